@@ -1,0 +1,83 @@
+"""Facts: what is known about a model, how surely, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from oco.dsl.diagnostics import Diagnostic
+from oco.dsl.source import Span
+
+
+class Status(StrEnum):
+    PROVED = "proved"
+    MEASURED = "measured"
+    DECLARED = "declared"
+    UNKNOWN = "unknown"
+    REFUTED = "refuted"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of a derivation: by `rule`, from `premises`, it follows that `claim` (words), with `value` where it is a number.
+
+    `span` is the part of the model that the step is about. Steps form a DAG; a premise may be shared.
+    """
+
+    rule: str
+    claim: str
+    value: Any = None
+    premises: tuple[Step, ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Where a claim fails: decisions and stream values by name, and the excess there (its units are those of the claim)."""
+
+    values: Mapping[str, Any]
+    excess: float
+    words: str
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A value (number, bool, array or None), its status and reason. `loose`: sound, but not within 5% of the supremum."""
+
+    key: str
+    value: Any
+    status: Status
+    why: Step | None = None
+    cite: str = ""
+    loose: bool = False
+    witness: Witness | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether the value may be relied on: proved, declared or measured."""
+        return self.status in (Status.PROVED, Status.DECLARED, Status.MEASURED)
+
+
+@dataclass(frozen=True)
+class Facts(Mapping[str, Fact]):
+    """The ledger. A key of the catalogue that nothing is known about is there, with status `unknown`."""
+
+    model: Any
+    items_by_key: Mapping[str, Fact]
+    warnings: tuple[Diagnostic, ...] = ()
+
+    def __getitem__(self, key: str) -> Fact:
+        return self.items_by_key[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.items_by_key)
+
+    def __len__(self) -> int:
+        return len(self.items_by_key)
+
+    def value(self, key: str, default: Any = None) -> Any:
+        """The value where it may be relied on, else `default`."""
+        fact = self.items_by_key.get(key)
+        return fact.value if fact is not None and fact.known else default

@@ -1,0 +1,111 @@
+"""Diagnostics: what is wrong, where, why, and the way out. Rendering lives here; the codes in `codes.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+
+from oco.dsl.source import Span
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding. `code` is stable (`oco help CODE` explains it); `hint` is the nearest right thing."""
+
+    code: str
+    message: str
+    span: Span | None = None
+    hint: str = ""
+    severity: Severity = Severity.ERROR
+
+    def render(self) -> str:
+        """`file:line:column: error OCO203: message`, the line, a caret under the part, the hint."""
+        head = f"{self.severity} {self.code}: {self.message}"
+        rows = [head]
+        if self.span is not None:
+            line, column = self.span.source.position(self.span.start)
+            shown = self.span.source.line(line).replace("\t", " ")
+            width = max(1, min(self.span.end - self.span.start, len(shown) - column + 1))
+            margin = f"{line:>5} | "
+            rows = [f"{self.span.source.name}:{line}:{column}: {head}", margin + shown]
+            rows.append(" " * (len(margin) - 2) + "| " + " " * (column - 1) + "^" * width)
+        if self.hint:
+            rows.append(f"  hint: {self.hint}")
+        return "\n".join(rows)
+
+
+class OcoError(Exception):
+    """Bad input of any kind. Carries one diagnostic or, in `errors`, several."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        if not diagnostics:
+            raise InternalError("an OcoError without a diagnostic")
+        super().__init__(*diagnostics)
+        self.diagnostics = diagnostics
+
+    @property
+    def code(self) -> str:
+        return self.diagnostics[0].code
+
+    @property
+    def span(self) -> Span | None:
+        return self.diagnostics[0].span
+
+    @property
+    def message(self) -> str:
+        return self.diagnostics[0].message
+
+    @property
+    def hint(self) -> str:
+        return self.diagnostics[0].hint
+
+    @property
+    def errors(self) -> tuple[OcoError, ...]:
+        """One `OcoError` for each finding."""
+        return (self,) if len(self.diagnostics) == 1 else tuple(OcoError(d) for d in self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n\n".join(d.render() for d in self.diagnostics)
+
+
+class InternalError(Exception):
+    """A bug of this package, never the user's doing."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"internal error: {what}. This is a bug in oco; please report it with the model.")
+
+
+def fail(code: str, message: str, span: Span | None = None, hint: str = "") -> OcoError:
+    """The error to raise for a single finding: `raise fail("OCO301", ...)`."""
+    return OcoError(Diagnostic(code, message, span, hint))
+
+
+class Findings:
+    """Collects diagnostics so that independent mistakes are reported together."""
+
+    def __init__(self) -> None:
+        self.items: list[Diagnostic] = []
+
+    def add(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.items.extend(d for d in diagnostics if d not in self.items)
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Keep what an `OcoError` inside the block says, and go on after it."""
+        try:
+            yield
+        except OcoError as error:
+            self.add(error.diagnostics)
+
+    def raise_if_any(self) -> None:
+        """Raise one `OcoError` with every error found, in the order of the text."""
+        errors = [d for d in self.items if d.severity is Severity.ERROR]
+        if errors:
+            raise OcoError(*sorted(errors, key=lambda d: d.span.start if d.span else -1))

@@ -1,0 +1,189 @@
+"""The expressions of the language, with their shapes: the one tree that every later stage reads.
+
+Nodes are immutable and compare by structure; spans do not count. Trees may share nodes (a `let` is one node however often it is
+used), so walks over them remember what they saw by identity: see `walk` and `rewrite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.dims import Shape
+from oco.dsl.source import Span
+
+
+class Kind(StrEnum):
+    """What a name stands for."""
+
+    PARAM = "param"
+    DECISION = "decision"
+    STREAM = "stream"
+    LET = "let"
+    ROUND = "round"
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A read-only array that compares by its entries."""
+
+    array: np.ndarray[Any, Any]
+
+    def __post_init__(self) -> None:
+        array = np.array(self.array, order="C")
+        array.setflags(write=False)
+        object.__setattr__(self, "array", array)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Data):
+            return NotImplemented
+        a, b = self.array, other.array
+        return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+    def __hash__(self) -> int:
+        return hash((self.array.shape, str(self.array.dtype), self.array.tobytes()))
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A node: its shape, whether its entries are whole numbers, and where it stands in the text."""
+
+    shape: Shape = field(kw_only=True, default=())
+    integer: bool = field(kw_only=True, default=False)
+    span: Span | None = field(kw_only=True, default=None, compare=False, repr=False)
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return ()
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        """The same node over other children."""
+        return self
+
+
+@dataclass(frozen=True)
+class Constant(Expr):
+    """A number or an array of numbers (int64 or float64)."""
+
+    value: Data
+
+
+@dataclass(frozen=True)
+class Name(Expr):
+    """A param, decision, stream or let by its name, or the round `t`."""
+
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """An atom (`atoms.ATOMS[atom]`, operators among them) applied to arguments. Options are fixed numbers such as `axis`."""
+
+    atom: str
+    args: tuple[Expr, ...]
+    options: tuple[tuple[str, int | float], ...] = ()
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, args=children)
+
+
+@dataclass(frozen=True)
+class Slice(Expr):
+    """`start:stop` in an index; None is the end of the axis. Half-open, step one."""
+
+    start: Expr | None = None
+    stop: Expr | None = None
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return tuple(e for e in (self.start, self.stop) if e is not None)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        rest = iter(children)
+        return replace(
+            self,
+            start=next(rest) if self.start is not None else None,
+            stop=next(rest) if self.stop is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class Index(Expr):
+    """`base[items]`: numbers, slices, and arrays of whole numbers, which pair as in NumPy."""
+
+    base: Expr
+    items: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.base, *self.items)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, base=children[0], items=children[1:])
+
+
+@dataclass(frozen=True)
+class Array(Expr):
+    """`[a, b, c]` where some entry is not a plain number (those are a `Constant`)."""
+
+    items: tuple[Expr, ...]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.items
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return replace(self, items=children)
+
+
+@dataclass(frozen=True)
+class File(Expr):
+    """`file("x.csv")`: data beside the model file. Only as the value of a param."""
+
+    path: str
+
+
+def constant(value: float | int | np.ndarray[Any, Any], span: Span | None = None) -> Constant:
+    """A constant: whole numbers stay int64, everything else is float64."""
+    array = np.asarray(value)
+    array = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
+    return Constant(Data(array), shape=tuple(array.shape), integer=array.dtype.kind == "i", span=span)
+
+
+def walk(root: Expr) -> Iterator[Expr]:
+    """Every node once, children before parents. Shared nodes are visited once; depth is not limited by Python's stack."""
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
+
+
+def rewrite(root: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild bottom-up: `f` gets each node over its rewritten children. Sharing is kept."""
+    done: dict[int, Expr] = {}
+    for node in walk(root):
+        children = tuple(done[id(c)] for c in node.children)
+        same = all(a is b for a, b in zip(children, node.children))
+        done[id(node)] = f(node if same else node.with_children(children))
+    return done[id(root)]
+
+
+def names(root: Expr, kind: Kind | None = None) -> list[str]:
+    """The names used, in order of first use, of one kind or of all."""
+    found = {n.name: None for n in walk(root) if isinstance(n, Name) and (kind is None or n.kind is kind)}
+    return list(found)

@@ -1,0 +1,167 @@
+"""The model: what a person wrote, checked for names and shapes, immutable. The hand-over from the language to the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.dims import Shape
+from oco.dsl.expressions import Expr
+from oco.dsl.source import Span
+
+
+class Measure(StrEnum):
+    STATIC = "static"
+    DYNAMIC = "dynamic"
+
+
+class Feedback(StrEnum):
+    FULL = "full"
+    GRADIENT = "gradient"
+    BANDIT = "bandit"
+
+
+class Relation(StrEnum):
+    LE = "<="
+    GE = ">="
+    EQ = "=="
+
+
+class Timing(StrEnum):
+    """When a constraint has to hold: in each round (hard violation) or on average over the rounds (soft)."""
+
+    EACH_ROUND = "each round"
+    ON_AVERAGE = "on average"
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """Number of rounds; `rounds` is None for `horizon T unknown`."""
+
+    rounds: Expr | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Param:
+    """Fixed data. `value` is what the file says (None: to be given at compile time); `data` is the array once it is known."""
+
+    name: str
+    dims: tuple[Expr, ...]
+    shape: Shape
+    bounds: tuple[Expr, Expr] | None
+    value: Expr | None
+    integer: bool = False
+    data: np.ndarray[Any, Any] | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class DomainSpec:
+    """A named set with its arguments, as written: `box(0, 1)` is `DomainSpec("box", (0, 1))`."""
+
+    kind: str
+    args: tuple[Expr, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Decision:
+    name: str
+    dims: tuple[Expr, ...]
+    shape: Shape
+    domain: DomainSpec
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """`poisson(2500)`, `pareto(3, mean = 8)`: a known law, independent across rounds, entries and names."""
+
+    kind: str
+    args: tuple[Expr, ...] = ()
+    options: tuple[tuple[str, Expr], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Data revealed each round. Adversarial unless `iid` (unknown law, perhaps a known `mean`) or `distribution` is set."""
+
+    name: str
+    dims: tuple[Expr, ...]
+    shape: Shape
+    bounds: tuple[Expr, Expr] | None
+    integer: bool = False
+    iid: bool = False
+    mean: Expr | None = None
+    distribution: Distribution | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Let:
+    name: str
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """`label: left relation right timing`. One constraint an entry of the broadcast shape."""
+
+    label: str
+    left: Expr
+    relation: Relation
+    right: Expr
+    timing: Timing
+    shape: Shape = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """`assume key <= value` (or `>=`): what the user knows and the compiler cannot."""
+
+    key: str
+    relation: Relation
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Using:
+    """`using coldq with alpha = sqrt(t)`: formulas may use t, T, m and the keys of facts, so they are kept as text."""
+
+    algorithm: str | None
+    settings: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A whole model. Two models are equal when they say the same, wherever they were written."""
+
+    name: str
+    horizon: Horizon
+    params: tuple[Param, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    streams: tuple[Stream, ...] = ()
+    lets: tuple[Let, ...] = ()
+    objective: Expr | None = None
+    constraints: tuple[Constraint, ...] = ()
+    measure: Measure = Measure.STATIC
+    feedback: Feedback = Feedback.FULL
+    assumptions: tuple[Assumption, ...] = ()
+    using: Using | None = None
+    folder: Path | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def table(self) -> Mapping[str, Param | Decision | Stream | Let]:
+        """Every declared name with its declaration."""
+        return {d.name: d for d in (*self.params, *self.decisions, *self.streams, *self.lets)}

@@ -1,0 +1,110 @@
+"""The array primitives: their names and what they mean, in NumPy. Atoms are written over them, and the step IR is made of them.
+
+An interpretation (evaluation here, tracing and intervals elsewhere) is an object with a method for each primitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Values = Any
+
+
+def _gather(x: Values, *indices: Values) -> Values:
+    return x[tuple(np.asarray(i) for i in indices)]
+
+
+def _scatter_add(values: Values, *indices: Values, shape: tuple[int, ...]) -> Values:
+    out = np.zeros(shape)
+    np.add.at(out, tuple(np.asarray(i) for i in indices), values)
+    return out
+
+
+def _put(x: Values, value: Values, *indices: Values) -> Values:
+    out = np.array(x)
+    out[tuple(np.asarray(i) for i in indices)] = value
+    return out
+
+
+def _slice(x: Values, *, starts: tuple[int, ...], stops: tuple[int, ...]) -> Values:
+    return x[tuple(slice(a, b) for a, b in zip(starts, stops))]
+
+
+PRIMITIVES: dict[str, Callable[..., Values]] = {
+    # elementwise, one argument
+    "neg": np.negative,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "log1p": np.log1p,
+    "expm1": np.expm1,
+    "sign": np.sign,
+    "floor": np.floor,
+    "not": np.logical_not,
+    "isfinite": np.isfinite,
+    "to_float": lambda x: np.asarray(x, dtype=np.float64),
+    "to_int": lambda x: np.asarray(x, dtype=np.int64),
+    # elementwise, two or three arguments, with broadcasting
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "pow": np.power,
+    "mod": np.mod,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "where": np.where,
+    # reductions: axis is None (all) or one axis
+    "sum": lambda x, *, axis=None: np.sum(x, axis=axis),
+    "max": lambda x, *, axis=None: np.max(x, axis=axis),
+    "min": lambda x, *, axis=None: np.min(x, axis=axis),
+    "prod": lambda x, *, axis=None: np.prod(x, axis=axis),
+    "any": lambda x, *, axis=None: np.any(x, axis=axis),
+    "all": lambda x, *, axis=None: np.all(x, axis=axis),
+    "argmax": lambda x: np.int64(np.argmax(x)),
+    "argmin": lambda x: np.int64(np.argmin(x)),
+    "cumsum": np.cumsum,
+    # products and shapes
+    "matmul": np.matmul,
+    "outer": np.multiply.outer,
+    "transpose": np.transpose,
+    "reshape": lambda x, *, shape: np.reshape(x, shape),
+    "broadcast": lambda x, *, shape: np.broadcast_to(x, shape),
+    "concat": lambda *xs, axis=0: np.concatenate(xs, axis=axis),
+    "stack": lambda *xs: np.stack(xs),
+    # indexing
+    "slice": _slice,
+    "gather": _gather,
+    "scatter_add": _scatter_add,
+    "put": _put,
+    # constructors
+    "full": lambda value, *, shape: np.full(shape, value),
+    "iota": lambda *, n: np.arange(n, dtype=np.int64),
+    "eye": lambda *, n: np.eye(n),
+    "diag": np.diag,
+    # kernels
+    "sort": np.sort,
+    "argsort": lambda x: np.argsort(x, kind="stable"),
+    "solve": np.linalg.solve,
+    "svd": lambda x: np.linalg.svd(x, full_matrices=False),
+    "eigh": np.linalg.eigh,
+}
+
+
+class ArrayOps:
+    """The primitives as methods over NumPy arrays: `ArrayOps().exp(x)`; words of Python take an underscore (`and_`)."""
+
+    def __getattr__(self, name: str) -> Callable[..., Values]:
+        try:
+            return PRIMITIVES[name.rstrip("_")]
+        except KeyError:
+            raise AttributeError(name) from None

@@ -1,0 +1,186 @@
+"""The syntax tree: statements as they stand in the file, names not yet looked up. Made by `parser.py`, read by `resolver.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from oco.dsl.source import Source, Span
+
+
+@dataclass(frozen=True)
+class Node:
+    span: Span = field(kw_only=True, compare=False, repr=False)
+
+
+# Expressions. Operators are calls of the atom of that name: `a - b` is Call("sub", (a, b)), `X.T` is Call("transpose", (X,)).
+
+
+@dataclass(frozen=True)
+class Number(Node):
+    value: float | int
+
+
+@dataclass(frozen=True)
+class Text(Node):
+    """A quoted string; only `file("...")` takes one."""
+
+    value: str
+
+
+@dataclass(frozen=True)
+class Identifier(Node):
+    name: str
+
+
+@dataclass(frozen=True)
+class Call(Node):
+    """`name(args, key = value)`; `operator` is how it was written when it was not a call (`-`, `@`, `.T`, `..`), else ""."""
+
+    name: str
+    args: tuple[Expression, ...]
+    options: tuple[tuple[str, Expression], ...] = ()
+    operator: str = ""
+
+
+@dataclass(frozen=True)
+class Slice(Node):
+    start: Expression | None
+    stop: Expression | None
+
+
+@dataclass(frozen=True)
+class Subscript(Node):
+    base: Expression
+    items: tuple[Expression | Slice, ...]
+
+
+@dataclass(frozen=True)
+class ArrayLiteral(Node):
+    items: tuple[Expression, ...]
+
+
+Expression = Number | Text | Identifier | Call | Subscript | ArrayLiteral
+
+# Statements.
+
+
+@dataclass(frozen=True)
+class ModelStatement(Node):
+    name: Identifier
+
+
+@dataclass(frozen=True)
+class HorizonStatement(Node):
+    """`horizon T = rounds`, or `horizon T unknown` (rounds None)."""
+
+    rounds: Expression | None
+
+
+@dataclass(frozen=True)
+class ParamStatement(Node):
+    name: Identifier
+    dims: tuple[Expression, ...]
+    bounds: tuple[Expression, Expression] | None
+    integer: bool
+    value: Expression | None
+
+
+@dataclass(frozen=True)
+class DecisionStatement(Node):
+    """`decision x[shape] in kind(args)`; `domain` is a Call (no arguments for a bare `simplex`)."""
+
+    name: Identifier
+    dims: tuple[Expression, ...]
+    domain: Call
+
+
+@dataclass(frozen=True)
+class StreamStatement(Node):
+    """`integer` tells `in 0..k-1` from `in [lo, hi]`; `distribution` is a Call."""
+
+    name: Identifier
+    dims: tuple[Expression, ...]
+    bounds: tuple[Expression, Expression] | None
+    integer: bool
+    iid: bool
+    mean: Expression | None
+    distribution: Call | None
+
+
+@dataclass(frozen=True)
+class LetStatement(Node):
+    name: Identifier
+    value: Expression
+
+
+@dataclass(frozen=True)
+class MinimizeStatement(Node):
+    objective: Expression
+
+
+@dataclass(frozen=True)
+class ConstraintStatement(Node):
+    """One labelled line under `subject to`; `timing` is "each round", "on average" or "" when not said."""
+
+    label: Identifier
+    left: Expression
+    relation: str
+    right: Expression
+    timing: str
+
+
+@dataclass(frozen=True)
+class SubjectToStatement(Node):
+    """The words `subject to`; the constraints that follow are statements of their own."""
+
+
+@dataclass(frozen=True)
+class MeasureStatement(Node):
+    measure: str
+
+
+@dataclass(frozen=True)
+class FeedbackStatement(Node):
+    feedback: str
+
+
+@dataclass(frozen=True)
+class AssumeStatement(Node):
+    """`key` is dotted: `constraints.service.lipschitz.l2`."""
+
+    key: str
+    relation: str
+    value: Expression
+
+
+@dataclass(frozen=True)
+class UsingStatement(Node):
+    """`using coldq with epsilon = 0.5`; settings keep the text of their formulas."""
+
+    algorithm: str | None
+    settings: tuple[tuple[str, str], ...]
+
+
+Statement = (
+    ModelStatement
+    | HorizonStatement
+    | ParamStatement
+    | DecisionStatement
+    | StreamStatement
+    | LetStatement
+    | MinimizeStatement
+    | SubjectToStatement
+    | ConstraintStatement
+    | MeasureStatement
+    | FeedbackStatement
+    | AssumeStatement
+    | UsingStatement
+)
+
+
+@dataclass(frozen=True)
+class File:
+    """A whole file: the statements that could be read, in order."""
+
+    source: Source
+    statements: tuple[Statement, ...]

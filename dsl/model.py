@@ -164,4 +164,5 @@ class Model:
 
     def table(self) -> Mapping[str, Param | Decision | Stream | Let]:
         """Every declared name with its declaration."""
-        return {d.name: d for d in (*self.params, *self.decisions, *self.streams, *self.lets)}
+        declared: list[Param | Decision | Stream | Let] = [*self.params, *self.decisions, *self.streams, *self.lets]
+        return {d.name: d for d in declared}

@@ -88,6 +88,10 @@ class Call(Expr):
     args: tuple[Expr, ...]
     options: tuple[tuple[str, int | float], ...] = ()
 
+    def option(self, name: str) -> int | float | None:
+        """The value of an option; None where it was not given."""
+        return dict(self.options).get(name)
+
     @property
     def children(self) -> tuple[Expr, ...]:
         return self.args

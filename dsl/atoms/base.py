@@ -29,33 +29,35 @@ class Monotone(StrEnum):
 
 @dataclass(frozen=True)
 class Atom:
-    """One row of the table. The rules get the call's argument expressions, or their `Interval`s (see `dsl/intervals.py`).
+    """One row of the table. Every rule gets the call first (its options, its shape, its argument expressions).
 
-    name        the name in the language (CVXPY's where CVXPY has it); internal ones, made by derivatives alone, start with "_"
+    name        the key of the table; in the language the name of the function (CVXPY's where CVXPY has it), for operators a word
+                ("add"); internal atoms, made by derivatives alone, start with "_"
     arity       least and greatest number of arguments; greatest None: any
-    shape       (args, options) -> Shape; raises OcoError (OCO3xx) when the arguments do not fit
-    lower       (ops, *values, **options) -> value, over the primitives: the meaning in every target
-    bounds      (*intervals, **options) -> Interval: encloses every value, outward rounded, entrywise with broadcasting
-    curvature   (*intervals) -> Curvature of the atom as a function of all its arguments on those ranges
-    monotone    (*intervals) -> a Monotone for each argument on those ranges
-    vjp         (call, cotangent) -> the cotangent of each argument as an Expr (None: no derivative, integer or constant)
-    cvxpy       (cp, *args, **options) -> the CVXPY expression; None: it has no twin and the tests say why
-    operator    how it is written when it is not a call ("+", "@", ".T"), with its precedence
-    allowed     (*intervals) -> "" or the words that say why an argument's range is not allowed ("log needs a positive argument")
+    shape       (call) -> Shape; raises OcoError (OCO3xx) when the arguments do not fit
+    lower       (ops, call, *values) -> value, over the primitives: the meaning in every target
+    bounds      (call, *intervals) -> Interval (see `dsl/intervals.py`): encloses every value, outward rounded
+    curvature   (call, intervals, varies) -> Curvature as a function of the arguments that vary (bools), jointly, on those ranges
+    monotone    (call, *intervals) -> a Monotone for each argument on those ranges
+    vjp         (e, call, cotangent) -> the cotangent of each argument as an Expr, built by the algebra `e` (`dsl/algebra.py`);
+                None: no derivative (whole numbers, constants)
+    cvxpy       (cp, call, *args) -> the CVXPY expression; None: it has no twin, and the tests say why
+    operator    how it is written when it is not a call ("+", "@", ".T"), with its precedence (1 binds loosest)
+    allowed     (call, *intervals) -> "" or the words that say why an argument's range is not allowed
     """
 
     name: str
     doc: str
     arity: tuple[int, int | None]
-    shape: Callable[[tuple[Expr, ...], dict[str, Any]], Shape]
-    lower: Callable[..., Any]
-    bounds: Callable[..., Any]
-    curvature: Callable[..., Curvature]
-    monotone: Callable[..., tuple[Monotone, ...]]
-    vjp: Callable[[Call, Expr], tuple[Expr | None, ...]]
-    cvxpy: Callable[..., Any] | None
+    shape: Callable[[Call], Shape]
+    lower: Callable[..., Any] = lambda *_: None
+    bounds: Callable[..., Any] = lambda *_: None
+    curvature: Callable[..., Curvature] = lambda *_: Curvature.UNKNOWN
+    monotone: Callable[..., tuple[Monotone, ...]] = lambda *_: ()
+    vjp: Callable[..., tuple[Expr | None, ...]] = lambda *_: ()
+    cvxpy: Callable[..., Any] | None = None
     operator: str = ""
     precedence: int = 0
     options: tuple[str, ...] = ()
-    integer: Callable[..., bool] | None = None
+    integer: Callable[[Call], bool] | None = None
     allowed: Callable[..., str] | None = None

@@ -1,0 +1,106 @@
+"""The rules of `base[items]`: shape, meaning, ranges."""
+
+from __future__ import annotations
+
+from oco.dsl.atoms.shapes import as_dim
+from oco.dsl.atoms.words import describe, with_shape
+from oco.dsl.diagnostics import fail
+from oco.dsl.dims import Dim, Shape, SymbolicDim, add, broadcast, multiply, show
+from oco.dsl.expressions import Constant, Expr, Slice
+from oco.dsl.source import Span
+
+
+def index_shape(base: Expr, items: tuple[Expr, ...], span: Span | None) -> Shape:
+    """The shape of `base[items]` by NumPy's rules; checks what is known of the items.
+
+    Arrays of whole numbers pair by broadcasting. Their common axes stand where the arrays stood when these are neighbours,
+    and first when a slice separates them; single numbers among arrays count as arrays.
+    """
+    if len(items) > len(base.shape):
+        has = (
+            f"{len(base.shape)} {'axis' if len(base.shape) == 1 else 'axes'}"
+            if base.shape
+            else "no axes: it is a number"
+        )
+        raise fail(
+            "OCO310",
+            f"{describe(base)} has {has}, here it has {len(items)} {'index' if len(items) == 1 else 'indices'}",
+            span,
+        )
+    for item, dim, axis in zip(items, base.shape, range(len(items))):
+        _check_item(base, item, dim, axis)
+    kept: list[Dim] = []
+    pairing: list[Shape] = []
+    positions: list[int] = []
+    for position, (item, dim) in enumerate(zip(items, base.shape)):
+        if isinstance(item, Slice):
+            kept.append(slice_length(item, dim))
+        else:
+            pairing.append(item.shape)
+            positions.append(position)
+    common = broadcast(*pairing) if pairing else ()
+    if common is None:
+        said = " and ".join(with_shape(i) for i in items if not isinstance(i, Slice) and i.shape)
+        raise fail(
+            "OCO314", f"these indices do not pair: {said}", span, "indices pair entry by entry: give them one length"
+        )
+    neighbours = all(b - a == 1 for a, b in zip(positions, positions[1:]))
+    place = positions[0] if positions and (neighbours or not common) else 0
+    before = sum(isinstance(item, Slice) for item in items[:place])
+    return (*kept[:before], *common, *kept[before:], *base.shape[len(items) :])
+
+
+def slice_ends(item: Slice, dim: Dim) -> tuple[Dim, Dim]:
+    """The first position and the one after the last."""
+    start: Dim = 0 if item.start is None else as_dim(item.start, "an end of a slice")
+    stop: Dim = dim if item.stop is None else as_dim(item.stop, "an end of a slice")
+    return start, stop
+
+
+def slice_length(item: Slice, dim: Dim) -> Dim:
+    start, stop = slice_ends(item, dim)
+    return add(stop, multiply(-1, start))
+
+
+def _check_item(base: Expr, item: Expr, dim: Dim, axis: int) -> None:
+    """What can be checked before the round's data: whole numbers, and constants against the length of the axis."""
+    if isinstance(item, Slice):
+        start, stop = slice_ends(item, dim)
+        length = add(stop, multiply(-1, start))
+        past = add(dim, multiply(-1, stop))
+        if any(isinstance(d, int) and d < least for d, least in ((start, 0), (length, 1), (past, 0))):
+            raise fail(
+                "OCO313", f"the slice {start}:{stop} does not lie in 0:{dim}", item.span, _axis_words(base, dim, axis)
+            )
+        return
+    if not item.integer:
+        raise fail(
+            "OCO311",
+            f"an index is a whole number; {describe(item)} is not declared to be one",
+            item.span,
+            _integer_hint(item),
+        )
+    if isinstance(item, Constant):
+        values = item.value.array
+        low, high = int(values.min()), int(values.max())
+        if low < 0 or (isinstance(dim, int) and high >= dim):
+            outside = low if low < 0 else high
+            raise fail("OCO312", f"index {outside} is outside 0..{_last(dim)}", item.span, _axis_words(base, dim, axis))
+
+
+def _integer_hint(item: Expr) -> str:
+    return (
+        "declare it with whole numbers: `in 0..k-1`"
+        if not isinstance(item, Constant)
+        else "write it without a decimal point"
+    )
+
+
+def _last(dim: Dim) -> Dim:
+    return add(dim, -1)
+
+
+def _axis_words(base: Expr, dim: Dim, axis: int) -> str:
+    entries = "entries" if len(base.shape) == 1 else f"entries along axis {axis}"
+    length = f"{dim}" if isinstance(dim, (int, SymbolicDim)) else show((dim,))
+    return f"{describe(base)} has {length} {entries}; indices count from 0, so the last one is {_last(dim)}"

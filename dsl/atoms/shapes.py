@@ -1,0 +1,196 @@
+"""Shape rules: the shape of a call from the shapes of its arguments, or an error (OCO3xx) in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oco.dsl.atoms.words import describe, with_shape
+from oco.dsl.diagnostics import fail
+from oco.dsl.dims import Dim, Shape, SymbolicDim, add, broadcast, multiply, show, symbol
+from oco.dsl.expressions import Call, Constant, Expr, Kind, Name
+
+ShapeRule = Callable[[Call], Shape]
+
+
+def as_dim(expr: Expr, role: str) -> Dim:
+    """A dimension from a whole number, an integer param, or sums and products of them."""
+    if expr.shape == () and isinstance(expr, Constant) and expr.integer:
+        return int(expr.value.array)
+    if expr.shape == () and isinstance(expr, Name) and expr.kind is Kind.PARAM:
+        return symbol(expr.name)
+    if isinstance(expr, Call) and expr.shape == ():
+        dims = [as_dim(a, role) for a in expr.args]
+        match expr.atom:
+            case "add":
+                return add(*dims)
+            case "sub":
+                return add(dims[0], multiply(-1, dims[1]))
+            case "mul":
+                return multiply(*dims)
+            case "minus":
+                return multiply(-1, dims[0])
+    said = f"has shape {show(expr.shape)}" if expr.shape else "is not"
+    raise fail(
+        "OCO307",
+        f"{role} must be a whole number fixed before the first round; {describe(expr)} {said}",
+        expr.span,
+        "use a whole number, or a param that is one",
+    )
+
+
+def size(expr: Expr, role: str) -> Dim:
+    """A dimension that is at least 1 where that is known."""
+    dim = as_dim(expr, role)
+    if not isinstance(dim, SymbolicDim) and dim < 1:
+        raise fail("OCO308", f"{role} must be at least 1, here it is {dim}", expr.span)
+    return dim
+
+
+def entrywise(call: Call) -> Shape:
+    """All arguments stretch to one shape, as in NumPy."""
+    shape = broadcast(*(a.shape for a in call.args))
+    if shape is not None:
+        return shape
+    sides = ("the left side", "the right side") if len(call.args) == 2 else ("an argument",) * len(call.args)
+    said = [with_shape(a, side) for a, side in zip(call.args, sides)]
+    stated = ", ".join(said[:-1]) + f" and {said[-1]}"
+    raise fail("OCO301", f"these shapes do not fit entry by entry: {stated}", call.span, _entrywise_hint(call))
+
+
+def _entrywise_hint(call: Call) -> str:
+    if call.atom == "mul" and _inner(call.args[0].shape, call.args[1].shape):
+        return f"for the matrix product write {describe(call.args[0], 'left')} @ {describe(call.args[1], 'right')}"
+    if any(a.shape[::-1] == b.shape for a in call.args for b in call.args if a is not b and len(a.shape) == 2):
+        return "one is the transpose of the other: write .T after it"
+    return "shapes fit when they are equal from the last axis on, or one of them is 1 there"
+
+
+def _inner(left: Shape, right: Shape) -> bool:
+    return bool(left) and bool(right) and left[-1] == right[0 if len(right) == 1 else -2]
+
+
+def product(call: Call) -> Shape:
+    """`a @ b` of vectors and matrices: the last axis of `a` meets the first of `b`."""
+    left, right = call.args
+    for side, word in ((left, "left"), (right, "right")):
+        if len(side.shape) not in (1, 2):
+            raise fail(
+                "OCO302",
+                f"@ takes vectors and matrices; {with_shape(side, f'the {word} side')}",
+                side.span,
+                "to multiply by a number write *" if side.shape == () else "",
+            )
+    if not _inner(left.shape, right.shape):
+        met = f"{left.shape[-1]} columns" if len(left.shape) == 2 else f"{left.shape[-1]} entries"
+        rows = f"{right.shape[0]} rows" if len(right.shape) == 2 else f"{right.shape[0]} entries"
+        raise fail(
+            "OCO302",
+            f"{with_shape(left, 'the left side')} and {with_shape(right, 'the right side')}: "
+            f"the left side's {met} do not meet the right side's {rows}",
+            call.span,
+            _product_hint(left, right),
+        )
+    return left.shape[:-1] + right.shape[1:]
+
+
+def _product_hint(left: Expr, right: Expr) -> str:
+    if len(left.shape) == 2 and _inner(left.shape[::-1], right.shape):
+        return f"{describe(left, 'the left side')}.T fits"
+    if len(right.shape) == 2 and _inner(left.shape, right.shape[::-1]):
+        return f"{describe(right, 'the right side')}.T fits"
+    return ""
+
+
+def transposed(call: Call) -> Shape:
+    (base,) = call.args
+    if len(base.shape) > 2:
+        raise fail("OCO306", f".T takes a matrix; {with_shape(base, 'its argument')}", call.span)
+    return base.shape[::-1]
+
+
+def reduced(call: Call) -> Shape:
+    """All entries to a number, or those along one axis."""
+    (base,) = call.args
+    axis = call.option("axis")
+    return () if axis is None else base.shape[: int(axis)] + base.shape[int(axis) + 1 :]
+
+
+def of_rank(*ranks: int, result: Callable[[Shape], Shape] = lambda shape: ()) -> ShapeRule:
+    """The single argument has one of these numbers of axes."""
+    wanted = " or ".join({0: "a number", 1: "a vector", 2: "a matrix"}[rank] for rank in ranks)
+
+    def rule(call: Call) -> Shape:
+        (base,) = call.args
+        if len(base.shape) not in ranks:
+            raise fail("OCO306", f"{call.atom} takes {wanted}; {with_shape(base, 'its argument')}", base.span)
+        return result(base.shape)
+
+    return rule
+
+
+def square_matrix(call: Call, of: Expr) -> Dim:
+    if len(of.shape) != 2 or of.shape[0] != of.shape[1]:
+        raise fail("OCO306", f"{call.atom} takes a square matrix; {with_shape(of, 'its argument')}", of.span)
+    return of.shape[0]
+
+
+def trace(call: Call) -> Shape:
+    square_matrix(call, call.args[0])
+    return ()
+
+
+def diagonal(call: Call) -> Shape:
+    """A vector to the matrix with it on the diagonal; a square matrix to its diagonal."""
+    (base,) = call.args
+    return base.shape * 2 if len(base.shape) == 1 else (square_matrix(call, base),)
+
+
+def vectors(call: Call) -> tuple[Dim, Dim]:
+    for arg in call.args:
+        if len(arg.shape) != 1:
+            raise fail("OCO306", f"{call.atom} takes two vectors; {with_shape(arg, 'its argument')}", arg.span)
+    return call.args[0].shape[0], call.args[1].shape[0]
+
+
+def dot(call: Call) -> Shape:
+    left, right = vectors(call)
+    if left != right:
+        said = " and ".join(with_shape(a) for a in call.args)
+        raise fail("OCO302", f"dot takes two vectors of one length; {said}", call.span)
+    return ()
+
+
+def quadratic(call: Call) -> Shape:
+    """`quad_form(x, P)`: x of shape [n], P of shape [n, n]."""
+    x, matrix = call.args
+    if len(x.shape) != 1:
+        raise fail("OCO306", f"quad_form takes a vector first; {with_shape(x, 'its argument')}", x.span)
+    if square_matrix(call, matrix) != x.shape[0]:
+        raise fail("OCO302", f"{with_shape(x)}, but {with_shape(matrix)}: their lengths differ", call.span)
+    return ()
+
+
+def filled(call: Call) -> Shape:
+    """`ones(3)`, `zeros(m, n)`: the arguments are the shape."""
+    return tuple(size(a, f"a length in {call.atom}") for a in call.args)
+
+
+def identity(call: Call) -> Shape:
+    return (size(call.args[0], "the size of eye"),) * 2
+
+
+def repeated(call: Call) -> Shape:
+    """`repeat(v, k)`: each entry of v, k times."""
+    base, count = call.args
+    if len(base.shape) > 1:
+        raise fail("OCO306", f"repeat takes a number or a vector; {with_shape(base, 'its argument')}", base.span)
+    return (multiply(base.shape[0] if base.shape else 1, size(count, "the number of repeats")),)
+
+
+def whole_range(call: Call) -> Shape:
+    """`a..b`: both ends included."""
+    first, last = (as_dim(a, "an end of ..") for a in call.args)
+    length = add(add(last, multiply(-1, first)), 1)
+    if isinstance(length, int) and length < 1:
+        raise fail("OCO308", f"{first}..{last} is empty: the second end is below the first", call.span)
+    return (length,)

@@ -1,0 +1,91 @@
+"""Typed expressions from parts: shapes are inferred and checked here, once, for the text and for the builder alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.atoms import ATOMS, Atom
+from oco.dsl.atoms.index import index_shape
+from oco.dsl.atoms.words import describe, with_shape
+from oco.dsl.diagnostics import InternalError, fail
+from oco.dsl.dims import Shape, show
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, constant
+from oco.dsl.source import Span
+
+Operand = Expr | float | int | np.ndarray[Any, Any]
+
+
+def call(
+    atom: str, *args: Operand, span: Span | None = None, shape: Shape | None = None, **options: int | float
+) -> Call:
+    """The atom applied to arguments, with its shape.
+
+    Numbers and arrays among the arguments become constants. `shape` is for the internal atoms whose result is reshaped.
+    Raises OcoError (OCO301 to OCO308) when the arguments do not fit.
+    """
+    if atom not in ATOMS:
+        raise InternalError(f"there is no atom {atom}")
+    row = ATOMS[atom]
+    exprs = tuple(a if isinstance(a, Expr) else constant(a) for a in args)
+    _check_arity(row, len(exprs), span)
+    draft = Call(atom, exprs, _options(row, exprs, options, span), shape=shape or (), span=span)
+    result = row.shape(draft)
+    return Call(
+        atom, exprs, draft.options, shape=result, integer=row.integer(draft) if row.integer else False, span=span
+    )
+
+
+def index(base: Expr, items: tuple[Expr, ...], span: Span | None = None) -> Index:
+    """`base[items]`, as NumPy reads it; what is known of the items is checked against the base's shape (OCO310 to OCO314)."""
+    shape = index_shape(base, items, span)
+    return Index(base, items, shape=shape, integer=base.integer, span=span)
+
+
+def array(items: tuple[Expr, ...], span: Span | None = None) -> Array | Constant:
+    """`[a, b, c]`: entries of one shape, stacked along a new first axis. Plain numbers make a constant."""
+    if not items:
+        raise fail("OCO315", "an array needs at least one entry", span)
+    for i, item in enumerate(items):
+        if item.shape != items[0].shape:
+            first = f"a shape of {show(items[0].shape)}" if items[0].shape else "a number"
+            raise fail(
+                "OCO315",
+                f"the entries of an array have one shape: entry 0 is {first}, {with_shape(item, f'entry {i}')}",
+                item.span,
+            )
+    integer = all(item.integer for item in items)
+    if all(isinstance(item, Constant) for item in items):
+        return constant(np.array([item.value.array for item in items if isinstance(item, Constant)]), span)
+    return Array(items, shape=(len(items), *items[0].shape), integer=integer, span=span)
+
+
+def _check_arity(row: Atom, given: int, span: Span | None) -> None:
+    least, greatest = row.arity
+    if given >= least and (greatest is None or given <= greatest):
+        return
+    wanted = f"at least {least}" if greatest is None else str(least) if least == greatest else f"{least} to {greatest}"
+    hint = ""
+    if row.name in ("max", "min") and given > 1:
+        hint = f"for the entrywise {row.name}imum of several arguments write {row.name}imum(...)"
+    elif "axis" in row.options and given == 2:
+        hint = f"an axis is given by name: {row.name}(x, axis = 0)"
+    plural = "" if wanted == "1" else "s"
+    raise fail("OCO303", f"{row.name} takes {wanted} argument{plural}, here it has {given}", span, hint)
+
+
+def _options(
+    row: Atom, args: tuple[Expr, ...], given: dict[str, int | float], span: Span | None
+) -> tuple[tuple[str, int | float], ...]:
+    for name in given:
+        if name not in row.options:
+            known = f"it takes {', '.join(row.options)}" if row.options else "it takes none"
+            raise fail("OCO304", f"{row.name} has no option {name}", span, known)
+    if "axis" in given:
+        rank, axis = len(args[0].shape), given["axis"]
+        if int(axis) != axis or not -rank <= axis < rank:
+            last = f"its axes are 0 to {rank - 1}" if rank else "a number has no axes"
+            raise fail("OCO305", f"{describe(args[0], 'the argument')} has no axis {axis}", span, last)
+        given = given | {"axis": int(axis) % rank}
+    return tuple(sorted(given.items()))

@@ -1,0 +1,18 @@
+"""The codes of all errors and warnings: `CODES["OCO201"]`. One file a hundred; the numbers are stable, never reused."""
+
+from __future__ import annotations
+
+from oco.dsl.codes.base import Code, Stage
+from oco.dsl.codes.constraints import CONSTRAINTS
+from oco.dsl.codes.data import DATA
+from oco.dsl.codes.domains import DOMAIN_CODES
+from oco.dsl.codes.facts import FACTS
+from oco.dsl.codes.files import FILES
+from oco.dsl.codes.names import NAMES
+from oco.dsl.codes.plans import PLANS
+from oco.dsl.codes.shapes import SHAPES
+from oco.dsl.codes.syntax import SYNTAX
+
+__all__ = ["CODES", "Code", "Stage"]
+
+CODES: dict[str, Code] = SYNTAX | NAMES | SHAPES | DOMAIN_CODES | CONSTRAINTS | FACTS | PLANS | DATA | FILES

@@ -1,0 +1,32 @@
+"""What a code of the language's errors and warnings is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """The first step that can give a code; the example of a code is a text for that step."""
+
+    PARSE = "parse"
+    CHECK = "check"
+    COMPILE = "compile"
+    RUN = "run"
+    BUILDER = "builder"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One row of `oco help CODE`.
+
+    `example` provokes the code: a model for the stages parse, check and compile; Python for the builder and a run; a shell command for the
+    command line.
+    """
+
+    title: str
+    explanation: str
+    example: str
+    remedy: str
+    stage: Stage = Stage.PARSE

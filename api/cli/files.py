@@ -1,0 +1,138 @@
+"""Commands about model files and words: fmt, new, help, algorithms."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oco.cli.options import Force, Json, refuse_overwrite
+from oco.cli.output import console, note, say, show_json
+from oco.dsl.diagnostics import fail
+
+STARTER = """\
+# Spend a budget over a day: {name}.
+model {name}
+
+horizon T = 1000
+
+decision x[3] in box(0, 10)                             # how much to buy of each of three goods
+
+stream price[3] in [0, 5]                               # revealed after the decision
+stream need     ~ uniform(2, 6)                         # known law: the model can draw its own data
+
+minimize price @ x
+
+subject to
+    served: need - sum(x) <= 0                          on average
+"""
+
+
+def fmt(
+    files: Annotated[list[Path], typer.Argument(metavar="MODEL.oco...", help="Files to format in place.")],
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit with 1 if a file would change.")] = False,
+) -> None:
+    """Format model files: spaces, indentation, blank lines. Comments and aligned columns stay."""
+    from oco.dsl.formatter import format_text
+
+    changed = []
+    for path in files:
+        text = read_text(path)
+        formatted = format_text(text, name=str(path))
+        if formatted != text:
+            changed.append(path)
+            if not check:
+                write_text(path, formatted)
+    for path in changed:
+        note(f"{path} {'would change' if check else 'formatted'}")
+    if check and changed:
+        raise typer.Exit(1)
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the model; NAME.oco is written here.")],
+    force: Force = False,
+) -> None:
+    """Write a small model to start from."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+        raise fail("OCO906", f"`{name}` cannot be the name of a model", hint="use letters, digits and _, a letter first")
+    path = Path(f"{name}.oco")
+    refuse_overwrite(path, force)
+    write_text(path, STARTER.format(name=name))
+    say(f"{path} written. Next: oco check {path}, oco explain {path}, oco run {path}")
+
+
+def explain_code(
+    code: Annotated[str | None, typer.Argument(metavar="CODE", help="For example OCO203.")] = None,
+) -> None:
+    """Explain the code of an error or a warning, with an example."""
+    from rich.table import Table
+
+    from oco.dsl.codes import CODES
+    from oco.dsl.suggest import nearest
+
+    if code is None:
+        table = Table("code", "what it means", box=None, pad_edge=False)
+        for key in sorted(CODES):
+            table.add_row(key, CODES[key].title)
+        console().print(table)
+        return
+    row = CODES.get(code.upper())
+    if row is None:
+        near = nearest(code.upper(), CODES)
+        raise fail("OCO907", f"there is no code {code}", hint=f"did you mean {near}?" if near else "`oco help` lists them")
+    say(f"{code.upper()}: {row.title}", "bold")
+    say()
+    say(row.explanation)
+    if row.example:
+        say("\nExample:\n")
+        say("\n".join("    " + line for line in row.example.strip("\n").splitlines()), "cyan")
+    say(f"\nWhat to do: {row.remedy}")
+
+
+def algorithms(as_json: Json = False) -> None:
+    """List the algorithms with what they need, what they promise and where they come from."""
+    from rich.table import Table
+
+    from oco.compiler.algorithms import ALGORITHMS
+
+    rows = [a.describe() for a in ALGORITHMS]
+    if as_json:
+        show_json({"version": 1, "algorithms": rows})
+        return
+    table = Table("algorithm", "needs", "regret", "violation", "source", box=None, pad_edge=False, padding=(0, 2, 1, 0))
+    for row in rows:
+        table.add_row(row["name"], "; ".join(row["needs"]), row["regret"], row["violation"], row["cite"])
+    console().print(table)
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise fail("OCO902", f"{path} is not text in UTF-8") from None
+    except OSError as error:
+        raise fail("OCO901", f"cannot read {path}: {(error.strerror or 'unknown reason').lower()}") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all: to a neighbour first, then renamed."""
+    import os
+    import tempfile
+
+    try:
+        handle, neighbour = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as out:
+                out.write(text)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(neighbour, 0o666 & ~mask)
+            os.replace(neighbour, path)
+        except BaseException:
+            os.unlink(neighbour)
+            raise
+    except OSError as error:
+        raise fail("OCO903", f"cannot write {path}: {(error.strerror or 'unknown reason').lower()}") from None

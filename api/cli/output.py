@@ -1,0 +1,60 @@
+"""How things reach the terminal: colour when it is one, plain text when it is piped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from typing import IO, TYPE_CHECKING, Any
+
+from oco.dsl.diagnostics import Diagnostic, OcoError, Severity
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PLAIN_WIDTH = 118
+
+
+@cache
+def console(stderr: bool = False) -> Console:
+    """The console of stdout or stderr; wide enough for a table when it is not a terminal."""
+    from rich.console import Console
+
+    stream: IO[str] = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PLAIN_WIDTH
+    return Console(file=stream, stderr=stderr, width=width, highlight=False, soft_wrap=False)
+
+
+def say(text: str = "", style: str | None = None) -> None:
+    """One paragraph on stdout, as it is (no markup is read in it)."""
+    console().print(text, style=style, markup=False)
+
+
+def note(text: str) -> None:
+    """A remark on stderr, out of the way of what is piped on."""
+    console(stderr=True).print(text, style="dim", markup=False)
+
+
+def show_json(value: Any) -> None:
+    """A versioned JSON document on stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def show_error(error: OcoError) -> None:
+    for diagnostic in error.diagnostics:
+        show_diagnostic(diagnostic)
+    codes = sorted({d.code for d in error.diagnostics})
+    errors = len(error.diagnostics)
+    count = "1 error" if errors == 1 else f"{errors} errors"
+    note(f"{count}. `oco help {codes[0]}` explains {'it' if errors == 1 else 'the first'}.")
+
+
+def show_diagnostic(diagnostic: Diagnostic) -> None:
+    from rich.text import Text
+
+    colour = "red" if diagnostic.severity is Severity.ERROR else "yellow"
+    text = Text(diagnostic.render() + "\n")
+    text.highlight_regex(r"\b(error|warning) OCO\d+", f"bold {colour}")
+    text.highlight_regex(r"(?m)^ +\| +\^+$", colour)
+    text.highlight_regex(r"(?m)^  hint:", "bold green")
+    console(stderr=True).print(text, soft_wrap=True)

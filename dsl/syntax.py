@@ -161,6 +161,15 @@ class UsingStatement(Node):
     settings: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True)
+class UnreadableStatement(Node):
+    """A statement with a mistake that has been reported: `word` begins it ("constraint" for a labelled line, "" when that is not
+    known), `name` is what it would have declared. It stands here so that nobody reports what follows from the mistake."""
+
+    word: str
+    name: Identifier | None
+
+
 Statement = (
     ModelStatement
     | HorizonStatement
@@ -175,6 +184,7 @@ Statement = (
     | FeedbackStatement
     | AssumeStatement
     | UsingStatement
+    | UnreadableStatement
 )
 
 

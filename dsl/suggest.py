@@ -1,0 +1,44 @@
+"""The nearest right word for a misspelt one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+LEAST_RATIO = 0.7
+LONGEST = 80
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `word` most likely stands for, or None when none is near.
+
+    Letter case counts little: `Price` is nearest to `price`. Among equally near candidates the first one given is taken.
+    """
+    if not word or len(word) > LONGEST:
+        return None
+    best, best_ratio = None, 0.0
+    for candidate in candidates:
+        ratio = _likeness(word, candidate)
+        if ratio > best_ratio:
+            best, best_ratio = candidate, ratio
+    return best if best_ratio >= LEAST_RATIO else None
+
+
+def _likeness(a: str, b: str) -> float:
+    """Between 0 and 1: twice the matching letters over all letters, 1 for words that differ in case alone."""
+    if a == b:
+        return 1.0
+    if a.lower() == b.lower():
+        return 0.99
+    if is_one_slip(a.lower(), b.lower()) and min(len(a), len(b)) > 1:
+        return 0.95
+    return 0.9 * SequenceMatcher(None, a.lower(), b.lower(), autojunk=False).ratio()
+
+
+def is_one_slip(a: str, b: str) -> bool:
+    """Whether one letter was added, left out, changed, or swapped with its neighbour."""
+    if abs(len(a) - len(b)) > 1 or a == b:
+        return False
+    same = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    x, y = a[same:], b[same:]
+    return x[1:] == y[1:] or x[1:] == y or x == y[1:] or (len(x) > 1 and x[:2] == y[1::-1] and x[2:] == y[2:])

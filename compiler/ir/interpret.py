@@ -1,0 +1,92 @@
+"""The interpreter: what a program means. Every backend is tested against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.ir.check import KINDS
+from oco.compiler.ir.ops import OPS
+from oco.compiler.ir.program import Block, Equation, Function, Global, Operand, Program, Type, Var
+from oco.compiler.ir.trace import Result, Tracer
+from oco.dsl.diagnostics import InternalError
+
+Array = np.ndarray[Any, Any]
+Environment = Mapping[str, Any]
+
+
+def interpret(program: Program, function: str, args: Sequence[Any]) -> tuple[Array, ...]:
+    """Run `init`, `decide`, `update`, `measure` or one of the program's functions, by name, on arrays."""
+    entries = (program.init, program.decide, program.update, program.measure, *program.functions)
+    for f in entries:
+        if f is not None and f.name == function:
+            return run_function(f, args, program.functions, program.constants)
+    raise InternalError(f"the program has no function {function}")
+
+
+def run_function(f: Function, args: Sequence[Any], functions: Iterable[Function], constants: Iterable[Global]) -> tuple[Array, ...]:
+    """One function on arrays; results have the shapes and kinds of its type."""
+    machine = _Machine({g.name: g for g in functions}, {g.var.name: g.value for g in constants})
+    with np.errstate(all="ignore"):
+        results = machine.call(f, tuple(_as(a, p.type) for a, p in zip(args, f.body.params, strict=True)))
+    return tuple(_as(v, r.type) for v, r in zip(results, f.body.results))
+
+
+def as_numpy(name: str, fn: Callable[..., Result], *types: Type) -> Callable[..., tuple[Array, ...]]:
+    """NumPy code out of traced code: `fn(t, *values)` is traced once for these types; each call interprets it."""
+    t = Tracer(name)
+    function = t.function(name, lambda *vs: fn(t, *vs), [(f"a{k}", made) for k, made in enumerate(types)])
+    return lambda *args: run_function(function, args, t.functions, t.constants)
+
+
+def _as(value: Any, made: Type) -> Array:
+    array = np.asarray(value, dtype=KINDS[made.dtype])
+    if array.shape != made.shape:
+        raise InternalError(f"an array of shape {array.shape} where {made} is needed")
+    return array
+
+
+class _Machine:
+    """Walks equations with an environment from names to arrays."""
+
+    def __init__(self, functions: Mapping[str, Function], constants: Environment) -> None:
+        self.functions = functions
+        self.constants = constants
+
+    def call(self, f: Function, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self.block(f.body, args, self.constants)
+
+    def block(self, block: Block, args: tuple[Any, ...], outer: Environment) -> tuple[Any, ...]:
+        env = {**outer, **{p.name: a for p, a in zip(block.params, args)}}
+        for e in block.equations:
+            for var, value in zip(e.outs, self.equation(e, env)):
+                env[var.name] = value
+        return tuple(_read(r, env) for r in block.results)
+
+    def equation(self, e: Equation, env: Environment) -> tuple[Any, ...]:
+        args = tuple(_read(a, env) for a in e.args)
+        match e.op:
+            case "call":
+                return self.call(self.functions[e.attr("function")], args)
+            case "if":
+                return self.block(e.blocks[0] if args[0] else e.blocks[1], (), env)
+            case "for":
+                values = args[1:]
+                for i in range(int(args[0])):
+                    values = self.block(e.blocks[0], (np.int64(i), *values), env)
+                return values
+            case "while":
+                values = args
+                while self.block(e.blocks[0], values, env)[0]:
+                    values = self.block(e.blocks[1], values, env)
+                return values
+        value = OPS[e.op].meaning(*args, **dict(e.attrs))
+        return tuple(value) if len(e.outs) > 1 else (value,)
+
+
+def _read(operand: Operand, env: Environment) -> Any:
+    if isinstance(operand, Var):
+        return env[operand.name]
+    return KINDS[operand.type.dtype](operand.value)

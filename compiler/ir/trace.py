@@ -1,0 +1,206 @@
+"""Tracing: Python code in a paper's notation, run once over `Value`s, leaves the equations of a program behind."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.ir.check import check_function
+from oco.compiler.ir.methods import PrimitiveMethods
+from oco.compiler.ir.names import identifier
+from oco.compiler.ir.program import Block, DType, Equation, Function, Global, Operand, Type, Var
+from oco.compiler.ir.rename import rename_function
+from oco.compiler.ir.value import Liftable, Value
+from oco.dsl.diagnostics import InternalError
+
+Values = tuple[Value, ...]
+Result = Value | Sequence[Value]
+
+
+@dataclass
+class _Scope:
+    """The equations of one block while it is traced."""
+
+    equations: list[Equation] = field(default_factory=list)
+    note: str = ""
+
+
+class Tracer(PrimitiveMethods):
+    """Records equations. One tracer makes one program: its constants and functions are shared by all that is traced with it."""
+
+    def __init__(self, title: str = "program") -> None:
+        self.title = title
+        self.constants: list[Global] = []
+        self.functions: list[Function] = []
+        self._scopes: list[_Scope] = []
+        self._hints: dict[str, str] = {}
+        self._count = 0
+
+    # names, notes and constants
+    def note(self, text: str) -> None:
+        """A comment on the next equation: `t.note("equation (8)")`."""
+        scope = self._scope
+        scope.note = f"{scope.note}; {text}" if scope.note else text
+
+    def name(self, hint: str, value: Liftable) -> Value:
+        """The same value, to be called `hint` in generated code where the name is free."""
+        named = self.lift(value)
+        if isinstance(named.operand, Var) and named.operand.name.startswith("%"):
+            self._hints[named.operand.name] = hint
+        return named
+
+    def constant(self, value: np.ndarray[Any, Any] | float, name: str = "", why: str = "") -> Value:
+        """A constant of the program, with its name and where it came from (`1/T (Theorem 1)`). Equal ones of one name are one."""
+        array = np.array(value, order="C")
+        kind = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}[array.dtype.kind]
+        array = array.astype(kind)
+        array.setflags(write=False)
+        made = Type(_dtype_of(array), array.shape)
+        for known in self.constants:
+            same = known.var.type == made and known.value.tobytes() == array.tobytes()
+            if same and (not name or self._hints[known.var.name] in (name, "constant")):
+                return Value(self, known.var)
+        var = Var(identifier(name or "constant", self._global_names()), made)
+        self._hints[var.name] = name or "constant"
+        self.constants.append(Global(var, array, why))
+        return Value(self, var)
+
+    def _global_names(self) -> set[str]:
+        return {g.var.name for g in self.constants} | {f.name for f in self.functions}
+
+    # equations
+    @property
+    def _scope(self) -> _Scope:
+        if not self._scopes:
+            raise InternalError("equations are traced inside a function")
+        return self._scopes[-1]
+
+    def _fresh(self, made: Type, hint: str = "v") -> Var:
+        """A variable with a provisional name; `rename_function` gives the final one."""
+        self._count += 1
+        var = Var(f"%{self._count}", made)
+        self._hints[var.name] = hint
+        return var
+
+    def emit(
+        self,
+        op: str,
+        args: tuple[Value, ...],
+        results: tuple[Type, ...],
+        blocks: tuple[Block, ...] = (),
+        **attrs: Any,
+    ) -> Values:
+        scope = self._scope
+        outs = tuple(self._fresh(r) for r in results)
+        operands = tuple(a.operand for a in args)
+        scope.equations.append(Equation(outs, op, operands, tuple(sorted(attrs.items())), blocks, scope.note))
+        scope.note = ""
+        return tuple(Value(self, v) for v in outs)
+
+    def _block(self, fn: Callable[..., Result], types: Sequence[Type], hints: Sequence[str]) -> tuple[Block, Values, bool]:
+        """`fn` traced over fresh parameters: the block, its results, and whether fn gave a tuple."""
+        params = tuple(self._fresh(made, hint) for made, hint in zip(types, hints))
+        self._scopes.append(_Scope())
+        try:
+            found = fn(*(Value(self, p) for p in params))
+            several = not isinstance(found, Value) and isinstance(found, Iterable)
+            results = tuple(self.lift(v) for v in (found if several else (found,)))  # type: ignore[union-attr,arg-type]
+            scope = self._scope
+        finally:
+            self._scopes.pop()
+        return Block(params, tuple(scope.equations), tuple(v.operand for v in results)), results, several
+
+    # control flow
+    def while_(self, cond: Callable[..., Value], body: Callable[..., Result], init: Sequence[Liftable]) -> Values:
+        """`while cond(*vs): vs = body(*vs)`, from `init`; the values keep their types."""
+        start = tuple(self.lift(v) for v in init)
+        types = tuple(v.type for v in start)
+        hints = self._parameter_hints(body, start)
+        condition, (truth, *rest), _ = self._block(cond, types, hints)
+        if rest or truth.type != Type(DType.BOOL):
+            raise InternalError("the condition of while_ is one truth value")
+        step, results, _ = self._block(body, types, hints)
+        _same_types("while_", types, results)
+        return self.emit("while", start, types, (condition, step))
+
+    def for_(self, n: Liftable, body: Callable[..., Result], init: Sequence[Liftable]) -> Values:
+        """`for i in range(n): vs = body(i, *vs)`, from `init`; the values keep their types."""
+        start = tuple(self.lift(v) for v in init)
+        types = tuple(v.type for v in start)
+        index, *hints = self._parameter_hints(body, (self.lift(0), *start))
+        step, results, _ = self._block(body, (Type(DType.INT), *types), (index, *hints))
+        _same_types("for_", types, results)
+        return self.emit("for", (self.lift(n), *start), types, (step,))
+
+    def if_(self, c: Liftable, then: Callable[[], Result], orelse: Callable[[], Result]) -> Values:
+        """The values of `then()` where the truth value c holds, else those of `orelse()`; both have the same types."""
+        yes, results, _ = self._block(then, (), ())
+        no, others, _ = self._block(orelse, (), ())
+        types = tuple(v.type for v in results)
+        _same_types("if_", types, others)
+        return self.emit("if", (self.lift(c),), types, (yes, no))
+
+    # functions
+    def function(self, name: str, fn: Callable[..., Result], params: Sequence[tuple[str, Type]], doc: str = "") -> Function:
+        """`fn` traced as a function of the named parameters; it sees them and the constants alone."""
+        return self._trace(name, fn, params, doc)[0]
+
+    def _trace(
+        self, name: str, fn: Callable[..., Result], params: Sequence[tuple[str, Type]], doc: str
+    ) -> tuple[Function, bool]:
+        outer, self._scopes = self._scopes, []
+        try:
+            block, _, several = self._block(fn, [made for _, made in params], [hint for hint, _ in params])
+        finally:
+            self._scopes = outer
+        names = tuple(self._hints.get(r.name, "") if isinstance(r, Var) else "" for r in block.results)
+        function = rename_function(Function(name, block, names, doc), self._hints, self._global_names())
+        check_function(function, self.constants, self.functions)
+        return function, several
+
+    def call(self, name: str, fn: Callable[..., Result], *args: Liftable, doc: str = "") -> Any:
+        """`fn` as a function of the program, applied to args. Traced again for each call, kept once for each distinct body."""
+        given = tuple(self.lift(a) for a in args)
+        hints = self._parameter_hints(fn, given)
+        function, several = self._trace(identifier(name), fn, [(h, v.type) for h, v in zip(hints, given)], doc or _doc(fn))
+        known = self._known(function)
+        results = self.emit("call", given, tuple(r.type for r in function.body.results), function=known)
+        for hint, value in zip(function.result_names, results):
+            self._hints[value.operand.name] = hint or "v"  # type: ignore[union-attr]
+        return results if several else results[0]
+
+    def _known(self, function: Function) -> str:
+        """The name under which the program has this very function, adding it if it is new."""
+        for other in self.functions:
+            if repr(other.body) == repr(function.body) and other.name.startswith(function.name):
+                return other.name
+        unique = identifier(function.name, self._global_names())
+        self.functions.append(Function(unique, function.body, function.result_names, function.doc))
+        return unique
+
+    def _parameter_hints(self, fn: Callable[..., Any], values: Sequence[Value]) -> list[str]:
+        """Names for parameters: those of fn's signature, then those of the values themselves."""
+        named = [p.name for p in inspect.signature(fn).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        own = [self._hint_of(v.operand) for v in values]
+        return (named + own[len(named) :])[: len(values)]
+
+    def _hint_of(self, operand: Operand) -> str:
+        return self._hints.get(operand.name, "v") if isinstance(operand, Var) else "v"
+
+
+def _dtype_of(array: np.ndarray[Any, Any]) -> DType:
+    return {"f": DType.FLOAT, "i": DType.INT, "b": DType.BOOL}[array.dtype.kind]
+
+
+def _doc(fn: Callable[..., Any]) -> str:
+    return inspect.getdoc(fn) or ""
+
+
+def _same_types(what: str, expected: tuple[Type, ...], found: Values) -> None:
+    if tuple(v.type for v in found) != expected:
+        shown = [str(v.type) for v in found]
+        raise InternalError(f"{what}: values of types {[str(e) for e in expected]} become {shown}")

@@ -2,6 +2,49 @@
 
 from __future__ import annotations
 
-from oco.dsl.codes.base import Code
+from oco.dsl.codes.base import Code, Stage
 
-FILES: dict[str, Code] = {}
+FILES: dict[str, Code] = {
+    "OCO901": Code(
+        "a file cannot be read",
+        "The operating system refused: the file is not there, or it may not be read, or it is a folder.",
+        "oco check no_such_model.oco",
+        "Check the name and the folder; paths are relative to where the command runs.",
+        Stage.COMMAND,
+    ),
+    "OCO902": Code(
+        "a model file is not text",
+        "Model files are text in UTF-8. This file holds bytes that are not.",
+        "oco check picture.oco",
+        "Save the file as UTF-8 text.",
+        Stage.COMMAND,
+    ),
+    "OCO903": Code(
+        "a file cannot be written",
+        "The folder is not there or may not be written to, or the disk is full. Nothing was written half.",
+        "oco compile model.oco -o no_such_folder/learner.py",
+        "Make the folder, or name another place with -o or --out.",
+        Stage.COMMAND,
+    ),
+    "OCO905": Code(
+        "a file is there already",
+        "Commands do not overwrite files unless they are told to.",
+        "oco new first && oco new first",
+        "Name another file, or add --force.",
+        Stage.COMMAND,
+    ),
+    "OCO906": Code(
+        "a name that no model can have",
+        "The name of a model starts with a letter and has letters, digits and _ only; so has its file.",
+        'oco new "my model"',
+        "Choose such a name: my_model.",
+        Stage.COMMAND,
+    ),
+    "OCO907": Code(
+        "there is no such code",
+        "`oco help` without a code lists the codes of all errors and warnings.",
+        "oco help OCO999",
+        "Use a code from the list.",
+        Stage.COMMAND,
+    ),
+}

@@ -42,3 +42,15 @@ def is_one_slip(a: str, b: str) -> bool:
     same = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
     x, y = a[same:], b[same:]
     return x[1:] == y[1:] or x[1:] == y or x == y[1:] or (len(x) > 1 and x[:2] == y[1::-1] and x[2:] == y[2:])
+
+
+def did_you_mean(word: str, candidates: Iterable[str], otherwise: str = "") -> str:
+    """A hint: "did you mean `price`?" where a candidate is near, else `otherwise`."""
+    match = nearest(word, candidates)
+    return f"did you mean `{match}`?" if match else otherwise
+
+
+def listed(names: Iterable[str], last: str = "and") -> str:
+    """`a`, `b` and `c`"""
+    quoted = [f"`{name}`" for name in names]
+    return f"{', '.join(quoted[:-1])} {last} {quoted[-1]}" if len(quoted) > 1 else "".join(quoted)

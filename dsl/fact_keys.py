@@ -1,0 +1,51 @@
+"""The catalogue of facts: which keys there are, which way round a bound on each helps, and what each is in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FactKey:
+    """One fact. `relation` is the bound that a theorem can use: "<=" an upper one, ">=" a lower one, "" for a yes or no or a point."""
+
+    key: str
+    relation: str
+    words: str
+
+
+FUNCTION_FACTS: tuple[FactKey, ...] = (
+    FactKey("convex", "", "convex in the decisions for every value of the streams"),
+    FactKey("bound", "<=", "largest absolute value"),
+    FactKey("lipschitz.l2", "<=", "largest l2 norm of the gradient"),
+    FactKey("lipschitz.l1", "<=", "largest linf norm of the gradient"),
+    FactKey("smoothness.l2", "<=", "Lipschitz constant of the gradient in l2"),
+    FactKey("strong_convexity.l2", ">=", "modulus of strong convexity in l2"),
+)
+
+MODEL_FACTS: tuple[FactKey, ...] = (
+    FactKey("domain.diameter.l2", "<=", "largest l2 distance of two decisions"),
+    FactKey("domain.diameter.l1", "<=", "largest l1 distance of two decisions"),
+    FactKey("domain.radius", "<=", "largest l2 norm of a decision"),
+    FactKey("domain.inner_radius", ">=", "radius of a ball that the domain holds"),
+    FactKey("feasible.common", "", "one decision satisfies every round's constraints"),
+    FactKey("feasible.each_round", "", "each round has a decision that satisfies its constraints"),
+    FactKey("feasible.mean", "", "one decision satisfies the constraints in the mean"),
+    FactKey("slater.margin", ">=", "by how much one decision satisfies every inequality strictly"),
+    FactKey("slater.point", "", "a decision that satisfies every inequality strictly"),
+    FactKey("multipliers.bounded", "", "the optimal multipliers are bounded"),
+    FactKey("path_length", "<=", "sum over the rounds of the l2 distance between successive best decisions"),
+    FactKey("variation.gradient", "<=", "sum over the rounds of the largest squared change of the loss's gradient"),
+    FactKey("variation.constraint", "<=", "sum over the rounds of the largest change of the constraints"),
+)
+
+
+def catalogue(labels: tuple[str, ...]) -> dict[str, FactKey]:
+    """Every key of a model with these constraint labels: `loss.convex`, `constraints.service.bound`, `domain.radius`, ..."""
+    keys = [FactKey(f"loss.{f.key}", f.relation, f"of the loss: {f.words}") for f in FUNCTION_FACTS]
+    for label in labels:
+        keys += [
+            FactKey(f"constraints.{label}.{f.key}", f.relation, f"of constraint {label}: {f.words}")
+            for f in FUNCTION_FACTS
+        ]
+    return {f.key: f for f in (*keys, *MODEL_FACTS)}

@@ -1,0 +1,108 @@
+"""The values that a whole-number expression may take, and whether they are positions of the axis that they index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from oco.dsl.atoms.index import slice_ends
+from oco.dsl.atoms.words import describe
+from oco.dsl.diagnostics import fail
+from oco.dsl.dims import Dim, substitute
+from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice
+from oco.dsl.model import Param, Stream
+
+Range = tuple[int, int]
+
+
+class Known(Protocol):
+    """What is declared, and the values of the params that have one."""
+
+    @property
+    def declared(self) -> Mapping[str, Any]: ...
+
+    @property
+    def values(self) -> Mapping[str, np.ndarray[Any, Any]]: ...
+
+    def sizes(self) -> dict[str, int]: ...
+
+
+def whole_range(expr: Expr, known: Known) -> Range | None:
+    """Least and greatest value of a whole-number expression, as far as declarations tell; None where they do not."""
+    match expr:
+        case Constant(value=value):
+            return int(value.array.min()), int(value.array.max())
+        case Name(name=name, kind=Kind.PARAM) if name in known.values:
+            return int(known.values[name].min()), int(known.values[name].max())
+        case Name(name=name, kind=Kind.PARAM | Kind.STREAM):
+            return _declared_range(known.declared[name], known)
+        case Name(name=name, kind=Kind.LET):
+            return whole_range(known.declared[name].value, known)
+        case Call(atom=atom, args=args):
+            ranges = [whole_range(a, known) for a in args]
+            return None if None in ranges else _combined(atom, [r for r in ranges if r is not None])
+    return None
+
+
+def _declared_range(declaration: Param | Stream, known: Known) -> Range | None:
+    if declaration.bounds is None or not declaration.integer:
+        return None
+    low, high = (whole_range(b, known) for b in declaration.bounds)
+    return None if low is None or high is None else (low[0], high[1])
+
+
+def _combined(atom: str, ranges: list[Range]) -> Range | None:
+    match atom, ranges:
+        case "add", [(a, b), (c, d)]:
+            return a + c, b + d
+        case "sub", [(a, b), (c, d)]:
+            return a - d, b - c
+        case "mul", [(a, b), (c, d)]:
+            corners = (a * c, a * d, b * c, b * d)
+            return min(corners), max(corners)
+        case "minus", [(a, b)]:
+            return -b, -a
+        case "range", [(a, _), (_, d)]:
+            return a, d
+        case "repeat", [r, _]:
+            return r
+    return None
+
+
+def check_index(expr: Index, known: Known) -> None:
+    """Whether the positions that the items may ask for are there, as far as values and declared ranges tell."""
+    sizes = known.sizes()
+    for item, length in zip(expr.items, expr.base.shape):
+        dim = substitute(length, sizes)
+        if isinstance(item, Slice):
+            _check_slice(expr, item, dim, sizes)
+            continue
+        found = whole_range(item, known)
+        if found is None or isinstance(item, Constant):
+            continue
+        low, high = found
+        last = dim - 1 if isinstance(dim, int) else None
+        if low < 0 or (last is not None and high > last):
+            outside = low if low < 0 else high
+            verb = "is" if low == high else "can be"
+            raise fail(
+                "OCO312",
+                f"{describe(item, 'this index')} {verb} {outside}, outside 0..{last if last is not None else f'{dim} - 1'}",
+                item.span,
+                f"{describe(expr.base)} has {dim} entries there, and indices count from 0",
+            )
+
+
+def _check_slice(expr: Index, item: Slice, dim: Dim, sizes: dict[str, int]) -> None:
+    start, stop = (substitute(d, sizes) for d in slice_ends(item, dim))
+    empty = isinstance(start, int) and isinstance(stop, int) and stop <= start
+    outside = isinstance(stop, int) and isinstance(dim, int) and stop > dim
+    if empty or outside or (isinstance(start, int) and start < 0):
+        raise fail(
+            "OCO313",
+            f"the slice {start}:{stop} does not lie in 0:{dim}",
+            item.span,
+            f"{describe(expr.base)} has {dim} entries there; a slice has at least one, and leaves out its end",
+        )

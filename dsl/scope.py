@@ -1,0 +1,161 @@
+"""What has been declared so far, and what the values of params say about shapes and indices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.atoms import shapes
+from oco.dsl.atoms.words import describe
+from oco.dsl.diagnostics import fail
+from oco.dsl.dims import Dim, Shape, SymbolicDim, show, substitute
+from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
+from oco.dsl.model import Decision, Let, Param, Stream
+from oco.dsl.ranges import check_index
+from oco.dsl.source import Span
+from oco.dsl.words import LATER_WORDS, STATEMENT_WORDS
+
+Declaration = Param | Decision | Stream | Let
+Array = np.ndarray[Any, Any]
+
+OBSERVED_WORDS: tuple[str, ...] = ("round", "loss", "gradient", "constraints", "constraint_gradients")
+
+MOST_NUMBERS = 10**8
+"""The most entries that an array of fixed data may have."""
+
+
+def kind_of(declaration: Declaration) -> Kind:
+    match declaration:
+        case Param():
+            return Kind.PARAM
+        case Decision():
+            return Kind.DECISION
+        case Stream():
+            return Kind.STREAM
+        case Let():
+            return Kind.LET
+
+
+@dataclass
+class Scope:
+    """Grows while a model is put together; `values` holds the params whose value is known, `given` what the caller passed for them."""
+
+    folder: Path | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    declared: dict[str, Declaration] = field(default_factory=dict)
+    values: dict[str, Array] = field(default_factory=dict)
+    labels: dict[str, Span | None] = field(default_factory=dict)
+
+    def sizes(self) -> dict[str, int]:
+        """The values of the params that may stand in a shape."""
+        return {n: int(v) for n, v in self.values.items() if v.shape == () and v == np.floor(v) and abs(v) < 2**62}
+
+    def name(self, name: str, span: Span | None = None) -> Name:
+        """A use of a declared name."""
+        declaration = self.declared[name]
+        match declaration:
+            case Let(value=value):
+                return Name(name, Kind.LET, shape=value.shape, integer=value.integer, span=span)
+            case Decision(shape=shape):
+                return Name(name, Kind.DECISION, shape=shape, span=span)
+            case _:
+                return Name(
+                    name, kind_of(declaration), shape=declaration.shape, integer=declaration.integer, span=span
+                )
+
+    def settle(self, expr: Expr) -> Expr:
+        """The same expression with the dimensions that the values of params give, checked."""
+        if any(isinstance(d, SymbolicDim) for d in expr.shape):
+            shape = self.known_shape(expr.shape)
+            for dim in shape:
+                if isinstance(dim, int) and dim < 1:
+                    raise fail(
+                        "OCO308", f"{describe(expr)} has shape {show(shape)}: a length must be at least 1", expr.span
+                    )
+            expr = replace(expr, shape=shape)
+        if isinstance(expr, Index):
+            check_index(expr, self)
+        return expr
+
+    def known_shape(self, shape: Shape) -> Shape:
+        sizes = self.sizes()
+        return tuple(substitute(d, sizes) for d in shape)
+
+    def dim(self, expr: Expr, role: str) -> Dim:
+        """A declared length: a whole number from 1 on, or a polynomial in params whose value is not known yet."""
+        check_fixed(expr, role)
+        dim = shapes.size(expr, role)
+        if isinstance(dim, int):
+            return dim
+        for name in names(expr, Kind.PARAM):
+            value = self.values.get(name)
+            if value is not None and name not in self.sizes():
+                raise fail("OCO307", f"{role} must be a whole number; `{name}` is {value}", expr.span)
+        dim = substitute(dim, self.sizes())
+        if isinstance(dim, int) and dim < 1:
+            raise fail("OCO308", f"{role} must be at least 1; {describe(expr)} is {dim}", expr.span)
+        return dim
+
+    def declare(self, declaration: Declaration) -> None:
+        self.declared[declaration.name] = declaration
+
+
+def check_new_name(scope: Scope, name: str, kind: Kind, span: Span | None) -> None:
+    """Whether `name` may be declared as a `kind` here."""
+    _check_reserved(name, span)
+    if name in OBSERVED_WORDS and kind is Kind.STREAM:
+        raise fail(
+            "OCO205",
+            f"`{name}` cannot name a stream: `observe({name}=...)` has a meaning of its own",
+            span,
+            f"another name, `{name}_t` say",
+        )
+    if name in scope.declared:
+        first = scope.declared[name]
+        where = f", on line {first.span.line}" if first.span is not None else ""
+        raise fail("OCO203", f"`{name}` is declared already, as a {kind_of(first)}{where}", span, "give it another name")
+
+
+def check_new_label(scope: Scope, label: str, span: Span | None) -> None:
+    """Whether a constraint may be called `label`."""
+    _check_reserved(label, span)
+    if label in OBSERVED_WORDS:
+        raise fail(
+            "OCO205", f"`{label}` cannot be a label: it names a part of the feedback", span, f"`{label}_limit`, say"
+        )
+    if label in scope.labels:
+        first = scope.labels[label]
+        where = f", on line {first.line}" if first is not None else ""
+        raise fail("OCO209", f"there is a constraint `{label}` already{where}", span, "give this one another label")
+
+
+def _check_reserved(name: str, span: Span | None) -> None:
+    if name == "t":
+        raise fail("OCO205", "`t` is the round; nothing else can be called that", span, "another name, `time` say")
+    if name == "T":
+        raise fail("OCO205", "`T` is the horizon; nothing else can be called that", span, "another name, `total` say")
+    if name in STATEMENT_WORDS:
+        raise fail("OCO205", f"`{name}` begins a statement and cannot be a name", span, f"`{name}_`, say")
+    if name in LATER_WORDS:
+        raise fail("OCO205", f"`{name}` is reserved for {LATER_WORDS[name]}", span, "give it another name")
+
+
+def check_fixed(expr: Expr, role: str) -> None:
+    """`expr` is made of numbers and params alone, so it is known before the first round."""
+    for kind, words in (
+        (Kind.STREAM, "is a stream, known only round by round"),
+        (Kind.DECISION, "is a decision"),
+        (Kind.LET, "is an abbreviation made by `let`"),
+        (Kind.ROUND, "is the round"),
+    ):
+        for name in names(expr, kind):
+            hint = f"write it as a param: `param {name} = ...`" if kind is Kind.LET else "use numbers and params"
+            raise fail("OCO320", f"{role} is made of numbers and params; `{name}` {words}", _where(expr, name), hint)
+
+
+def _where(expr: Expr, name: str) -> Span | None:
+    return next((e.span for e in walk(expr) if isinstance(e, Name) and e.name == name), expr.span)

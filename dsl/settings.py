@@ -1,0 +1,32 @@
+"""The names of the algorithms and of their settings: what `using NAME with SETTING = formula` may say."""
+
+from __future__ import annotations
+
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "mirror-prox": ("V", "L_f", "L_g", "G", "H", "rho", "R", "nu", "eta", "gamma"),
+    "mirror-descent": ("V", "alpha", "theta"),
+    "projection-free": ("oracle", "Q", "K", "theta", "mu", "beta", "R", "D", "C_1", "C_2", "L"),
+    "meta-frank-wolfe": ("K", "theta", "mu", "delta", "R", "D", "beta"),
+    "ofw-tvc": ("beta", "gamma", "G", "D", "guess", "rate"),
+    "scofw-tvc": ("beta", "gamma", "alpha_f"),
+    "bfw-tvc": ("beta", "gamma", "c", "K", "epsilon", "delta", "G", "D", "M", "r", "guess", "rate"),
+    "scbfw-tvc": ("beta", "gamma", "alpha_f", "K", "L", "delta", "r", "center"),
+    "coldq": ("alpha", "eta", "gamma", "epsilon", "V_x", "mu"),
+    "coldq-expert": ("alpha", "eta", "gamma", "epsilon", "V_x", "mu", "M", "kappa"),
+    "ogd": ("eta",),
+    "oeg": ("eta",),
+    "ofw": ("eta",),
+    "dpp": ("V", "alpha", "tighten"),
+    "yu-neely": ("gamma", "alpha"),
+    "mahdavi": ("eta", "delta"),
+    "jenatton": ("R", "G", "b"),
+    "recoo": ("alpha", "gamma", "eta"),
+    "sinha-vaze": ("beta", "G", "D", "V", "rate"),
+    "pfs": ("eta", "rho"),
+}
+
+WORD_SETTINGS: dict[str, tuple[str, ...]] = {"oracle": ("ocg", "ospf", "orgfw", "sftrl"), "center": ("origin", "iterates")}
+"""Settings whose value is a word, with the words."""
+
+FORMULA_FUNCTIONS: tuple[str, ...] = ("sqrt", "log", "exp", "min", "max", "floor", "ceiling", "abs")
+FORMULA_SYMBOLS: tuple[str, ...] = ("t", "T", "m", "d")

@@ -1,0 +1,244 @@
+"""What a domain is: a compact convex set with the operations that learners and theorems need of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.ir.interpret import as_numpy
+from oco.compiler.ir.program import DType, Type
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+from oco.dsl.diagnostics import InternalError, fail
+
+ArrayFunction = Callable[..., tuple[Floats, ...]]
+
+MAX_VERTICES = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Domain(ABC):
+    """A nonempty compact convex set of arrays of one `shape`; norms and inner products are those of the flattened array.
+
+    Operations with a tracer `t` write the step IR and so exist in every backend. The others are NumPy, used at compile time.
+    Radii and diameters are exact where the set has a closed form; where they are bounds the subclass says so.
+    """
+
+    kind: ClassVar[str]
+    geometry: ClassVar[str] = "euclidean"
+    """The mirror map of `bregman_step`: "euclidean" is |x|^2 / 2, "entropy" is sum x log x."""
+
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    # Membership.
+
+    @abstractmethod
+    def excess(self, x: Floats) -> float:
+        """How far `x` breaks the set's inequalities and equalities, in units of the set's own scale; at most 0 inside."""
+
+    def contains(self, x: Any, tolerance: float = 1e-9) -> bool:
+        """Whether `x` has the right shape, is finite, and breaks nothing by more than `tolerance` times the set's scale."""
+        point = np.asarray(x, dtype=np.float64)
+        return point.shape == self.shape and bool(np.isfinite(point).all()) and self.excess(point) <= tolerance
+
+    @abstractmethod
+    def interior_margin(self, x: Floats) -> float:
+        """Radius of a ball of the affine hull around `x` that lies in the set: the greatest one, or a lower bound.
+
+        Zero on the relative boundary and for a set of one point; negative outside.
+        """
+
+    def in_relative_interior(self, x: Floats) -> bool:
+        return self.contains(x) and (self.interior_margin(x) > 0 or len(self.affine_hull()[1]) >= self.size)
+
+    # Operations of a round, over the step IR.
+
+    @abstractmethod
+    def project(self, t: Tracer, v: Value) -> Value:
+        """The nearest point: argmin |u - v|_2 over u in the set."""
+
+    @abstractmethod
+    def lmo(self, t: Tracer, c: Value) -> Value:
+        """An extreme point of argmin <c, u>; among several the one of the lowest index, so the answer is deterministic."""
+
+    def bregman_step(self, t: Tracer, x: Value, p: Value) -> Value:
+        """argmin <p, u> + D(u, x) over u in the set, with D the Bregman divergence of `geometry`."""
+        return self.project(t, x - p)
+
+    @abstractmethod
+    def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
+        """`J M`, row by row: M has shape (k, *shape), J is a generalized Jacobian of the projection at v, p = project(v).
+
+        J is symmetric, so the rows may be read as columns.
+        """
+
+    @property
+    def refusals(self) -> Mapping[str, str]:
+        """The operations that this set does not offer, each with the reason in words."""
+        return {}
+
+    def require(self, operation: str) -> None:
+        """Raise the refusal of `operation` as an error; do nothing where the set offers it."""
+        if operation in self.refusals:
+            raise fail("OCO416", f"{self} has no {operation}: {self.refusals[operation]}")
+
+    # What a call costs, in words.
+
+    projection_cost: ClassVar[str] = "O(n)"
+    lmo_cost: ClassVar[str] = "O(n)"
+
+    # Geometry, NumPy, exact.
+
+    @property
+    @abstractmethod
+    def lower(self) -> Floats:
+        """The least value of each entry over the set."""
+
+    @property
+    @abstractmethod
+    def upper(self) -> Floats:
+        """The greatest value of each entry over the set."""
+
+    @abstractmethod
+    def support(self, c: Floats) -> float:
+        """max <c, x> over the set."""
+
+    def diameter(self, norm: str = "l2") -> float:
+        """max |x - y| over the set, in "l2" or "l1"."""
+        if norm not in ("l1", "l2"):
+            raise InternalError(f"diameter in the norm {norm!r}")
+        return self._diameter_l2() if norm == "l2" else self._diameter_l1()
+
+    @abstractmethod
+    def _diameter_l2(self) -> float: ...
+
+    @abstractmethod
+    def _diameter_l1(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def radius(self) -> float:
+        """max |x|_2 over the set."""
+
+    @property
+    @abstractmethod
+    def radius_about_centre(self) -> float:
+        """max |x - centre()|_2 over the set."""
+
+    @property
+    @abstractmethod
+    def inner_radius(self) -> float:
+        """Radius of a largest ball within the set, taken in its affine hull; 0 for a set of one point."""
+
+    @property
+    def inner_centre(self) -> Floats:
+        """The centre of such a ball."""
+        return self.centre()
+
+    @abstractmethod
+    def centre(self) -> Floats:
+        """The default first decision."""
+
+    @property
+    def bregman_diameter(self) -> float:
+        """sup D(x, y) over the set for the divergence of `geometry`; infinite for the entropy."""
+        return self.diameter("l2") ** 2 / 2
+
+    @property
+    def bregman_radius(self) -> float:
+        """max D(x, centre()) over the set for the divergence of `geometry`."""
+        return self.radius_about_centre**2 / 2
+
+    def affine_hull(self) -> tuple[Floats, Floats]:
+        """Independent equalities A x = b (x flattened, A of shape (k, size)) whose solutions are the affine hull."""
+        return np.zeros((0, self.size)), np.zeros(0)
+
+    def vertices(self) -> Floats | None:
+        """All extreme points, shape (count, *shape), where there are at most `MAX_VERTICES`; else None."""
+        return None
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, n: int) -> Floats:
+        """`n` independent points of the set, shape (n, *shape), with a density that is positive on its relative interior."""
+
+    @abstractmethod
+    def constraints(self, cp: Any, variable: Any) -> list[Any]:
+        """The set in CVXPY: constraints on `variable` (of this shape); `cp` is the module."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """As it is written in the language."""
+
+    # Arrays as vectors, in the step IR.
+
+    def flat(self, t: Tracer, v: Value) -> Value:
+        """`v` as a vector of `size` entries."""
+        return t.reshape(v, shape=(self.size,))
+
+    def shaped(self, t: Tracer, v: Value) -> Value:
+        """A vector of `size` entries as an array of the domain's shape."""
+        return t.reshape(v, shape=self.shape)
+
+    def rows(self, t: Tracer, M: Value) -> Value:
+        """`M` of shape (k, *shape) as a matrix of shape (k, size)."""
+        return t.reshape(M, shape=(M.shape[0], self.size))
+
+    def shaped_rows(self, t: Tracer, M: Value) -> Value:
+        """A matrix of shape (k, size) as an array of shape (k, *shape)."""
+        return t.reshape(M, shape=(M.shape[0], *self.shape))
+
+    # Use alone, NumPy in and NumPy out.
+
+    @cached_property
+    def _projection(self) -> ArrayFunction:
+        return as_numpy("project", self.project, self._type)
+
+    @cached_property
+    def _minimisation(self) -> ArrayFunction:
+        return as_numpy("lmo", self.lmo, self._type)
+
+    @cached_property
+    def _mirror_step(self) -> ArrayFunction:
+        return as_numpy("bregman_step", self.bregman_step, self._type, self._type)
+
+    @property
+    def _type(self) -> Type:
+        return Type(DType.FLOAT, self.shape)
+
+    def project_array(self, v: Any) -> Floats:
+        """The point of the set nearest to the array `v`."""
+        self.require("project")
+        return self._projection(self._read(v))[0]
+
+    def lmo_array(self, c: Any) -> Floats:
+        """A minimiser of <c, x> over the set."""
+        self.require("lmo")
+        return self._minimisation(self._read(c))[0]
+
+    def bregman_step_array(self, x: Any, p: Any) -> Floats:
+        """argmin <p, u> + D(u, x) over the set."""
+        self.require("bregman_step")
+        return self._mirror_step(self._read(x), self._read(p))[0]
+
+    def _read(self, v: Any) -> Floats:
+        array = np.asarray(v, dtype=np.float64)
+        if array.shape != self.shape:
+            raise fail("OCO412", f"an array of shape {array.shape} was given to a domain of shape {self.shape}")
+        if not np.isfinite(array).all():
+            raise fail("OCO413", "the array given to a domain holds entries that are not finite numbers")
+        return array
+
+
+def euclidean_radius_of_hull(lower: Floats, upper: Floats) -> float:
+    """max |x|_2 over the box between `lower` and `upper`."""
+    return vector_norm(np.maximum(np.abs(lower), np.abs(upper)))

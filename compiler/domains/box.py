@@ -1,0 +1,126 @@
+"""Box: lo <= x <= hi, entry by entry."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oco.compiler.domains.arguments import fitted, written
+from oco.compiler.domains.base import MAX_VERTICES, Domain, euclidean_radius_of_hull
+from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+from oco.dsl.diagnostics import fail
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Domain):
+    """{ x : lo <= x <= hi }. Bounds are numbers or arrays that fill the shape; equal bounds fix an entry."""
+
+    kind: ClassVar[str] = "box"
+
+    lo: Floats = field(default_factory=lambda: np.zeros(()))
+    hi: Floats = field(default_factory=lambda: np.ones(()))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lo", fitted(self.kind, "lo", self.lo, self.shape))
+        object.__setattr__(self, "hi", fitted(self.kind, "hi", self.hi, self.shape))
+        crossed = np.argwhere(self.lower > self.upper)
+        if len(crossed):
+            i = tuple(int(k) for k in crossed[0])
+            where = f" at entry {list(i)}" if i and (self.lo.ndim or self.hi.ndim) else ""
+            raise fail(
+                "OCO410", f"the box is empty: lo = {self.lower[i]:g} is greater than hi = {self.upper[i]:g}{where}"
+            )
+
+    def _bounds(self, t: Tracer) -> tuple[Value | float, Value | float]:
+        def bound(value: Floats, name: str) -> Value | float:
+            return t.constant(value, name, f"`{name}` of {self.kind}") if value.ndim else float(value)
+
+        return bound(self.lo, "lo"), bound(self.hi, "hi")
+
+    def excess(self, x: Floats) -> float:
+        below, above = self.lower - x, x - self.upper
+        scale = np.maximum(np.maximum(np.abs(self.lower), np.abs(self.upper)).max(), np.finfo(float).tiny)
+        return float(np.max(np.maximum(below, above)) / scale)
+
+    def interior_margin(self, x: Floats) -> float:
+        free = self.lower < self.upper
+        if not free.any():
+            return 0.0
+        return float(np.min(np.minimum(x - self.lower, self.upper - x)[free]))
+
+    def project(self, t: Tracer, v: Value) -> Value:
+        lo, hi = self._bounds(t)
+        return t.minimum(t.maximum(v, lo), hi)
+
+    def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
+        lo, hi = self._bounds(t)
+        return t.where(t.and_(v > lo, v < hi), M, 0.0)
+
+    def lmo(self, t: Tracer, c: Value) -> Value:
+        lo, hi = self._bounds(t)
+        return t.where(c < 0.0, hi, lo)
+
+    @property
+    def lower(self) -> Floats:
+        return np.broadcast_to(self.lo, self.shape)
+
+    @property
+    def upper(self) -> Floats:
+        return np.broadcast_to(self.hi, self.shape)
+
+    @property
+    def _width(self) -> Floats:
+        return self.upper - self.lower
+
+    def support(self, c: Floats) -> float:
+        return math.fsum(np.maximum(c * self.lower, c * self.upper).ravel())
+
+    def _diameter_l2(self) -> float:
+        return vector_norm(self._width)
+
+    def _diameter_l1(self) -> float:
+        return math.fsum(self._width.ravel())
+
+    @property
+    def radius(self) -> float:
+        return euclidean_radius_of_hull(self.lower, self.upper)
+
+    @property
+    def radius_about_centre(self) -> float:
+        return vector_norm(self._width) / 2
+
+    @property
+    def inner_radius(self) -> float:
+        width = self._width[self._width > 0]
+        return float(width.min() / 2) if width.size else 0.0
+
+    def centre(self) -> Floats:
+        return self.lower / 2 + self.upper / 2
+
+    def affine_hull(self) -> tuple[Floats, Floats]:
+        fixed = np.flatnonzero(self._width.ravel() == 0)
+        return np.eye(self.size)[fixed], self.lower.ravel()[fixed]
+
+    def vertices(self) -> Floats | None:
+        free = np.flatnonzero(self._width.ravel() > 0)
+        if len(free) > math.log2(MAX_VERTICES):
+            return None
+        corners = np.tile(self.lower.ravel(), (2 ** len(free), 1))
+        bits = (np.arange(2 ** len(free))[:, None] >> np.arange(len(free))) & 1
+        corners[:, free] = np.where(bits, self.upper.ravel()[free], self.lower.ravel()[free])
+        return corners.reshape(-1, *self.shape)
+
+    def sample(self, rng: np.random.Generator, n: int) -> Floats:
+        share = rng.random((n, *self.shape))
+        return (1 - share) * self.lower + share * self.upper
+
+    def constraints(self, cp: Any, variable: Any) -> list[Any]:
+        return [variable >= self.lower, variable <= self.upper]
+
+    def __str__(self) -> str:
+        return f"box({written(self.lo)}, {written(self.hi)})"

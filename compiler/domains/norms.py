@@ -1,0 +1,38 @@
+"""Norms that neither overflow nor underflow: the largest entry is taken out before squaring."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+
+Floats = np.ndarray[Any, Any]
+
+
+def vector_norm(x: Floats) -> float:
+    """|x|_2 of the flattened array."""
+    largest = float(np.max(np.abs(x), initial=0.0))
+    if largest == 0 or not math.isfinite(largest):
+        return largest
+    return largest * float(np.linalg.norm(np.asarray(x / largest).ravel()))
+
+
+def scaled_norm(t: Tracer, v: Value) -> tuple[Value, Value, Value]:
+    """(u, |u|_2, scale) with v = scale u, the largest entry of |u| being 1 (u = 0 and scale = 1 where v = 0)."""
+    largest = t.max(t.abs(v))
+    scale = t.where(largest > 0, largest, 1.0)
+    u = v / scale
+    return u, t.sqrt(t.sum(u * u)), scale
+
+
+def direction(t: Tracer, c: Value) -> Value:
+    """c / |c|_2; the first unit vector where c = 0."""
+    u, length, _ = scaled_norm(t, c)
+    first = np.zeros(c.shape)
+    first.flat[0] = 1.0
+    unit = t.constant(first, "e_0", "the first unit vector")
+    return t.where(length > 0, u / t.maximum(length, 1.0), unit)

@@ -9,7 +9,19 @@ import numpy as np
 
 from oco.compiler.ir.names import is_legal
 from oco.compiler.ir.ops import CONTROL, OPS, describe
-from oco.compiler.ir.program import Block, DType, Equation, Field, Function, Global, Literal, Operand, Program, Type, Var
+from oco.compiler.ir.program import (
+    Block,
+    DType,
+    Equation,
+    Field,
+    Function,
+    Global,
+    Literal,
+    Operand,
+    Program,
+    Type,
+    Var,
+)
 from oco.dsl.diagnostics import InternalError
 
 KINDS = {DType.FLOAT: np.float64, DType.INT: np.int64, DType.BOOL: np.bool_}
@@ -132,13 +144,18 @@ def _show(types: tuple[Type, ...]) -> str:
 
 def _check_literal(literal: Literal) -> None:
     kind = PYTHON_KINDS[literal.type.dtype]
-    _require(literal.type.shape == () and type(literal.value) is kind, f"the literal {literal.value!r} is no {literal.type}")
+    _require(
+        literal.type.shape == () and type(literal.value) is kind, f"the literal {literal.value!r} is no {literal.type}"
+    )
 
 
 def _check_constants(constants: Iterable[Global]) -> None:
     for g in constants:
         fits = g.value.shape == g.var.type.shape and g.value.dtype == KINDS[g.var.type.dtype]
-        _require(fits and is_legal(g.var.name), f"the constant {g.var.name} is {g.value.dtype}{g.value.shape}, not {g.var.type}")
+        _require(
+            fits and is_legal(g.var.name),
+            f"the constant {g.var.name} is {g.value.dtype}{g.value.shape}, not {g.var.type}",
+        )
 
 
 def _types(*fields: Iterable[Field]) -> tuple[Type, ...]:
@@ -160,6 +177,9 @@ def _check_interface(program: Program) -> None:
         found = _signature(function)
         _require(found[0] == params, f"{function.name} takes {_show(found[0])}, not {_show(params)}")
         _require(results is None or found[1] == results, f"{function.name} gives {_show(found[1])}")
-    _require(bool(p.state) and p.state[0].name == "round" and p.state[0].type == Type(DType.INT), "the state begins with round")
+    _require(
+        bool(p.state) and p.state[0].name == "round" and p.state[0].type == Type(DType.INT),
+        "the state begins with round",
+    )
     for group in (p.state, p.decision, p.feedback, p.draws):
         _require(len({f.name for f in group}) == len(group), "fields of one kind have distinct names")

@@ -26,7 +26,9 @@ def interpret(program: Program, function: str, args: Sequence[Any]) -> tuple[Arr
     raise InternalError(f"the program has no function {function}")
 
 
-def run_function(f: Function, args: Sequence[Any], functions: Iterable[Function], constants: Iterable[Global]) -> tuple[Array, ...]:
+def run_function(
+    f: Function, args: Sequence[Any], functions: Iterable[Function], constants: Iterable[Global]
+) -> tuple[Array, ...]:
     """One function on arrays; results have the shapes and kinds of its type."""
     machine = _Machine({g.name: g for g in functions}, {g.var.name: g.value for g in constants})
     with np.errstate(all="ignore"):
@@ -42,7 +44,7 @@ def as_numpy(name: str, fn: Callable[..., Result], *types: Type) -> Callable[...
 
 
 def _as(value: Any, made: Type) -> Array:
-    array = np.asarray(value, dtype=KINDS[made.dtype])
+    array: Array = np.asarray(value, dtype=KINDS[made.dtype])
     if array.shape != made.shape:
         raise InternalError(f"an array of shape {array.shape} where {made} is needed")
     return array

@@ -292,7 +292,9 @@ class PrimitiveMethods(ABC):
             raise InternalError("slices have step one")
         starts = tuple(a for a, _, _ in ranges)
         stops = tuple(max(a, b) for a, b, _ in ranges)
-        kept = tuple(b - a for k, (a, b) in enumerate(zip(starts, stops)) if k >= len(items) or isinstance(items[k], slice))
+        kept = tuple(
+            b - a for k, (a, b) in enumerate(zip(starts, stops)) if k >= len(items) or isinstance(items[k], slice)
+        )
         return self.reshape(self.slice(x, starts, stops), kept)
 
     def _place(self, index: Any, size: int) -> Liftable:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oco.compiler.ir import type_rules as rules
-from oco.compiler.ir.program import Equation
+from oco.compiler.ir.program import DType, Equation
 from oco.compiler.ir.type_rules import ANY, BOOL, FLOAT, INT, NUMBER, Rule
 from oco.dsl.primitives import PRIMITIVES
 
@@ -33,7 +33,7 @@ class Op:
     doc: str
     attrs: tuple[str, ...] = ()
     elementwise: bool = False
-    accepts: tuple[rules.DType, ...] = ANY
+    accepts: tuple[DType, ...] = ANY
 
     @property
     def meaning(self) -> Callable[..., Any]:
@@ -41,7 +41,7 @@ class Op:
         return PRIMITIVES[self.name]
 
 
-def _entrywise(kinds: tuple[rules.DType, ...], result: rules.DType | None, arity: int, **docs: str) -> Iterator[Op]:
+def _entrywise(kinds: tuple[DType, ...], result: DType | None, arity: int, **docs: str) -> Iterator[Op]:
     for name, doc in docs.items():
         rule = rules.elementwise(kinds, result)
         yield Op(name.rstrip("_"), (arity, arity), rule, doc, elementwise=True, accepts=kinds)
@@ -56,7 +56,9 @@ def _rows() -> Iterator[Op]:
     yield from _entrywise(ANY, FLOAT, 1, to_float="as float64")
     yield from _entrywise(ANY, INT, 1, to_int="as int64, towards zero")
     yield from _entrywise(NUMBER, None, 2, add="a + b", sub="a - b", mul="a b", mod="a mod b, with the sign of b")
-    yield from _entrywise(NUMBER, None, 2, maximum="the larger (NaN if either is)", minimum="the smaller (NaN if either is)")
+    yield from _entrywise(
+        NUMBER, None, 2, maximum="the larger (NaN if either is)", minimum="the smaller (NaN if either is)"
+    )
     yield from _entrywise((FLOAT,), None, 2, div="a / b", pow="a to the power b")
     yield from _entrywise(NUMBER, BOOL, 2, lt="a < b", le="a <= b")
     yield from _entrywise(ANY, BOOL, 2, eq="a equals b")
@@ -78,14 +80,23 @@ def _rows() -> Iterator[Op]:
     yield Op("stack", (1, None), rules.stack, "one above another along a new first axis")
     yield Op("slice", (1, 1), rules.slice_, "a block of entries, `starts` up to `stops`", ("starts", "stops"))
     yield Op("gather", (2, None), rules.gather, "x[i, j, ...]; an index outside the array has no meaning")
-    yield Op("scatter_add", (2, None), rules.scatter_add, "zeros of `shape` with values added at [i, j, ...]", ("shape",), accepts=ANY)
+    yield Op(
+        "scatter_add",
+        (2, None),
+        rules.scatter_add,
+        "zeros of `shape` with values added at [i, j, ...]",
+        ("shape",),
+        accepts=ANY,
+    )
     yield Op("put", (3, None), rules.put, "x with x[i, j, ...] replaced")
     yield Op("full", (1, 1), rules.full, "an array of one number", ("shape",))
     yield Op("iota", (0, 0), rules.iota, "0, 1, ..., n - 1", ("n",))
     yield Op("eye", (0, 0), rules.eye, "identity matrix", ("n",))
     yield Op("diag", (1, 1), rules.diag, "diagonal of a matrix, or the matrix with that diagonal")
     yield Op("sort", (1, 1), rules.vector(NUMBER), "a vector in increasing order", accepts=NUMBER)
-    yield Op("argsort", (1, 1), rules.vector(NUMBER, INT), "places in increasing order; equals keep theirs", accepts=NUMBER)
+    yield Op(
+        "argsort", (1, 1), rules.vector(NUMBER, INT), "places in increasing order; equals keep theirs", accepts=NUMBER
+    )
     yield Op("solve", (2, 2), rules.solve, "x with a x = b", accepts=(FLOAT,))
     yield Op("svd", (1, 1), rules.svd, "u, s, vt with x = u diag(s) vt, s decreasing", accepts=(FLOAT,))
     yield Op("eigh", (1, 1), rules.eigh, "w, v with x = v diag(w) v.T of a symmetric x, w increasing", accepts=(FLOAT,))

@@ -19,6 +19,7 @@ from oco.dsl.diagnostics import InternalError
 
 Values = tuple[Value, ...]
 Result = Value | Sequence[Value]
+UNNAMED = "v"
 
 
 @dataclass
@@ -53,6 +54,10 @@ class Tracer(PrimitiveMethods):
             self._hints[named.operand.name] = hint
         return named
 
+    def is_named(self, value: Value) -> bool:
+        """Whether somebody gave the value a name."""
+        return isinstance(value.operand, Var) and self._hints.get(value.operand.name) != UNNAMED
+
     def constant(self, value: np.ndarray[Any, Any] | float, name: str = "", why: str = "") -> Value:
         """A constant of the program, with its name and where it came from (`1/T (Theorem 1)`). Equal ones of one name are one."""
         array = np.array(value, order="C")
@@ -79,7 +84,7 @@ class Tracer(PrimitiveMethods):
             raise InternalError("equations are traced inside a function")
         return self._scopes[-1]
 
-    def _fresh(self, made: Type, hint: str = "v") -> Var:
+    def _fresh(self, made: Type, hint: str = UNNAMED) -> Var:
         """A variable with a provisional name; `rename_function` gives the final one."""
         self._count += 1
         var = Var(f"%{self._count}", made)
@@ -101,7 +106,9 @@ class Tracer(PrimitiveMethods):
         scope.note = ""
         return tuple(Value(self, v) for v in outs)
 
-    def _block(self, fn: Callable[..., Result], types: Sequence[Type], hints: Sequence[str]) -> tuple[Block, Values, bool]:
+    def _block(
+        self, fn: Callable[..., Result], types: Sequence[Type], hints: Sequence[str]
+    ) -> tuple[Block, Values, bool]:
         """`fn` traced over fresh parameters: the block, its results, and whether fn gave a tuple."""
         params = tuple(self._fresh(made, hint) for made, hint in zip(types, hints))
         self._scopes.append(_Scope())
@@ -145,7 +152,9 @@ class Tracer(PrimitiveMethods):
         return self.emit("if", (self.lift(c),), types, (yes, no))
 
     # functions
-    def function(self, name: str, fn: Callable[..., Result], params: Sequence[tuple[str, Type]], doc: str = "") -> Function:
+    def function(
+        self, name: str, fn: Callable[..., Result], params: Sequence[tuple[str, Type]], doc: str = ""
+    ) -> Function:
         """`fn` traced as a function of the named parameters; it sees them and the constants alone."""
         return self._trace(name, fn, params, doc)[0]
 
@@ -166,11 +175,13 @@ class Tracer(PrimitiveMethods):
         """`fn` as a function of the program, applied to args. Traced again for each call, kept once for each distinct body."""
         given = tuple(self.lift(a) for a in args)
         hints = self._parameter_hints(fn, given)
-        function, several = self._trace(identifier(name), fn, [(h, v.type) for h, v in zip(hints, given)], doc or _doc(fn))
+        function, several = self._trace(
+            identifier(name), fn, [(h, v.type) for h, v in zip(hints, given)], doc or _doc(fn)
+        )
         known = self._known(function)
         results = self.emit("call", given, tuple(r.type for r in function.body.results), function=known)
         for hint, value in zip(function.result_names, results):
-            self._hints[value.operand.name] = hint or "v"  # type: ignore[union-attr]
+            self._hints[value.operand.name] = hint or UNNAMED  # type: ignore[union-attr]
         return results if several else results[0]
 
     def _known(self, function: Function) -> str:
@@ -189,7 +200,7 @@ class Tracer(PrimitiveMethods):
         return (named + own[len(named) :])[: len(values)]
 
     def _hint_of(self, operand: Operand) -> str:
-        return self._hints.get(operand.name, "v") if isinstance(operand, Var) else "v"
+        return self._hints.get(operand.name, UNNAMED) if isinstance(operand, Var) else UNNAMED
 
 
 def _dtype_of(array: np.ndarray[Any, Any]) -> DType:

@@ -44,7 +44,10 @@ def elementwise(allowed: tuple[DType, ...], result: DType | None = None) -> Rule
 
     def rule(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
         kind = types[0].dtype
-        require(kind in allowed and all(t.dtype is kind for t in types), f"entries {[str(t) for t in types]}, not alike in {allowed}")
+        require(
+            kind in allowed and all(t.dtype is kind for t in types),
+            f"entries {[str(t) for t in types]}, not alike in {allowed}",
+        )
         return (Type(result or kind, broadcast_shapes(*(t.shape for t in types))),)
 
     return rule
@@ -151,14 +154,20 @@ def gather(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
 def scatter_add(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     shape = attrs["shape"]
     selected = _selected(shape, types[1:])
-    require(types[0].dtype is FLOAT and broadcast_shapes(types[0].shape, selected) == selected, f"{types[0]} into {selected}")
+    require(
+        types[0].dtype is FLOAT and broadcast_shapes(types[0].shape, selected) == selected,
+        f"{types[0]} into {selected}",
+    )
     return (Type(FLOAT, shape),)
 
 
 def put(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     x, value, *indices = types
     selected = _selected(x.shape, tuple(indices))
-    require(x.dtype is value.dtype and broadcast_shapes(value.shape, selected) == selected, f"{value} into {selected} of {x}")
+    require(
+        x.dtype is value.dtype and broadcast_shapes(value.shape, selected) == selected,
+        f"{value} into {selected} of {x}",
+    )
     return (x,)
 
 

@@ -45,7 +45,7 @@ class Value:
         return self.operand.type.dtype
 
     @property
-    def T(self) -> Value:  # noqa: N802
+    def T(self) -> Value:
         return self.tracer.transpose(self)
 
     def __add__(self, other: Liftable) -> Value:

@@ -1,0 +1,135 @@
+"""A program out of four Python functions in the paper's notation: init, decide, update, measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from oco.compiler.ir.check import check
+from oco.compiler.ir.program import DType, Field, Function, Program, Type, Var
+from oco.compiler.ir.rename import rename_function
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Liftable, Value
+from oco.dsl.diagnostics import InternalError
+
+Named = Mapping[str, Value]
+ROUND = Field("round", Type(DType.INT), "the round that decide answers now, from 1")
+
+
+def trace_program(
+    t: Tracer,
+    *,
+    doc: str = "",
+    decision: Sequence[Field],
+    feedback: Sequence[Field] = (),
+    draws: Sequence[Field] = (),
+    init: Callable[[Named], Mapping[str, Liftable]],
+    decide: Callable[[Named], Mapping[str, Liftable]],
+    update: Callable[[Named, Named, Named], Mapping[str, Liftable]],
+    measure: Callable[[Named, Named], tuple[Liftable, Liftable, Liftable]] | None = None,
+    state_docs: Mapping[str, str] | None = None,
+    labels: Sequence[str] = (),
+) -> Program:
+    """The program whose state is what `init` names.
+
+    init(start decisions) -> state; decide(state) -> decisions; update(state, feedback, draws) -> state, each by name. The state's
+    `round` is added here: it begins at 1 and update raises it by one. measure(decisions, feedback) -> loss, inequalities (N,),
+    equalities (M,). Each function gets its values by field name and may use the tracer `t` freely.
+    """
+    docs = state_docs or {}
+    state: list[Field] = [ROUND]
+
+    def traced_init(start: Named) -> Mapping[str, Liftable]:
+        made = {"round": t.lift(1), **{name: t.lift(v) for name, v in init(start).items()}}
+        state[1:] = [Field(n, v.type, docs.get(n, "")) for n, v in made.items() if n != "round"]
+        return made
+
+    def traced_update(now: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
+        return {"round": now["round"] + 1, **update(now, seen, drawn)}
+
+    entries = _Entries(t)
+    init_function = entries.function("init", "The first state.", traced_init, [decision], lambda: state)
+    decide_function = entries.function("decide", "The decision of this round.", decide, [state], lambda: decision)
+    groups = [state, feedback, draws]
+    update_function = entries.function("update", "The state after this round.", traced_update, groups, lambda: state)
+    measured: Function | None = None
+    if measure is not None:
+        results = [
+            Field("loss", Type(DType.FLOAT)),
+            Field("constraints", Type(DType.FLOAT)),
+            Field("equalities", Type(DType.FLOAT)),
+        ]
+
+        def by_name(decisions: Named, seen: Named) -> Mapping[str, Liftable]:
+            return dict(zip(("loss", "constraints", "equalities"), measure(decisions, seen)))
+
+        what = "Loss, constraint values and equality values of this round."
+        measured = entries.function("measure", what, by_name, [decision, feedback], lambda: results)
+    program = Program(
+        name=t.title,
+        doc=doc,
+        constants=tuple(t.constants),
+        state=tuple(state),
+        decision=tuple(decision),
+        feedback=tuple(feedback),
+        draws=tuple(draws),
+        functions=tuple(t.functions),
+        init=init_function,
+        decide=decide_function,
+        update=update_function,
+        measure=measured,
+        labels=tuple(labels),
+    )
+    return check(_without_clashes(program))
+
+
+class _Entries:
+    """Traces an entry function whose parameters and results are fields."""
+
+    def __init__(self, t: Tracer) -> None:
+        self.t = t
+
+    def function(
+        self,
+        name: str,
+        doc: str,
+        fn: Callable[..., Mapping[str, Liftable]],
+        groups: Sequence[Sequence[Field]],
+        results: Callable[[], Sequence[Field]],
+    ) -> Function:
+        fields = [f for group in groups for f in group]
+
+        def flat(*values: Value) -> list[Value]:
+            left = iter(values)
+            given = [{f.name: next(left) for f in group} for group in groups]
+            found = fn(*given)
+            wanted = [f.name for f in results()]
+            if set(found) != set(wanted):
+                raise InternalError(f"{name} gives {sorted(found)}, not {sorted(wanted)}")
+            return [self._named(found[n], f"{n}_next" if name == "update" else n) for n in wanted]
+
+        function = self.t.function(name, flat, [(f.name, f.type) for f in fields], doc)
+        return replace(function, result_names=tuple(f.name for f in results()))
+
+    def _named(self, value: Liftable, name: str) -> Value:
+        """A result under the name of its field, unless the rule named it."""
+        lifted = self.t.lift(value)
+        return lifted if self.t.is_named(lifted) else self.t.name(name, lifted)
+
+
+def _without_clashes(program: Program) -> Program:
+    """Local names that meet no global name, also none that came after them."""
+    taken = {g.var.name for g in program.constants} | {f.name for f in program.functions}
+
+    def renamed(function: Function) -> Function:
+        used = {p.name: p.name for p in function.body.params if isinstance(p, Var)}
+        return rename_function(function, used, taken - {function.name})
+
+    return replace(
+        program,
+        functions=tuple(renamed(f) for f in program.functions),
+        init=renamed(program.init),
+        decide=renamed(program.decide),
+        update=renamed(program.update),
+        measure=None if program.measure is None else renamed(program.measure),
+    )

@@ -1,0 +1,305 @@
+"""Intervals of arrays, rounded outwards: what a bound of a fact is computed with.
+
+An interval has the shape of the expression it encloses; its ends are arrays that broadcast to that shape, so a box with one bound for a
+million entries costs two numbers. Ends may be infinite. Operations enclose every value of the operation on points of the operands.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.dsl import rounding as r
+from oco.dsl.rounding import Array
+
+Shape = tuple[int, ...]
+COMPOSED = 16  # ulps by which a short composition of elementary functions is widened
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """All arrays of `shape` with entries between `lo` and `hi`."""
+
+    lo: Array
+    hi: Array
+    shape: Shape
+
+    # ---- what is known of the entries
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nonnegative(self) -> bool:
+        return bool(np.all(self.lo >= 0))
+
+    @property
+    def nonpositive(self) -> bool:
+        return bool(np.all(self.hi <= 0))
+
+    @property
+    def positive(self) -> bool:
+        return bool(np.all(self.lo > 0))
+
+    @property
+    def is_point(self) -> bool:
+        """Whether there is exactly one value."""
+        return bool(np.all(self.lo == self.hi))
+
+    @property
+    def bounded(self) -> bool:
+        return bool(np.all(np.isfinite(self.lo)) and np.all(np.isfinite(self.hi)))
+
+    @property
+    def least(self) -> float:
+        """The smallest value of any entry."""
+        return float(np.min(self.lo))
+
+    @property
+    def greatest(self) -> float:
+        return float(np.max(self.hi))
+
+    @property
+    def magnitude(self) -> Array:
+        """The largest absolute value of each entry; broadcasts to `shape`."""
+        return np.maximum(np.abs(self.lo), np.abs(self.hi))
+
+    def contains(self, x: Any) -> bool:
+        x = np.asarray(x)
+        return bool(np.all(self.lo <= x) and np.all(x <= self.hi))
+
+    def expanded(self) -> tuple[Array, Array]:
+        """Both ends at full shape."""
+        return np.broadcast_to(self.lo, self.shape), np.broadcast_to(self.hi, self.shape)
+
+    def _aligned(self) -> tuple[Array, Array]:
+        """Both ends with as many axes as `shape` (length 1 where they do not change), of one shape."""
+        lo, hi = np.broadcast_arrays(self.lo, self.hi)
+        axes = (1,) * (len(self.shape) - lo.ndim) + lo.shape
+        return lo.reshape(axes), hi.reshape(axes)
+
+    def __str__(self) -> str:
+        return f"[{self.least:g}, {self.greatest:g}]"
+
+    # ---- arithmetic
+
+    def __add__(self, other: Interval) -> Interval:
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        return Interval(r.add_down(self.lo, other.lo), r.add_up(self.hi, other.hi), shape)
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.hi, -self.lo, self.shape)
+
+    def __sub__(self, other: Interval) -> Interval:
+        return self + -other
+
+    def __mul__(self, other: Interval) -> Interval:
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        ends = [(a, b) for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
+        return Interval(
+            _least([r.mul_down(a, b) for a, b in ends]), _greatest([r.mul_up(a, b) for a, b in ends]), shape
+        )
+
+    def __truediv__(self, other: Interval) -> Interval:
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        below, above = np.where(other.lo == 0, 0.0, other.lo), np.where(other.hi == 0, -0.0, other.hi)
+        ends = [(a, b) for a in (self.lo, self.hi) for b in (below, above)]
+        lo, hi = _least([r.div_down(a, b) for a, b in ends]), _greatest([r.div_up(a, b) for a, b in ends])
+        around = ((below < 0) & (above > 0)) | ((below == 0) & (above == 0))
+        return Interval(np.where(around, -np.inf, lo), np.where(around, np.inf, hi), shape)
+
+    def scaled(self, factor: float) -> Interval:
+        return self * point(factor)
+
+    # ---- functions of each entry
+
+    def abs(self) -> Interval:
+        lo = np.maximum(0.0, np.maximum(self.lo, -self.hi))
+        return Interval(lo, self.magnitude, self.shape)
+
+    def square(self) -> Interval:
+        a = self.abs()
+        return Interval(r.mul_down(a.lo, a.lo), r.mul_up(a.hi, a.hi), self.shape)
+
+    def sqrt(self) -> Interval:
+        return Interval(r.sqrt_down(self.lo), r.sqrt_up(self.hi), self.shape)
+
+    def exp(self) -> Interval:
+        lo = np.maximum(r.widened(np.exp, self.lo, -np.inf, (0.0, 1.0)), 0.0)
+        return Interval(lo, r.widened(np.exp, self.hi, np.inf, (0.0, 1.0)), self.shape)
+
+    def log(self) -> Interval:
+        """The logarithm of the positive part of the range."""
+        lo, hi = np.maximum(self.lo, 0.0), np.maximum(self.hi, 0.0)
+        return Interval(
+            r.widened(np.log, lo, -np.inf, (1.0, 0.0)), r.widened(np.log, hi, np.inf, (1.0, 0.0)), self.shape
+        )
+
+    def log1p(self) -> Interval:
+        lo, hi = np.maximum(self.lo, -1.0), np.maximum(self.hi, -1.0)
+        low, high = r.widened(np.log1p, lo, -np.inf, (0.0, 0.0)), r.widened(np.log1p, hi, np.inf, (0.0, 0.0))
+        return Interval(low, high, self.shape)
+
+    def logistic(self) -> Interval:
+        lo = np.maximum(r.widened(_softplus, self.lo, -np.inf, ulps=COMPOSED), 0.0)
+        return Interval(lo, r.widened(_softplus, self.hi, np.inf, ulps=COMPOSED), self.shape)
+
+    def sigmoid(self) -> Interval:
+        lo = np.clip(r.widened(_sigmoid, self.lo, -np.inf, ulps=COMPOSED), 0.0, 1.0)
+        return Interval(lo, np.clip(r.widened(_sigmoid, self.hi, np.inf, ulps=COMPOSED), 0.0, 1.0), self.shape)
+
+    def sign(self) -> Interval:
+        return Interval(np.sign(self.lo), np.sign(self.hi), self.shape)
+
+    def maximum(self, other: Interval) -> Interval:
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        return Interval(np.maximum(self.lo, other.lo), np.maximum(self.hi, other.hi), shape)
+
+    def minimum(self, other: Interval) -> Interval:
+        return -(-self).maximum(-other)
+
+    def whole_power(self, n: int) -> Interval:
+        """x**n for a whole n >= 0, by repeated products of ends of one sign."""
+        if n % 2 == 0:
+            a = self.abs()
+            return Interval(_product_power(a.lo, n, up=False), _product_power(a.hi, n, up=True), self.shape)
+        lo, hi = self.lo, self.hi
+        below = np.where(lo < 0, -_product_power(np.abs(lo), n, up=True), _product_power(np.abs(lo), n, up=False))
+        above = np.where(hi < 0, -_product_power(np.abs(hi), n, up=False), _product_power(np.abs(hi), n, up=True))
+        return Interval(below, above, self.shape)
+
+    def power(self, exponent: Interval) -> Interval:
+        """x**p; the negative part of x counts only where p is one whole number."""
+        if exponent.is_point and exponent.lo.size == 1 and abs(p := float(exponent.lo.item())) <= 64 and p == int(p):
+            raised = self.whole_power(abs(int(p)))
+            whole = raised if p >= 0 else point(1.0) / raised
+            return Interval(whole.lo, whole.hi, np.broadcast_shapes(self.shape, exponent.shape))
+        shape = np.broadcast_shapes(self.shape, exponent.shape)
+        base = (np.maximum(self.lo, 0.0), np.maximum(self.hi, 0.0))
+        # Monotone in each argument alone on x >= 0: the extremes stand at corners.
+        ends = [(a, p) for a in base for p in (exponent.lo, exponent.hi)]
+        lo = _least([_float_power(a, p, -np.inf) for a, p in ends])
+        hi = _greatest([_float_power(a, p, np.inf) for a, p in ends])
+        around = (self.hi > 0) & (self.lo <= 0) & (exponent.lo < 0)
+        return Interval(np.maximum(lo, 0.0), np.where(around, np.inf, hi), shape)
+
+    # ---- reductions and products
+
+    def sum(self, axis: int | None = None) -> Interval:
+        lo, hi = self._aligned()
+        if axis is None:
+            times = np.asarray(float(self.size // max(lo.size, 1)))
+            return Interval(r.mul_down(times, r.sum_down(lo, None)), r.mul_up(times, r.sum_up(hi, None)), ())
+        shape = self.shape[:axis] + self.shape[axis + 1 :]
+        times = np.asarray(float(self.shape[axis] // lo.shape[axis]))
+        return Interval(r.mul_down(times, r.sum_down(lo, axis)), r.mul_up(times, r.sum_up(hi, axis)), shape)
+
+    def max(self, axis: int | None = None) -> Interval:
+        lo, hi = self._aligned()
+        shape = () if axis is None else self.shape[:axis] + self.shape[axis + 1 :]
+        return Interval(np.max(lo, axis=axis), np.max(hi, axis=axis), shape)
+
+    def min(self, axis: int | None = None) -> Interval:
+        return -(-self).max(axis)
+
+    def __matmul__(self, other: Interval) -> Interval:
+        """The matrix product: entrywise products, summed along the axis where the two meet, one index at a time."""
+        left = self if len(self.shape) == 2 else self.reshape((1, self.shape[0]))
+        right = other if len(other.shape) == 2 else other.reshape((other.shape[0], 1))
+        shape = self.shape[:-1] + other.shape[1:]
+        meet = left.shape[1]
+        constant = all(end.shape[1] == 1 for end in left._aligned()) and all(
+            end.shape[0] == 1 for end in right._aligned()
+        )
+        columns = [left.column(0)] if constant else [left.column(k) for k in range(meet)]
+        total = columns[0] * right.row(0)
+        for k, column in enumerate(columns[1:], start=1):
+            total = total + column * right.row(k)
+        total = total.scaled(meet) if constant else total
+        result = Interval(total.lo, total.hi, (left.shape[0], right.shape[1]))
+        return result.reshape(shape)
+
+    def column(self, k: int) -> Interval:
+        """Column k of a matrix, as a matrix of one column."""
+        lo, hi = self._aligned()
+        k = k if lo.shape[1] > 1 else 0
+        return Interval(lo[:, k : k + 1], hi[:, k : k + 1], (self.shape[0], 1))
+
+    def row(self, k: int) -> Interval:
+        return self.transpose().column(k).transpose()
+
+    # ---- shapes
+
+    def reshape(self, shape: Shape) -> Interval:
+        if self.lo.size == 1 and self.hi.size == 1:
+            return Interval(self.lo.reshape(()), self.hi.reshape(()), shape)
+        lo, hi = self.expanded()
+        return Interval(lo.reshape(shape), hi.reshape(shape), shape)
+
+    def transpose(self) -> Interval:
+        lo, hi = self._aligned()
+        return Interval(lo.T, hi.T, self.shape[::-1])
+
+    def broadcast(self, shape: Shape) -> Interval:
+        return Interval(self.lo, self.hi, shape)
+
+    def hull(self, other: Interval) -> Interval:
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        return Interval(np.minimum(self.lo, other.lo), np.maximum(self.hi, other.hi), shape)
+
+    def meet(self, other: Interval) -> Interval:
+        """What both hold of the same value."""
+        return Interval(np.maximum(self.lo, other.lo), np.minimum(self.hi, other.hi), self.shape)
+
+
+def interval(lo: Any, hi: Any, shape: Shape | None = None) -> Interval:
+    """The interval between two numbers or arrays; its shape is theirs unless given."""
+    low, high = np.asarray(lo, dtype=np.float64), np.asarray(hi, dtype=np.float64)
+    return Interval(low, high, np.broadcast_shapes(low.shape, high.shape) if shape is None else shape)
+
+
+def point(x: Any) -> Interval:
+    """The interval of a single value. Whole numbers beyond 2**53 are enclosed."""
+    exact = np.asarray(x)
+    value = exact.astype(np.float64)
+    if exact.dtype.kind in "iu" and np.any(np.abs(value) >= 2.0**53):
+        return Interval(np.nextafter(value, -np.inf), np.nextafter(value, np.inf), value.shape)
+    return Interval(value, value, value.shape)
+
+
+def _least(values: list[Array]) -> Array:
+    return np.minimum.reduce(np.broadcast_arrays(*values))
+
+
+def _greatest(values: list[Array]) -> Array:
+    return np.maximum.reduce(np.broadcast_arrays(*values))
+
+
+def _softplus(x: Array) -> Array:
+    return np.logaddexp(0.0, x)
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.where(x >= 0, 1.0 / (1.0 + np.exp(-x)), np.exp(x) / (1.0 + np.exp(x)))
+
+
+def _product_power(x: Array, n: int, up: bool) -> Array:
+    """x**n for x >= 0, every product rounded one way."""
+    multiply = r.mul_up if up else r.mul_down
+    result = np.ones_like(x)
+    for bit in bin(n)[2:]:
+        result = multiply(result, result)
+        if bit == "1":
+            result = multiply(result, x)
+    return result
+
+
+def _float_power(x: Array, p: Array, direction: float) -> Array:
+    with np.errstate(all="ignore"):
+        moved = r.widened(lambda base: np.power(base, p), x, direction)
+        exact = (x == 0) | (x == 1) | (p == 0) | np.isinf(x)
+        return np.where(exact, np.power(x, p), np.where(p == 1, x, moved))

@@ -1,0 +1,139 @@
+"""Directed rounding: each function here is at most (`*_down`) or at least (`*_up`) the exact value of its operation.
+
+Sums, products, quotients and square roots are exact where floating point is, by error-free transformations (Ogita, Rump & Oishi 2005,
+algorithms 3.1 and 3.5): so 1 + [0, 10] is [1, 11] and signs survive. NumPy's elementary functions are widened by `ULPS`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+ULPS = 4  # NumPy's vector routines are tested to at most 4 ulp
+LARGEST = np.finfo(np.float64).max
+_SPLITTER = 134217729.0  # 2**27 + 1, halves a significand (Veltkamp)
+_SAFE = 1e140  # products of numbers in [1/_SAFE, _SAFE] neither overflow nor lose low bits when split
+
+
+def add_down(a: Array, b: Array) -> Array:
+    with np.errstate(all="ignore"):
+        s = a + b
+        t = s - a
+        error = (a - (s - t)) + (b - t)
+        low = np.where(error < 0, np.nextafter(s, -np.inf), s)
+        overflowed = (s == np.inf) & np.isfinite(a) & np.isfinite(b)
+    return np.where(np.isnan(s), -np.inf, np.where(overflowed, LARGEST, low))
+
+
+def add_up(a: Array, b: Array) -> Array:
+    return -add_down(-a, -b)
+
+
+def _split(a: Array) -> tuple[Array, Array]:
+    c = _SPLITTER * a
+    high = c - (c - a)
+    return high, a - high
+
+
+def _product_error(a: Array, b: Array, p: Array) -> Array:
+    """a * b - p exactly; nan where that is not certain."""
+    a1, a2 = _split(a)
+    b1, b2 = _split(b)
+    error = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2)
+    safe = (np.abs(a) < _SAFE) & (np.abs(b) < _SAFE) & (np.abs(a) > 1 / _SAFE) & (np.abs(b) > 1 / _SAFE)
+    return np.where((a == 0) | (b == 0), 0.0, np.where(safe, error, np.nan))
+
+
+def mul_down(a: Array, b: Array) -> Array:
+    """The product, with 0 * inf = 0: a zero factor stands for an entry that is zero."""
+    with np.errstate(all="ignore"):
+        zero = (a == 0) | (b == 0)
+        p = np.where(zero, 0.0, a * b)
+        exact = (_product_error(a, b, p) >= 0) | np.isinf(a) | np.isinf(b)
+        low = np.where(zero | exact, p, np.nextafter(p, -np.inf))
+    return np.where((np.sign(a) * np.sign(b) > 0) & (low < 0), 0.0, low)
+
+
+def mul_up(a: Array, b: Array) -> Array:
+    return -mul_down(-a, b)
+
+
+def div_down(a: Array, b: Array) -> Array:
+    """The quotient by nonzero numbers; a zero divisor stands for the limit from its side (-0.0: from below), 0 / 0 for 0."""
+    with np.errstate(all="ignore"):
+        q = a / b
+        q = np.where(np.isnan(q), 0.0, q)
+        p = q * b
+        remainder = ((a - p) - _product_error(q, b, p)) * np.sign(b)
+        exact = (remainder >= 0) | (a == 0) | (b == 0) | np.isinf(a) | np.isinf(b)
+        low = np.where(exact, q, np.nextafter(q, -np.inf))
+    return np.where((np.sign(a) * np.sign(b) > 0) & (low < 0), 0.0, low)
+
+
+def div_up(a: Array, b: Array) -> Array:
+    return -div_down(-a, b)
+
+
+def _sqrt_remainder(x: Array, root: Array) -> Array:
+    p = root * root
+    return np.where(x == 0, 0.0, (x - p) - _product_error(root, root, p))
+
+
+def sqrt_down(x: Array) -> Array:
+    """The square root, of 0 for negative numbers."""
+    with np.errstate(all="ignore"):
+        x = np.maximum(x, 0.0)
+        root = np.sqrt(x)
+        exact = (_sqrt_remainder(x, root) >= 0) | np.isinf(x)
+        return np.where(exact, root, np.maximum(np.nextafter(root, -np.inf), 0.0))
+
+
+def sqrt_up(x: Array) -> Array:
+    with np.errstate(all="ignore"):
+        x = np.maximum(x, 0.0)
+        root = np.sqrt(x)
+        exact = (_sqrt_remainder(x, root) <= 0) | np.isinf(x)
+        return np.where(exact, root, np.nextafter(root, np.inf))
+
+
+def _sum_down(values: list[float]) -> float:
+    """The exact sum, rounded down."""
+    if -math.inf in values:
+        return -math.inf
+    if math.inf in values:
+        return math.inf
+    try:
+        total = math.fsum(values)
+        error = math.fsum([*values, -total])
+    except OverflowError:
+        return -math.inf
+    return math.nextafter(total, -math.inf) if error < 0 else total
+
+
+def sum_down(x: Array, axis: int | None) -> Array:
+    if axis is None:
+        return np.asarray(_sum_down(x.ravel().tolist()))
+    rows = np.moveaxis(x, axis, -1)
+    flat = rows.reshape(-1, rows.shape[-1]).tolist()
+    return np.array([_sum_down(row) for row in flat]).reshape(rows.shape[:-1])
+
+
+def sum_up(x: Array, axis: int | None) -> Array:
+    return -sum_down(-x, axis)
+
+
+def widened(
+    f: Callable[[Array], Array], x: Array, direction: float, exact: tuple[float, float] | None = None, ulps: int = ULPS
+) -> Array:
+    """f(x) moved by `ulps` units in the last place; `exact` is a point (x, f(x)) where floating point is exact."""
+    with np.errstate(all="ignore"):
+        y = f(x)
+        moved = np.nextafter(y + math.copysign(ulps, direction) * np.spacing(np.abs(y)), direction)
+        moved = np.where(np.isinf(y) & np.isinf(x), y, np.where(np.isnan(moved), y, moved))
+        overflowed = np.isinf(y) & ~np.isinf(x) & (np.sign(y) != np.sign(direction))
+        moved = np.where(overflowed & (np.abs(x) > 1), np.sign(y) * LARGEST, moved)
+    return moved if exact is None else np.where(x == exact[0], exact[1], moved)

@@ -10,9 +10,10 @@ from oco.dsl.codes.facts import FACTS
 from oco.dsl.codes.files import FILES
 from oco.dsl.codes.names import NAMES
 from oco.dsl.codes.plans import PLANS
+from oco.dsl.codes.sets import SETS
 from oco.dsl.codes.shapes import SHAPES
 from oco.dsl.codes.syntax import SYNTAX
 
 __all__ = ["CODES", "Code", "Stage"]
 
-CODES: dict[str, Code] = SYNTAX | NAMES | SHAPES | DOMAIN_CODES | CONSTRAINTS | FACTS | PLANS | DATA | FILES
+CODES: dict[str, Code] = SYNTAX | NAMES | SHAPES | DOMAIN_CODES | SETS | CONSTRAINTS | FACTS | PLANS | DATA | FILES

@@ -1,0 +1,71 @@
+"""What the arguments of a domain mean together (OCO41x)."""
+
+from __future__ import annotations
+
+from oco.dsl.codes.base import Code, Stage
+
+
+def _model(domain: str, shape: str = "3", params: str = "") -> str:
+    return f"model m\nhorizon T = 10\n{params}decision x[{shape}] in {domain}\nstream c[{shape}] in [-1, 1]\nminimize sum(c * x)\n"
+
+
+SETS: dict[str, Code] = {
+    "OCO410": Code(
+        "the domain is empty",
+        "No decision satisfies the domain's arguments together: a lower bound lies above an upper bound, a total is out of reach of "
+        "the bounds, or inequalities contradict each other.",
+        _model("box(1, 0)"),
+        "Correct the bounds or the total so that at least one decision remains.",
+        Stage.CHECK,
+    ),
+    "OCO411": Code(
+        "a domain's argument must be greater than 0",
+        "Radii, totals and traces of named sets are positive: a set of radius zero is a single point, and a negative one is empty.",
+        _model("ball(-1)"),
+        "Give a positive number.",
+        Stage.CHECK,
+    ),
+    "OCO412": Code(
+        "a domain's argument does not fit the decision's shape",
+        "Bounds are numbers or arrays that fill the decision's shape; radii are single numbers; matrices have one row or column for "
+        "each entry of the decision. Sets of matrices need a decision with two dimensions.",
+        _model("nuclear_ball(1)"),
+        "Give a number, or an array of the shape that the message names.",
+        Stage.CHECK,
+    ),
+    "OCO413": Code(
+        "a domain's argument is not finite",
+        "Every guarantee needs a bounded domain, so infinite bounds and values that are not numbers are refused.",
+        _model("box(0, b)", params="param b[3] = [1, 2, 1e400]\n"),
+        "Give finite bounds, as wide as the decision can reasonably be.",
+        Stage.CHECK,
+    ),
+    "OCO414": Code(
+        "the matrix of an ellipsoid is not symmetric positive definite",
+        "`ellipsoid(P, c)` is the set of x with (x - c)' P^-1 (x - c) <= 1, so P must be symmetric with positive eigenvalues.",
+        _model("ellipsoid(P, [0, 0])", "2", "param P[2, 2] = [[1, 2], [2, 1]]\n"),
+        "Give a covariance-like matrix; (P + P.T) / 2 removes rounding asymmetry.",
+        Stage.CHECK,
+    ),
+    "OCO415": Code(
+        "the domain is unbounded",
+        "The inequalities of a polytope leave a direction in which decisions grow without limit; every guarantee needs a bounded domain.",
+        _model("polytope(A, b)", "2", "param A[1, 2] = [[1, 1]]\nparam b[1] = [1]\n"),
+        "Add bounds on every entry.",
+        Stage.CHECK,
+    ),
+    "OCO416": Code(
+        "the domain does not offer this operation",
+        "Some sets have no projection, or none that is affordable at this size. Algorithms that need it are refused, with this reason.",
+        "import oco\noco.birkhoff().project([[0.0] * 1000] * 1000)\n",
+        "Use an algorithm that needs linear minimisation alone, such as `projection-free`.",
+        Stage.BUILDER,
+    ),
+    "OCO417": Code(
+        "the graph has no flow to decide on",
+        "A unit flow needs a directed graph without cycles in which the sink can be reached from the source.",
+        _model("flow(edges, 0, 2)", "2", "param edges[2, 2] in 0..2 = [[0, 1], [1, 0]]\n"),
+        "Remove the cycle, or add the missing edges.",
+        Stage.CHECK,
+    ),
+}

@@ -26,9 +26,7 @@ MAX_VERTICES = 1024
 class Domain(ABC):
     """A nonempty compact convex set of arrays of one `shape`; norms and inner products are those of the flattened array.
 
-    Operations with a tracer `t` write the step IR and so exist in every backend. The others are NumPy, used at compile time.
-    Radii and diameters are exact where the set has a closed form; where they are bounds the subclass says so.
-    """
+    Operations with a tracer `t` write the step IR and so exist in every backend. The others are NumPy, used at compile time.    """
 
     kind: ClassVar[str]
     geometry: ClassVar[str] = "euclidean"
@@ -92,12 +90,17 @@ class Domain(ABC):
         if operation in self.refusals:
             raise fail("OCO416", f"{self} has no {operation}: {self.refusals[operation]}")
 
+    @property
+    def bounds_only(self) -> frozenset[str]:
+        """The quantities below that are sound bounds and not exact: "diameter.l1", "diameter.l2", "radius", ..."""
+        return frozenset()
+
     # What a call costs, in words.
 
     projection_cost: ClassVar[str] = "O(n)"
     lmo_cost: ClassVar[str] = "O(n)"
 
-    # Geometry, NumPy, exact.
+    # Geometry, NumPy; exact but for what `bounds_only` names.
 
     @property
     @abstractmethod

@@ -1,0 +1,52 @@
+"""The domains that the law tests run over, each at any scale: `case.make(s)` is s times `case.make(1)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from oco.compiler.domains import Domain, domain
+
+
+@dataclass(frozen=True)
+class Case:
+    """A domain as a function of its scale. `exact`: closed forms, good to 1e-12; the others are iterative, good to 1e-9."""
+
+    name: str
+    make: Callable[[float], Domain]
+    exact: bool = True
+
+    @property
+    def tolerance(self) -> float:
+        return 1e-12 if self.exact else 1e-9
+
+
+LO = np.array([-1.0, 0.0, 2.0, -3.0])
+HI = np.array([1.0, 0.5, 2.0, -1.0])
+
+CASES = [
+    Case("box", lambda s: domain("box", (5,), -s, 2 * s)),
+    Case("box-scalar", lambda s: domain("box", (), s, 3 * s)),
+    Case("box-arrays", lambda s: domain("box", (4,), s * LO, s * HI)),
+    Case("box-matrix", lambda s: domain("box", (2, 3), np.zeros(3), s * np.arange(1.0, 4.0))),
+    Case("ball", lambda s: domain("ball", (4,), 2 * s)),
+    Case("ball-matrix", lambda s: domain("ball", (2, 3), 0.5 * s)),
+    Case("simplex", lambda s: domain("simplex", (6,), s)),
+    Case("simplex-matrix", lambda s: domain("simplex", (2, 3), 3 * s)),
+    Case("simplex-one", lambda s: domain("simplex", (1,), s)),
+]
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+def points(d: Domain, rng: np.random.Generator, count: int = 30) -> np.ndarray:
+    """Points around the set: far and near, inside, on the boundary, with ties and zeros; shape (count, *shape)."""
+    reach = d.radius
+    far = 4 * reach * rng.standard_normal((count, *d.shape))
+    near = d.centre() + reach * rng.standard_normal((count, *d.shape))
+    inside = d.sample(rng, count)
+    boundary = np.stack([d.lmo_array(c) for c in rng.standard_normal((count // 3, *d.shape))])
+    ties = reach * np.round(rng.standard_normal((count // 3, *d.shape)))
+    return np.concatenate([far, near, inside, boundary, ties, np.zeros((1, *d.shape))])

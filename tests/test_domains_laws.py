@@ -1,0 +1,275 @@
+"""Laws that every domain obeys, whatever its kind: each test runs over all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from domain_cases import CASES, Case, points
+
+from oco.compiler.domains import Domain
+from oco.compiler.ir.interpret import as_numpy
+from oco.compiler.ir.program import DType, Type
+
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+offering_projection = pytest.mark.parametrize(
+    "case", [c for c in CASES if "project" not in c.make(1.0).refusals], ids=lambda case: case.name
+)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def inner(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.sum(a * b))
+
+
+@offering_projection
+def test_projection_is_the_nearest_point(case: Case) -> None:
+    """The variational inequality: <v - p, y - p> <= 0 for every y of the set, by the support function."""
+    d = case.make(1.0)
+    for v in points(d, rng()):
+        p = d.project_array(v)
+        assert d.contains(p, case.tolerance)
+        residual = v - p
+        scale = max(d.radius, float(np.abs(v).max())) ** 2
+        assert d.support(residual) - inner(residual, p) <= 10 * case.tolerance * scale
+
+
+@offering_projection
+def test_projection_keeps_points_of_the_set(case: Case) -> None:
+    d = case.make(1.0)
+    for y in d.sample(rng(), 20):
+        np.testing.assert_allclose(d.project_array(y), y, atol=10 * case.tolerance * d.radius)
+    for v in points(d, rng()):
+        p = d.project_array(v)
+        np.testing.assert_allclose(d.project_array(p), p, atol=10 * case.tolerance * d.radius)
+
+
+@offering_projection
+def test_projection_is_firmly_nonexpansive(case: Case) -> None:
+    d = case.make(1.0)
+    cloud = points(d, rng())
+    for u, v in zip(cloud, cloud[::-1]):
+        p, q = d.project_array(u), d.project_array(v)
+        scale = max(d.radius, float(np.abs(cloud).max())) ** 2
+        assert inner(p - q, p - q) <= inner(p - q, u - v) + 10 * case.tolerance * scale
+
+
+@offering_projection
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])
+def test_projection_scales_with_the_set(case: Case, scale: float) -> None:
+    d, scaled = case.make(1.0), case.make(scale)
+    for v in points(d, rng(), 6):
+        expected = scale * d.project_array(v)
+        found = scaled.project_array(scale * v)
+        assert scaled.contains(found, case.tolerance)
+        np.testing.assert_allclose(found, expected, atol=100 * case.tolerance * scaled.radius, rtol=0)
+
+
+@offering_projection
+def test_jacobian_is_the_derivative_of_the_projection(case: Case) -> None:
+    """Against central differences at points where the projection is smooth on the whole difference."""
+    d = case.make(1.0)
+    if "project_jacobian" in d.refusals:
+        pytest.skip("refused")
+    k = 3
+    point, rows = Type(DType.FLOAT, d.shape), Type(DType.FLOAT, (k, *d.shape))
+    jacobian = as_numpy("jacobian", lambda t, v, p, M: d.project_jacobian(t, v, p, M), point, point, rows)
+    generator, step, tested = rng(), 1e-6 * d.radius, 0
+    for v in d.centre() + 1.5 * d.radius * generator.standard_normal((25, *d.shape)):
+        M = generator.standard_normal((k, *d.shape))
+        moves = [
+            (d.project_array(v + step * m), d.project_array(v - step * m), d.project_array(v), m) for m in M
+        ]
+        kinks = [np.abs(up + down - 2 * p).max() > 1e-3 * step for up, down, p, _ in moves]
+        if any(kinks):
+            continue
+        tested += 1
+        expected = np.stack([(up - down) / (2 * step) for up, down, _, _ in moves])
+        np.testing.assert_allclose(jacobian(v, d.project_array(v), M)[0], expected, atol=2e-5)
+    assert tested >= 10
+
+
+@every
+def test_linear_minimisation_attains_the_support(case: Case) -> None:
+    d = case.make(1.0)
+    for c in rng().standard_normal((20, *d.shape)):
+        x = d.lmo_array(c)
+        assert d.contains(x, case.tolerance)
+        assert inner(c, x) == pytest.approx(-d.support(-c), abs=10 * case.tolerance * d.radius)
+        assert all(inner(c, y) >= inner(c, x) - case.tolerance * d.radius for y in d.sample(rng(), 10))
+
+
+@every
+@pytest.mark.parametrize("scale", [1e-150, 1e-3, 7.0, 1e150])
+def test_linear_minimisation_is_homogeneous(case: Case, scale: float) -> None:
+    d = case.make(1.0)
+    for c in np.round(3 * rng().standard_normal((10, *d.shape))):
+        expected, found = d.lmo_array(c), d.lmo_array(scale * c)
+        assert inner(c, found) == pytest.approx(inner(c, expected), abs=100 * case.tolerance * d.radius)
+        assert d.contains(found, case.tolerance)
+
+
+@every
+def test_linear_minimisation_is_deterministic_at_ties(case: Case) -> None:
+    d = case.make(1.0)
+    x = d.lmo_array(np.zeros(d.shape))
+    assert d.contains(x, case.tolerance)
+    np.testing.assert_array_equal(x, d.lmo_array(np.zeros(d.shape)))
+
+
+@every
+def test_samples_and_the_centre_belong_to_the_set(case: Case) -> None:
+    d = case.make(1.0)
+    samples = d.sample(rng(), 200)
+    assert samples.shape == (200, *d.shape)
+    assert all(d.contains(y, case.tolerance) for y in samples)
+    assert d.contains(d.centre(), case.tolerance)
+    assert d.in_relative_interior(d.centre())
+    assert not d.contains(np.full(d.shape, 10 * d.radius))
+    assert not d.contains(np.full(d.shape, np.nan))
+    assert not d.contains(np.zeros((*d.shape, 2)))
+
+
+@every
+def test_hull_is_the_support_along_the_axes(case: Case) -> None:
+    d = case.make(1.0)
+    for k, e in enumerate(np.eye(d.size)):
+        axis = e.reshape(d.shape)
+        assert d.upper.flat[k] == pytest.approx(d.support(axis), abs=10 * case.tolerance * d.radius)
+        assert d.lower.flat[k] == pytest.approx(-d.support(-axis), abs=10 * case.tolerance * d.radius)
+
+
+def widest(d: Domain, order: int) -> float:
+    """The greatest distance found by alternating linear maximisation from random directions (a lower bound)."""
+    best = 0.0
+    for start in rng().standard_normal((40, *d.shape)):
+        c = start
+        for _ in range(30):
+            x, y = d.lmo_array(-c), d.lmo_array(c)
+            best = max(best, float(np.linalg.norm((x - y).ravel(), order)))
+            c = (x - y) if order == 2 else np.sign(x - y)
+    return best
+
+
+@every
+@pytest.mark.parametrize(("norm", "order"), [("l1", 1), ("l2", 2)])
+def test_diameter_is_attained(case: Case, norm: str, order: int) -> None:
+    d = case.make(1.0)
+    found = widest(d, order)
+    assert found <= d.diameter(norm) * (1 + 1e-9)
+    if f"diameter.{norm}" not in d.bounds_only:
+        assert found == pytest.approx(d.diameter(norm), rel=1e-6)
+
+
+def farthest(d: Domain, centre: np.ndarray) -> float:
+    """The greatest distance from `centre`: over the vertices, or found by repeated linear maximisation (a lower bound)."""
+    vertices = d.vertices()
+    if vertices is not None:
+        return float(max(np.linalg.norm((v - centre).ravel()) for v in vertices))
+    best = 0.0
+    for c in rng().standard_normal((40, *d.shape)):
+        for _ in range(30):
+            x = d.lmo_array(-c)
+            best = max(best, float(np.linalg.norm((x - centre).ravel())))
+            c = x - centre
+    return best
+
+
+@every
+def test_radii_are_attained(case: Case) -> None:
+    d = case.make(1.0)
+    for centre, radius, name in (
+        (np.zeros(d.shape), d.radius, "radius"),
+        (d.centre(), d.radius_about_centre, "radius_about_centre"),
+    ):
+        best = farthest(d, centre)
+        assert best <= radius * (1 + 1e-9)
+        if name not in d.bounds_only:
+            assert best == pytest.approx(radius, rel=1e-6, abs=1e-9)
+
+
+def directions(d: Domain, count: int) -> np.ndarray:
+    """Unit vectors parallel to the affine hull; empty when the set is one point."""
+    A, _ = d.affine_hull()
+    u = rng().standard_normal((count, d.size))
+    if len(A):
+        basis = np.linalg.svd(A)[2][len(A) :]
+        u = u @ basis.T @ basis
+    u = u[np.linalg.norm(u, axis=1) > 1e-8]
+    return (u / np.linalg.norm(u, axis=1, keepdims=True)).reshape(-1, *d.shape)
+
+
+@every
+def test_inner_ball_lies_in_the_set(case: Case) -> None:
+    d = case.make(1.0)
+    centre, radius = d.inner_centre, d.inner_radius
+    assert d.interior_margin(centre) == pytest.approx(radius, rel=1e-6, abs=1e-12)
+    for u in directions(d, 50):
+        assert d.contains(centre + radius * u, case.tolerance)
+
+
+@every
+def test_interior_margin_is_a_ball_within_the_set(case: Case) -> None:
+    d = case.make(1.0)
+    for y in d.sample(rng(), 10):
+        margin = d.interior_margin(y)
+        for u in directions(d, 20):
+            assert d.contains(y + max(margin, 0) * u, case.tolerance)
+            assert d.support(u) - inner(u, y) >= margin - 10 * case.tolerance * d.radius
+
+
+@every
+def test_affine_hull_holds_every_point(case: Case) -> None:
+    d = case.make(1.0)
+    A, b = d.affine_hull()
+    assert A.shape == (len(b), d.size)
+    spread = d.sample(rng(), 3 * d.size + 10).reshape(-1, d.size)
+    np.testing.assert_allclose(spread @ A.T, np.tile(b, (len(spread), 1)), atol=1e-9 * d.radius)
+    assert np.linalg.matrix_rank(A) == len(b)
+    assert np.linalg.matrix_rank(spread - spread[0], tol=1e-9 * d.radius) == d.size - len(b)
+
+
+@every
+def test_vertices_span_the_support(case: Case) -> None:
+    d = case.make(1.0)
+    vertices = d.vertices()
+    if vertices is None:
+        return
+    assert all(d.contains(v, case.tolerance) for v in vertices)
+    assert len(np.unique(np.round(vertices, 9), axis=0)) == len(vertices)
+    for c in rng().standard_normal((20, *d.shape)):
+        assert max(inner(c, v) for v in vertices) == pytest.approx(d.support(c), abs=10 * case.tolerance * d.radius)
+
+
+def divergence(d: Domain, x: np.ndarray, y: np.ndarray) -> float:
+    """D(x, y) for the mirror map of the domain."""
+    if d.geometry == "euclidean":
+        return inner(x - y, x - y) / 2
+    ratio = np.where(x > 0, x, 1.0) / y
+    return float(np.sum(x * np.log(ratio) - x + y))
+
+
+@offering_projection
+def test_bregman_step_minimises(case: Case) -> None:
+    """Three points: <p, u> + D(u, x) + D(y, u) <= <p, y> + D(y, x) for every y of the set."""
+    d = case.make(1.0)
+    if "bregman_step" in d.refusals:
+        pytest.skip("refused")
+    generator = rng()
+    for x in 0.9 * d.sample(generator, 10) + 0.1 * d.centre():
+        p = (1.0 if d.geometry == "entropy" else d.radius) * generator.standard_normal(d.shape)
+        u = d.bregman_step_array(x, p)
+        assert d.contains(u, case.tolerance)
+        for y in d.sample(generator, 10):
+            left = inner(p, u) + divergence(d, u, x) + divergence(d, y, u)
+            assert left <= inner(p, y) + divergence(d, y, x) + 100 * case.tolerance * max(1.0, d.radius) ** 2
+
+
+@every
+def test_bregman_radius_bounds_the_divergence_from_the_centre(case: Case) -> None:
+    d = case.make(1.0)
+    far = [divergence(d, d.lmo_array(c), d.centre()) for c in rng().standard_normal((40, *d.shape))]
+    assert max(far) <= d.bregman_radius * (1 + 1e-9) + 1e-12
+    assert d.bregman_radius <= d.bregman_diameter

@@ -1,0 +1,233 @@
+"""The array primitives over many rounds at once: every value may carry a leading axis of rounds.
+
+One interpretation of the primitives (see `dsl/primitives.py`), so that an expression is evaluated for all rounds in a few calls
+of NumPy. A value without the axis is the same in every round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.primitives import PRIMITIVES
+
+Array = np.ndarray[Any, Any]
+
+_REDUCTIONS = frozenset({"sum", "max", "min", "prod", "any", "all"})
+
+
+class Batched:
+    """An array for each round: `array` has the rounds first; `shape` is that of one round."""
+
+    __slots__ = ("array",)
+    __array_ufunc__ = None
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.array.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim - 1
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+
+Value = Any  # Batched, or an array that is the same in every round
+
+
+def values_of(value: Value, rounds: int) -> Array:
+    """The value of every round: (rounds, *shape)."""
+    if isinstance(value, Batched):
+        return value.array
+    array = np.asarray(value)
+    return np.broadcast_to(array, (rounds, *array.shape))
+
+
+def _rank(value: Value) -> int:
+    return value.ndim if isinstance(value, Batched) else np.ndim(value)
+
+
+def _aligned(value: Value, rank: int) -> Array:
+    """The array with axes of length one after the rounds, so that NumPy broadcasts entries with entries."""
+    if not isinstance(value, Batched):
+        return np.asarray(value)
+    missing = rank - value.ndim
+    return value.array.reshape(value.array.shape[0], *[1] * missing, *value.shape) if missing else value.array
+
+
+class BatchOps:
+    """The primitives as methods: `ops.exp(x)`; what has no method of its own works entry by entry."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        word = name.rstrip("_")
+        if word in _REDUCTIONS:
+            return lambda x, *, axis=None: self._reduce(word, x, axis)
+        if word not in PRIMITIVES:
+            raise AttributeError(name)
+        return lambda *args: self._elementwise(PRIMITIVES[word], *args)
+
+    def _elementwise(self, operation: Callable[..., Array], *args: Value) -> Value:
+        if not any(isinstance(a, Batched) for a in args):
+            return operation(*args)
+        rank = max(map(_rank, args))
+        return Batched(np.asarray(operation(*(_aligned(a, rank) for a in args))))
+
+    def _reduce(self, word: str, x: Value, axis: int | None) -> Value:
+        operation = getattr(np, word)
+        if not isinstance(x, Batched):
+            return operation(x, axis=axis)
+        axes = tuple(range(1, x.array.ndim)) if axis is None else (axis + 1 if axis >= 0 else axis)
+        return Batched(operation(x.array, axis=axes))
+
+    def _all(self, value: Value) -> Array:
+        return values_of(value, self.rounds)
+
+    def argmax(self, x: Value) -> Value:
+        if not isinstance(x, Batched):
+            return np.int64(np.argmax(x))
+        return Batched(np.argmax(x.array.reshape(self.rounds, -1), axis=1))
+
+    def argmin(self, x: Value) -> Value:
+        return self.argmax(self._elementwise(np.negative, x))
+
+    def cumsum(self, x: Value) -> Value:
+        if not isinstance(x, Batched):
+            return np.cumsum(x)
+        return Batched(np.cumsum(x.array.reshape(self.rounds, -1), axis=1))
+
+    def matmul(self, a: Value, b: Value) -> Value:
+        if not isinstance(a, Batched) and not isinstance(b, Batched):
+            return np.matmul(a, b)
+        if not isinstance(b, Batched) or (not isinstance(a, Batched) and _rank(a) == 2 and b.ndim == 1):
+            return Batched(self._matmul_fixed(a, b))
+        left, right = self._all(a), self._all(b)
+        if _rank(a) == 1 and _rank(b) == 1:
+            return Batched(np.einsum("ti,ti->t", left, right))
+        if _rank(a) == 1:
+            return Batched(np.matmul(left[:, None, :], right)[:, 0])
+        if _rank(b) == 1:
+            return Batched(np.matmul(left, right[:, :, None])[:, :, 0])
+        return Batched(np.matmul(left, right))
+
+    def _matmul_fixed(self, a: Value, b: Value) -> Array:
+        """A product with a factor that is the same in every round: one call of BLAS."""
+        if isinstance(b, Batched):
+            return np.asarray(b.array @ np.asarray(a).T)
+        return np.asarray(a.array @ np.asarray(b))
+
+    def outer(self, a: Value, b: Value) -> Value:
+        return self._elementwise(np.multiply, self.reshape(a, shape=(*a.shape, *[1] * _rank(b))), b)
+
+    def transpose(self, x: Value) -> Value:
+        if not isinstance(x, Batched):
+            return np.transpose(x)
+        return Batched(x.array.transpose(0, *range(x.array.ndim - 1, 0, -1)))
+
+    def reshape(self, x: Value, *, shape: tuple[int, ...]) -> Value:
+        return Batched(x.array.reshape(len(x.array), *shape)) if isinstance(x, Batched) else np.reshape(x, shape)
+
+    def broadcast(self, x: Value, *, shape: tuple[int, ...]) -> Value:
+        if not isinstance(x, Batched):
+            return np.broadcast_to(x, shape)
+        return Batched(np.broadcast_to(_aligned(x, len(shape)), (len(x.array), *shape)))
+
+    def concat(self, *xs: Value, axis: int = 0) -> Value:
+        if not any(isinstance(x, Batched) for x in xs):
+            return np.concatenate(xs, axis=axis)
+        return Batched(np.concatenate([self._all(x) for x in xs], axis=axis + 1 if axis >= 0 else axis))
+
+    def stack(self, *xs: Value) -> Value:
+        if not any(isinstance(x, Batched) for x in xs):
+            return np.stack(xs)
+        return Batched(np.stack([self._all(x) for x in xs], axis=1))
+
+    def slice(self, x: Value, *, starts: tuple[int, ...], stops: tuple[int, ...]) -> Value:
+        cut = tuple(slice(a, b) for a, b in zip(starts, stops))
+        return Batched(x.array[(slice(None), *cut)]) if isinstance(x, Batched) else np.asarray(x)[cut]
+
+    def gather(self, x: Value, *indices: Value) -> Value:
+        if not isinstance(x, Batched) and not any(isinstance(i, Batched) for i in indices):
+            return np.asarray(x)[tuple(np.asarray(i) for i in indices)]
+        rank = max(map(_rank, indices))
+        aligned = tuple(_aligned(i, rank) for i in indices)
+        if not isinstance(x, Batched):
+            return Batched(np.asarray(x)[aligned])
+        if len(indices) == 1 and not isinstance(indices[0], Batched):
+            return Batched(np.take(x.array, aligned[0], axis=1))
+        return Batched(x.array[(self._rows(rank), *aligned)])
+
+    def _rows(self, rank: int) -> Array:
+        return np.arange(self.rounds).reshape(-1, *[1] * rank)
+
+    def scatter_add(self, values: Value, *indices: Value, shape: tuple[int, ...]) -> Value:
+        rank = max(map(_rank, indices))
+        flat = np.ravel_multi_index(np.broadcast_arrays(*(_aligned(i, rank) for i in indices)), shape[: len(indices)])
+        rest = shape[len(indices) :]
+        width, tail = int(np.prod(shape, dtype=np.int64)), int(np.prod(rest, dtype=np.int64))
+        places = flat[..., None] * tail + np.arange(tail) if rest else flat[..., None]
+        offsets = self._rows(rank + 1) * width + places
+        weights = np.broadcast_to(
+            _aligned(values, rank + len(rest)), (self.rounds, *flat.shape[-rank or None :], *rest)
+        )
+        weights = weights.reshape(offsets.shape)
+        total = np.bincount(offsets.ravel(), weights.ravel(), minlength=self.rounds * width)
+        return Batched(total.reshape(self.rounds, *shape))
+
+    def put(self, x: Value, value: Value, *indices: Value) -> Value:
+        out = np.array(self._all(x))
+        rank = max(map(_rank, indices))
+        out[(self._rows(rank), *(_aligned(i, rank) for i in indices))] = self._all(value)
+        return Batched(out)
+
+    def full(self, value: Value, *, shape: tuple[int, ...]) -> Value:
+        return self.broadcast(value, shape=shape) if isinstance(value, Batched) else np.full(shape, value)
+
+    def iota(self, *, n: int) -> Value:
+        return np.arange(n, dtype=np.int64)
+
+    def eye(self, *, n: int) -> Value:
+        return np.eye(n)
+
+    def diag(self, x: Value) -> Value:
+        if not isinstance(x, Batched):
+            return np.diag(x)
+        if x.ndim == 1:
+            return Batched(x.array[:, :, None] * np.eye(x.shape[0]))
+        return Batched(np.diagonal(x.array, axis1=1, axis2=2))
+
+    def sort(self, x: Value) -> Value:
+        return Batched(np.sort(x.array, axis=-1)) if isinstance(x, Batched) else np.sort(x)
+
+    def argsort(self, x: Value) -> Value:
+        if not isinstance(x, Batched):
+            return np.argsort(x, kind="stable")
+        return Batched(np.argsort(x.array, axis=-1, kind="stable"))
+
+    def solve(self, a: Value, b: Value) -> Value:
+        if not isinstance(a, Batched) and not isinstance(b, Batched):
+            return np.linalg.solve(a, b)
+        left, right = self._all(a), self._all(b)
+        if _rank(b) == 1:
+            return Batched(np.linalg.solve(left, right[:, :, None])[:, :, 0])
+        return Batched(np.linalg.solve(left, right))
+
+    def svd(self, x: Value) -> tuple[Value, ...]:
+        if not isinstance(x, Batched):
+            return tuple(np.linalg.svd(x, full_matrices=False))
+        return tuple(Batched(part) for part in np.linalg.svd(x.array, full_matrices=False))
+
+    def eigh(self, x: Value) -> tuple[Value, ...]:
+        if not isinstance(x, Batched):
+            return tuple(np.linalg.eigh(x))
+        return tuple(Batched(part) for part in np.linalg.eigh(x.array))

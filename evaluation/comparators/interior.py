@@ -1,0 +1,226 @@
+"""A primal-dual interior-point method for a whole batch of smooth convex programs at once, in NumPy.
+
+Mehrotra's predictor and corrector on the perturbed optimality conditions with slacks, from an infeasible start (Nocedal & Wright,
+Numerical Optimization, chapters 14 and 19). Every array carries the batch first; members that are done leave the batch. What
+comes out is judged by a dual bound elsewhere (`certificate.py`): nothing here has to be believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from oco.evaluation.comparators.kkt import Newton
+from oco.evaluation.comparators.programs import Jet, Programs
+
+Array = np.ndarray[Any, Any]
+Parts = TypeVar("Parts", Jet, "Iterate", "Residual")
+
+TOLERANCE = 1e-10  # of the optimality conditions, in scaled units
+ITERATIONS = 80
+TO_BOUNDARY = 0.995  # the share of the way to the boundary that a step may go
+LEAST_GAP = 1e-15  # distance to a bound, in scaled units
+HALVINGS = 12
+STALL = 12  # iterations without progress after which a member is given up
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """Point and multipliers: x (B, n), s (B, M) slacks of g, lam (B, M), z (B, n) of lower, w (B, n) of upper, nu (B, k)."""
+
+    x: Array
+    s: Array
+    lam: Array
+    z: Array
+    w: Array
+    nu: Array
+
+    def take(self, rows: Array) -> Iterate:
+        return take(self, rows)
+
+    def moved(self, step: Iterate, length: Array) -> Iterate:
+        changed = {f.name: getattr(self, f.name) + length[:, None] * getattr(step, f.name) for f in fields(self)}
+        return Iterate(**changed)
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """How far the optimality conditions are from holding: dual (B, n), primal (B, M), equalities (B, k), mu (B,)."""
+
+    dual: Array
+    primal: Array
+    equal: Array
+    mu: Array
+
+    @property
+    def size(self) -> Array:
+        """The largest entry of each member (B,)."""
+        parts = (self.dual, self.primal, self.equal, self.mu[:, None])
+        return np.asarray(np.max([np.abs(p).max(axis=1, initial=0.0) for p in parts], axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """For each member of the batch the last iterate and the size of its residual."""
+
+    point: Iterate
+    residual: Array
+    converged: Array
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class Stand:
+    """Where the members that are still open stand: iterate, derivatives there, equalities A x = c, and the residual."""
+
+    v: Iterate
+    jet: Jet
+    matrix: Array
+    right: Array
+    residual: Residual
+
+    def take(self, rows: Array) -> Stand:
+        return Stand(
+            self.v.take(rows), take(self.jet, rows), self.matrix[rows], self.right[rows], take(self.residual, rows)
+        )
+
+
+def solve(programs: Programs, start: Array, tolerance: float = TOLERANCE) -> Solution:
+    """Solve every member from `start` (B, n), which lies strictly between the bounds."""
+    rows = np.arange(programs.count)
+    here = _first(programs, start, rows)
+    best, best_size = here.v, np.full(programs.count, np.inf)
+    least_mu, since = np.full(programs.count, np.inf), np.zeros(programs.count, dtype=np.int64)
+    iteration = 0
+    for iteration in range(ITERATIONS):
+        size, mu = here.residual.size, here.residual.mu
+        progress = (size < 0.9 * best_size[rows]) | (mu < 0.9 * least_mu[rows])
+        since[rows] = np.where(progress, 0, since[rows] + 1)
+        improved = np.flatnonzero(size < best_size[rows])
+        best = _store(best, rows[improved], here.v.take(improved))
+        best_size[rows[improved]] = size[improved]
+        least_mu[rows] = np.minimum(least_mu[rows], mu)
+        going = np.flatnonzero((size > tolerance) & (since[rows] < STALL) & np.isfinite(size))
+        if not len(going):
+            break
+        if len(going) < len(rows):
+            rows, here = rows[going], here.take(going)
+        here = _advance(programs, here, _direction(programs, here, rows), rows)
+    return Solution(best, best_size, best_size <= 10 * tolerance, iteration)
+
+
+def _first(programs: Programs, start: Array, rows: Array) -> Stand:
+    """Slacks and multipliers of size one: the programs are scaled so that this is their natural size."""
+    jet = programs.jet(start, rows)
+    matrix, right = programs.equalities(rows)
+    slack = np.maximum(-jet.g, 0.1)
+    ones = np.ones_like(start)
+    v = Iterate(start, slack, np.ones_like(slack), ones, ones.copy(), np.zeros(matrix.shape[:2]))
+    return Stand(v, jet, matrix, right, _residual(jet, v, matrix, right, programs))
+
+
+def _residual(jet: Jet, v: Iterate, matrix: Array, right: Array, programs: Programs) -> Residual:
+    pull = np.einsum("bmn,bm->bn", jet.jacobian, v.lam) + np.einsum("bkn,bk->bn", matrix, v.nu)
+    equal = np.einsum("bkn,bn->bk", matrix, v.x) - right
+    return Residual(jet.df + pull - v.z + v.w, jet.g + v.s, equal, _mu(v, programs))
+
+
+def _mu(v: Iterate, programs: Programs) -> Array:
+    """The mean of the products of slacks and multipliers."""
+    low, high = _gaps(programs, v.x)
+    products = (v.s * v.lam).sum(axis=1) + (low * v.z).sum(axis=1) + (high * v.w).sum(axis=1)
+    return np.asarray(products / max(1, v.s.shape[1] + 2 * v.x.shape[1]))
+
+
+def _direction(programs: Programs, here: Stand, rows: Array) -> Iterate:
+    """Predictor, then a corrector that centres by how far the predictor could go and makes up for its curvature."""
+    v, r = here.v, here.residual
+    low, high = _gaps(programs, v.x)
+    hessian = programs.hessian(v.x, v.lam, rows)
+    newton = Newton(hessian, v.z / low + v.w / high, here.jet.jacobian, v.s / v.lam, here.matrix)
+    products = (v.s * v.lam, low * v.z, high * v.w)
+    affine = _newton_step(newton, v, r, low, high, (-products[0], -products[1], -products[2]))
+    trial_mu = _mu(v.moved(affine, _step_length(v, affine, low, high, 1.0)), programs)
+    mu = np.maximum(r.mu, 1e-300)
+    target = (np.clip(trial_mu / mu, 0.0, 1.0) ** 3 * mu)[:, None]
+    corrected = (
+        target - products[0] - affine.s * affine.lam,
+        target - products[1] - affine.x * affine.z,
+        target - products[2] + affine.x * affine.w,
+    )
+    return _newton_step(newton, v, r, low, high, corrected)
+
+
+def _gaps(programs: Programs, x: Array) -> tuple[Array, Array]:
+    """Distances to the bounds, kept above what rounding makes of them."""
+    return np.maximum(x - programs.lower, LEAST_GAP), np.maximum(programs.upper - x, LEAST_GAP)
+
+
+def _newton_step(
+    newton: Newton, v: Iterate, r: Residual, low: Array, high: Array, complementarity: tuple[Array, Array, Array]
+) -> Iterate:
+    """Eliminate slacks and the multipliers of the bounds, solve, and substitute back.
+
+    `complementarity` are the right-hand sides of s dlam + lam ds, of low dz + z dx and of high dw - w dx.
+    """
+    cs, cz, cw = complementarity
+    dual = -r.dual + cz / low - cw / high
+    primal = -r.primal - cs / v.lam
+    dx, dlam, dnu = newton.solve(dual, primal, -r.equal)
+    ds = -r.primal - np.einsum("bmn,bn->bm", newton.jacobian, dx)
+    return Iterate(dx, ds, dlam, (cz - v.z * dx) / low, (cw + v.w * dx) / high, dnu)
+
+
+def _step_length(v: Iterate, d: Iterate, low: Array, high: Array, share: float) -> Array:
+    """The longest step up to 1 after which slacks and multipliers keep 1 - share of themselves."""
+    fastest = np.zeros(len(v.x))
+    for value, change in ((v.s, d.s), (v.lam, d.lam), (v.z, d.z), (v.w, d.w), (low, d.x), (high, -d.x)):
+        fastest = np.maximum(fastest, np.max(-change / value, axis=1, initial=0.0))
+    return np.where(fastest > share, share / np.maximum(fastest, 1e-300), 1.0)
+
+
+def _advance(programs: Programs, here: Stand, step: Iterate, rows: Array) -> Stand:
+    """Go along the step, halving it for the members whose optimality conditions would get much worse."""
+    length = _step_length(here.v, step, *_gaps(programs, here.v.x), TO_BOUNDARY)
+    before = here.residual.size
+    reached = _stand(programs, here, step, length, rows)
+    for _ in range(HALVINGS):
+        size = reached.residual.size
+        bad = np.flatnonzero(~np.isfinite(size) | (size > 2 * before))
+        if not len(bad):
+            break
+        length[bad] *= 0.5
+        part = _stand(programs, here.take(bad), step.take(bad), length[bad], rows[bad])
+        reached = _merge(reached, bad, part)
+    return reached
+
+
+def _stand(programs: Programs, here: Stand, step: Iterate, length: Array, rows: Array) -> Stand:
+    v = here.v.moved(step, length)
+    with np.errstate(all="ignore"):
+        jet = programs.jet(v.x, rows)
+        return Stand(v, jet, here.matrix, here.right, _residual(jet, v, here.matrix, here.right, programs))
+
+
+def take(parts: Parts, rows: Array) -> Parts:
+    """The same record for some members of the batch."""
+    return replace(parts, **{f.name: getattr(parts, f.name)[rows] for f in fields(parts)})
+
+
+def _store(members: Parts, rows: Array, part: Parts) -> Parts:
+    """`members` with the entries of `rows` replaced by `part`."""
+    merged = {f.name: getattr(members, f.name).copy() for f in fields(members)}
+    for name, array in merged.items():
+        array[rows] = getattr(part, name)
+    return replace(members, **merged)
+
+
+def _merge(stand: Stand, rows: Array, part: Stand) -> Stand:
+    return replace(
+        stand,
+        v=_store(stand.v, rows, part.v),
+        jet=_store(stand.jet, rows, part.jet),
+        residual=_store(stand.residual, rows, part.residual),
+    )

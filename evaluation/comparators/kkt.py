@@ -1,0 +1,87 @@
+"""The linear systems of the interior-point method, one for each member of a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+REGULARIZATION = 1e-12  # keeps the system regular when rows of the equalities depend on each other
+
+
+class Newton:
+    """The system
+
+        (H + diag) dx + J' dlam + A' dnu = a
+                J dx  - ratio dlam       = b
+                A dx                     = c
+
+    with H (B, n, n) or diagonal (B, n), diag (B, n) > 0, ratio (B, M) > 0. With a diagonal H, or few constraints, it is reduced
+    to the multipliers; with many constraints these are folded into H first.
+    """
+
+    def __init__(self, hessian: Array, diagonal: Array, jacobian: Array, ratio: Array, matrix: Array) -> None:
+        self.jacobian, self.ratio, self.matrix = jacobian, ratio, matrix
+        size, constraints = jacobian.shape[2], jacobian.shape[1]
+        self.folded = constraints > size
+        self.is_diagonal = hessian.ndim == 2 and not self.folded
+        if self.is_diagonal:
+            self.inverse = 1.0 / (hessian + diagonal)
+        else:
+            full = _full(hessian) + _full(diagonal)
+            if self.folded:
+                full += np.einsum("bmi,bm,bmj->bij", jacobian, 1.0 / ratio, jacobian, optimize=True)
+            self.inverse = _inverse(full)
+        self.rows = matrix if self.folded else np.concatenate([jacobian, matrix], axis=1)
+        self.spread = self._apply(self.rows)
+        schur = np.einsum("bin,bjn->bij", self.rows, self.spread)
+        scale = np.maximum(np.einsum("bii->bi", schur), 1e-300)
+        loading = (
+            REGULARIZATION * scale
+            if self.folded
+            else np.concatenate([ratio, REGULARIZATION * scale[:, constraints:]], axis=1)
+        )
+        schur += _full(loading)
+        self.schur = _inverse(schur)
+
+    def _apply(self, rows: Array) -> Array:
+        """(H + diag)^-1 on each row: (B, m, n)."""
+        return rows * self.inverse[:, None, :] if self.is_diagonal else rows @ self.inverse
+
+    def solve(self, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
+        """dx, dlam, dnu for right-hand sides a (B, n), b (B, M), c (B, k)."""
+        if self.folded:
+            dx, dnu = self._reduced(a + np.einsum("bmn,bm->bn", self.jacobian, b / self.ratio), c)
+            return dx, (np.einsum("bmn,bn->bm", self.jacobian, dx) - b) / self.ratio, dnu
+        dx, dual = self._reduced(a, np.concatenate([b, c], axis=1))
+        constraints = self.jacobian.shape[1]
+        return dx, dual[:, :constraints], dual[:, constraints:]
+
+    def _reduced(self, a: Array, b: Array) -> tuple[Array, Array]:
+        dual = np.einsum("bij,bj->bi", self.schur, np.einsum("bin,bn->bi", self.spread, a) - b)
+        rest = a - np.einsum("bin,bi->bn", self.rows, dual)
+        return self._apply(rest[:, None, :])[:, 0], dual
+
+
+def _full(diagonal: Array) -> Array:
+    """A diagonal (B, n) as matrices (B, n, n); matrices stay."""
+    if diagonal.ndim == 3:
+        return diagonal
+    full = np.zeros((*diagonal.shape, diagonal.shape[1]))
+    np.einsum("bii->bi", full)[...] = diagonal
+    return full
+
+
+def _inverse(matrices: Array) -> Array:
+    """Inverses of symmetric positive definite matrices, by their scaled Cholesky-like form where it helps the digits."""
+    if matrices.shape[1] == 0:
+        return matrices
+    scale = 1.0 / np.sqrt(np.maximum(np.einsum("bii->bi", matrices), 1e-300))
+    unit = matrices * scale[:, :, None] * scale[:, None, :]
+    try:
+        inverse = np.linalg.inv(unit)
+    except np.linalg.LinAlgError:
+        inverse = np.linalg.pinv(unit, hermitian=True)
+    return np.asarray(inverse * scale[:, :, None] * scale[:, None, :])

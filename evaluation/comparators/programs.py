@@ -1,0 +1,139 @@
+"""Batches of smooth convex programs: what the solver of comparators asks for, and their scaling.
+
+    minimize f_b(x)   subject to   g_b(x) <= 0,  A_b x = c_b,  lower <= x <= upper,      b = 1..B, x in R^n
+
+One batch is all rounds of a run (dynamic comparator) or a single program whose functions are sums over rounds (static).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Jet:
+    """Values and first derivatives at a point: f (B,), g (B, M), df (B, n), jacobian (B, M, n)."""
+
+    f: Array
+    g: Array
+    df: Array
+    jacobian: Array
+
+
+class Programs(Protocol):
+    """A batch of programs. `rows` picks the members of the batch that are asked about; x has one row for each of them."""
+
+    count: int
+    """B."""
+    size: int
+    """n."""
+    constraints: int
+    """M."""
+    diagonal: bool
+    """Whether the Hessians are diagonal: `hessian` then gives (B, n)."""
+    lower: Array
+    upper: Array
+
+    def equalities(self, rows: Array) -> tuple[Array, Array]:
+        """A (B, k, n) and c (B, k)."""
+        ...
+
+    def jet(self, x: Array, rows: Array) -> Jet: ...
+
+    def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
+        """Of f + sum_m multipliers_m g_m: (B, n, n), or its diagonal."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """The same programs in y = (x - lower) / (upper - lower) over the entries that are free, with gradients of size one.
+
+    Rows of the equalities are scaled to norm one. `weight_f` (B,) and `weight_g` (B, M) multiply f and g.
+    """
+
+    base: Programs
+    free: Array
+    weight_f: Array
+    weight_g: Array
+
+    @property
+    def count(self) -> int:
+        return self.base.count
+
+    @property
+    def size(self) -> int:
+        return len(self.free)
+
+    @property
+    def constraints(self) -> int:
+        return self.base.constraints
+
+    @property
+    def diagonal(self) -> bool:
+        return self.base.diagonal
+
+    @property
+    def lower(self) -> Array:
+        return np.zeros(self.size)
+
+    @property
+    def upper(self) -> Array:
+        return np.ones(self.size)
+
+    @property
+    def width(self) -> Array:
+        return np.asarray((self.base.upper - self.base.lower)[self.free])
+
+    def outward(self, y: Array) -> Array:
+        """x from y."""
+        x = np.repeat(self.base.lower[None], len(y), axis=0)
+        x[:, self.free] += y * self.width
+        return x
+
+    def inward(self, x: Array) -> Array:
+        """y from x."""
+        return (x - self.base.lower)[:, self.free] / self.width
+
+    def equalities(self, rows: Array) -> tuple[Array, Array]:
+        matrix, right = self.base.equalities(rows)
+        reduced = matrix[:, :, self.free] * self.width
+        rest = right - matrix @ self.base.lower
+        norm = np.linalg.norm(reduced, axis=2)
+        scale = np.where(norm > 0, norm, 1.0)
+        return reduced / scale[:, :, None], rest / scale
+
+    def jet(self, x: Array, rows: Array) -> Jet:
+        jet = self.base.jet(self.outward(x), rows)
+        wf, wg = self.weight_f[rows], self.weight_g[rows]
+        df = jet.df[:, self.free] * self.width * wf[:, None]
+        jacobian = jet.jacobian[:, :, self.free] * self.width * wg[:, :, None]
+        return Jet(jet.f * wf, jet.g * wg, df, jacobian)
+
+    def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
+        wf = self.weight_f[rows]
+        inner = multipliers * self.weight_g[rows] / wf[:, None]
+        hessian = self.base.hessian(self.outward(x), inner, rows)
+        if self.diagonal:
+            return hessian[:, self.free] * self.width**2 * wf[:, None]
+        picked = hessian[:, self.free[:, None], self.free]
+        return np.asarray(picked * np.multiply.outer(self.width, self.width) * wf[:, None, None])
+
+
+def scaled(base: Programs, start: Array) -> Scaled:
+    """Scale programs by their derivatives at `start` (B, n)."""
+    free = np.flatnonzero(base.upper > base.lower)
+    width = (base.upper - base.lower)[free]
+    jet = base.jet(start, np.arange(base.count))
+    slope = np.abs(jet.df[:, free] * width).max(axis=1, initial=0.0)
+    slopes = np.abs(jet.jacobian[:, :, free] * width).max(axis=2, initial=0.0)
+    return Scaled(base, free, 1.0 / _positive(slope), 1.0 / _positive(np.where(slopes > 0, slopes, np.abs(jet.g))))
+
+
+def _positive(size: Array) -> Array:
+    return np.where(np.isfinite(size) & (size > 1e-300), size, 1.0)

@@ -1,0 +1,249 @@
+"""Data for a run: what each round reveals, from a file, arrays, an iterator, or drawn from the model's own distributions."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical, StreamRange, canonical
+from oco.dsl.diagnostics import Diagnostic, OcoError, fail
+from oco.dsl.distributions import sample
+from oco.dsl.model import Model
+from oco.evaluation.check import check_values
+from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
+from oco.evaluation.tables import Array, Table, read
+
+Round = Mapping[str, Array]
+
+BLOCK_ENTRIES = (
+    1 << 17
+)  # numbers drawn at once for a stream: draws are made in blocks of rounds, each with its own seed
+
+
+@dataclass(frozen=True)
+class MappingReport:
+    """What maps to what, and what is wrong: the answer of `oco data`."""
+
+    source: str
+    rounds: int
+    assignments: tuple[Assignment, ...]
+    unused: tuple[str, ...]
+    times: tuple[str, ...]
+    problems: tuple[Diagnostic, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know though nothing is wrong."""
+        drawn = [a.stream for a in self.assignments if a.way is Way.DRAWN]
+        by_position = [a for a in self.assignments if a.way is Way.POSITION]
+        said = [f"{self.source} has no {_names(drawn)}: drawn from the model's distribution"] if drawn else []
+        said += [f"{self.source} has no names of columns: they fill `{a.stream}` by position" for a in by_position]
+        said += [f"columns not used: {shorten(self.unused)}"] if self.unused else []
+        said += [f"columns left out because they tell the time: {shorten(self.times)}"] if self.times else []
+        return tuple(said)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        return {
+            "source": self.source,
+            "rounds": self.rounds,
+            "streams": [{"stream": a.stream, "columns": list(a.columns), "way": a.way.value} for a in self.assignments],
+            "unused": list(self.unused),
+            "times": list(self.times),
+            "notes": list(self.notes),
+            "problems": [{"code": d.code, "message": d.message, "hint": d.hint} for d in self.problems],
+        }
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rounds of a run: `given` arrays with the round first, and streams that are drawn when they are read.
+
+    Draws depend on the seed, the stream's name and the round alone, so any part can be read again without keeping it.
+    """
+
+    problem: Canonical
+    rounds: int
+    given: Mapping[str, Array]
+    drawn: tuple[StreamRange, ...] = ()
+    seed: int = 0
+    notes: tuple[str, ...] = ()
+
+    def read(self, start: int, stop: int) -> dict[str, Array]:
+        """Rounds `start` up to, not including, `stop` (from 0): arrays with the round first."""
+        stop = min(stop, self.rounds)
+        found = {name: array[start:stop] for name, array in self.given.items()}
+        for stream in self.drawn:
+            found[stream.name] = draw(stream, self.seed, start, stop)
+        return {s.name: found[s.name] for s in self.problem.streams if s.name in found}
+
+    def array(self, name: str) -> Array:
+        """All rounds of one stream."""
+        if name in self.given:
+            return self.given[name]
+        return self.read(0, self.rounds)[name]
+
+    def blocks(self, entries: int = 1 << 22) -> Iterator[tuple[int, dict[str, Array]]]:
+        """The rounds in order, in parts of about `entries` numbers: (first round, arrays)."""
+        width = sum(size(s) for s in self.problem.streams)
+        step = max(1, entries // max(1, width))
+        for start in range(0, self.rounds, step):
+            yield start, self.read(start, start + step)
+
+    def __iter__(self) -> Iterator[dict[str, Array]]:
+        for _, part in self.blocks():
+            length = len(next(iter(part.values()))) if part else 0
+            for i in range(length):
+                yield {name: array[i] for name, array in part.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that all rounds would take as arrays."""
+        return 8 * self.rounds * sum(size(s) for s in self.problem.streams)
+
+    def first(self, rounds: int) -> Data:
+        """The first rounds alone."""
+        given = MappingProxyType({name: array[:rounds] for name, array in self.given.items()})
+        return replace(self, rounds=min(rounds, self.rounds), given=given)
+
+
+def describe(model: Model, source: Any, mapping: StreamMap | None = None) -> MappingReport:
+    """Map a source to the model's streams and check every value, without running anything."""
+    return _examine(canonical(model), read(source), mapping)[0]
+
+
+def load_data(
+    problem: Canonical,
+    source: Any = None,
+    *,
+    mapping: StreamMap | None = None,
+    seed: int = 0,
+    rounds: int | None = None,
+    on_missing: str = "error",
+) -> Data:
+    """The data of a run.
+
+    `source` is a path, a dict of arrays with the round first, a data frame, or None to draw every stream. `rounds` takes
+    the first so many; it must be given, or the model's horizon known, when all is drawn. `on_missing` is "error", "hold"
+    (take the last value before) or "skip" (leave the round out).
+    """
+    if isinstance(source, Data):
+        return source if rounds is None else source.first(rounds)
+    if source is None:
+        return _all_drawn(problem, seed, rounds)
+    table = _repair(read(source), on_missing)
+    report, given = _examine(problem, table, mapping)
+    if report.problems:
+        raise OcoError(*report.problems)
+    length = report.rounds
+    if rounds is not None and rounds > length:
+        raise fail("OCO826", f"{table.name} has {length} rounds, and {rounds} are asked for")
+    drawn = tuple(s for s in problem.streams if s.name not in given)
+    data = Data(problem, length, MappingProxyType(given), drawn, seed, report.notes)
+    return data if rounds is None else data.first(rounds)
+
+
+def from_rounds(problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: int = 0) -> Iterator[dict[str, Array]]:
+    """The rounds of an iterator, one at a time, with what they lack drawn. The learner checks the values."""
+    by_name = {s.name: s for s in problem.streams}
+    for index, values in enumerate(rounds):
+        found = {name: np.asarray(value) for name, value in values.items()}
+        for name, stream in by_name.items():
+            if name not in found:
+                _refuse_undrawable(stream, f"round {index + 1} of the data")
+                found[name] = draw(stream, seed, index, index + 1)[0]
+        yield found
+
+
+def draw(stream: StreamRange, seed: int, start: int, stop: int) -> Array:
+    """Values of a stream for rounds `start` to `stop` from its distribution: the same whatever the parts they are drawn in."""
+    step = max(1, BLOCK_ENTRIES // max(1, size(stream)))
+    parts = []
+    for block in range(start // step, -(-stop // step)):
+        rng = np.random.default_rng([seed, zlib.crc32(stream.name.encode()), block])
+        values = sample(stream, step, rng)
+        parts.append(values[max(0, start - block * step) : stop - block * step])
+    return np.concatenate(parts) if parts else np.empty((0, *stream.shape))
+
+
+def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
+    for stream in problem.streams:
+        _refuse_undrawable(stream, "this run")
+    if rounds is None:
+        rounds = problem.horizon
+    if rounds is None:
+        raise fail(
+            "OCO826", "the horizon is unknown, so the number of rounds to draw must be given", hint="say --rounds N"
+        )
+    names = [s.name for s in problem.streams]
+    notes = (f"{_names(names)} drawn from the model's distributions (seed {seed})",) if names else ()
+    return Data(problem, rounds, MappingProxyType({}), problem.streams, seed, notes)
+
+
+def _refuse_undrawable(stream: StreamRange, where: str) -> None:
+    if stream.stream.distribution is None:
+        why = "is iid, but its law is not stated" if stream.stream.iid else "is adversarial, so it has no distribution"
+        hint = f"give data with --data, or a law: stream {stream.name} ~ uniform(0, 1)"
+        raise fail("OCO825", f"{where} has no values for stream `{stream.name}`, which {why}", stream.stream.span, hint)
+
+
+def _examine(problem: Canonical, table: Table, mapping: StreamMap | None) -> tuple[MappingReport, dict[str, Array]]:
+    assignments, problems = assign(problem.streams, table, mapping)
+    streams = {s.name: s for s in problem.streams}
+    given: dict[str, Array] = {}
+    lengths: dict[int, str] = {}
+    for found in assignments:
+        if found.way is Way.DRAWN:
+            continue
+        stream = streams[found.stream]
+        columns = [table.arrays[c] for c in found.columns]
+        length = min(len(c) for c in columns)
+        lengths.setdefault(length, stream.name)
+        stacked = np.concatenate([c[:length].reshape(length, -1) for c in columns], axis=1)
+        problems += check_values(table, stream, found.columns, stacked)
+        given[stream.name] = stacked.reshape(length, *stream.shape)
+    if len(lengths) > 1:
+        words = ", ".join(f"`{name}` {length}" for length, name in lengths.items())
+        problems += fail("OCO826", f"{table.name} has streams of different numbers of rounds: {words}").diagnostics
+    rounds = min(lengths, default=0)
+    if not rounds and not problems:
+        problems += fail("OCO826", f"{table.name} has no rounds").diagnostics
+    report = MappingReport(table.name, rounds, assignments, unused(table, assignments), table.times, problems)
+    return report, given
+
+
+def _repair(table: Table, on_missing: str) -> Table:
+    """Fill or leave out missing values, where a person asked for it."""
+    if on_missing == "error":
+        return table
+    if on_missing not in ("hold", "skip"):
+        raise fail(
+            "OCO826", f"`{on_missing}` is no way to treat missing values", hint='it is "error", "hold" or "skip"'
+        )
+    missing = {n: np.isnan(a).reshape(len(a), -1).any(axis=1) for n, a in table.arrays.items()}
+    for name, cells in table.texts.items():
+        missing[name][list(cells)] = False
+    if on_missing == "skip":
+        keep = ~np.any([m[: table.rounds] for m in missing.values()], axis=0)
+        numbers = np.arange(1, table.rounds + 1) if table.row_numbers is None else table.row_numbers
+        arrays = {n: a[: table.rounds][keep] for n, a in table.arrays.items()}
+        new_row = np.cumsum(keep) - 1
+        texts = {n: {int(new_row[r]): c for r, c in cells.items() if keep[r]} for n, cells in table.texts.items()}
+        return replace(table, arrays=arrays, texts=texts, row_numbers=numbers[keep])
+    arrays = {n: _held(a, missing[n]) for n, a in table.arrays.items()}
+    return replace(table, arrays=arrays)
+
+
+def _held(array: Array, missing: Array) -> Array:
+    last = np.maximum.accumulate(np.where(missing, -1, np.arange(len(array))))
+    return np.where((last >= 0).reshape(-1, *[1] * (array.ndim - 1)), array[np.maximum(last, 0)], array)
+
+
+def _names(names: list[str]) -> str:
+    quoted = [f"`{n}`" for n in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}" if quoted else ""

@@ -1,0 +1,183 @@
+"""Which columns fill which stream: by name, by number, or as a person says. Nothing is read or drawn here."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from oco.compiler.canonical import StreamRange
+from oco.dsl.diagnostics import Diagnostic, Findings, fail
+from oco.evaluation.tables import Table
+
+StreamMap = Mapping[str, str | Sequence[str]]
+
+_NUMBERED = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]$")
+
+
+class Way(StrEnum):
+    """How a stream gets its values."""
+
+    NAME = "by name"
+    NUMBER = "by number"
+    PREFIX = "by the columns' common first part"
+    MAPPING = "as told"
+    POSITION = "by position"
+    DRAWN = "drawn from its distribution"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A stream and the columns that fill its entries, in row-major order; one column may hold all entries as an array."""
+
+    stream: str
+    columns: tuple[str, ...]
+    way: Way
+
+    def __str__(self) -> str:
+        if self.way is Way.DRAWN:
+            return f"{self.stream}: {self.way}"
+        return f"{self.stream}: {shorten(self.columns)} ({self.way})"
+
+
+def shorten(names: Sequence[str], limit: int = 6) -> str:
+    """`a, b, c`, or the first and the last of many with their number."""
+    if len(names) <= limit:
+        return ", ".join(names)
+    return f"{', '.join(names[:3])}, ..., {names[-1]} ({len(names)} columns)"
+
+
+def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """`["price=CAPITL,CENTRL", "jobs=arrivals"]` as a mapping: what `--map` gives."""
+    mapping: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        stream, equals, columns = text.partition("=")
+        if not equals or not stream.strip() or not columns.strip():
+            raise fail(
+                "OCO824", f"`{text}` does not say which columns fill which stream", hint="write stream=column,column"
+            )
+        mapping[stream.strip()] = tuple(c.strip() for c in columns.split(",") if c.strip())
+    return mapping
+
+
+def size(stream: StreamRange) -> int:
+    """The number of entries of a stream in a round."""
+    return int(np.prod(stream.shape, dtype=np.int64))
+
+
+def assign(
+    streams: Sequence[StreamRange], table: Table, mapping: StreamMap | None = None
+) -> tuple[tuple[Assignment, ...], tuple[Diagnostic, ...]]:
+    """Find the columns of every stream. What cannot be found or does not fit comes back as diagnostics, all of them."""
+    findings = Findings()
+    told = {name: (c,) if isinstance(c, str) else tuple(c) for name, c in (mapping or {}).items()}
+    with findings.guard():
+        _refuse_unknown_streams(told, [s.name for s in streams])
+    assignments: list[Assignment] = []
+    for stream in streams:
+        with findings.guard():
+            found = _assignment(stream, table, told.get(stream.name), streams)
+            _check_count(stream, found, table)
+            assignments.append(found)
+    return tuple(assignments), tuple(findings.items)
+
+
+def unused(table: Table, assignments: Sequence[Assignment]) -> tuple[str, ...]:
+    """The columns that fill no stream."""
+    taken = {c for a in assignments for c in a.columns}
+    return tuple(name for name in table.arrays if name not in taken)
+
+
+def _refuse_unknown_streams(told: Mapping[str, Sequence[str]], streams: Sequence[str]) -> None:
+    for name in told:
+        if name not in streams:
+            raise fail(
+                "OCO824", f"the mapping names `{name}`, which is no stream of the model", hint=_nearest(name, streams)
+            )
+
+
+def _nearest(name: str, candidates: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, candidates, n=1)
+    return f"did you mean `{close[0]}`?" if close else f"there are: {shorten(list(candidates), 12)}"
+
+
+def _assignment(
+    stream: StreamRange, table: Table, told: Sequence[str] | None, streams: Sequence[StreamRange]
+) -> Assignment:
+    if told is not None:
+        return Assignment(stream.name, _expand(stream, told, table), Way.MAPPING)
+    name = stream.name
+    if name in table.arrays:
+        return Assignment(name, (name,), Way.NAME)
+    numbered = _numbered(name, table)
+    if numbered:
+        return Assignment(name, numbered, Way.NUMBER)
+    prefixed = tuple(c for c in table.arrays if c.startswith(f"{name}."))
+    if prefixed:
+        return Assignment(name, prefixed, Way.PREFIX)
+    if not table.headed and _alone(stream, streams):
+        return Assignment(name, tuple(table.arrays), Way.POSITION)
+    if stream.stream.distribution is not None:
+        return Assignment(name, (), Way.DRAWN)
+    raise _not_found(stream, table)
+
+
+def _alone(stream: StreamRange, streams: Sequence[StreamRange]) -> bool:
+    """Whether this is the one stream that only data can give."""
+    return [s.name for s in streams if s.stream.distribution is None] == [stream.name]
+
+
+def _numbered(name: str, table: Table) -> tuple[str, ...]:
+    found: list[tuple[tuple[int, ...], str]] = []
+    for column in table.arrays:
+        match = _NUMBERED.search(column)
+        if match and column[: match.start()] == name:
+            found.append((tuple(int(i) for i in match.group(1).split(",")), column))
+    return tuple(column for _, column in sorted(found))
+
+
+def _expand(stream: StreamRange, told: Sequence[str], table: Table) -> tuple[str, ...]:
+    """Replace patterns (`price.*`) by the columns they match, in the order of the file."""
+    columns: list[str] = []
+    for text in told:
+        if text in table.arrays:
+            columns.append(text)
+            continue
+        matches = [c for c in table.arrays if fnmatch.fnmatchcase(c, text)] if set("*?[") & set(text) else []
+        if not matches:
+            hint = _nearest(text, list(table.arrays))
+            raise fail(
+                "OCO824", f"{table.name} has no column `{text}`, which stream `{stream.name}` is to take", hint=hint
+            )
+        columns.extend(matches)
+    return tuple(columns)
+
+
+def _not_found(stream: StreamRange, table: Table) -> Exception:
+    what = "nothing" if not table.arrays else f"no column for stream `{stream.name}`"
+    wanted = f"`{stream.name}`" if not stream.shape else f"`{stream.name}[0]`, ... or `{stream.name}.NAME`, ..."
+    near = difflib.get_close_matches(stream.name, list(table.arrays), n=1)
+    hint = f"call it {wanted}, or say --map {stream.name}={near[0] if near else 'COLUMNS'}"
+    has = f" (it has {shorten(list(table.arrays))})" if table.arrays else ""
+    return fail("OCO822", f"{table.name} has {what}{has}", stream.stream.span, hint)
+
+
+def _check_count(stream: StreamRange, found: Assignment, table: Table) -> None:
+    if found.way is Way.DRAWN:
+        return
+    need = size(stream)
+    have = sum(int(table.arrays[c][:1].size) if len(table.arrays[c]) else 1 for c in found.columns)
+    if have != need:
+        entries = "1 number" if need == 1 else f"{need} numbers"
+        names = shorten(found.columns)
+        raise fail(
+            "OCO823",
+            f"stream `{stream.name}` has {entries} a round, and {table.name} gives {have} ({names})",
+            stream.stream.span,
+            f"choose the columns with --map {stream.name}=..." if table.headed else "",
+        )

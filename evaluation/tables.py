@@ -1,0 +1,211 @@
+"""Files and arrays as named columns over rounds. Nothing here knows of a model; `data.py` maps columns to streams."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.diagnostics import fail
+
+Array = np.ndarray[Any, Any]
+
+KINDS = (".csv", ".tsv", ".txt", ".parquet", ".npy", ".npz")
+_TIME_NAME = re.compile(r"(^|[\W_])(time|date|timestamp|datetime|time stamp)([\W_]|$)", re.IGNORECASE)
+_TIME_CELL = re.compile(r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}.*)?$|^\d{1,2}/\d{1,2}/\d{2,4}( .*)?$")
+_MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns (arrays with the round first, float64; NaN is a missing value) and what a message needs to name a cell.
+
+    `texts` holds cells that are no numbers, by column and row; `times` the columns left out because they tell the time;
+    `row_numbers` the number of each row as a person counts it (the line of a CSV file), with `row_word` before it.
+    """
+
+    name: str
+    arrays: Mapping[str, Array]
+    texts: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    times: tuple[str, ...] = ()
+    row_word: str = "round"
+    row_numbers: Array | None = None
+    headed: bool = True
+
+    @property
+    def rounds(self) -> int:
+        return min((len(a) for a in self.arrays.values()), default=0)
+
+    def where(self, row: int) -> str:
+        """`line 17` for the row with index `row`."""
+        number = row + 1 if self.row_numbers is None else int(self.row_numbers[row])
+        return f"{self.row_word} {number}"
+
+
+def read_table(path: str | Path) -> Table:
+    """Read a CSV (also .tsv, .txt, and any of them with .gz), Parquet, NPY or NPZ file."""
+    path = Path(path)
+    suffix = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+    if not path.is_file():
+        raise fail("OCO820", f"there is no file {path}", hint="give the path of a file with one row a round")
+    if suffix not in KINDS:
+        kinds = ", ".join(KINDS)
+        raise fail("OCO820", f"{path.name} is not a kind of file that is read here", hint=f"kinds that are: {kinds}")
+    try:
+        if suffix == ".parquet":
+            return _read_parquet(path)
+        if suffix in (".npy", ".npz"):
+            return _read_numpy(path)
+        with gzip.open(path, "rt") if path.suffix.lower() == ".gz" else path.open(encoding="utf-8-sig") as file:
+            return read_csv(file.read(), path.name)
+    except (OSError, UnicodeDecodeError, ValueError, EOFError) as error:
+        raise fail("OCO820", f"{path.name} cannot be read: {error}") from error
+
+
+def read_csv(text: str, name: str) -> Table:
+    """Read comma, semicolon or tab separated text. A first row of numbers is data: the columns are then called 0, 1, 2, ..."""
+    first = text.split("\n", 1)[0]
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    numbered = [(reader.line_num, row) for row in reader if row]
+    if not numbered:
+        raise fail("OCO820", f"{name} is empty", hint="a data file has one row a round")
+    headed = not all(_is_number(cell) for cell in numbered[0][1])
+    names = [cell.strip() for cell in numbered[0][1]] if headed else [str(i) for i in range(len(numbered[0][1]))]
+    numbered = numbered[1:] if headed else numbered
+    _check_header(names, name)
+    _check_widths(numbered, len(names), name)
+    lines = np.array([line for line, _ in numbered], dtype=np.int64)
+    cells = list(zip(*(row for _, row in numbered))) if numbered else [()] * len(names)
+    return _table(name, dict(zip(names, cells)), row_word="line", row_numbers=lines, headed=headed)
+
+
+def table_of_arrays(arrays: Mapping[str, Any], name: str = "the data") -> Table:
+    """A dict of arrays with the round first; also anything with columns by name, such as a data frame."""
+    columns = {str(key): np.asarray(arrays[key]) for key in arrays}
+    for key, column in columns.items():
+        if column.ndim == 0:
+            raise fail(
+                "OCO821", f"`{key}` in {name} is a single number", hint="the first axis of an array is the round"
+            )
+    return _table(name, columns)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_header(names: Sequence[str], file: str) -> None:
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise fail("OCO821", f"{file} has more than one column called {', '.join(f'`{n}`' for n in twice)}")
+
+
+def _check_widths(numbered: Sequence[tuple[int, list[str]]], width: int, file: str) -> None:
+    wrong = [(line, len(row)) for line, row in numbered if len(row) != width]
+    if wrong:
+        line, found = wrong[0]
+        more = f"; so it is in {len(wrong) - 1} more lines" if len(wrong) > 1 else ""
+        raise fail("OCO821", f"{file}, line {line} has {found} cells where the first line has {width}{more}")
+
+
+def _table(name: str, columns: Mapping[str, Any], **where: Any) -> Table:
+    """Turn columns into numbers, and set aside those that tell the time."""
+    arrays: dict[str, Array] = {}
+    texts: dict[str, dict[int, str]] = {}
+    times: list[str] = []
+    for key, column in columns.items():
+        if _tells_time(key, column):
+            times.append(key)
+            continue
+        arrays[key], wrong = _numbers(column)
+        if wrong:
+            texts[key] = wrong
+    return Table(name, arrays, texts, tuple(times), **where)
+
+
+def _tells_time(name: str, column: Any) -> bool:
+    if isinstance(column, np.ndarray) and column.dtype.kind == "M":
+        return True
+    sample = next((str(cell) for cell in column if str(cell).strip()), "") if np.ndim(column[:1]) == 1 else ""
+    named = bool(_TIME_NAME.search(name)) and not _is_number(sample)
+    return named or bool(_TIME_CELL.match(sample.strip()))
+
+
+def _numbers(column: Any) -> tuple[Array, dict[int, str]]:
+    """The column as float64 with NaN for what is missing, and the cells that are no numbers, by row."""
+    try:
+        return np.asarray(column, dtype=np.float64), {}
+    except (ValueError, TypeError):
+        pass
+    values = np.full(len(column), np.nan)
+    wrong: dict[int, str] = {}
+    for row, cell in enumerate(column):
+        text = "" if cell is None else str(cell).strip()
+        if _is_number(text):
+            values[row] = float(text)
+        elif text.lower() not in _MISSING:
+            wrong[row] = text
+    return values, wrong
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise fail(
+            "OCO820", f"{path.name}: reading Parquet needs pyarrow", hint="pip install ocolang[parquet]"
+        ) from None
+    frame = parquet.read_table(path)
+    columns = {name: np.asarray(frame.column(name).to_pylist(), dtype=object) for name in frame.column_names}
+    for name in frame.column_names:
+        field_type = frame.schema.field(name).type
+        if str(field_type).startswith(("timestamp", "date")):
+            columns[name] = columns[name].astype("datetime64[us]")
+        elif columns[name].size and isinstance(columns[name][0], list):
+            columns[name] = np.array(list(columns[name]), dtype=np.float64)
+    return _table(path.name, columns, row_word="row")
+
+
+def _read_numpy(path: Path) -> Table:
+    loaded = np.load(path, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        columns = {"": loaded} if loaded.ndim != 2 else {str(i): loaded[:, i] for i in range(loaded.shape[1])}
+        return _table(path.name, columns, row_word="row", headed=False)
+    with loaded:
+        return _table(path.name, {key: loaded[key] for key in loaded.files}, row_word="row")
+
+
+def read(source: Any) -> Table:
+    """A table from a path, a mapping of arrays, or a data frame."""
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, str | Path):
+        return read_table(source)
+    if isinstance(source, Mapping):
+        return table_of_arrays(source)
+    if hasattr(source, "columns"):
+        return table_of_arrays(
+            {str(name): np.asarray(source[name]) for name in _column_names(source)}, "the data frame"
+        )
+    raise fail(
+        "OCO820",
+        f"data cannot be read from an object of type {type(source).__name__}",
+        hint="give a path, a dict of arrays with the round first, a data frame, an iterator of dicts, or None to draw",
+    )
+
+
+def _column_names(frame: Any) -> list[Any]:
+    names = getattr(frame, "column_names", None)
+    return list(frame.columns) if names is None else list(names)

@@ -1,0 +1,125 @@
+"""What kind of statement a line is, told by its first tokens, also where they are misspelt."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from oco.dsl import syntax
+from oco.dsl.diagnostics import Diagnostic
+from oco.dsl.mistakes import LOOP_WORDS, later
+from oco.dsl.source import Span
+from oco.dsl.statements import RELATIONS
+from oco.dsl.suggest import nearest
+from oco.dsl.tokens import LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, Token
+from oco.dsl.words import STATEMENT_WORDS, SYNONYMS, shown
+
+DECLARING = frozenset({"param", "decision", "stream", "let", "model"})
+OPERAND_STARTS = NAME_KINDS | {"NUMBER", "TEXT", "MINUS", "LPAR", "ALGORITHM"}
+
+
+class Heading(NamedTuple):
+    """`word` begins the statement ("constraint" for a labelled one, "" when nothing is near); `name` is what it declares, if that can be
+    seen; `problem` says what is wrong with the heading; `tokens` are the tokens to parse, None when that is of no use."""
+
+    word: str
+    name: syntax.Identifier | None
+    problem: Diagnostic | None
+    tokens: list[Token] | None
+
+
+def recognise(tokens: list[Token], under_subject_to: bool) -> Heading:
+    """The heading of a line. `under_subject_to`: constraints were the last thing before it."""
+    first = tokens[0]
+    second = tokens[1].type if len(tokens) > 1 else ""
+    compares = any(t.type in RELATIONS for t in tokens)
+    if first.type in STATEMENT_KINDS:
+        if second == "COLON" and under_subject_to and compares:
+            message = f"`{first.text}` begins a statement, so it cannot be a label"
+            return Heading("constraint", None, Diagnostic("OCO110", message, first.span, "choose another label"), None)
+        return Heading(first.text, _declared(first.text, tokens), None, tokens)
+    if first.type in LATER_KINDS:
+        return Heading("", None, later(first), None)
+    if first.type not in NAME_KINDS:
+        return _without_word(tokens, under_subject_to, compares)
+    if second == "COLON":
+        return Heading("constraint", syntax.Identifier(first.text, span=first.span), None, tokens)
+    return _misspelt(tokens, under_subject_to, compares)
+
+
+def _declared(word: str, tokens: list[Token]) -> syntax.Identifier | None:
+    if word in DECLARING and len(tokens) > 1 and tokens[1].type in NAME_KINDS:
+        return syntax.Identifier(tokens[1].text, span=tokens[1].span)
+    return None
+
+
+def _misspelt(tokens: list[Token], under_subject_to: bool, compares: bool) -> Heading:
+    """A line that begins with a word which begins no statement."""
+    first = tokens[0]
+    second = tokens[1].type if len(tokens) > 1 else ""
+    lowered = first.text.lower()
+    if lowered.startswith("maximi") or (lowered in ("max", "argmax") and second in OPERAND_STARTS - {"LPAR"}):
+        return _maximize(tokens)
+    if second == "EQUAL":
+        name = syntax.Identifier(first.text, span=first.span)
+        hint = f"write `let {first.text} = ...`"
+        if lowered in ("t", "horizon"):
+            hint = "write `horizon T = ...`"
+        return Heading(
+            "let", name, Diagnostic("OCO108", "a value is named by `let` or `param`", first.span, hint), None
+        )
+    word = nearest(first.text, STATEMENT_WORDS)
+    if second in OPERAND_STARTS or (second == "" and word == "subject"):
+        word = word or SYNONYMS.get(lowered)
+    elif word is not None and compares and word != "assume":
+        word = None
+    if word is None or (compares and under_subject_to and word not in ("assume", "subject")):
+        if compares or under_subject_to and lowered not in LOOP_WORDS:
+            return _without_label(tokens, under_subject_to)
+        return _unknown(tokens)
+    problem = Diagnostic("OCO108", f"`{first.text}` begins no statement", first.span, f"did you mean `{shown(word)}`?")
+    if word == "subject":
+        return Heading("subject", None, problem, None)
+    right = [first._replace(type=word.upper()), *tokens[1:]]
+    return Heading(word, _declared(word, tokens), problem, right)
+
+
+def _maximize(tokens: list[Token]) -> Heading:
+    rest = tokens[1].span.to(tokens[-1].span).text if len(tokens) > 1 else "..."
+    shown_rest = rest if len(rest) <= 40 and "\n" not in rest else "..."
+    hint = f"minimize the negative: `minimize -({shown_rest})`"
+    return Heading(
+        "minimize", None, Diagnostic("OCO116", "losses are minimized; nothing is maximized", tokens[0].span, hint), None
+    )
+
+
+def _without_word(tokens: list[Token], under_subject_to: bool, compares: bool) -> Heading:
+    """A line that begins with a number, a sign or a bracket."""
+    if compares or (under_subject_to and tokens[0].type in OPERAND_STARTS | {"LSQB"}):
+        return _without_label(tokens, under_subject_to)
+    return _unknown(tokens)
+
+
+def _without_label(tokens: list[Token], under_subject_to: bool) -> Heading:
+    span = Span(tokens[0].source, tokens[0].start, tokens[-1].end)
+    if under_subject_to:
+        text = span.text if len(span.text) <= 40 and "\n" not in span.text else "..."
+        problem = Diagnostic("OCO109", "a constraint begins with a label", tokens[0].span, f"write `cap: {text}`")
+    else:
+        problem = Diagnostic(
+            "OCO109",
+            "a constraint stands under `subject to`, with a label",
+            tokens[0].span,
+            "write `subject to` on the line before",
+        )
+    return Heading("constraint", None, problem, None)
+
+
+def _unknown(tokens: list[Token]) -> Heading:
+    *words, last = (f"`{shown(w)}`" for w in STATEMENT_WORDS)
+    problem = Diagnostic(
+        "OCO108",
+        f"`{tokens[0].text}` begins no statement",
+        tokens[0].span,
+        f"a statement begins with {', '.join(words)} or {last}",
+    )
+    return Heading("", None, problem, None)

@@ -1,0 +1,338 @@
+"""What to say when a statement cannot be read: the parser knows the token and what could have stood there, this file finds the words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from oco.dsl.diagnostics import Diagnostic
+from oco.dsl.source import Span
+from oco.dsl.statements import RELATIONS
+from oco.dsl.suggest import nearest
+from oco.dsl.tokens import CLOSER, LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, SYMBOLS, Token
+from oco.dsl.tree import attribute
+from oco.dsl.words import CONTEXTUAL_WORDS, LATER_WORDS
+
+SIGNS = {kind: sign for sign, kind in SYMBOLS.items()}
+KEYWORDS = {word.upper(): word for word in CONTEXTUAL_WORDS}
+OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AT", "POWER", "RANGE", "DOT"})
+OPERAND_ENDS = frozenset({"NUMBER", "TEXT", "RPAR", "RSQB"})
+LOOP_WORDS = frozenset({"for", "if", "else", "and", "or", "not", "while"})
+
+
+class Trouble(NamedTuple):
+    """Where the parser stopped: `at` is the offending token, None at the end of the statement; `expected` the kinds that fit there."""
+
+    tokens: list[Token]
+    position: int
+    expected: frozenset[str]
+
+    @property
+    def at(self) -> Token | None:
+        return self.tokens[self.position] if self.position < len(self.tokens) else None
+
+    @property
+    def before(self) -> Token:
+        return self.tokens[max(self.position - 1, 0)]
+
+    @property
+    def word(self) -> str:
+        """The word of the statement, or "constraint"."""
+        first = self.tokens[0]
+        return first.text if first.type in STATEMENT_KINDS else "constraint"
+
+    @property
+    def span(self) -> Span:
+        """The offending token, or the place right after the last one."""
+        if self.at is not None:
+            return self.at.span
+        return Span(self.before.source, self.before.end, self.before.end)
+
+    @property
+    def opener(self) -> Token | None:
+        """The innermost bracket that is open there."""
+        open_: list[Token] = []
+        for token in self.tokens[: self.position]:
+            if token.type in CLOSER:
+                open_.append(token)
+            elif token.type in CLOSER.values() and open_:
+                open_.pop()
+        return open_[-1] if open_ else None
+
+    def operand_before(self) -> bool:
+        """Whether an operand ends right before it."""
+        kinds = NAME_KINDS | OPERAND_ENDS
+        return self.position > 0 and self.before.type in kinds and "NUMBER" not in self.expected
+
+    def found(self) -> str:
+        return "the line ends here" if self.at is None else f"found `{self.at.text}`"
+
+
+def explain(trouble: Trouble) -> Diagnostic:
+    """The first explanation that fits, the special ones first."""
+    for rule in (
+        _reserved,
+        _wrong_sign,
+        _relation,
+        _dot,
+        _horizon,
+        _closed_list,
+        _timing,
+        _missing_in,
+        _bracketed,
+        _adjacent,
+    ):
+        diagnostic = rule(trouble)
+        if diagnostic is not None:
+            return diagnostic
+    return _plain(trouble)
+
+
+def later(token: Token) -> Diagnostic:
+    return Diagnostic(
+        "OCO111",
+        f"`{token.text}` is reserved for {LATER_WORDS[token.text]}, which the language cannot say yet",
+        token.span,
+    )
+
+
+def _reserved(trouble: Trouble) -> Diagnostic | None:
+    at = trouble.at
+    if at is None:
+        return None
+    if at.type in LATER_KINDS:
+        return later(at)
+    if at.type not in STATEMENT_KINDS:
+        return None
+    if trouble.expected & {"NAME", "ALGORITHM"}:
+        hint = f"choose another name, such as `{at.text}_1`"
+        return Diagnostic("OCO110", f"`{at.text}` begins a statement, so it cannot be a name", at.span, hint)
+    return Diagnostic(
+        "OCO128", f"`{at.text}` begins a new statement", at.span, "a statement stands on a line of its own"
+    )
+
+
+def _wrong_sign(trouble: Trouble) -> Diagnostic | None:
+    at = trouble.at
+    if at is None:
+        return None
+    if at.type in ("LESSTHAN", "MORETHAN"):
+        hint = f"write `{at.text}=`"
+        if trouble.word not in ("constraint", "assume"):
+            hint = "comparisons stand under `subject to` only, as `<=`, `>=` or `==`"
+        return Diagnostic("OCO113", f"there is no strict comparison `{at.text}`", at.span, hint)
+    if at.type == "CARET":
+        return Diagnostic("OCO115", "`^` is not an operator", at.span, "a power is written `**`")
+    if at.type == "NE":
+        return Diagnostic("OCO113", "there is no comparison `!=`", at.span, "a constraint is `<=`, `>=` or `==`")
+    if at.type == "STAR" and trouble.before.type == "POWER":
+        return Diagnostic("OCO115", "`***` is not an operator", at.span, "a power is written `**`")
+    if at.type == "PLUS" and "NUMBER" in trouble.expected:
+        return Diagnostic("OCO100", "there is no plus sign in front of a term", at.span, "leave the `+` out")
+    return None
+
+
+def _relation(trouble: Trouble) -> Diagnostic | None:
+    """`=` for `==` and the other way round, chains, comparisons in the wrong place, a constraint without one."""
+    at, expected = trouble.at, trouble.expected
+    compares = trouble.word == "constraint" and any(t.type in RELATIONS for t in trouble.tokens[: trouble.position])
+    if at is not None and at.type == "EQUAL" and trouble.word == "constraint" and "EQ" in expected:
+        return Diagnostic("OCO114", "`=` compares nothing", at.span, "an equality is written `==`")
+    if at is not None and at.type == "EQ" and "EQUAL" in expected:
+        return Diagnostic("OCO114", "`==` gives no value", at.span, "write `=`")
+    if at is not None and at.type in RELATIONS | {"EQUAL"} and compares and trouble.opener is None:
+        return Diagnostic(
+            "OCO112",
+            "a constraint compares two sides only",
+            at.span,
+            "write two constraints, each with a label of its own",
+        )
+    if (
+        at is not None
+        and at.type in RELATIONS
+        and trouble.opener is None
+        and trouble.word == "assume"
+        and "LE" in expected
+    ):
+        return Diagnostic("OCO114", "an assumption is `<=` or `>=`", at.span, "write two assumptions for an equality")
+    if at is not None and at.type in RELATIONS and trouble.operand_before():
+        where = "a comparison stands between the two sides of a constraint only"
+        return Diagnostic("OCO112", where, at.span, "constraints follow the line `subject to`")
+    if trouble.word == "constraint" and {"LE", "GE", "EQ"} <= expected and (at is None or at.type in NAME_KINDS):
+        if at is not None and at.type not in ("EACH", "ON"):
+            return None
+        return Diagnostic("OCO118", "a constraint compares two sides", trouble.span, "write `<= 0`, `>= 0` or `== 0`")
+    return None
+
+
+def _dot(trouble: Trouble) -> Diagnostic | None:
+    if trouble.before.type == "DOT" and trouble.at is not None and trouble.expected & {"T", "NAME"}:
+        return attribute(trouble.at).diagnostics[0]
+    return None
+
+
+def _horizon(trouble: Trouble) -> Diagnostic | None:
+    if trouble.word == "horizon" and trouble.expected == {"T"}:
+        value = trouble.tokens[-1].text if trouble.tokens[-1].type == "NUMBER" else "5000"
+        return Diagnostic("OCO100", "the horizon is called `T`", trouble.span, f"write `horizon T = {value}`")
+    return None
+
+
+def _closed_list(trouble: Trouble) -> Diagnostic | None:
+    """A word that must be one of a few: what is measured, what comes back."""
+    if trouble.word not in ("measure", "feedback") or not trouble.expected <= KEYWORDS.keys():
+        return None
+    words = sorted(KEYWORDS[kind] for kind in trouble.expected)
+    if trouble.word == "measure":
+        form = "write `measure static regret` or `measure dynamic regret`"
+    else:
+        form = "write `feedback full`, `feedback gradient` or `feedback bandit`"
+    if trouble.at is not None and (near := nearest(trouble.at.text, words)):
+        form = f"did you mean `{near}`?"
+    return Diagnostic("OCO123", f"expected {_either([f'`{w}`' for w in words])}; {trouble.found()}", trouble.span, form)
+
+
+def _timing(trouble: Trouble) -> Diagnostic | None:
+    """What follows the right side of a constraint."""
+    at = trouble.at
+    compares = any(t.type in RELATIONS for t in trouble.tokens[: trouble.position])
+    begun = trouble.before.type in ("EACH", "ON") and trouble.expected <= {"ROUND", "AVERAGE"}
+    if trouble.word != "constraint" or not compares or trouble.opener is not None:
+        return None
+    if not begun and (
+        at is None or at.type not in NAME_KINDS or "EACH" not in trouble.expected or _looks_like_operand(trouble)
+    ):
+        return None
+    span = trouble.span if not begun else trouble.before.span.to(trouble.span)
+    said = span.to(trouble.tokens[-1].span).text if at is not None else span.text
+    words = "each round" if any(w in said for w in ("each", "every", "all", "always", "hard")) else "on average"
+    return Diagnostic("OCO117", "a constraint ends in `each round` or `on average`", span, f"did you mean `{words}`?")
+
+
+def _looks_like_operand(trouble: Trouble) -> bool:
+    """`2 x` forgets an operator; `0 every round` does not say when."""
+    position = trouble.position
+    following = trouble.tokens[position + 1].type if position + 1 < len(trouble.tokens) else ""
+    return following in OPERATORS | set(CLOSER) or (
+        following == ""
+        and trouble.tokens[position].text not in ("always", "hard", "soft", "average", "iid", "round", "mean")
+    )
+
+
+def _missing_in(trouble: Trouble) -> Diagnostic | None:
+    at = trouble.at
+    if "IN" not in trouble.expected or at is None or trouble.opener is not None:
+        return None
+    if at.type == "EQUAL":
+        if trouble.word == "stream":
+            hint = "a stream has bounds, `in [lo, hi]`, or a distribution, `~ uniform(0, 1)`; fixed data is a `param`"
+        else:
+            hint = "a decision lies in a domain: `in box(0, 1)`"
+        return Diagnostic("OCO119", f"a {trouble.word} is given no value", at.span, hint)
+    if trouble.word == "stream" and at.type in NAME_KINDS:
+        near = nearest(at.text, ["in", "iid"])
+        following = trouble.tokens[trouble.position + 1].type if trouble.position + 1 < len(trouble.tokens) else ""
+        if following == "LPAR":
+            return Diagnostic("OCO119", "expected `~` before the distribution", at.span, f"write `~ {at.text}(...)`")
+        hint = (
+            f"did you mean `{near}`?"
+            if near
+            else "after its name a stream has `in [lo, hi]`, `~ distribution(...)` or `iid`"
+        )
+        return Diagnostic("OCO119", f"expected `in`, `~` or `iid`; {trouble.found()}", at.span, hint)
+    if at.type in NAME_KINDS or at.type == "LSQB":
+        what = "the domain" if trouble.word == "decision" else "the bounds"
+        return Diagnostic("OCO119", f"expected `in` before {what}", at.span, f"write `in {at.text}...`")
+    return None
+
+
+def _bracketed(trouble: Trouble) -> Diagnostic | None:
+    """Inside ( ) and [ ]: empty ones, a comma too many or too few, slices."""
+    at, opener = trouble.at, trouble.opener
+    if at is None or opener is None:
+        return None
+    if at.type == CLOSER[opener.type] and trouble.before is opener:
+        what = "an array or an index" if opener.type == "LSQB" else "a pair of brackets"
+        return Diagnostic("OCO127", f"{what} holds at least one entry", opener.span.to(at.span))
+    if at.type in ("COMMA", *CLOSER.values()) and trouble.before.type == "COMMA":
+        return Diagnostic(
+            "OCO127",
+            f"expected an entry after the comma; {trouble.found()}",
+            at.span,
+            "delete the comma, or add an entry",
+        )
+    if at.type == "COMMA" and trouble.before is opener:
+        return Diagnostic("OCO127", "expected an entry before the comma", at.span, "delete the comma, or add an entry")
+    if at.type == "COLON" and opener.type == "LSQB":
+        hint = (
+            "`x[a:b]` are the entries a to b-1"
+            if "RSQB" in trouble.expected
+            else "a slice stands in an index: `x[a:b]`"
+        )
+        twice = any(t.type == "COLON" for t in trouble.tokens[trouble.tokens.index(opener) : trouble.position])
+        return Diagnostic("OCO122", "a slice has no step" if twice else "there is no slice here", at.span, hint)
+    if at.type == "EQUAL" and opener.type == "LPAR":
+        return Diagnostic("OCO100", "only a name can be given a value here", at.span, "options look like `mean = 8`")
+    if (
+        opener.type == "LSQB"
+        and at.type == "NUMBER"
+        and "COMMA" in trouble.expected
+        and trouble.before.type == "NUMBER"
+    ):
+        return Diagnostic(
+            "OCO127", f"expected `,` between entries; {trouble.found()}", at.span, "entries are separated by commas"
+        )
+    return None
+
+
+def _adjacent(trouble: Trouble) -> Diagnostic | None:
+    """Two operands side by side."""
+    at = trouble.at
+    if at is None or not trouble.operand_before() or "PLUS" not in trouble.expected:
+        return None
+    if at.text in LOOP_WORDS:
+        hint = "there are no loops and conditions; operations work on whole arrays: `sum(a * x)`"
+        return Diagnostic("OCO100", f"`{at.text}` means nothing here", at.span, hint)
+    if at.type == "LPAR":
+        return Diagnostic(
+            "OCO100", "only a function's name can stand before `(`", at.span, "a product is written with `*`"
+        )
+    if at.type in NAME_KINDS or at.type in ("NUMBER", "TEXT", "LSQB"):
+        hint = f"an operator may be missing: `{trouble.before.text} * {at.text}`" if at.type != "TEXT" else ""
+        return Diagnostic("OCO100", f"expected {expected_words(trouble)}; {trouble.found()}", at.span, hint)
+    return None
+
+
+def _plain(trouble: Trouble) -> Diagnostic:
+    at = trouble.at
+    hint = ""
+    if at is not None and at.type in KEYWORDS.values():
+        hint = ""
+    if at is not None and (near := nearest(at.text, [KEYWORDS[k] for k in trouble.expected if k in KEYWORDS])):
+        hint = f"did you mean `{near}`?"
+    if at is not None and at.type == "COLON" and trouble.position == 1:
+        hint = "leave the colon out"
+    return Diagnostic("OCO100", f"expected {expected_words(trouble)}; {trouble.found()}", trouble.span, hint)
+
+
+def expected_words(trouble: Trouble) -> str:
+    """What could have stood there, as a person says it: never a terminal's or a rule's name."""
+    expected = trouble.expected
+    if {"NUMBER", "NAME"} <= expected:
+        return "an expression"
+    parts = ["an algorithm's name"] if "ALGORITHM" in expected else []
+    if "NAME" in expected:
+        parts.append("a name" if trouble.before.type != "ASSUME" else "the name of a fact")
+    parts += ["a whole number"] if "NUMBER" in expected else []
+    parts += sorted(f"`{KEYWORDS[k]}`" for k in expected if k in KEYWORDS)
+    operators = len(expected & OPERATORS) > 2
+    hidden = OPERATORS | {"LPAR", "LSQB"} if operators or parts else frozenset()
+    parts += [f"`{SIGNS[k]}`" for k in SIGNS if k in expected - hidden]
+    if operators and not parts:
+        parts.append("an operator")
+    if "$END" in expected:
+        parts.append("the end of the line")
+    return _either(parts)
+
+
+def _either(parts: list[str]) -> str:
+    return f"{', '.join(parts[:-1])} or {parts[-1]}" if len(parts) > 1 else "".join(parts)

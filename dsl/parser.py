@@ -1,0 +1,161 @@
+"""Text to syntax tree. Every statement is parsed alone: a mistake in one is reported and leaves the others as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, cast
+
+from oco.dsl import syntax
+from oco.dsl.diagnostics import Diagnostic, OcoError
+from oco.dsl.headings import Heading, recognise
+from oco.dsl.mistakes import Trouble, explain
+from oco.dsl.source import Source
+from oco.dsl.spacing import canonical
+from oco.dsl.statements import DEEPEST, Line, split, too_deep, unclosed
+from oco.dsl.tokens import NAME_KINDS, Token, scan
+from oco.dsl.tree import TreeBuilder, attribute
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+TEXT_LIMIT = 32 * 2**20
+"""Characters of a file that are read at most."""
+
+
+def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
+    """The syntax tree, and what is wrong with the text, at most one finding a statement.
+
+    A statement that cannot be read stands in the tree as an `UnreadableStatement`, so that later stages know what is missing.
+    """
+    if len(source.text) > TEXT_LIMIT:
+        message = f"the text has {len(source.text)} characters; at most {TEXT_LIMIT} are read"
+        return syntax.File(source, ()), [
+            Diagnostic("OCO129", message, None, "put large data in a file: `param A[m, n] = file(...)`")
+        ]
+    statements: list[syntax.Statement] = []
+    findings: list[Diagnostic] = []
+    under_subject_to = False
+    for line in split(scan(source)):
+        heading = recognise(line.tokens, under_subject_to)
+        under_subject_to = heading.word in ("subject", "constraint") or (under_subject_to and not heading.word)
+        try:
+            statements.append(_read(line, heading))
+            findings += [heading.problem] if heading.problem is not None else []
+        except OcoError as error:
+            findings.append(heading.problem or error.diagnostics[0])
+            statements.append(syntax.UnreadableStatement(heading.word, heading.name, span=line.span))
+    return syntax.File(source, tuple(statements)), findings
+
+
+def parse_formula(text: str) -> syntax.Expression:
+    """A formula in t, T and the keys of facts, as it stands in `using coldq with alpha = FORMULA`. Keys of facts are identifiers."""
+    source = Source("<formula>", text)
+    lines = split(scan(source))
+    tokens = [token for line in lines for token in line.tokens]
+    for line in lines:
+        if line.problem is not None:
+            raise OcoError(line.problem)
+    result = _run(tokens, "formula") if tokens else None
+    if result is None:
+        raise OcoError(Diagnostic("OCO100", "expected a formula"))
+    return cast(syntax.Expression, result)
+
+
+def formula_text(text: str) -> str:
+    """The formula as `print_model` writes it; raises OcoError where it cannot be read."""
+    parse_formula(text)
+    return canonical(text)
+
+
+def _read(line: Line, heading: Heading) -> syntax.Statement:
+    """The statement of a line, read as what its heading was recognised to be."""
+    if line.problem is not None and heading.problem is None:
+        raise OcoError(line.problem)
+    if heading.tokens is None or line.problem is not None:
+        raise OcoError(heading.problem or unclosed(line.tokens[0]))
+    statement: syntax.Statement = _run(heading.tokens, "statement")
+    _refuse_facts(statement, heading.tokens)
+    return statement
+
+
+@cache
+def _lark() -> Lark:
+    from lark import Lark
+    from lark import Token as LarkToken
+    from lark.lexer import Lexer
+
+    class TokensAreMade(Lexer):
+        """Tokens come from `tokens.py` and are fed one by one."""
+
+        def __init__(self, conf: Any) -> None:
+            pass
+
+        def lex(self, *args: Any) -> Iterator[LarkToken]:
+            return iter(())
+
+    grammar = files("oco.grammar").joinpath("oco.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer=TokensAreMade,
+        start=["statement", "formula"],
+        keep_all_tokens=True,
+        maybe_placeholders=True,
+        transformer=cast(Any, TreeBuilder()),
+    )
+
+
+def _run(tokens: list[Token], start: str) -> Any:
+    """Feed the tokens to the parser. A word that the parser does not expect as such is a name."""
+    from lark import Token as LarkToken
+    from lark.exceptions import UnexpectedToken
+
+    parser: Any = _lark().parse_interactive(start=start)
+    position = 0
+    try:
+        for position, token in enumerate(tokens):
+            if token.type in NAME_KINDS and token.type not in parser.choices():
+                token = token._replace(type="NAME")
+            parser.feed_token(token)
+        position = len(tokens)
+        tree = parser.feed_token(LarkToken("$END", ""))
+    except UnexpectedToken:
+        raise OcoError(explain(Trouble(tokens, position, frozenset(parser.accepts())))) from None
+    _check_depth(tree)
+    return tree
+
+
+def _check_depth(tree: syntax.Node) -> None:
+    """Level by level, so that the check itself does not nest."""
+    level = _parts(tree)
+    for _ in range(DEEPEST):
+        level = [part for node in level for part in _parts(node)]
+        if not level:
+            return
+    raise OcoError(too_deep(level[0].span))
+
+
+def _parts(node: syntax.Node) -> list[syntax.Node]:
+    parts: list[syntax.Node] = []
+    stack: list[Any] = list(vars(node).values())
+    while stack:
+        value = stack.pop()
+        if isinstance(value, syntax.Node):
+            parts.append(value)
+        elif isinstance(value, tuple):
+            stack.extend(value)
+    return parts
+
+
+def _refuse_facts(statement: syntax.Statement, tokens: list[Token]) -> None:
+    """Keys of facts stand in the formulas of `using` alone, and before the comparison of `assume`."""
+    if isinstance(statement, syntax.UsingStatement):
+        return
+    first = 0
+    if isinstance(statement, syntax.AssumeStatement):
+        first = next(i for i, token in enumerate(tokens) if token.type in ("LE", "GE"))
+    for dot, after in zip(tokens[first:], tokens[first + 1 :]):
+        if dot.type == "DOT" and after.type != "T":
+            raise attribute(after)

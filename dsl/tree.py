@@ -1,0 +1,301 @@
+"""Builds the syntax tree: a method for each rule of `grammar/oco.lark`, called by the parser as soon as the rule is complete."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from oco.dsl import syntax
+from oco.dsl.diagnostics import InternalError, OcoError, fail
+from oco.dsl.source import Span
+from oco.dsl.spacing import canonical
+from oco.dsl.tokens import Token, number_value
+
+Child = Any
+Children = list[Child]
+
+FACT_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*|\[[0-9]+(, [0-9]+)*\])*")
+"""The dotted name of a fact: `slater.margin`, `constraints.limits[0].bound`."""
+
+
+def _span(children: Children) -> Span:
+    """From the first part to the last."""
+    first: Span = next(c.span for c in children if c is not None)
+    last: Span = next(c.span for c in reversed(children) if c is not None)
+    return Span(first.source, first.start, last.end)
+
+
+def _nodes(children: Children) -> Children:
+    """The parts that are not signs or words."""
+    return [c for c in children if c is not None and not isinstance(c, Token)]
+
+
+class _Clause:
+    """One of the clauses that follow a stream's name: where the values lie, their law, or that they are iid."""
+
+    def __init__(self, what: str, span: Span, **fields: Child) -> None:
+        self.what, self.span, self.fields = what, span, fields
+
+
+class _Declared:
+    """A declared name with its shape."""
+
+    def __init__(self, name: syntax.Identifier, dims: tuple[syntax.Expression, ...], span: Span) -> None:
+        self.name, self.dims, self.span = name, dims, span
+
+
+class _Key:
+    def __init__(self, text: str, span: Span) -> None:
+        self.text, self.span = text, span
+
+
+class _Option:
+    """`key = value` among the arguments of a call, or after `with`."""
+
+    def __init__(self, name: syntax.Identifier, value: syntax.Expression, span: Span) -> None:
+        self.name, self.value, self.span = name, value, span
+
+
+class _Timing:
+    def __init__(self, text: str, span: Span) -> None:
+        self.text, self.span = text, span
+
+
+class TreeBuilder:
+    """The methods get the parts of their rule in order: tokens, finished nodes, and None for an optional part that is absent."""
+
+    # statements
+
+    def model(self, c: Children) -> syntax.ModelStatement:
+        return syntax.ModelStatement(c[1], span=_span(c))
+
+    def horizon(self, c: Children) -> syntax.HorizonStatement:
+        return syntax.HorizonStatement(c[3] if len(c) == 4 else None, span=_span(c))
+
+    def param(self, c: Children) -> syntax.ParamStatement:
+        _, declared, _, within, _, value = c
+        bounds, integer = _bounds(within) if within is not None else (None, False)
+        return syntax.ParamStatement(declared.name, declared.dims, bounds, integer, value, span=_span(c))
+
+    def decision(self, c: Children) -> syntax.DecisionStatement:
+        _, declared, _, domain = c
+        return syntax.DecisionStatement(declared.name, declared.dims, _domain(domain), span=_span(c))
+
+    def stream(self, c: Children) -> syntax.StreamStatement:
+        declared = c[1]
+        fields: dict[str, Child] = {"bounds": None, "integer": False, "iid": False, "mean": None, "distribution": None}
+        seen: dict[str, _Clause] = {}
+        for clause in c[2:]:
+            if clause.what in seen:
+                raise fail("OCO124", f"{clause.what} is said twice", clause.span, "keep one of the two")
+            seen[clause.what] = clause
+            fields |= clause.fields
+        return syntax.StreamStatement(declared.name, declared.dims, span=_span(c), **fields)
+
+    def let(self, c: Children) -> syntax.LetStatement:
+        return syntax.LetStatement(c[1], c[3], span=_span(c))
+
+    def minimize(self, c: Children) -> syntax.MinimizeStatement:
+        return syntax.MinimizeStatement(c[1], span=_span(c))
+
+    def subject(self, c: Children) -> syntax.SubjectToStatement:
+        return syntax.SubjectToStatement(span=_span(c))
+
+    def constraint(self, c: Children) -> syntax.ConstraintStatement:
+        label, _, left, relation, right, timing = c
+        said = timing.text if timing is not None else ""
+        return syntax.ConstraintStatement(label, left, relation.text, right, said, span=_span(c))
+
+    def measure(self, c: Children) -> syntax.MeasureStatement:
+        return syntax.MeasureStatement(c[1].text, span=_span(c))
+
+    def feedback(self, c: Children) -> syntax.FeedbackStatement:
+        return syntax.FeedbackStatement(c[1].text, span=_span(c))
+
+    def assume(self, c: Children) -> syntax.AssumeStatement:
+        return syntax.AssumeStatement(c[1].text, c[2].text, c[3], span=_span(c))
+
+    def using(self, c: Children) -> syntax.UsingStatement:
+        settings: dict[str, str] = {}
+        for setting in _nodes(c):
+            name: str = setting.name.name
+            if name in settings:
+                raise fail("OCO124", f"the setting `{name}` is given twice", setting.span, "keep one of the two")
+            settings[name] = canonical(setting.value.span.text)
+        if len(c) > 1 and c[1] is None and not settings:
+            raise fail("OCO100", "expected the name of an algorithm, or `with` and settings", c[0].span)
+        algorithm = c[1].text if c[1] is not None else None
+        return syntax.UsingStatement(algorithm, tuple(settings.items()), span=_span(c))
+
+    # parts of statements
+
+    def declared(self, c: Children) -> _Declared:
+        return _Declared(c[0], tuple(_nodes(c[1:])), _span(c))
+
+    def within(self, c: Children) -> _Clause:
+        bounds, integer = _bounds(c[1])
+        return _Clause("where the values lie", _span(c), bounds=bounds, integer=integer)
+
+    def law(self, c: Children) -> _Clause:
+        return _Clause("the distribution", _span(c), distribution=_distribution(c[1]))
+
+    def iid(self, c: Children) -> _Clause:
+        return _Clause("`iid`", _span(c), iid=True, mean=c[3])
+
+    def timing(self, c: Children) -> _Timing:
+        return _Timing(f"{c[0].text} {c[1].text}", _span(c))
+
+    def key(self, c: Children) -> _Key:
+        return _Key("".join(part.text for part in c), _span(c))
+
+    def key_part(self, c: Children) -> _Key:
+        return _Key("".join(", " if token.type == "COMMA" else token.text for token in c), _span(c))
+
+    def setting(self, c: Children) -> _Option:
+        return _Option(c[0], c[2], _span(c))
+
+    # expressions
+
+    def number(self, c: Children) -> syntax.Number:
+        value = number_value(c[0].text)
+        if value is None:
+            raise InternalError(f"the scanner let the number {c[0].text} pass")
+        return syntax.Number(value, span=c[0].span)
+
+    def text(self, c: Children) -> syntax.Text:
+        return syntax.Text(c[0].text[1:-1], span=c[0].span)
+
+    def name(self, c: Children) -> syntax.Identifier:
+        return syntax.Identifier(c[0].text, span=c[0].span)
+
+    def group(self, c: Children) -> syntax.Expression:
+        """Brackets leave no node; the expression's span takes them in."""
+        inner: syntax.Expression = c[1]
+        return replace(inner, span=_span(c))
+
+    def array(self, c: Children) -> syntax.ArrayLiteral:
+        return syntax.ArrayLiteral(tuple(_nodes(c)), span=_span(c))
+
+    def subscript(self, c: Children) -> syntax.Subscript:
+        return syntax.Subscript(c[0], tuple(_nodes(c[1:])), span=_span(c))
+
+    def slice(self, c: Children) -> syntax.Slice:
+        return syntax.Slice(c[0], c[2], span=_span(c))
+
+    def option(self, c: Children) -> _Option:
+        return _Option(c[0], c[2], _span(c))
+
+    def call(self, c: Children) -> syntax.Call:
+        args: list[syntax.Expression] = []
+        options: dict[str, syntax.Expression] = {}
+        for argument in _nodes(c[1:]):
+            if not isinstance(argument, _Option):
+                if options:
+                    raise fail(
+                        "OCO125", "this argument stands after one that has a name", argument.span, "put it first"
+                    )
+                args.append(argument)
+            elif argument.name.name in options:
+                raise fail("OCO124", f"`{argument.name.name}` is given twice", argument.span, "keep one of the two")
+            else:
+                options[argument.name.name] = argument.value
+        return syntax.Call(c[0].name, tuple(args), tuple(options.items()), span=_span(c))
+
+    def minus(self, c: Children) -> syntax.Expression:
+        """A minus right before a number belongs to the number; `-(5)` stays an operation."""
+        operand: syntax.Expression = c[1]
+        if isinstance(operand, syntax.Number) and not operand.span.text.startswith("("):
+            return syntax.Number(-operand.value, span=_span(c))
+        return syntax.Call("minus", (operand,), operator="-", span=_span(c))
+
+    def transpose(self, c: Children) -> syntax.Call:
+        return syntax.Call("transpose", (c[0],), operator=".T", span=_span(c))
+
+    def fact(self, c: Children) -> syntax.Identifier:
+        """`loss.lipschitz.l2` in a formula: the key of a fact is one name."""
+        span = _span(c)
+        key = canonical(span.text)
+        if not FACT_KEY.fullmatch(key):
+            raise attribute(c[2])
+        return syntax.Identifier(key, span=span)
+
+    def _binary(self, c: Children, atom: str) -> syntax.Call:
+        return syntax.Call(atom, (c[0], c[2]), operator=c[1].text, span=_span(c))
+
+    def range(self, c: Children) -> syntax.Call:
+        return self._binary(c, "range")
+
+    def add(self, c: Children) -> syntax.Call:
+        return self._binary(c, "add")
+
+    def sub(self, c: Children) -> syntax.Call:
+        return self._binary(c, "sub")
+
+    def mul(self, c: Children) -> syntax.Call:
+        return self._binary(c, "mul")
+
+    def div(self, c: Children) -> syntax.Call:
+        return self._binary(c, "div")
+
+    def matmul(self, c: Children) -> syntax.Call:
+        return self._binary(c, "matmul")
+
+    def pow(self, c: Children) -> syntax.Call:
+        return self._binary(c, "pow")
+
+
+def attribute(token: Token) -> OcoError:
+    """The error for a dot before anything but T."""
+    return fail(
+        "OCO121",
+        f"`.{token.text}` means nothing here",
+        token.span,
+        "write `.T` for the transpose"
+        if token.text.lower() in ("t", "transpose")
+        else "only `.T`, the transpose, follows a dot",
+    )
+
+
+def _bounds(within: syntax.Expression) -> tuple[tuple[syntax.Expression, syntax.Expression], bool]:
+    """What stands after `in`: `[lo, hi]`, or `lo..hi` for whole numbers."""
+    if isinstance(within, syntax.Call) and within.operator == "..":
+        return (within.args[0], within.args[1]), True
+    if isinstance(within, syntax.ArrayLiteral) and len(within.items) == 2:
+        return (within.items[0], within.items[1]), False
+    hint = ""
+    if isinstance(within, syntax.ArrayLiteral):
+        hint = "one entry is the least value, the other the greatest; either may be an array"
+    elif isinstance(within, syntax.Call) and within.name == "box" and len(within.args) == 2:
+        hint = f"write in [{canonical(within.args[0].span.text)}, {canonical(within.args[1].span.text)}]"
+    elif isinstance(within, syntax.Call) and not within.operator:
+        hint = f"a distribution follows `~`: ~ {canonical(within.span.text)}"
+    raise fail("OCO120", "values lie `in [lo, hi]`, or `in lo..hi` for whole numbers", within.span, hint)
+
+
+def _domain(domain: syntax.Expression) -> syntax.Call:
+    call = _as_call(domain)
+    if call is not None:
+        return call
+    hint = "write the name of a domain: box(lo, hi), ball(r), simplex, ..."
+    if isinstance(domain, syntax.ArrayLiteral) and len(domain.items) == 2:
+        hint = f"write box({canonical(domain.items[0].span.text)}, {canonical(domain.items[1].span.text)})"
+    raise fail("OCO120", "a decision lies in a domain", domain.span, hint)
+
+
+def _distribution(law: syntax.Expression) -> syntax.Call:
+    call = _as_call(law)
+    if call is None:
+        raise fail(
+            "OCO120", "a distribution follows `~`", law.span, "write uniform(0, 1), normal(0, 1), poisson(5), ..."
+        )
+    return call
+
+
+def _as_call(expression: syntax.Expression) -> syntax.Call | None:
+    """A name with or without arguments."""
+    if isinstance(expression, syntax.Identifier) and "." not in expression.name:
+        return syntax.Call(expression.name, (), span=expression.span)
+    if isinstance(expression, syntax.Call) and not expression.operator:
+        return expression
+    return None

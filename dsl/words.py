@@ -1,0 +1,77 @@
+"""The words of the language, in one list: the scanner, the messages and the editor grammar all read it."""
+
+from __future__ import annotations
+
+STATEMENT_WORDS: dict[str, str] = {
+    "model": "model NAME",
+    "horizon": "horizon T = 5000",
+    "param": "param name[shape] = value",
+    "decision": "decision x[shape] in DOMAIN",
+    "stream": "stream name[shape] in [lo, hi]",
+    "let": "let name = expression",
+    "minimize": "minimize expression",
+    "subject": "subject to",
+    "measure": "measure dynamic regret",
+    "feedback": "feedback bandit",
+    "assume": "assume slater.margin >= 0.5",
+    "using": "using coldq with epsilon = 0.5",
+}
+"""The words that begin a statement, with the statement's form. They are reserved: nothing can be called so."""
+
+CONTEXTUAL_WORDS = (
+    "T",
+    "average",
+    "bandit",
+    "dynamic",
+    "each",
+    "full",
+    "gradient",
+    "iid",
+    "in",
+    "mean",
+    "on",
+    "regret",
+    "round",
+    "static",
+    "to",
+    "unknown",
+    "with",
+)
+"""Words that mean something in their place, and are ordinary names everywhere else."""
+
+LATER_WORDS: dict[str, str] = {
+    "context": "data known before the decision",
+    "prev": "the previous decision",
+}
+"""Words kept for what the language will say later."""
+
+SYNONYMS: dict[str, str] = {
+    "constant": "param",
+    "parameter": "param",
+    "parameters": "param",
+    "data": "param",
+    "var": "decision",
+    "variable": "decision",
+    "random": "stream",
+    "define": "let",
+    "where": "let",
+    "min": "minimize",
+    "loss": "minimize",
+    "cost": "minimize",
+    "objective": "minimize",
+    "constraints": "subject",
+    "st": "subject",
+    "such": "subject",
+    "goal": "measure",
+    "observe": "feedback",
+    "suppose": "assume",
+    "use": "using",
+    "rounds": "horizon",
+    "name": "model",
+}
+"""What other modeling languages call a statement: the nearest statement here."""
+
+
+def shown(word: str) -> str:
+    """A statement word as a person says it."""
+    return "subject to" if word == "subject" else word

@@ -63,9 +63,7 @@ class Scope:
             case Decision(shape=shape):
                 return Name(name, Kind.DECISION, shape=shape, span=span)
             case _:
-                return Name(
-                    name, kind_of(declaration), shape=declaration.shape, integer=declaration.integer, span=span
-                )
+                return Name(name, kind_of(declaration), shape=declaration.shape, integer=declaration.integer, span=span)
 
     def settle(self, expr: Expr) -> Expr:
         """The same expression with the dimensions that the values of params give, checked."""
@@ -117,7 +115,9 @@ def check_new_name(scope: Scope, name: str, kind: Kind, span: Span | None) -> No
     if name in scope.declared:
         first = scope.declared[name]
         where = f", on line {first.span.line}" if first.span is not None else ""
-        raise fail("OCO203", f"`{name}` is declared already, as a {kind_of(first)}{where}", span, "give it another name")
+        raise fail(
+            "OCO203", f"`{name}` is declared already, as a {kind_of(first)}{where}", span, "give it another name"
+        )
 
 
 def check_new_label(scope: Scope, label: str, span: Span | None) -> None:

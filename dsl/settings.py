@@ -25,7 +25,10 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "pfs": ("eta", "rho"),
 }
 
-WORD_SETTINGS: dict[str, tuple[str, ...]] = {"oracle": ("ocg", "ospf", "orgfw", "sftrl"), "center": ("origin", "iterates")}
+WORD_SETTINGS: dict[str, tuple[str, ...]] = {
+    "oracle": ("ocg", "ospf", "orgfw", "sftrl"),
+    "center": ("origin", "iterates"),
+}
 """Settings whose value is a word, with the words."""
 
 FORMULA_FUNCTIONS: tuple[str, ...] = ("sqrt", "log", "exp", "min", "max", "floor", "ceiling", "abs")

@@ -1,0 +1,196 @@
+"""The table of distributions, and the law of a stream: support, mean, variance and draws, truncated to the stream's bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.dims import Shape, broadcast, show
+from oco.dsl.domains import Complaint
+from oco.dsl.expressions import Expr
+from oco.dsl.laws import LAWS, Args, Array, LawKind
+from oco.dsl.model import Distribution
+
+RARE = 0.05
+"""Below this probability a truncated draw inverts the distribution function instead of drawing until a value falls inside."""
+
+
+@dataclass(frozen=True)
+class DistributionKind:
+    """One row: `parameters` are given in order, `keywords` by name (`pareto(3, mean = 8)`); `wants` says what each must satisfy."""
+
+    name: str
+    doc: str
+    wants: Mapping[str, str]
+    parameters: tuple[str, ...]
+    keywords: tuple[str, ...] = ()
+
+    @property
+    def law(self) -> LawKind:
+        return LAWS[self.name]
+
+    @property
+    def signature(self) -> str:
+        """`pareto(shape, mean = ...)`, as in the language."""
+        return f"{self.name}({', '.join((*self.parameters, *(f'{k} = ...' for k in self.keywords)))})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.parameters, *self.keywords)
+
+
+DISTRIBUTIONS: dict[str, DistributionKind] = {
+    kind.name: kind
+    for kind in (
+        DistributionKind("uniform", "any number in [lo, hi], all alike", {}, ("lo", "hi")),
+        DistributionKind("normal", "the bell curve", {"sd": "positive"}, ("mean", "sd")),
+        DistributionKind("poisson", "counts of independent arrivals", {"mean": "positive"}, ("mean",)),
+        DistributionKind("exponential", "waiting times", {"mean": "positive"}, ("mean",)),
+        DistributionKind("pareto", "heavy tails", {"shape": "above 1", "mean": "positive"}, ("shape",), ("mean",)),
+        DistributionKind("bernoulli", "1 with probability p, else 0", {"p": "a probability"}, ("p",)),
+        DistributionKind("binomial", "successes in n trials", {"n": "whole", "p": "a probability"}, ("n", "p")),
+        DistributionKind(
+            "gamma", "sums of waiting times", {"shape": "positive", "mean": "positive"}, ("shape",), ("mean",)
+        ),
+        DistributionKind("beta", "a share between 0 and 1", {"a": "positive", "b": "positive"}, ("a", "b")),
+        DistributionKind("lognormal", "exp of a normal(mu, sigma)", {"sigma": "positive"}, ("mu", "sigma")),
+        DistributionKind("categorical", "0, 1, ... with the probabilities p", {"p": "probabilities"}, ("p",)),
+        DistributionKind("constant", "always v", {}, ("v",)),
+    )
+}
+
+_WANTS: dict[str, tuple[Callable[[Array], Any], str]] = {
+    "positive": (lambda v: v > 0, "must be positive"),
+    "above 1": (lambda v: v > 1, "must be above 1, or the mean is infinite"),
+    "a probability": (lambda v: (v >= 0) & (v <= 1), "must lie between 0 and 1"),
+    "probabilities": (lambda v: v >= 0, "must be 0 or more"),
+    "whole": (lambda v: (v >= 1) & (v == np.floor(v)), "must be a whole number from 1 on"),
+}
+
+
+def check_shapes(kind: DistributionKind, shape: Shape, given: Mapping[str, Shape]) -> Complaint | None:
+    """Arguments stretch to the stream's shape; the probabilities of a categorical law are one vector for all entries."""
+    for name, found in given.items():
+        if kind.name == "categorical":
+            if len(found) != 1:
+                said = f"has shape {show(found)}" if found else "is a number"
+                return Complaint("OCO422", name, f"`{name}` is a vector of probabilities; here it {said}")
+        elif broadcast(found, shape) != shape:
+            fits = f"a stream of shape {show(shape)}" if shape else "a stream that is a number"
+            return Complaint("OCO422", name, f"`{name}` has shape {show(found)}, which does not fit {fits}")
+    return None
+
+
+def check_values(kind: DistributionKind, given: Args) -> Complaint | None:
+    """What the arguments must satisfy; only those in `given`, the others have no value yet."""
+    for name, rule in kind.wants.items():
+        if name not in given:
+            continue
+        holds, words = _WANTS[rule]
+        wrong = np.argwhere(~np.asarray(holds(given[name])))
+        if len(wrong):
+            at = tuple(wrong[0])
+            where = f"entry [{', '.join(map(str, at))}] of " if at else ""
+            return Complaint("OCO423", name, f"{where}`{name}` {words}; it is {given[name][at].item()!r}")
+    if kind.name == "uniform" and len(given) == 2 and not np.all(given["lo"] < given["hi"]):
+        return Complaint("OCO423", "lo", "`lo` must be below `hi`", "for a fixed value write constant(v)")
+    if kind.name == "categorical" and "p" in given and abs(float(given["p"].sum()) - 1) > 1e-9:
+        return Complaint(
+            "OCO423", "p", f"the probabilities must add up to 1; they add up to {float(given['p'].sum()):.12g}"
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class Law:
+    """The distribution of one round of a stream of `shape`, truncated (not clipped) to [lower, upper] entry by entry."""
+
+    kind: str
+    args: Mapping[str, Array]
+    shape: tuple[int, ...]
+    lower: Array
+    upper: Array
+
+    @property
+    def discrete(self) -> bool:
+        return LAWS[self.kind].discrete
+
+    def probability(self) -> Array:
+        """P(lower <= X <= upper) of the law before it is truncated."""
+        return self._moment(0)
+
+    def mean(self) -> Array:
+        """The mean of the truncated law, shape `shape`."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = self._moment(1) / self._moment(0)
+        return np.broadcast_to(np.clip(mean, self.lower, self.upper), self.shape)
+
+    def variance(self) -> Array:
+        """The variance of the truncated law; infinite where a heavy tail makes it so."""
+        centre = self.mean()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = self._moment(2) / self._moment(0) - centre**2
+        return np.broadcast_to(np.maximum(spread, 0.0), self.shape)
+
+    def sample(self, rng: np.random.Generator, rounds: int) -> Array:
+        """Independent draws for `rounds` rounds: (rounds, *shape), int64 for a discrete law."""
+        size = (rounds, *self.shape)
+        values = np.array(LAWS[self.kind].draw(self.args, rng, size))
+        lower, upper = (np.broadcast_to(end, size) for end in (self.lower, self.upper))
+        rare = np.broadcast_to(self.probability() < RARE, size)
+        if rare.any():
+            values = np.where(rare, self._invert(rng.random(size)), values)
+        outside = (values < lower) | (values > upper)
+        while outside.any():
+            again = LAWS[self.kind].draw(self.args, rng, size)
+            values = np.where(outside, again, values)
+            outside = (values < lower) | (values > upper)
+        return values.astype(np.int64) if self.discrete else values
+
+    def _moment(self, k: int) -> Array:
+        return np.broadcast_to(LAWS[self.kind].moment(k, self.args, self.lower, self.upper), self.shape)
+
+    def _invert(self, u: Array) -> Array:
+        """The u-quantiles of the truncated law, by bisection of P(lower <= X <= x)."""
+        law, total = LAWS[self.kind], self.probability()
+        low, high = self._finite(*(np.broadcast_to(end, u.shape) for end in (self.lower, self.upper)))
+        while True:
+            middle = np.floor((low + high) / 2) if self.discrete else low + (high - low) / 2
+            if np.all((low >= high) | (not self.discrete and (middle <= low))):
+                return high
+            reached = law.moment(0, self.args, self.lower, middle) >= u * total
+            low, high = np.where(reached, low, middle + 1 if self.discrete else middle), np.where(reached, middle, high)
+
+    def _finite(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Finite ends that leave out no visible probability."""
+        anchor = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
+        total, reach = self.probability(), 1.0
+        while np.isfinite(reach):
+            left = np.where(np.isinf(low), anchor - reach, low)
+            right = np.where(np.isinf(high), anchor + reach, high)
+            if np.all(LAWS[self.kind].moment(0, self.args, left, right) >= (1 - 1e-12) * total):
+                return left, right
+            reach *= 2.0
+        raise InternalError(f"no finite range holds the law {self.kind}")
+
+
+def law_of(
+    distribution: Distribution,
+    array: Callable[[Expr], Array],
+    shape: tuple[int, ...],
+    bounds: tuple[Array, Array] | None = None,
+) -> Law:
+    """The law that `distribution` writes for a stream of `shape`; `array` gives the value of an argument."""
+    kind = DISTRIBUTIONS[distribution.kind]
+    exprs = dict(zip(kind.parameters, distribution.args)) | dict(distribution.options)
+    args = {name: np.asarray(array(e), dtype=np.float64) for name, e in exprs.items()}
+    lower, upper = (np.asarray(end, dtype=np.float64) for end in kind.law.support(args))
+    if bounds is not None:
+        lower, upper = np.maximum(lower, bounds[0]), np.minimum(upper, bounds[1])
+    if kind.law.discrete:
+        lower, upper = np.ceil(lower), np.floor(upper)
+    return Law(kind.name, args, shape, lower, upper)

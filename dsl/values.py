@@ -1,0 +1,189 @@
+"""The values of params, and of what is made of params: sizes, bounds, arguments of domains and distributions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.atoms import shapes
+from oco.dsl.atoms.words import describe
+from oco.dsl.diagnostics import fail
+from oco.dsl.dims import Shape, broadcast, show
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Constant, Expr, File, Kind, constant, names, walk
+from oco.dsl.files import read_array
+from oco.dsl.model import Param
+from oco.dsl.scope import MOST_NUMBERS, Array, Scope, check_fixed
+from oco.dsl.source import Span
+
+
+def is_known(shape: Shape) -> bool:
+    return all(isinstance(d, int) for d in shape)
+
+
+def count(shape: Shape) -> int:
+    """The number of entries of a known shape, without overflow."""
+    return math.prod(d for d in shape if isinstance(d, int))
+
+
+def fixed_value(scope: Scope, expr: Expr, role: str) -> Array | None:
+    """The value of an expression of numbers and params; None while a param in it has no value yet.
+
+    The size of every part is checked before anything is computed.
+    """
+    check_fixed(expr, role)
+    if any(name not in scope.values for name in names(expr, Kind.PARAM)):
+        return None
+    for part in walk(expr):
+        if is_known(part.shape) and count(part.shape) > MOST_NUMBERS:
+            raise fail(
+                "OCO805",
+                f"{role} has {count(part.shape):,} entries; fixed data has at most {MOST_NUMBERS:,}",
+                part.span or expr.span,
+            )
+    with np.errstate(all="ignore"):
+        value = np.asarray(evaluate(expr, scope.values))
+    check_finite(value, role, expr.span)
+    return value
+
+
+def check_finite(value: Array, role: str, span: Span | None) -> None:
+    wrong = np.argwhere(~np.isfinite(value))
+    if len(wrong):
+        raise fail(
+            "OCO807", f"{entry(role, tuple(wrong[0]))} is {_word(value[tuple(wrong[0])])}, not a finite number", span
+        )
+
+
+def _word(value: Any) -> str:
+    return "not a number (0/0, or the like)" if np.isnan(value) else "infinite"
+
+
+def entry(role: str, index: tuple[int, ...]) -> str:
+    """`entry [3] of ...`, or the thing itself where it is a number."""
+    return f"entry [{', '.join(map(str, index))}] of {role}" if index else role
+
+
+def given_value(name: str, value: Any, span: Span | None) -> Constant:
+    """What a caller passed for a param, as a constant."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise fail("OCO804", f"the value given for `{name}` is not an array: its rows differ in length", span) from None
+    if array.dtype.kind not in "iubf":
+        hint = "it is a whole number too large for 64 bits" if array.dtype.kind == "O" else ""
+        raise fail("OCO804", f"the value given for `{name}` is not made of numbers: {str(value)[:40]}", span, hint)
+    if array.size > MOST_NUMBERS:
+        raise fail(
+            "OCO805",
+            f"the value given for `{name}` has {array.size:,} entries; at most {MOST_NUMBERS:,} are allowed",
+            span,
+        )
+    if array.size == 0:
+        raise fail("OCO804", f"the value given for `{name}` has no entries", span)
+    check_finite(array, f"the value given for `{name}`", span)
+    return constant(array, span)
+
+
+def param_value(scope: Scope, param: Param) -> Array | None:
+    """The checked array of a param, in its shape; None while it has none."""
+    if param.value is None or not is_known(param.shape):
+        return None
+    role = f"`{param.name}`"
+    if isinstance(param.value, File):
+        raw: Array | None = read_array(param.value.path, scope.folder, param.name, param.value.span)
+    else:
+        raw = fixed_value(scope, param.value, f"the value of {role}")
+    if raw is None:
+        return None
+    shaped = _in_shape(raw, param)
+    if param.integer:
+        shaped = _whole(shaped, param)
+    _check_bounds(scope, shaped, param)
+    return np.array(shaped, dtype=np.int64 if param.integer else np.float64)
+
+
+def _in_shape(raw: Array, param: Param) -> Array:
+    """The value in the declared shape: equal, a single number for all entries, or one row or column of a file for a vector."""
+    shape = tuple(d for d in param.shape if isinstance(d, int))
+    assert param.value is not None
+    if raw.shape == shape:
+        return raw
+    if raw.shape == () and not isinstance(param.value, File):
+        return np.broadcast_to(raw, shape)
+    if (
+        isinstance(param.value, File)
+        and raw.ndim == 2
+        and 1 in raw.shape
+        and count(shape) == raw.size
+        and len(shape) < 2
+    ):
+        return raw.reshape(shape)
+    if count(shape) > MOST_NUMBERS:
+        raise fail(
+            "OCO805", f"`{param.name}` has {count(shape):,} entries; at most {MOST_NUMBERS:,} are allowed", param.span
+        )
+    raise wrong_shape(param.name, param.shape, raw.shape, param.value)
+
+
+def wrong_shape(name: str, declared: Shape, found: Shape, value: Expr) -> Exception:
+    what = f"`{value.path}` holds" if isinstance(value, File) else "its value is" if not found else "its value has"
+    shown = f"shape {show(found)}" if found else "a number"
+    said = f"is declared as {show(declared)}" if not declared else f"is declared with shape {show(declared)}"
+    hint = f"declare it as `{name}{show(found)}`" if found and not isinstance(value, File) else ""
+    if found and not declared:
+        hint = f"declare it as `{name}{show(found)}`"
+    return fail("OCO321", f"`{name}` {said}, but {what} {shown}", value.span, hint)
+
+
+def _whole(value: Array, param: Param) -> Array:
+    wrong = np.argwhere(value != np.floor(value))
+    if len(wrong):
+        at = tuple(wrong[0])
+        assert param.value is not None
+        raise fail("OCO806", f"{entry(f'`{param.name}`', at)} is {value[at]}, not a whole number", param.value.span)
+    return value.astype(np.int64)
+
+
+def _check_bounds(scope: Scope, value: Array, param: Param) -> None:
+    if param.bounds is None:
+        return
+    low, high = (fixed_value(scope, b, f"the range of `{param.name}`") for b in param.bounds)
+    if low is None or high is None:
+        return
+    wrong = np.argwhere((value < low) | (value > high))
+    if len(wrong):
+        at = tuple(wrong[0])
+        lowest, highest = (np.broadcast_to(b, value.shape)[at] for b in (low, high))
+        said = f"{lowest}..{highest}" if param.integer else f"[{lowest}, {highest}]"
+        assert param.value is not None
+        raise fail("OCO806", f"{entry(f'`{param.name}`', at)} is {value[at]}, outside {said}", param.value.span)
+
+
+def check_range(scope: Scope, bounds: tuple[Expr, Expr], shape: Shape, role: str, integer: bool) -> None:
+    """`in [lo, hi]`, `in a..b`: fixed, of a shape that stretches to `shape`, whole where they must be, lo <= hi."""
+    for bound in bounds:
+        check_fixed(bound, f"the range of {role}")
+        if broadcast(bound.shape, shape) != shape:
+            raise fail(
+                "OCO322",
+                f"{describe(bound, 'a bound')} has shape {show(bound.shape)}, which does not fit {role} of shape {show(shape)}",
+                bound.span,
+            )
+        if integer:
+            shapes.as_dim(bound, f"an end of the range of {role}")
+    low, high = (fixed_value(scope, b, f"the range of {role}") for b in bounds)
+    if low is None or high is None:
+        return
+    wrong = np.argwhere(np.broadcast_to(low > high, np.broadcast_shapes(low.shape, high.shape)))
+    if len(wrong):
+        at = tuple(wrong[0])
+        lowest, highest = (np.broadcast_to(b, np.broadcast_shapes(low.shape, high.shape))[at] for b in (low, high))
+        raise fail(
+            "OCO424",
+            f"the range of {entry(role, at)} is empty: {lowest} is above {highest}",
+            bounds[0].span and bounds[0].span.to(bounds[1].span),
+            "write the lower end first",
+        )

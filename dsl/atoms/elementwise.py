@@ -2,27 +2,369 @@
 
 from __future__ import annotations
 
-from oco.dsl.atoms.base import Atom
-from oco.dsl.atoms.operators import whole
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.atoms import divergences, powers
+from oco.dsl.atoms.base import Atom, Curvature, Monotone
+from oco.dsl.atoms.rules import (
+    AFFINE,
+    CONCAVE,
+    CONVEX,
+    NEITHER,
+    UNKNOWN,
+    UP,
+    Intervals,
+    Varies,
+    always,
+    down,
+    even,
+    even_curvature,
+    hinged_at,
+    needs,
+    nonnegative,
+    positive,
+    up,
+)
 from oco.dsl.atoms.shapes import entrywise
+from oco.dsl.atoms.whole import whole
+from oco.dsl.expressions import Call, Expr
+from oco.dsl.intervals import Interval, point
+
+
+def _zero() -> Interval:
+    return point(0.0)
+
+
+def _one() -> Interval:
+    return point(1.0)
+
+
+def _extreme_curvature(bends: Curvature) -> Any:
+    """Of maximum and minimum: affine when one argument is beyond all others on the whole range."""
+
+    def rule(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
+        signed = intervals if bends is CONVEX else tuple(-i for i in intervals)
+        for i, one in enumerate(signed):
+            if all(bool(np.all(one.lo >= other.hi)) for j, other in enumerate(signed) if j != i):
+                return AFFINE
+        return bends
+
+    return rule
+
+
+def _extreme_vjp(largest: bool) -> Any:
+    """The whole cotangent goes to the first argument that is extreme."""
+
+    def rule(e: Any, c: Call, g: Expr) -> tuple[Expr, ...]:
+        found: list[Expr] = []
+        taken: Expr | None = None
+        for arg in c.args:
+            ahead = e.sub(arg, c) if largest else e.sub(c, arg)
+            here = e.call("_nonneg", ahead)
+            share = here if taken is None else e.mul(here, e.sub(e.number(1), taken))
+            taken = here if taken is None else e.call("maximum", taken, here)
+            found.append(e.collapse(e.mul(share, g), c.shape, arg.shape))
+        return tuple(found)
+
+    return rule
+
+
+def _huber_parts(call: Call, x: Any, rest: tuple[Any, ...], one: Any) -> Any:
+    return rest[0] if rest else one
+
+
+def _huber_lower(o: Any, c: Call, x: Any, *rest: Any) -> Any:
+    """m (2 |x| - m) with m = min(|x|, M): x**2 inside, 2 M |x| - M**2 outside."""
+    size = o.abs(x)
+    inner = o.minimum(size, rest[0] if rest else 1.0)
+    return inner * (2.0 * size - inner)
+
+
+def _huber_bounds(c: Call, x: Interval, *rest: Interval) -> Interval:
+    """It grows with |x| and with M."""
+    size, limit = x.abs(), rest[0] if rest else _one()
+
+    def at(end: np.ndarray[Any, Any], bound: np.ndarray[Any, Any]) -> Interval:
+        inner = np.minimum(end, np.maximum(bound, 0.0))
+        return point(inner) * (point(2.0) * point(end) - point(inner))
+
+    shape = np.broadcast_shapes(x.shape, limit.shape)
+    low, high = at(size.lo, limit.lo), at(size.hi, limit.hi)
+    return Interval(np.maximum(low.lo, 0.0), high.hi, shape)
+
+
+def _huber_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr | None, ...]:
+    """2 clip(x, -M, M) towards x; 2 (|x| - min(|x|, M)) towards M."""
+    x = c.args[0]
+    limit = c.args[1] if len(c.args) > 1 else e.number(1)
+    clipped = e.call("minimum", e.call("maximum", x, e.minus(limit)), limit)
+    towards_x = e.collapse(e.mul(g, e.mul(e.number(2), clipped)), c.shape, x.shape)
+    if len(c.args) == 1:
+        return (towards_x,)
+    beyond = e.call("pos", e.sub(e.call("abs", x), limit))
+    return towards_x, e.collapse(e.mul(g, e.mul(e.number(2), beyond)), c.shape, limit.shape)
+
+
+def _huber_curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
+    """Convex in x; in M no rule."""
+    return UNKNOWN if len(varies) > 1 and varies[1] else CONVEX
+
+
+def _huber_allowed(call: Call, x: Interval, *rest: Interval) -> str:
+    return "" if not rest or rest[0].positive else f"huber needs a positive M, and its range is {rest[0]}"
+
+
+def _entropy_bounds(c: Call, x: Interval) -> Interval:
+    """-x log(x) rises to 1/e at 1/e and falls after it."""
+    inside = x.maximum(_zero())
+    low, high = (-(point(end) * point(end).log()) for end in (inside.lo, inside.hi))
+    top = point(-1.0).exp()
+    peak = np.exp(-1.0)
+    over = (inside.lo <= peak * (1 + 1e-15)) & (inside.hi >= peak * (1 - 1e-15))
+    hi = np.maximum(low.hi, high.hi)
+    return Interval(np.minimum(low.lo, high.lo), np.where(over, top.hi, np.minimum(hi, top.hi)), x.shape)
+
+
+def _entropy_monotone(c: Call, x: Interval) -> tuple[Monotone]:
+    peak = float(np.exp(-1.0))
+    return (UP if x.greatest < peak else Monotone.DOWN if x.least > peak else NEITHER,)
+
+
+def _softened(e: Any, x: Expr) -> Expr:
+    """The sigmoid 1 / (1 + exp(-x))."""
+    return e.call("_sigmoid", x)
+
+
+def _squared(e: Any, c: Call, g: Expr) -> tuple[Expr]:
+    return (e.mul(g, e.mul(e.number(2), c.args[0])),)
+
+
+def _logarithm_of(o: Any, x: Any) -> Any:
+    """log(x), with 0 at x = 0, where it stands beside a factor x."""
+    return o.log(o.where(o.eq(x, 0.0), 1.0, x))
+
 
 ELEMENTWISE: tuple[Atom, ...] = (
-    Atom("abs", "the absolute value", (1, 1), entrywise, integer=whole),
-    Atom("pos", "max(x, 0)", (1, 1), entrywise, integer=whole),
-    Atom("neg", "max(-x, 0)", (1, 1), entrywise, integer=whole),
-    Atom("square", "x squared", (1, 1), entrywise),
-    Atom("sqrt", "the square root", (1, 1), entrywise),
-    Atom("exp", "e to the power x", (1, 1), entrywise),
-    Atom("log", "the natural logarithm", (1, 1), entrywise),
-    Atom("log1p", "log(1 + x)", (1, 1), entrywise),
-    Atom("logistic", "log(1 + exp(x))", (1, 1), entrywise),
-    Atom("huber", "x**2 where |x| <= M, else 2 * M * |x| - M**2; M is 1 unless given", (1, 2), entrywise),
-    Atom("entr", "-x * log(x)", (1, 1), entrywise),
-    Atom("kl_div", "x * log(x / y) - x + y", (2, 2), entrywise),
-    Atom("rel_entr", "x * log(x / y)", (2, 2), entrywise),
-    Atom("inv_pos", "1 / x for positive x", (1, 1), entrywise),
-    Atom("power", "x to the power p", (2, 2), entrywise),
-    Atom("hinge", "max(1 - x, 0)", (1, 1), entrywise),
-    Atom("maximum", "the largest of several arguments, entry by entry", (2, None), entrywise, integer=whole),
-    Atom("minimum", "the smallest of several arguments, entry by entry", (2, None), entrywise, integer=whole),
+    Atom(
+        "abs",
+        "the absolute value",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: o.abs(x),
+        bounds=lambda c, x: x.abs(),
+        curvature=even_curvature,
+        monotone=even,
+        vjp=lambda e, c, g: (e.mul(g, e.call("_sign", c.args[0])),),
+        cvxpy=lambda cp, c, x: cp.abs(x),
+        integer=whole,
+    ),
+    Atom(
+        "pos",
+        "max(x, 0)",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: o.maximum(x, 0),
+        bounds=lambda c, x: x.maximum(_zero()),
+        curvature=hinged_at(0.0),
+        monotone=up,
+        vjp=lambda e, c, g: (e.mul(g, e.call("_positive", c.args[0])),),
+        cvxpy=lambda cp, c, x: cp.pos(x),
+        integer=whole,
+    ),
+    Atom(
+        "neg",
+        "max(-x, 0)",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: o.maximum(-x, 0),
+        bounds=lambda c, x: (-x).maximum(_zero()),
+        curvature=hinged_at(0.0),
+        monotone=down,
+        vjp=lambda e, c, g: (e.minus(e.mul(g, e.call("_positive", e.minus(c.args[0])))),),
+        cvxpy=lambda cp, c, x: cp.neg(x),
+        integer=whole,
+    ),
+    Atom(
+        "square",
+        "x squared",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: x * x,
+        bounds=lambda c, x: x.square(),
+        curvature=always(CONVEX),
+        monotone=even,
+        vjp=_squared,
+        cvxpy=lambda cp, c, x: cp.square(x),
+        integer=whole,
+    ),
+    Atom(
+        "sqrt",
+        "the square root",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: o.sqrt(x),
+        bounds=lambda c, x: x.sqrt(),
+        curvature=always(CONCAVE),
+        monotone=up,
+        vjp=lambda e, c, g: (e.div(g, e.mul(e.number(2), c)),),
+        cvxpy=lambda cp, c, x: cp.sqrt(x),
+        allowed=needs("a nonnegative argument", nonnegative),
+    ),
+    Atom(
+        "exp",
+        "e to the power x",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: o.exp(x),
+        bounds=lambda c, x: x.exp(),
+        curvature=always(CONVEX),
+        monotone=up,
+        vjp=lambda e, c, g: (e.mul(g, c),),
+        cvxpy=lambda cp, c, x: cp.exp(x),
+    ),
+    Atom(
+        "log",
+        "the natural logarithm",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: o.log(x),
+        bounds=lambda c, x: x.log(),
+        curvature=always(CONCAVE),
+        monotone=up,
+        vjp=lambda e, c, g: (e.div(g, c.args[0]),),
+        cvxpy=lambda cp, c, x: cp.log(x),
+        allowed=needs("a positive argument", positive),
+    ),
+    Atom(
+        "log1p",
+        "log(1 + x)",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: o.log1p(x),
+        bounds=lambda c, x: x.log1p(),
+        curvature=always(CONCAVE),
+        monotone=up,
+        vjp=lambda e, c, g: (e.div(g, e.add(e.number(1), c.args[0])),),
+        cvxpy=lambda cp, c, x: cp.log1p(x),
+        allowed=needs("an argument above -1", lambda x: x.least > -1),
+    ),
+    Atom(
+        "logistic",
+        "log(1 + exp(x))",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: o.maximum(x, 0.0) + o.log1p(o.exp(-o.abs(x))),
+        bounds=lambda c, x: x.logistic(),
+        curvature=always(CONVEX),
+        monotone=up,
+        vjp=lambda e, c, g: (e.mul(g, _softened(e, c.args[0])),),
+        cvxpy=lambda cp, c, x: cp.logistic(x),
+    ),
+    Atom(
+        "huber",
+        "x**2 where |x| <= M, else 2 * M * |x| - M**2; M is 1 unless given",
+        (1, 2),
+        entrywise,
+        lower=_huber_lower,
+        bounds=_huber_bounds,
+        curvature=_huber_curvature,
+        monotone=even,
+        vjp=_huber_vjp,
+        cvxpy=lambda cp, c, x, *rest: cp.huber(x, *rest),
+        allowed=_huber_allowed,
+    ),
+    Atom(
+        "entr",
+        "-x * log(x), and 0 at 0",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: -x * _logarithm_of(o, x),
+        bounds=_entropy_bounds,
+        curvature=always(CONCAVE),
+        monotone=_entropy_monotone,
+        vjp=lambda e, c, g: (e.minus(e.mul(g, e.add(e.call("log", c.args[0]), e.number(1)))),),
+        cvxpy=lambda cp, c, x: cp.entr(x),
+        allowed=needs("a nonnegative argument", nonnegative),
+    ),
+    Atom(
+        "kl_div",
+        "x * log(x / y) - x + y",
+        (2, 2),
+        entrywise,
+        lower=lambda o, c, x, y: divergences.relative_entropy(o, x, y) + (y - x),
+        bounds=divergences.kl_bounds,
+        curvature=always(CONVEX),
+        monotone=divergences.kl_monotone,
+        vjp=divergences.kl_vjp,
+        cvxpy=lambda cp, c, x, y: cp.kl_div(x, y),
+        allowed=divergences.allowed,
+    ),
+    Atom(
+        "rel_entr",
+        "x * log(x / y)",
+        (2, 2),
+        entrywise,
+        lower=lambda o, c, x, y: divergences.relative_entropy(o, x, y),
+        bounds=divergences.relative_bounds,
+        curvature=always(CONVEX),
+        monotone=divergences.relative_monotone,
+        vjp=divergences.relative_vjp,
+        cvxpy=lambda cp, c, x, y: cp.rel_entr(x, y),
+        allowed=divergences.allowed,
+    ),
+    Atom(
+        "inv_pos",
+        "1 / x for positive x",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: 1.0 / x,
+        bounds=lambda c, x: _one() / x.maximum(_zero()),
+        curvature=always(CONVEX),
+        monotone=down,
+        vjp=lambda e, c, g: (e.minus(e.div(g, e.square(c.args[0]))),),
+        cvxpy=lambda cp, c, x: cp.inv_pos(x),
+        allowed=needs("a positive argument", positive),
+    ),
+    Atom("power", "x to the power p", (2, 2), entrywise, **powers.POWER_RULES),
+    Atom(
+        "hinge",
+        "max(1 - x, 0)",
+        (1, 1),
+        entrywise,
+        lower=lambda o, c, x: o.maximum(1.0 - x, 0.0),
+        bounds=lambda c, x: (_one() - x).maximum(_zero()),
+        curvature=hinged_at(1.0),
+        monotone=down,
+        vjp=lambda e, c, g: (e.minus(e.mul(g, e.call("_positive", e.sub(e.number(1), c.args[0])))),),
+        cvxpy=lambda cp, c, x: cp.pos(1 - x),
+    ),
+    Atom(
+        "maximum",
+        "the largest of several arguments, entry by entry",
+        (2, None),
+        entrywise,
+        lower=lambda o, c, *xs: reduce(o.maximum, xs),
+        bounds=lambda c, *xs: reduce(Interval.maximum, xs),
+        curvature=_extreme_curvature(CONVEX),
+        monotone=up,
+        vjp=_extreme_vjp(largest=True),
+        cvxpy=lambda cp, c, *xs: cp.maximum(*xs),
+        integer=whole,
+    ),
+    Atom(
+        "minimum",
+        "the smallest of several arguments, entry by entry",
+        (2, None),
+        entrywise,
+        lower=lambda o, c, *xs: reduce(o.minimum, xs),
+        bounds=lambda c, *xs: reduce(Interval.minimum, xs),
+        curvature=_extreme_curvature(CONCAVE),
+        monotone=up,
+        vjp=_extreme_vjp(largest=False),
+        cvxpy=lambda cp, c, *xs: cp.minimum(*xs),
+        integer=whole,
+    ),
 )

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
 from oco.dsl.atoms.shapes import as_dim
 from oco.dsl.atoms.words import describe, with_shape
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, add, broadcast, multiply, show
-from oco.dsl.expressions import Constant, Expr, Slice
+from oco.dsl.expressions import Call, Constant, Expr, Slice
 from oco.dsl.source import Span
 
 
@@ -44,7 +50,7 @@ def index_shape(base: Expr, items: tuple[Expr, ...], span: Span | None) -> Shape
         raise fail(
             "OCO314", f"these indices do not pair: {said}", span, "indices pair entry by entry: give them one length"
         )
-    neighbours = all(b - a == 1 for a, b in zip(positions, positions[1:]))
+    neighbours = all(b - a == 1 for a, b in pairwise(positions))
     place = positions[0] if positions and (neighbours or not common) else 0
     before = sum(isinstance(item, Slice) for item in items[:place])
     return (*kept[:before], *common, *kept[before:], *base.shape[len(items) :])
@@ -104,3 +110,45 @@ def _axis_words(base: Expr, dim: Dim, axis: int) -> str:
     entries = "entries" if len(base.shape) == 1 else f"entries along axis {axis}"
     length = f"{dim}" if isinstance(dim, (int, SymbolicDim)) else show((dim,))
     return f"{describe(base)} has {length} {entries}; indices count from 0, so the last one is {_last(dim)}"
+
+
+def lower_index(o: Any, base: Any, shape: Shape, sizes: Shape, items: Sequence[Any]) -> Any:
+    """`base[items]` over the primitives. An item is a pair (start, stop) for a slice, a whole number, or a value; `sizes` is base's shape."""
+    if all(isinstance(i, (tuple, int)) for i in items):
+        pairs = [i if isinstance(i, tuple) else (i, i + 1) for i in items]
+        pairs += [(0, d) for d in sizes[len(items) :]]
+        taken = o.slice(base, starts=tuple(a for a, _ in pairs), stops=tuple(b for _, b in pairs))
+        return o.reshape(taken, shape=shape)
+    return o.gather(base, *_paired(o, items))
+
+
+def lower_scatter(o: Any, call: Call, values: Any, *items: Any) -> Any:
+    """The transpose of `lower_index`: zeros of the call's shape, with the values added where the items say."""
+    ends = [(int(i), int(i) + 1) if isinstance(i, int) else i for i in items]
+    if all(isinstance(i, tuple) for i in ends):
+        ends += [(0, d) for d in call.shape[len(items) :]]
+        values = o.reshape(values, shape=tuple(b - a for a, b in ends))
+    return o.scatter_add(values, *_paired(o, ends), shape=call.shape)
+
+
+def _paired(o: Any, items: Sequence[Any]) -> list[Any]:
+    """Index arrays that pair to what a mix of slices and arrays selects: one axis for each slice, the arrays' own in their place."""
+    arrays = [i for i in items if not isinstance(i, tuple)]
+    common = max((len(np.shape(i) if isinstance(i, int) else i.shape) for i in arrays), default=0)
+    positions = [k for k, i in enumerate(items) if not isinstance(i, tuple)]
+    neighbours = all(b - a == 1 for a, b in pairwise(positions))
+    place = positions[0] if positions and (neighbours or not common) else 0
+    before = sum(isinstance(i, tuple) for i in items[:place])
+    slices = len(items) - len(arrays)
+    rank, found, seen = slices + common, [], 0
+    for item in items:
+        if isinstance(item, tuple):
+            axis = seen if seen < before else seen + common
+            seen += 1
+            whole = o.iota(n=item[1] - item[0]) + item[0] if item[0] else o.iota(n=item[1])
+            found.append(o.reshape(whole, shape=tuple(item[1] - item[0] if k == axis else 1 for k in range(rank))))
+        elif slices and not isinstance(item, int) and item.shape:
+            found.append(o.reshape(item, shape=(*item.shape, *(1,) * (slices - before))))
+        else:
+            found.append(item)
+    return found

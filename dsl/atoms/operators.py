@@ -2,14 +2,91 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from oco.dsl.atoms import shapes
-from oco.dsl.atoms.base import Atom
-from oco.dsl.expressions import Call
+from oco.dsl.atoms.base import Atom, Curvature, Monotone
+from oco.dsl.atoms.powers import POWER_RULES
+from oco.dsl.atoms.rules import (
+    AFFINE,
+    CONCAVE,
+    CONVEX,
+    DOWN,
+    NEITHER,
+    UNKNOWN,
+    UP,
+    Intervals,
+    Varies,
+    always,
+    bilinear,
+    bilinear_monotone,
+    by_sign,
+    down,
+    same,
+    up,
+)
+from oco.dsl.atoms.whole import counting, whole
+from oco.dsl.expressions import Call, Expr
+from oco.dsl.intervals import Interval
 
 
-def whole(call: Call) -> bool:
-    """Whole numbers in, whole numbers out."""
-    return all(a.integer for a in call.args)
+def _product_bounds(call: Call, left: Interval, right: Interval) -> Interval:
+    return left.square() if same(call) else left * right
+
+
+def _matmul_bounds(call: Call, left: Interval, right: Interval) -> Interval:
+    return left.square().sum() if same(call) and call.shape == () else left @ right
+
+
+def _quotient_curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
+    """a / b: affine in a; as a function of b it bends with the signs of a and b."""
+    above, below = intervals
+    if not varies[1]:
+        return AFFINE
+    side = UP if below.positive else DOWN if (-below).positive else NEITHER
+    sign = by_sign(above)
+    if varies[0] or NEITHER in (side, sign):
+        return UNKNOWN
+    return CONVEX if side is sign else CONCAVE
+
+
+def _quotient_monotone(call: Call, above: Interval, below: Interval) -> tuple[Monotone, Monotone]:
+    flipped = {UP: DOWN, DOWN: UP, NEITHER: NEITHER}
+    one_side = below.positive or (-below).positive
+    return by_sign(below) if one_side else NEITHER, flipped[by_sign(above)] if one_side else NEITHER
+
+
+def _divisor_allowed(call: Call, above: Interval, below: Interval) -> str:
+    return "" if below.positive or (-below).positive else f"the divisor's range {below} holds 0"
+
+
+def _product_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
+    left, right = c.args
+    return e.collapse(e.mul(g, right), c.shape, left.shape), e.collapse(e.mul(g, left), c.shape, right.shape)
+
+
+def _quotient_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
+    left, right = c.args
+    towards_right = e.minus(e.div(e.mul(g, left), e.square(right)))
+    return e.collapse(e.div(g, right), c.shape, left.shape), e.collapse(towards_right, c.shape, right.shape)
+
+
+def _matmul_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
+    """y = a @ b: towards a g b', towards b a' g, where vectors stand for rows and columns."""
+    left, right = c.args
+    match len(left.shape), len(right.shape):
+        case 1, 1:
+            return e.mul(g, right), e.mul(g, left)
+        case 2, 1:
+            return e.mul(e.as_column(g, c.shape), right), e.matmul_all(e.transpose(left), g, c.shape)
+        case 1, _:
+            return e.matmul_all(right, g, c.shape), e.mul(e.as_column(left, left.shape), g)
+    whole_g = e.broadcast(g, c.shape)
+    return e.matmul(whole_g, e.transpose(right)), e.matmul(e.transpose(left), whole_g)
+
+
+def _range_bounds(call: Call, first: Interval, last: Interval) -> Interval:
+    return Interval(first.lo, last.hi, tuple(int(str(d)) for d in call.shape))
 
 
 OPERATORS: tuple[Atom, ...] = (
@@ -18,16 +95,131 @@ OPERATORS: tuple[Atom, ...] = (
         "whole numbers from a to b, both included",
         (2, 2),
         shapes.whole_range,
+        lower=lambda o, c, first, last: o.iota(n=c.shape[0]) + first,
+        bounds=_range_bounds,
+        curvature=always(AFFINE),
+        monotone=up,
+        vjp=lambda e, c, g: (None, None),
+        cvxpy=lambda cp, c, first, last: cp.Constant(range(int(first), int(last) + 1)),
         operator="..",
         precedence=1,
-        integer=lambda c: True,
+        integer=counting,
     ),
-    Atom("add", "the sum, entry by entry", (2, 2), shapes.entrywise, operator="+", precedence=2, integer=whole),
-    Atom("sub", "the difference, entry by entry", (2, 2), shapes.entrywise, operator="-", precedence=2, integer=whole),
-    Atom("mul", "the product, entry by entry", (2, 2), shapes.entrywise, operator="*", precedence=3, integer=whole),
-    Atom("div", "the quotient, entry by entry", (2, 2), shapes.entrywise, operator="/", precedence=3),
-    Atom("matmul", "the matrix product", (2, 2), shapes.product, operator="@", precedence=3, integer=whole),
-    Atom("minus", "the negative of every entry", (1, 1), shapes.entrywise, operator="-", precedence=4, integer=whole),
-    Atom("pow", "the left side to the power of the right", (2, 2), shapes.entrywise, operator="**", precedence=5),
-    Atom("transpose", "the transpose", (1, 1), shapes.transposed, operator=".T", precedence=6, integer=whole),
+    Atom(
+        "add",
+        "the sum, entry by entry",
+        (2, 2),
+        shapes.entrywise,
+        lower=lambda o, c, a, b: a + b,
+        bounds=lambda c, a, b: a + b,
+        curvature=always(AFFINE),
+        monotone=up,
+        vjp=lambda e, c, g: tuple(e.collapse(g, c.shape, a.shape) for a in c.args),
+        cvxpy=lambda cp, c, a, b: a + b,
+        operator="+",
+        precedence=2,
+        integer=whole,
+    ),
+    Atom(
+        "sub",
+        "the difference, entry by entry",
+        (2, 2),
+        shapes.entrywise,
+        lower=lambda o, c, a, b: a - b,
+        bounds=lambda c, a, b: a - b,
+        curvature=always(AFFINE),
+        monotone=lambda c, a, b: (UP, DOWN),
+        vjp=lambda e, c, g: (
+            e.collapse(g, c.shape, c.args[0].shape),
+            e.collapse(e.minus(g), c.shape, c.args[1].shape),
+        ),
+        cvxpy=lambda cp, c, a, b: a - b,
+        operator="-",
+        precedence=2,
+        integer=whole,
+    ),
+    Atom(
+        "mul",
+        "the product, entry by entry",
+        (2, 2),
+        shapes.entrywise,
+        lower=lambda o, c, a, b: a * b,
+        bounds=_product_bounds,
+        curvature=bilinear,
+        monotone=bilinear_monotone,
+        vjp=_product_vjp,
+        cvxpy=lambda cp, c, a, b: cp.multiply(a, b),
+        operator="*",
+        precedence=3,
+        integer=whole,
+    ),
+    Atom(
+        "div",
+        "the quotient, entry by entry",
+        (2, 2),
+        shapes.entrywise,
+        lower=lambda o, c, a, b: a / b,
+        bounds=lambda c, a, b: a / b,
+        curvature=_quotient_curvature,
+        monotone=_quotient_monotone,
+        vjp=_quotient_vjp,
+        cvxpy=lambda cp, c, a, b: a / b if b.is_constant() else cp.multiply(a, cp.inv_pos(b)),
+        operator="/",
+        precedence=3,
+        allowed=_divisor_allowed,
+    ),
+    Atom(
+        "matmul",
+        "the matrix product",
+        (2, 2),
+        shapes.product,
+        lower=lambda o, c, a, b: a @ b,
+        bounds=_matmul_bounds,
+        curvature=bilinear,
+        monotone=bilinear_monotone,
+        vjp=_matmul_vjp,
+        cvxpy=lambda cp, c, a, b: a @ b,
+        operator="@",
+        precedence=3,
+        integer=whole,
+    ),
+    Atom(
+        "minus",
+        "the negative of every entry",
+        (1, 1),
+        shapes.entrywise,
+        lower=lambda o, c, x: -x,
+        bounds=lambda c, x: -x,
+        curvature=always(AFFINE),
+        monotone=down,
+        vjp=lambda e, c, g: (e.minus(g),),
+        cvxpy=lambda cp, c, x: -x,
+        operator="-",
+        precedence=4,
+        integer=whole,
+    ),
+    Atom(
+        "pow",
+        "the left side to the power of the right",
+        (2, 2),
+        shapes.entrywise,
+        operator="**",
+        precedence=5,
+        **POWER_RULES,
+    ),
+    Atom(
+        "transpose",
+        "the transpose",
+        (1, 1),
+        shapes.transposed,
+        lower=lambda o, c, x: o.transpose(x),
+        bounds=lambda c, x: x.transpose(),
+        curvature=always(AFFINE),
+        monotone=up,
+        vjp=lambda e, c, g: (e.transpose(e.broadcast(g, c.shape)),),
+        cvxpy=lambda cp, c, x: x.T,
+        operator=".T",
+        precedence=6,
+        integer=whole,
+    ),
 )

@@ -71,7 +71,7 @@ def bilinear(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
     """Affine in one argument when the other is fixed; the inner product of a vector with itself is convex."""
     if not all(varies):
         return AFFINE
-    return CONVEX if same(call) and len(call.shape) <= (0 if call.atom == "matmul" else 1) else UNKNOWN
+    return CONVEX if same(call) and (call.atom == "mul" or call.shape == ()) else UNKNOWN
 
 
 def bilinear_monotone(call: Call, left: Interval, right: Interval) -> tuple[Monotone, ...]:

@@ -1,0 +1,236 @@
+"""Expressions for derivatives: constructors that simplify lightly, so that emitted code reads as a person would write it.
+
+A cotangent may be smaller than what it belongs to where its entries do not differ: 2 stands for an array of twos. `collapse` and
+`broadcast` bring it to a shape. The functions keep values, not rounding: constants are multiplied out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oco.dsl import build
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.dims import Shape
+from oco.dsl.dims import broadcast as broadcast_shapes
+from oco.dsl.expressions import Call, Constant, Expr, constant
+
+call, index = build.call, build.index
+
+
+def number(value: float) -> Constant:
+    return constant(float(value))
+
+
+def value_of(expr: Expr) -> float | None:
+    """The value of a constant all of whose entries are equal."""
+    if not isinstance(expr, Constant) or expr.value.array.size == 0:
+        return None
+    first = expr.value.array.flat[0]
+    return float(first) if expr.shape == () or bool(np.all(expr.value.array == first)) else None
+
+
+def is_call(expr: Expr, atom: str) -> bool:
+    return isinstance(expr, Call) and expr.atom == atom
+
+
+def _args(expr: Expr) -> tuple[Expr, ...]:
+    if not isinstance(expr, Call):
+        raise InternalError("arguments of what is not a call")
+    return expr.args
+
+
+def _stretched(shape: Shape, *others: Shape) -> bool:
+    """Whether an entrywise operation of this shape with the others gives this shape."""
+    return broadcast_shapes(shape, *others) == shape
+
+
+def minus(x: Expr) -> Expr:
+    if isinstance(x, Constant):
+        return constant(-x.value.array)
+    if is_call(x, "minus"):
+        return _args(x)[0]
+    if is_call(x, "sub"):
+        return sub(_args(x)[1], _args(x)[0])
+    return call("minus", x)
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    if value_of(a) == 0 and _stretched(b.shape, a.shape):
+        return b
+    if value_of(b) == 0 and _stretched(a.shape, b.shape):
+        return a
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return constant(a.value.array + b.value.array)
+    if is_call(b, "minus"):
+        return sub(a, _args(b)[0])
+    if is_call(a, "minus"):
+        return sub(b, _args(a)[0])
+    return call("add", a, b)
+
+
+def sub(a: Expr, b: Expr) -> Expr:
+    if value_of(b) == 0 and _stretched(a.shape, b.shape):
+        return a
+    if value_of(a) == 0 and _stretched(b.shape, a.shape):
+        return minus(b)
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return constant(a.value.array - b.value.array)
+    return add(a, _args(b)[0]) if is_call(b, "minus") else call("sub", a, b)
+
+
+def mul(a: Expr, b: Expr) -> Expr:
+    """The product; numbers gather in front, signs outside, and a number over something stays a quotient."""
+    if isinstance(b, Constant) and (b.shape == () or not isinstance(a, Constant)) and _front(b, a):
+        a, b = b, a
+    factor = value_of(a) if a.shape == () else None
+    if factor == 0:
+        return number(0) if b.shape == () else broadcast(number(0), b.shape)
+    if factor == 1:
+        return b
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return constant(a.value.array * b.value.array)
+    if factor is not None and isinstance(b, Call) and (found := _absorbed(a, b)) is not None:
+        return found
+    if factor == -1:
+        return minus(b)
+    if is_call(a, "minus"):
+        return minus(mul(_args(a)[0], b))
+    if is_call(b, "minus"):
+        return minus(mul(a, _args(b)[0]))
+    return _product(a, b)
+
+
+def _front(b: Constant, a: Expr) -> bool:
+    """Whether the constant should come first: it is a number, and the other is not."""
+    return b.shape == () and not (isinstance(a, Constant) and a.shape == ())
+
+
+def _absorbed(factor: Expr, b: Call) -> Expr | None:
+    """A number times a call that already has a number: they become one."""
+    first = b.args[0] if b.args else None
+    if b.atom == "minus":
+        return mul(minus(factor), b.args[0])
+    if b.atom in ("mul", "div") and isinstance(first, Constant) and first.shape == ():
+        return mul(mul(factor, first), b.args[1]) if b.atom == "mul" else div(mul(factor, first), b.args[1])
+    return None
+
+
+def _product(a: Expr, b: Expr) -> Expr:
+    """(c / d) * b is (c * b) / d, and a number in front of either factor goes in front of both."""
+    for one, other in ((a, b), (b, a)):
+        if (
+            isinstance(one, Call)
+            and one.atom in ("mul", "div")
+            and isinstance(one.args[0], Constant)
+            and one.args[0].shape == ()
+        ):
+            lead, rest = one.args
+            if one.atom == "div":
+                return div(mul(lead, other), rest)
+            if not isinstance(other, Constant):
+                inner = mul(rest, other) if one is a else mul(other, rest)
+                return mul(lead, inner)
+    return call("mul", a, b)
+
+
+def div(a: Expr, b: Expr) -> Expr:
+    if value_of(b) == 1 and _stretched(a.shape, b.shape):
+        return a
+    if isinstance(a, Constant) and isinstance(b, Constant) and np.all(b.value.array != 0):
+        return constant(a.value.array / b.value.array)
+    if is_call(a, "minus"):
+        return minus(div(_args(a)[0], b))
+    return call("div", a, b)
+
+
+def square(x: Expr) -> Expr:
+    return constant(x.value.array**2) if isinstance(x, Constant) else call("square", x)
+
+
+def pow(x: Expr, p: Expr) -> Expr:
+    exponent = value_of(p) if p.shape == () else None
+    if exponent == 0 and x.shape == ():
+        return number(1)
+    if exponent == 1:
+        return x
+    return call("pow", x, p)
+
+
+def transpose(x: Expr) -> Expr:
+    if len(x.shape) < 2:
+        return x
+    return _args(x)[0] if is_call(x, "transpose") else call("transpose", x)
+
+
+def broadcast(x: Expr, shape: Shape) -> Expr:
+    """x at full shape."""
+    if x.shape == shape:
+        return x
+    if isinstance(x, Constant) and x.shape == () and value_of(x) in (0, 1) and all(isinstance(d, int) for d in shape):
+        return call("zeros" if value_of(x) == 0 else "ones", *(d for d in shape if isinstance(d, int)))
+    return call("_broadcast", x, shape=shape)
+
+
+def reshape(x: Expr, shape: Shape) -> Expr:
+    return x if x.shape == shape else call("_reshape", x, shape=shape)
+
+
+def collapse(g: Expr, shape: Shape, target: Shape) -> Expr:
+    """The cotangent of an argument of shape `target` that was stretched to `shape`: summed over the axes that were stretched."""
+    if target == shape:
+        return g
+    lead = len(shape) - len(target)
+    stretched = [k for k in range(len(shape)) if k < lead or target[k - lead] != shape[k]]
+    if g.shape == ():
+        return mul(number(math.prod(_length(shape[k]) for k in stretched)), g)
+    if target == () or all(d == 1 for d in target):
+        total = call("sum", broadcast(g, shape))
+        return reshape(total, target)
+    reduced = broadcast(g, shape)
+    for k in reversed(stretched):
+        reduced = call("sum", reduced, axis=k)
+    return reshape(reduced, target)
+
+
+def _length(dim: Any) -> int:
+    if not isinstance(dim, int):
+        raise InternalError(f"a derivative over an axis of unknown length {dim}")
+    return dim
+
+
+def spread(g: Expr, c: Call) -> Expr:
+    """The cotangent of a reduction, shaped so that it broadcasts against the reduction's argument."""
+    axis = c.option("axis")
+    if axis is None or g.shape == () or int(axis) == 0:
+        return g
+    shape = c.args[0].shape
+    full = broadcast(g, shape[: int(axis)] + shape[int(axis) + 1 :])
+    return reshape(full, (*shape[: int(axis)], 1, *shape[int(axis) + 1 :]))
+
+
+def as_column(g: Expr, shape: Shape) -> Expr:
+    """A vector of this shape as one column; what does not differ between entries stays as it is."""
+    return g if g.shape == () else reshape(broadcast(g, shape), (*shape, 1))
+
+
+def matmul(a: Expr, b: Expr) -> Expr:
+    """The product; a number in front of either factor goes in front of both."""
+    for one, other in ((a, b), (b, a)):
+        if is_call(one, "minus"):
+            inner = _args(one)[0]
+            return minus(matmul(inner, other) if one is a else matmul(other, inner))
+        if is_call(one, "mul") and _args(one)[0].shape == () and isinstance(_args(one)[0], Constant):
+            lead, rest = _args(one)
+            return mul(lead, matmul(rest, other) if one is a else matmul(other, rest))
+    return call("matmul", a, b)
+
+
+def matmul_all(matrix: Expr, g: Expr, shape: Shape) -> Expr:
+    """`matrix @ g`, where g stands for a vector of this shape: equal entries are the sum of the columns."""
+    if g.shape != () or shape == ():
+        return matmul(matrix, g)
+    columns = call("sum", _args(matrix)[0], axis=0) if is_call(matrix, "transpose") else call("sum", matrix, axis=1)
+    return mul(g, columns)

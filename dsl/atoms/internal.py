@@ -1,0 +1,185 @@
+"""Atoms that only derivatives make: signs, masks, weights, and the transposes of broadcasting and indexing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.atoms.base import Atom
+from oco.dsl.atoms.constructors import no_vjp
+from oco.dsl.atoms.index import lower_scatter
+from oco.dsl.atoms.reductions import AXIS
+from oco.dsl.atoms.rules import AFFINE, UNKNOWN, always, axis, kept, neither, up
+from oco.dsl.atoms.shapes import entrywise
+from oco.dsl.dims import Shape
+from oco.dsl.expressions import Call, Expr
+from oco.dsl.intervals import Interval, interval, point
+
+RANK_TOLERANCE = 1e-12  # of the largest singular value
+
+
+def _given(call: Call) -> Shape:
+    """The shape stands in the call itself."""
+    return call.shape
+
+
+def _argument(call: Call) -> Shape:
+    return call.args[0].shape
+
+
+def _step(strict: bool) -> Any:
+    """1 where x > 0 (strict) or x >= 0, else 0."""
+
+    def bounds(c: Call, x: Interval) -> Interval:
+        ends = [(end > 0) if strict else (end >= 0) for end in (x.lo, x.hi)]
+        return Interval(ends[0].astype(float), ends[1].astype(float), x.shape)
+
+    return bounds
+
+
+def _within(lo: float, hi: float) -> Any:
+    return lambda c, *args: interval(lo, hi, c.shape)
+
+
+def _over(o: Any, c: Call, x: Any, reduce: str) -> Any:
+    """A reduction of x that broadcasts against it."""
+    found = getattr(o, reduce)(x, axis=axis(c))
+    return o.reshape(found, shape=kept(c, x)) if c.args[0].shape else found
+
+
+def _peak(o: Any, c: Call, x: Any) -> Any:
+    """The weight 1 shared equally among the largest entries."""
+    largest = o.to_float(o.eq(x, _over(o, c, x, "max")))
+    return largest / _over(o, c, largest, "sum")
+
+
+def _softmax(o: Any, c: Call, x: Any) -> Any:
+    raised = o.exp(x - _over(o, c, x, "max"))
+    return raised / _over(o, c, raised, "sum")
+
+
+def _softmax_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr]:
+    """s (g - <s, g>)."""
+    along = dict(c.options)
+    inner = e.spread(e.call("sum", e.broadcast(e.mul(g, c), c.shape), **along), c)
+    return (e.mul(c, e.sub(g, inner)),)
+
+
+def _unit(o: Any, c: Call, x: Any) -> Any:
+    """x over its Euclidean norm; 0 at 0."""
+    size = o.sqrt(_over(o, c, x * x, "sum"))
+    return x / o.where(o.eq(size, 0.0), 1.0, size)
+
+
+def _unit_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr]:
+    """(g - u <u, g>) / |x|."""
+    along = dict(c.options)
+    inner = e.spread(e.call("sum", e.broadcast(e.mul(g, c), c.shape), **along), c)
+    size = e.spread(e.call("norm2", c.args[0], **along), c)
+    return (e.div(e.sub(g, e.mul(c, inner)), size),)
+
+
+def _polar(o: Any, c: Call, x: Any) -> Any:
+    """U V' over the singular values that are not 0: a subgradient of the nuclear norm."""
+    u, s, vt = o.svd(x)
+    return (u * o.to_float(o.lt(RANK_TOLERANCE * o.max(s, axis=None), s))) @ vt
+
+
+def _leading(o: Any, c: Call, x: Any) -> Any:
+    """The outer product of the leading singular pair: a subgradient of the largest singular value."""
+    u, s, vt = o.svd(x)
+    lead = o.eq(o.iota(n=min(c.shape)), 0)
+    return (u * o.to_float(lead)) @ vt
+
+
+def _scatter_bounds(c: Call, values: Interval, *items: Interval) -> Interval:
+    """An entry is 0 or a sum of some of the values, at most all."""
+    many = point(float(max(values.size, 1)))
+    lo, hi = (many * values.min()).lo, (many * values.max()).hi
+    return Interval(np.minimum(lo, 0.0), np.maximum(hi, 0.0), tuple(d for d in c.shape if isinstance(d, int)))
+
+
+def _sigmoid(o: Any, c: Call, x: Any) -> Any:
+    """1 / (1 + exp(-x)) without overflow: through tanh's half-angle on |x|."""
+    small = o.exp(-o.abs(x))
+    return o.where(o.le(0.0, x), 1.0, small) / (1.0 + small)
+
+
+def _reshape_bounds(c: Call, x: Interval) -> Interval:
+    shape = tuple(d for d in c.shape if isinstance(d, int))
+    assert math.prod(shape) == x.size
+    return x.reshape(shape)
+
+
+def _row(name: str, doc: str, **columns: Any) -> Atom:
+    """A row with what most internal atoms have; none has a twin, for none is in a model."""
+    defaults: dict[str, Any] = {
+        "arity": (1, 1),
+        "shape": entrywise,
+        "curvature": always(UNKNOWN),
+        "monotone": neither,
+        "vjp": no_vjp,
+        "cvxpy": None,
+    }
+    return Atom(name=name, doc=doc, **{**defaults, **columns})
+
+
+_LINEAR: dict[str, Any] = {"shape": _given, "curvature": always(AFFINE), "monotone": up}
+
+INTERNAL: tuple[Atom, ...] = (
+    _row("_sign", "-1, 0 or 1", lower=lambda o, c, x: o.sign(x), bounds=lambda c, x: x.sign(), monotone=up),
+    _row(
+        "_positive",
+        "1 where x > 0, else 0",
+        lower=lambda o, c, x: o.to_float(o.lt(0.0, x)),
+        bounds=_step(strict=True),
+        monotone=up,
+    ),
+    _row(
+        "_nonneg",
+        "1 where x >= 0, else 0",
+        lower=lambda o, c, x: o.to_float(o.le(0.0, x)),
+        bounds=_step(strict=False),
+        monotone=up,
+    ),
+    _row(
+        "_sigmoid",
+        "1 / (1 + exp(-x))",
+        lower=_sigmoid,
+        bounds=lambda c, x: x.sigmoid(),
+        monotone=up,
+        vjp=lambda e, c, g: (e.mul(g, e.mul(c, e.sub(e.number(1), c))),),
+    ),
+    _row("_peak", "the weight 1 shared among the largest entries", lower=_peak, bounds=_within(0, 1), options=AXIS),
+    _row("_softmax", "exp(x) over its sum", lower=_softmax, bounds=_within(0, 1), vjp=_softmax_vjp, options=AXIS),
+    _row("_unit", "x over its norm", lower=_unit, bounds=_within(-1, 1), vjp=_unit_vjp, options=AXIS),
+    _row("_polar", "the sign of a matrix", shape=_argument, lower=_polar, bounds=_within(-1, 1)),
+    _row("_leading", "the leading singular pair", shape=_argument, lower=_leading, bounds=_within(-1, 1)),
+    _row(
+        "_broadcast",
+        "x stretched to the call's shape",
+        lower=lambda o, c, x: o.broadcast(x, shape=c.shape),
+        bounds=lambda c, x: x.broadcast(c.shape),
+        vjp=lambda e, c, g: (e.collapse(g, c.shape, c.args[0].shape),),
+        **_LINEAR,
+    ),
+    _row(
+        "_reshape",
+        "the entries of x in the call's shape, in C order",
+        lower=lambda o, c, x: o.reshape(x, shape=c.shape),
+        bounds=_reshape_bounds,
+        vjp=lambda e, c, g: (e.reshape(e.broadcast(g, c.shape), c.args[0].shape),),
+        **_LINEAR,
+    ),
+    _row(
+        "_scatter",
+        "zeros of the call's shape, with the values added at the items of an index",
+        arity=(2, None),
+        lower=lower_scatter,
+        bounds=_scatter_bounds,
+        vjp=lambda e, c, g: (e.index(e.broadcast(g, c.shape), c.args[1:]), *(None for _ in c.args[1:])),
+        **_LINEAR,
+    ),
+)

@@ -1,0 +1,65 @@
+"""The value of an expression, by the `lower` column of the atoms over NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.atoms import ATOMS
+from oco.dsl.build import call as build_call
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, constant, walk
+from oco.dsl.primitives import ArrayOps
+
+Floats = np.ndarray[Any, Any]
+OPS = ArrayOps()
+
+
+def evaluate(expr: Expr, env: Mapping[str, Any], t: float | None = None) -> Floats:
+    """The value where the names have the values in `env`, in round t. Shared nodes are evaluated once.
+
+    Where a function has no value (log of a negative number) the result is nan, without a warning.
+    """
+    found: dict[int, Any] = {}
+    with np.errstate(all="ignore"):
+        for node in walk(expr):
+            found[id(node)] = _value(node, found, env, t)
+    return np.asarray(found[id(expr)])
+
+
+def _value(node: Expr, found: dict[int, Any], env: Mapping[str, Any], t: float | None) -> Any:
+    match node:
+        case Constant(value=value):
+            return value.array
+        case Name(kind=Kind.ROUND):
+            return np.asarray(t, dtype=np.float64)
+        case Name(name=name, integer=integer):
+            return np.asarray(env[name], dtype=np.int64 if integer else np.float64)
+        case Slice():
+            return tuple(None if e is None else int(found[id(e)]) for e in (node.start, node.stop))
+        case Call():
+            args = [found[id(a)] for a in node.args]
+            return ATOMS[node.atom].lower(OPS, _concrete(node, args), *args)
+        case Array(items=items):
+            return np.stack([found[id(i)] for i in items])
+        case Index():
+            base = found[id(node.base)]
+            places = [_place(item, found[id(item)], size) for item, size in zip(node.items, base.shape)]
+            return base[tuple(places)]
+    raise InternalError(f"no value of a {type(node).__name__}")
+
+
+def _place(item: Expr, value: Any, size: int) -> Any:
+    return (
+        slice(*value).indices(size) and slice(*value) if isinstance(item, Slice) else np.asarray(value, dtype=np.int64)
+    )
+
+
+def _concrete(node: Call, args: list[Any]) -> Call:
+    """The call with lengths in whole numbers, where params gave them names."""
+    if all(isinstance(d, int) for e in (node, *node.args) for d in e.shape):
+        return node
+    known = [a if isinstance(a, tuple) else constant(np.asarray(a)) for a in args]
+    return build_call(node.atom, *known, span=node.span, **dict(node.options))

@@ -1,4 +1,4 @@
-"""Checks of a domain's numeric arguments, with errors in the user's words."""
+"""Numeric arguments of domains: read-only floats, all finite, and how they are written."""
 
 from __future__ import annotations
 
@@ -10,37 +10,24 @@ from oco.compiler.domains.norms import Floats
 from oco.dsl.diagnostics import fail
 
 
-def finite(kind: str, name: str, value: Any) -> Floats:
-    """`value` as a float array; an error unless every entry is a finite number."""
+def finite(name: str, value: Any) -> Floats:
+    """`value` as a read-only float array; an error unless every entry is a finite number."""
     array = np.array(value, dtype=np.float64)
     if not np.isfinite(array).all():
-        raise fail("OCO413", f"`{name}` of `{kind}` holds a value that is not a finite number")
+        raise fail("OCO413", f"`{name}` holds a value that is not a finite number", hint="every domain is bounded")
     array.setflags(write=False)
     return array
 
 
-def positive(kind: str, name: str, value: Any) -> float:
-    """`value` as one number greater than zero."""
-    array = finite(kind, name, value)
-    if array.size != 1:
-        raise fail("OCO412", f"`{name}` of `{kind}` is one number, not an array of shape {array.shape}")
-    number = float(array.reshape(()))
-    if number <= 0:
-        raise fail("OCO411", f"`{name}` of `{kind}` must be greater than 0, but it is {number:g}")
-    return number
+def number(name: str, value: Any) -> float:
+    """`value`, an array of one entry, as a float."""
+    return float(finite(name, value).reshape(()))
 
 
-def fitted(kind: str, name: str, value: Any, shape: tuple[int, ...]) -> Floats:
-    """`value` as a finite number (shape ()) or an array that fills `shape`."""
-    array = finite(kind, name, value)
-    if array.size == 1 and array.ndim <= len(shape):
-        return array.reshape(())
-    try:
-        return np.broadcast_to(array, shape)
-    except ValueError:
-        raise fail(
-            "OCO412", f"`{name}` of `{kind}` has shape {array.shape}, which does not fill a decision of shape {shape}"
-        ) from None
+def filling(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
+    """`value` as one number (shape ()) where it is one, else stretched to `shape`."""
+    array = finite(name, value)
+    return array.reshape(()) if array.size == 1 else np.broadcast_to(array, shape)
 
 
 def written(value: float | Floats) -> str:
@@ -48,5 +35,5 @@ def written(value: float | Floats) -> str:
     array = np.asarray(value)
     if array.ndim:
         return "[" + ", ".join(written(row) for row in array) + "]"
-    number = float(array)
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+    entry = float(array)
+    return str(int(entry)) if entry.is_integer() and abs(entry) < 1e15 else repr(entry)

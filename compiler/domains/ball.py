@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oco.compiler.domains.arguments import positive, written
+from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, scaled_norm, vector_norm
 from oco.compiler.ir.trace import Tracer
@@ -24,7 +24,7 @@ class Ball(Domain):
     r: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "r", positive(self.kind, "r", self.r))
+        object.__setattr__(self, "r", number("r", self.r))
 
     def excess(self, x: Floats) -> float:
         return vector_norm(x / self.r) - 1

@@ -26,7 +26,7 @@ MAX_VERTICES = 1024
 class Domain(ABC):
     """A nonempty compact convex set of arrays of one `shape`; norms and inner products are those of the flattened array.
 
-    Operations with a tracer `t` write the step IR and so exist in every backend. The others are NumPy, used at compile time.    """
+    Operations with a tracer `t` write the step IR and so exist in every backend. The others are NumPy, used at compile time."""
 
     kind: ClassVar[str]
     geometry: ClassVar[str] = "euclidean"
@@ -236,7 +236,7 @@ class Domain(ABC):
     def _read(self, v: Any) -> Floats:
         array = np.asarray(v, dtype=np.float64)
         if array.shape != self.shape:
-            raise fail("OCO412", f"an array of shape {array.shape} was given to a domain of shape {self.shape}")
+            raise fail("OCO404", f"an array of shape {array.shape} was given to a domain of shape {self.shape}")
         if not np.isfinite(array).all():
             raise fail("OCO413", "the array given to a domain holds entries that are not finite numbers")
         return array

@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oco.compiler.domains.arguments import fitted, written
+from oco.compiler.domains.arguments import filling, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, euclidean_radius_of_hull
 from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.dsl.diagnostics import fail
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +25,8 @@ class Box(Domain):
     hi: Floats = field(default_factory=lambda: np.ones(()))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lo", fitted(self.kind, "lo", self.lo, self.shape))
-        object.__setattr__(self, "hi", fitted(self.kind, "hi", self.hi, self.shape))
-        crossed = np.argwhere(self.lower > self.upper)
-        if len(crossed):
-            i = tuple(int(k) for k in crossed[0])
-            where = f" at entry {list(i)}" if i and (self.lo.ndim or self.hi.ndim) else ""
-            raise fail(
-                "OCO410", f"the box is empty: lo = {self.lower[i]:g} is greater than hi = {self.upper[i]:g}{where}"
-            )
+        object.__setattr__(self, "lo", filling("lo", self.lo, self.shape))
+        object.__setattr__(self, "hi", filling("hi", self.hi, self.shape))
 
     def _bounds(self, t: Tracer) -> tuple[Value | float, Value | float]:
         def bound(value: Floats, name: str) -> Value | float:

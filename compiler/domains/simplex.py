@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oco.compiler.domains.arguments import positive, written
+from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain
 from oco.compiler.domains.norms import Floats
 from oco.compiler.ir.trace import Tracer
@@ -48,7 +48,7 @@ class Simplex(Domain):
     s: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "s", positive(self.kind, "s", self.s))
+        object.__setattr__(self, "s", number("s", self.s))
 
     def excess(self, x: Floats) -> float:
         share = x / self.s

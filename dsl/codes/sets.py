@@ -1,4 +1,4 @@
-"""What the arguments of a domain mean together (OCO41x)."""
+"""Domains: what takes more than a look at the arguments (OCO41x)."""
 
 from __future__ import annotations
 
@@ -10,41 +10,11 @@ def _model(domain: str, shape: str = "3", params: str = "") -> str:
 
 
 SETS: dict[str, Code] = {
-    "OCO410": Code(
-        "the domain is empty",
-        "No decision satisfies the domain's arguments together: a lower bound lies above an upper bound, a total is out of reach of "
-        "the bounds, or inequalities contradict each other.",
-        _model("box(1, 0)"),
-        "Correct the bounds or the total so that at least one decision remains.",
-        Stage.CHECK,
-    ),
-    "OCO411": Code(
-        "a domain's argument must be greater than 0",
-        "Radii, totals and traces of named sets are positive: a set of radius zero is a single point, and a negative one is empty.",
-        _model("ball(-1)"),
-        "Give a positive number.",
-        Stage.CHECK,
-    ),
-    "OCO412": Code(
-        "a domain's argument does not fit the decision's shape",
-        "Bounds are numbers or arrays that fill the decision's shape; radii are single numbers; matrices have one row or column for "
-        "each entry of the decision. Sets of matrices need a decision with two dimensions.",
-        _model("nuclear_ball(1)"),
-        "Give a number, or an array of the shape that the message names.",
-        Stage.CHECK,
-    ),
     "OCO413": Code(
         "a domain's argument is not finite",
         "Every guarantee needs a bounded domain, so infinite bounds and values that are not numbers are refused.",
         _model("box(0, b)", params="param b[3] = [1, 2, 1e400]\n"),
         "Give finite bounds, as wide as the decision can reasonably be.",
-        Stage.CHECK,
-    ),
-    "OCO414": Code(
-        "the matrix of an ellipsoid is not symmetric positive definite",
-        "`ellipsoid(P, c)` is the set of x with (x - c)' P^-1 (x - c) <= 1, so P must be symmetric with positive eigenvalues.",
-        _model("ellipsoid(P, [0, 0])", "2", "param P[2, 2] = [[1, 2], [2, 1]]\n"),
-        "Give a covariance-like matrix; (P + P.T) / 2 removes rounding asymmetry.",
         Stage.CHECK,
     ),
     "OCO415": Code(

@@ -73,7 +73,7 @@ def _misspelt(tokens: list[Token], under_subject_to: bool, compares: bool) -> He
     elif word is not None and compares and word != "assume":
         word = None
     if word is None or (compares and under_subject_to and word not in ("assume", "subject")):
-        if compares or under_subject_to and lowered not in LOOP_WORDS:
+        if compares or (under_subject_to and lowered not in LOOP_WORDS):
             return _without_label(tokens, under_subject_to)
         return _unknown(tokens)
     problem = Diagnostic("OCO108", f"`{first.text}` begins no statement", first.span, f"did you mean `{shown(word)}`?")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.source import Span
+from oco.dsl.spacing import canonical
 from oco.dsl.statements import RELATIONS
 from oco.dsl.suggest import nearest
 from oco.dsl.tokens import CLOSER, LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, SYMBOLS, Token
@@ -202,8 +203,9 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
         at is None or at.type not in NAME_KINDS or "EACH" not in trouble.expected or _looks_like_operand(trouble)
     ):
         return None
-    span = trouble.span if not begun else trouble.before.span.to(trouble.span)
-    said = span.to(trouble.tokens[-1].span).text if at is not None else span.text
+    first = trouble.before if begun else trouble.tokens[trouble.position]
+    span = first.span.to(trouble.tokens[-1].span)
+    said = span.text
     words = "each round" if any(w in said for w in ("each", "every", "all", "always", "hard")) else "on average"
     return Diagnostic("OCO117", "a constraint ends in `each round` or `on average`", span, f"did you mean `{words}`?")
 
@@ -241,8 +243,14 @@ def _missing_in(trouble: Trouble) -> Diagnostic | None:
         return Diagnostic("OCO119", f"expected `in`, `~` or `iid`; {trouble.found()}", at.span, hint)
     if at.type in NAME_KINDS or at.type == "LSQB":
         what = "the domain" if trouble.word == "decision" else "the bounds"
-        return Diagnostic("OCO119", f"expected `in` before {what}", at.span, f"write `in {at.text}...`")
+        return Diagnostic("OCO119", f"expected `in` before {what}", at.span, f"write `in {_rest(trouble)}`")
     return None
+
+
+def _rest(trouble: Trouble) -> str:
+    """What follows on the line, if that is short."""
+    text = canonical(trouble.span.to(trouble.tokens[-1].span).text)
+    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def _bracketed(trouble: Trouble) -> Diagnostic | None:
@@ -305,8 +313,6 @@ def _adjacent(trouble: Trouble) -> Diagnostic | None:
 def _plain(trouble: Trouble) -> Diagnostic:
     at = trouble.at
     hint = ""
-    if at is not None and at.type in KEYWORDS.values():
-        hint = ""
     if at is not None and (near := nearest(at.text, [KEYWORDS[k] for k in trouble.expected if k in KEYWORDS])):
         hint = f"did you mean `{near}`?"
     if at is not None and at.type == "COLON" and trouble.position == 1:

@@ -20,7 +20,7 @@ from oco.dsl.tree import TreeBuilder, attribute
 if TYPE_CHECKING:
     from lark import Lark
 
-TEXT_LIMIT = 32 * 2**20
+TEXT_LIMIT = 4 * 2**20
 """Characters of a file that are read at most."""
 
 
@@ -113,16 +113,15 @@ def _run(tokens: list[Token], start: str) -> Any:
     from lark.exceptions import UnexpectedToken
 
     parser: Any = _lark().parse_interactive(start=start)
-    position = 0
+    fed = 0
     try:
-        for position, token in enumerate(tokens):
-            if token.type in NAME_KINDS and token.type not in parser.choices():
-                token = token._replace(type="NAME")
-            parser.feed_token(token)
-        position = len(tokens)
+        for token in tokens:
+            word_as_name = token.type in NAME_KINDS and token.type not in parser.choices()
+            parser.feed_token(token._replace(type="NAME") if word_as_name else token)
+            fed += 1
         tree = parser.feed_token(LarkToken("$END", ""))
     except UnexpectedToken:
-        raise OcoError(explain(Trouble(tokens, position, frozenset(parser.accepts())))) from None
+        raise OcoError(explain(Trouble(tokens, fed, frozenset(parser.accepts())))) from None
     _check_depth(tree)
     return tree
 

@@ -186,13 +186,21 @@ def collapse(g: Expr, shape: Shape, target: Shape) -> Expr:
     stretched = [k for k in range(len(shape)) if k < lead or target[k - lead] != shape[k]]
     if g.shape == ():
         return mul(number(math.prod(_length(shape[k]) for k in stretched)), g)
-    if target == () or all(d == 1 for d in target):
-        total = call("sum", broadcast(g, shape))
-        return reshape(total, target)
+    if is_call(g, "minus"):
+        return minus(collapse(_args(g)[0], shape, target))
+    if all(d == 1 for d in target):
+        return reshape(_total(broadcast(g, shape)), target)
     reduced = broadcast(g, shape)
     for k in reversed(stretched):
         reduced = call("sum", reduced, axis=k)
     return reshape(reduced, target)
+
+
+def _total(g: Expr) -> Expr:
+    """The sum of all entries; of a product of two vectors, their inner product."""
+    if is_call(g, "mul") and all(a.shape == g.shape and len(a.shape) == 1 for a in _args(g)):
+        return matmul(*_args(g))
+    return call("sum", g)
 
 
 def _length(dim: Any) -> int:

@@ -46,15 +46,12 @@ def _value(node: Expr, found: dict[int, Any], env: Mapping[str, Any], t: float |
             return np.stack([found[id(i)] for i in items])
         case Index():
             base = found[id(node.base)]
-            places = [_place(item, found[id(item)], size) for item, size in zip(node.items, base.shape)]
-            return base[tuple(places)]
+            return base[tuple(_place(item, found[id(item)]) for item in node.items)]
     raise InternalError(f"no value of a {type(node).__name__}")
 
 
-def _place(item: Expr, value: Any, size: int) -> Any:
-    return (
-        slice(*value).indices(size) and slice(*value) if isinstance(item, Slice) else np.asarray(value, dtype=np.int64)
-    )
+def _place(item: Expr, value: Any) -> Any:
+    return slice(*value) if isinstance(item, Slice) else np.asarray(value, dtype=np.int64)
 
 
 def _concrete(node: Call, args: list[Any]) -> Call:

@@ -50,12 +50,12 @@ class Atom:
     doc: str
     arity: tuple[int, int | None]
     shape: Callable[[Call], Shape]
-    lower: Callable[..., Any] = lambda *_: None
-    bounds: Callable[..., Any] = lambda *_: None
-    curvature: Callable[..., Curvature] = lambda *_: Curvature.UNKNOWN
-    monotone: Callable[..., tuple[Monotone, ...]] = lambda *_: ()
-    vjp: Callable[..., tuple[Expr | None, ...]] = lambda *_: ()
-    cvxpy: Callable[..., Any] | None = None
+    lower: Callable[..., Any]
+    bounds: Callable[..., Any]
+    curvature: Callable[..., Curvature]
+    monotone: Callable[..., tuple[Monotone, ...]]
+    vjp: Callable[..., tuple[Expr | None, ...]]
+    cvxpy: Callable[..., Any] | None
     operator: str = ""
     precedence: int = 0
     options: tuple[str, ...] = ()

@@ -113,7 +113,10 @@ def _axis_words(base: Expr, dim: Dim, axis: int) -> str:
 
 
 def lower_index(o: Any, base: Any, shape: Shape, sizes: Shape, items: Sequence[Any]) -> Any:
-    """`base[items]` over the primitives. An item is a pair (start, stop) for a slice, a whole number, or a value; `sizes` is base's shape."""
+    """`base[items]` over the primitives, with base of shape `sizes`.
+
+    An item is a pair (start, stop) for a slice, a whole number, or a value.
+    """
     if all(isinstance(i, (tuple, int)) for i in items):
         pairs = [i if isinstance(i, tuple) else (i, i + 1) for i in items]
         pairs += [(0, d) for d in sizes[len(items) :]]

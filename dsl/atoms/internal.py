@@ -46,7 +46,7 @@ def _within(lo: float, hi: float) -> Any:
 def _over(o: Any, c: Call, x: Any, reduce: str) -> Any:
     """A reduction of x that broadcasts against it."""
     found = getattr(o, reduce)(x, axis=axis(c))
-    return o.reshape(found, shape=kept(c, x)) if c.args[0].shape else found
+    return o.reshape(found, shape=kept(c)) if c.args[0].shape else found
 
 
 def _peak(o: Any, c: Call, x: Any) -> Any:
@@ -89,7 +89,7 @@ def _polar(o: Any, c: Call, x: Any) -> Any:
 
 def _leading(o: Any, c: Call, x: Any) -> Any:
     """The outer product of the leading singular pair: a subgradient of the largest singular value."""
-    u, s, vt = o.svd(x)
+    u, _, vt = o.svd(x)
     lead = o.eq(o.iota(n=min(c.shape)), 0)
     return (u * o.to_float(lead)) @ vt
 

@@ -39,7 +39,7 @@ def log_sum_exp(o: Any, c: Call, x: Any) -> Any:
     """log(sum(exp(x))), scaled by the largest entry so that nothing overflows."""
     at = axis(c)
     top = o.max(x, axis=at)
-    spread = o.reshape(top, shape=kept(c, x)) if x.shape else top
+    spread = o.reshape(top, shape=kept(c)) if c.args[0].shape else top
     return top + o.log(o.sum(o.exp(x - spread), axis=at))
 
 
@@ -53,7 +53,7 @@ def _log_sum_exp_at(c: Call, x: Interval) -> Interval:
     at = axis(c)
     top = x.max(at)
     top = Interval(*(np.clip(end, -np.finfo(float).max, np.finfo(float).max) for end in (top.lo, top.hi)), top.shape)
-    spread = top.reshape(kept(c, x)) if x.shape else top
+    spread = top.reshape(kept(c)) if x.shape else top
     return top + (x - spread).exp().sum(at).log()
 
 

@@ -100,7 +100,7 @@ def axis(call: Call) -> int | None:
     return None if given is None else int(given)
 
 
-def kept(call: Call, x: Any) -> Any:
+def kept(call: Call) -> Any:
     """The shape of the argument with length 1 along the reduced axis."""
     at = axis(call)
     shape = call.args[0].shape

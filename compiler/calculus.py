@@ -1,0 +1,81 @@
+"""Derivatives of expressions, as expressions, by reverse accumulation over the `vjp` column of the atoms.
+
+At a kink the rules give one subgradient (of pos at 0: 0; of max at a tie: equal shares).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from oco.dsl import algebra as e
+from oco.dsl.atoms import ATOMS
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.dims import Shape
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
+
+
+def gradient(expr: Expr, decisions: Iterable[str]) -> dict[str, Expr]:
+    """The gradient of a scalar expression towards each decision, of the decision's shape (a constant 0 where it does not occur)."""
+    if expr.shape != ():
+        raise InternalError(f"the gradient of an expression of shape {expr.shape}")
+    return vector_jacobian(expr, e.number(1), decisions)
+
+
+def vector_jacobian(expr: Expr, weights: Expr, decisions: Iterable[str]) -> dict[str, Expr]:
+    """sum_i weights_i grad expr_i towards each decision: the gradient of <weights, expr> with the weights fixed."""
+    wanted = tuple(decisions)
+    nodes = list(walk(expr))
+    depends = dependence(nodes, wanted)
+    cotangents: dict[int, Expr] = {id(expr): weights}
+    towards: dict[str, Expr] = {}
+    shapes: dict[str, Shape] = {}
+    for node in reversed(nodes):
+        g = cotangents.pop(id(node), None)
+        if g is None or id(node) not in depends:
+            continue
+        if isinstance(node, Name):
+            shapes[node.name] = node.shape
+            towards[node.name] = e.add(g, towards[node.name]) if node.name in towards else g
+            continue
+        for child, share in zip(node.children, _shares(node, g)):
+            if share is not None and id(child) in depends:
+                cotangents[id(child)] = e.add(share, cotangents[id(child)]) if id(child) in cotangents else share
+    return {name: e.broadcast(towards[name], shapes[name]) if name in towards else e.number(0) for name in wanted}
+
+
+def dependence(nodes: Iterable[Expr], decisions: Iterable[str]) -> set[int]:
+    """The ids of the nodes (children first) whose value depends on the decisions."""
+    wanted = set(decisions)
+    found: set[int] = set()
+    for node in nodes:
+        named = isinstance(node, Name) and node.kind is Kind.DECISION and node.name in wanted
+        if named or any(id(c) in found for c in node.children):
+            found.add(id(node))
+    return found
+
+
+def _shares(node: Expr, g: Expr) -> tuple[Expr | None, ...]:
+    """The cotangent of each child."""
+    match node:
+        case Call(atom=atom):
+            shares: tuple[Expr | None, ...] = ATOMS[atom].vjp(e, node, g)
+            return shares
+        case Index(base=base, items=items):
+            scattered = e.call("_scatter", e.broadcast(g, node.shape), *items, shape=base.shape)
+            return (scattered, *(None for _ in items))
+        case Array(items=items):
+            whole = e.broadcast(g, node.shape)
+            return tuple(e.index(whole, (e.constant(i),)) for i in range(len(items)))
+        case Constant() | Slice():
+            return ()
+    raise InternalError(f"no derivative of a {type(node).__name__}")
+
+
+def hessian_vector(expr: Expr, direction: Mapping[str, Expr]) -> dict[str, Expr]:
+    """The second derivative of a scalar expression times a direction: the gradient of <gradient, direction>."""
+    first = gradient(expr, direction)
+    total: Expr = e.number(0)
+    for name, part in direction.items():
+        along = e.mul(first[name], part)
+        total = e.add(total, along if along.shape == () else e.call("sum", along))
+    return gradient(total, direction)

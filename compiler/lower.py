@@ -1,0 +1,85 @@
+"""Expressions of the model into equations of the step IR, by the `lower` column of the atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms.index import lower_index, slice_ends
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.dims import Dim, Shape
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
+
+ROUND = "t"
+
+
+def lower_expr(expr: Expr, tracer: Tracer, env: Mapping[str, Value]) -> Value:
+    """The traced value of a canonical expression (params folded, lengths whole numbers).
+
+    `env` has the value of every name that occurs, and the round under "t". Shared nodes give one value.
+    """
+    return Lowering(tracer, env)(expr)
+
+
+class Lowering:
+    """Lowers several expressions over one environment: what they share is traced once."""
+
+    def __init__(self, tracer: Tracer, env: Mapping[str, Value]) -> None:
+        self.tracer = tracer
+        self.env = env
+        self.found: dict[int, Any] = {}
+        self.kept: list[Expr] = []  # an id names a node only while the node lives
+
+    def __call__(self, expr: Expr) -> Value:
+        self.kept.append(expr)
+        for node in walk(expr):
+            if id(node) not in self.found:
+                self.found[id(node)] = self._value(node)
+        return self.tracer.lift(self.found[id(expr)])
+
+    def _value(self, node: Expr) -> Any:
+        match node:
+            case Constant(value=value, shape=shape):
+                return value.array.item() if shape == () else self.tracer.constant(value.array)
+            case Name(name=name, kind=kind):
+                return self.env[ROUND if kind is Kind.ROUND else name]
+            case Slice():
+                return None  # its ends are read where the axis is known
+            case Call(atom=atom, args=args):
+                return ATOMS[atom].lower(self.tracer, node, *self._arguments(node, args))
+            case Array(items=items):
+                return self.tracer.stack(*(self.found[id(i)] for i in items))
+            case Index(base=base, items=items):
+                sizes = whole_shape(base.shape)
+                places = [self._place(item, size) for item, size in zip(items, sizes)]
+                return lower_index(self.tracer, self._array(base), whole_shape(node.shape), sizes, places)
+        raise InternalError(f"no equations for a {type(node).__name__}")
+
+    def _arguments(self, node: Call, args: tuple[Expr, ...]) -> list[Any]:
+        if node.atom == "_scatter":
+            items = [self._place(item, size) for item, size in zip(args[1:], whole_shape(node.shape))]
+            return [self.found[id(args[0])], *items]
+        return [self._array(a) for a in args]
+
+    def _array(self, node: Expr) -> Any:
+        """Python numbers stay numbers, so that they print as literals; everything else is a value."""
+        return self.found[id(node)]
+
+    def _place(self, item: Expr, size: int) -> Any:
+        if isinstance(item, Slice):
+            start, stop = slice_ends(item, size)
+            return (_whole(start), _whole(stop))
+        return self.found[id(item)]
+
+
+def whole_shape(shape: Shape) -> tuple[int, ...]:
+    return tuple(_whole(d) for d in shape)
+
+
+def _whole(dim: Dim) -> int:
+    if not isinstance(dim, int):
+        raise InternalError(f"the length {dim} is not known while lowering")
+    return dim

@@ -13,14 +13,15 @@ def _in_model(*lines: str) -> str:
 SYNTAX: dict[str, Code] = {
     "OCO100": Code(
         "something else was expected",
-        "The statement is understood up to the marked place, where something that does not fit follows. The message says what could stand there.",
+        "The statement is understood up to the marked place, where something that does not fit follows. "
+        "The message says what could stand there.",
         _in_model("minimize 2 x[0]"),
         "Write one of the things that the message lists. `oco help` shows the form of every statement.",
     ),
     "OCO101": Code(
         "a character that has no meaning",
-        "Models are plain text: names of the letters a to z and A to Z, digits and `_`, and the signs of the keyboard. Typographic quotes, minus "
-        "signs and comparison signs, and invisible characters often come from copying out of a document.",
+        "Models are plain text: names of the letters a to z and A to Z, digits and `_`, and the signs of the keyboard. Typographic quotes, "
+        "minus signs and comparison signs, and invisible characters often come from copying out of a document.",
         _in_model("minimize sum(x) − 1"),
         "Write the sign that the hint names, or delete the character.",
     ),
@@ -82,7 +83,8 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO111": Code(
         "a word reserved for later",
-        "`context` is kept for data known before the decision, `prev` for the previous decision (switching costs). The language has neither yet.",
+        "`context` is kept for data known before the decision, `prev` for the previous decision (switching costs). "
+        "The language has neither yet.",
         _in_model("minimize sum(x - prev)"),
         "Choose another name. What is known before the decision cannot be stated yet; data revealed afterwards is a `stream`.",
     ),
@@ -118,8 +120,8 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO117": Code(
         "unknown words at the end of a constraint",
-        "A constraint ends in `each round` (no round makes up for another) or `on average` (a round may make up for another; also when nothing "
-        "is said).",
+        "A constraint ends in `each round` (no round makes up for another) or `on average` (a round may make up for another; also when "
+        "nothing is said).",
         _in_model("minimize sum(x)", "subject to", "    cap: sum(x) <= 1    every round"),
         "Write `each round` or `on average`.",
     ),
@@ -137,8 +139,8 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO120": Code(
         "not bounds, a domain or a distribution",
-        "A param or a stream lies `in [lo, hi]`, or in `lo..hi` where it is whole; a decision lies in a domain such as `box(0, 1)` or `simplex`; "
-        "a distribution such as `uniform(0, 1)` follows `~`.",
+        "A param or a stream lies `in [lo, hi]`, or in `lo..hi` where it is whole; a decision lies in a domain such as `box(0, 1)` or "
+        "`simplex`; a distribution such as `uniform(0, 1)` follows `~`.",
         "model example\nhorizon T = 10\ndecision x[2] in [0, 1]\nminimize sum(x)\n",
         "Use the form that the hint shows.",
     ),

@@ -114,7 +114,7 @@ class _Entries:
     def _named(self, value: Liftable, name: str) -> Value:
         """A result under the name of its field, unless the rule named it."""
         lifted = self.t.lift(value)
-        return lifted if self.t.is_named(lifted) else self.t.name(name, lifted)
+        return lifted if self.t.is_named(lifted) or name == "round_next" else self.t.name(name, lifted)
 
 
 def _without_clashes(program: Program) -> Program:

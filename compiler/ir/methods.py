@@ -135,6 +135,22 @@ class PrimitiveMethods(ABC):
         return self._one("div", a, b)
 
     def pow(self, a: Liftable, b: Liftable) -> Value:
+        """x**1, x**2, x**(1/2) and x**-1 are x, x x, sqrt(x) and 1/x: one rounding, the same in every target."""
+        exponent = self.lift(b).operand
+        if (
+            isinstance(exponent, Literal)
+            and exponent.value in (1, 2, 0.5, -1)
+            and exponent.type.dtype is not DType.BOOL
+        ):
+            x = self._promote((self.lift(a),), (DType.FLOAT,))[0]
+            match exponent.value:
+                case 1:
+                    return x
+                case 2:
+                    return self.mul(x, x)
+                case -1:
+                    return self.div(1.0, x)
+            return self.sqrt(x)
         return self._one("pow", a, b)
 
     def mod(self, a: Liftable, b: Liftable) -> Value:

@@ -115,7 +115,7 @@ class Tracer(PrimitiveMethods):
         try:
             found = fn(*(Value(self, p) for p in params))
             several = not isinstance(found, Value) and isinstance(found, Iterable)
-            results = tuple(self.lift(v) for v in (found if several else (found,)))  # type: ignore[union-attr,arg-type]
+            results = tuple(self.lift(v) for v in (found if several else (found,)))  # type: ignore[arg-type]
             scope = self._scope
         finally:
             self._scopes.pop()

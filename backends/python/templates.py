@@ -1,0 +1,252 @@
+"""How each operation of the IR is written in NumPy: one row an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from oco.backends.python.expressions import (
+    NUMPY_KINDS,
+    Level,
+    Text,
+    call,
+    comparison,
+    infix,
+    method,
+    shape_text,
+    subscript,
+)
+from oco.compiler.ir.program import DType, Equation, Type
+
+Template = Callable[[Sequence[Text], Equation], Text]
+Statement = Callable[[str, Sequence[Text], Equation], list[str]]
+
+
+def _made(e: Equation) -> Type:
+    return e.outs[0].type
+
+
+def _infix(symbol: str, level: Level) -> Template:
+    return lambda args, e: infix(symbol, level, args, _made(e))
+
+
+def _compare(symbol: str) -> Template:
+    return lambda args, e: comparison(symbol, args, _made(e))
+
+
+def _function(name: str, *, plain: bool = False) -> Template:
+    """`np.name(args)`; `plain` functions make floats of whole numbers themselves."""
+
+    def write(args: Sequence[Text], e: Equation) -> Text:
+        if len(args) == 2:
+            return call(name, [args[0].beside(args[1]), args[1].beside(args[0])], _made(e))
+        shown = [a.plain if plain and a.plain and not a.is_literal else a.code for a in args]
+        return call(name, shown, _made(e))
+
+    return write
+
+
+def _method(name: str) -> Template:
+    def write(args: Sequence[Text], e: Equation) -> Text:
+        axis = dict(e.attrs).get("axis")
+        return method(args[0], name, "" if axis is None else f"axis={axis}", _made(e))
+
+    return write
+
+
+def _negation(args: Sequence[Text], e: Equation) -> Text:
+    return Text(f"-{args[0].at(Level.SIGN)}", Level.SIGN, _made(e), weak=args[0].weak)
+
+
+def _product(args: Sequence[Text], e: Equation) -> Text:
+    """`x ** 2` for a square of an array: NumPy multiplies there; a scalar goes through pow, which may round otherwise."""
+    if e.args[0] == e.args[1] and _made(e).shape:
+        return Text(f"{args[0].at(Level.ATOM)} ** 2", Level.POWER, _made(e))
+    return infix("*", Level.PRODUCT, args, _made(e))
+
+
+def _quotient(symbol: str, function: str) -> Template:
+    """`a / b`; through NumPy where two Python floats could meet a zero, which NumPy answers with an infinity."""
+
+    def write(args: Sequence[Text], e: Equation) -> Text:
+        if args[0].weak and args[1].weak and not args[1].nonzero:
+            return call(function, args, _made(e))
+        return infix(symbol, Level.PRODUCT, args, _made(e))
+
+    return write
+
+
+def _power(args: Sequence[Text], e: Equation) -> Text:
+    """`x ** 3`; a variable exponent through np.power, because `**` treats some exponents in a way of its own."""
+    base, exponent = args
+    if not exponent.is_literal or base.weak or exponent.code in ("-1.0", "0.0", "0.5", "1.0", "2.0"):
+        return call("np.power", [base, exponent], _made(e))
+    return Text(f"{base.at(Level.ATOM)} ** {(exponent.plain or exponent.code)}", Level.POWER, _made(e))
+
+
+def _logical(word: str, sign: str, word_level: Level, sign_level: Level) -> Template:
+    """`a and b` for single truth values, `a & b` for arrays."""
+
+    def write(args: Sequence[Text], e: Equation) -> Text:
+        scalar = not _made(e).shape
+        return infix(word if scalar else sign, word_level if scalar else sign_level, args, _made(e))
+
+    return write
+
+
+def _not(args: Sequence[Text], e: Equation) -> Text:
+    if _made(e).shape:
+        return Text(f"~{args[0].at(Level.SIGN)}", Level.SIGN, _made(e))
+    return Text(f"not {args[0].at(Level.NOT)}", Level.NOT, _made(e))
+
+
+def _to_float(args: Sequence[Text], e: Equation) -> Text:
+    x = args[0]
+    if not x.type.shape:
+        return Text(f"np.float64({x.code})", Level.ATOM, _made(e), x.code, x.level)
+    return Text(f"{x.at(Level.ATOM)}.astype(float)", Level.ATOM, _made(e), x.code, x.level)
+
+
+def _to_int(args: Sequence[Text], e: Equation) -> Text:
+    return method(args[0], "astype", "np.int64", _made(e)) if _made(e).shape else call("int", args, _made(e))
+
+
+def _where(args: Sequence[Text], e: Equation) -> Text:
+    condition, a, b = args
+    if _made(e).shape:
+        return call("np.where", args, _made(e))
+    code = f"{a.at(Level.OR)} if {condition.at(Level.OR)} else {b.at(Level.CONDITIONAL)}"
+    return Text(code, Level.CONDITIONAL, _made(e), weak=a.weak or b.weak)
+
+
+def _transpose(args: Sequence[Text], e: Equation) -> Text:
+    return Text(f"{args[0].at(Level.ATOM)}.T", Level.ATOM, _made(e))
+
+
+def _outer(args: Sequence[Text], e: Equation) -> Text:
+    vectors = all(len(a.type.shape) == 1 for a in args)
+    return call("np.outer" if vectors else "np.multiply.outer", args, _made(e))
+
+
+def _reshape(args: Sequence[Text], e: Equation) -> Text:
+    shape = e.attr("shape")
+    if args[0].type.shape:
+        return method(args[0], "reshape", ", ".join(map(str, shape)) if shape else "()", _made(e))
+    return call("np.reshape", [args[0], str(shape)], _made(e))
+
+
+def _broadcast(args: Sequence[Text], e: Equation) -> Text:
+    return call("np.broadcast_to", [args[0], shape_text(e.attr("shape"))], _made(e))
+
+
+def _concat(args: Sequence[Text], e: Equation) -> Text:
+    options = [] if e.attr("axis") == 0 else [f"axis={e.attr('axis')}"]
+    return call("np.concatenate", [f"[{', '.join(a.code for a in args)}]", *options], _made(e))
+
+
+def _stack(args: Sequence[Text], e: Equation) -> Text:
+    name = "np.stack" if args[0].type.shape else "np.array"
+    return call(name, [f"[{', '.join(a.code for a in args)}]"], _made(e))
+
+
+def _slice(args: Sequence[Text], e: Equation) -> Text:
+    ranges = list(zip(e.attr("starts"), e.attr("stops"), args[0].type.shape))
+    while len(ranges) > 1 and ranges[-1][:2] == (0, ranges[-1][2]):
+        ranges.pop()
+    shown = [f"{start or ''}:{'' if stop == n else stop}" for start, stop, n in ranges]
+    return subscript(args[0], ", ".join(shown), _made(e))
+
+
+def _gather(args: Sequence[Text], e: Equation) -> Text:
+    return subscript(args[0], ", ".join(a.code for a in args[1:]), _made(e))
+
+
+def _full(args: Sequence[Text], e: Equation) -> Text:
+    shape, value = shape_text(e.attr("shape")), args[0]
+    if value.code in ("0.0", "1.0"):
+        return call("np.zeros" if value.code == "0.0" else "np.ones", [shape], _made(e))
+    kind = [] if _made(e).dtype is DType.FLOAT else [NUMPY_KINDS[_made(e).dtype]]
+    return call("np.full", [shape, value, *kind], _made(e))
+
+
+def _size(name: str) -> Template:
+    return lambda args, e: call(name, [str(e.attr("n"))], _made(e))
+
+
+def _argsort(args: Sequence[Text], e: Equation) -> Text:
+    return call("np.argsort", [args[0], 'kind="stable"'], _made(e))
+
+
+def _svd(args: Sequence[Text], e: Equation) -> Text:
+    return call("np.linalg.svd", [args[0], "full_matrices=False"], _made(e))
+
+
+TEMPLATES: dict[str, Template] = {
+    "neg": _negation,
+    "abs": _function("np.abs"),
+    "sqrt": _function("np.sqrt", plain=True),
+    "exp": _function("np.exp", plain=True),
+    "log": _function("np.log", plain=True),
+    "log1p": _function("np.log1p", plain=True),
+    "expm1": _function("np.expm1", plain=True),
+    "sign": _function("np.sign"),
+    "floor": _function("np.floor"),
+    "not": _not,
+    "isfinite": _function("np.isfinite"),
+    "to_float": _to_float,
+    "to_int": _to_int,
+    "add": _infix("+", Level.SUM),
+    "sub": _infix("-", Level.SUM),
+    "mul": _product,
+    "div": _quotient("/", "np.divide"),
+    "pow": _power,
+    "mod": _quotient("%", "np.mod"),
+    "maximum": _function("np.maximum"),
+    "minimum": _function("np.minimum"),
+    "lt": _compare("<"),
+    "le": _compare("<="),
+    "eq": _compare("=="),
+    "and": _logical("and", "&", Level.AND, Level.BIT_AND),
+    "or": _logical("or", "|", Level.OR, Level.BIT_OR),
+    "where": _where,
+    "sum": _method("sum"),
+    "max": _method("max"),
+    "min": _method("min"),
+    "prod": _method("prod"),
+    "any": _method("any"),
+    "all": _method("all"),
+    "argmax": _method("argmax"),
+    "argmin": _method("argmin"),
+    "cumsum": _function("np.cumsum"),
+    "matmul": _infix("@", Level.PRODUCT),
+    "outer": _outer,
+    "transpose": _transpose,
+    "reshape": _reshape,
+    "broadcast": _broadcast,
+    "concat": _concat,
+    "stack": _stack,
+    "slice": _slice,
+    "gather": _gather,
+    "full": _full,
+    "iota": _size("np.arange"),
+    "eye": _size("np.eye"),
+    "diag": _function("np.diag"),
+    "sort": _function("np.sort"),
+    "argsort": _argsort,
+    "solve": _function("np.linalg.solve"),
+    "svd": _svd,
+    "eigh": _function("np.linalg.eigh"),
+}
+
+
+def _put(out: str, args: Sequence[Text], e: Equation) -> list[str]:
+    x, value, *indices = args
+    return [f"{out} = {x.at(Level.ATOM)}.copy()", f"{out}[{', '.join(i.code for i in indices)}] = {value.code}"]
+
+
+def _scatter_add(out: str, args: Sequence[Text], e: Equation) -> list[str]:
+    values, *indices = args
+    place = indices[0].code if len(indices) == 1 else f"({', '.join(i.code for i in indices)})"
+    return [f"{out} = np.zeros({shape_text(e.attr('shape'))})", f"np.add.at({out}, {place}, {values.code})"]
+
+
+STATEMENTS: dict[str, Statement] = {"put": _put, "scatter_add": _scatter_add}

@@ -1,0 +1,57 @@
+"""Where the variables of a function are bound and used: what may be written in place of its single use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from oco.compiler.ir.program import Block, Equation, Operand, Var
+
+
+@dataclass
+class Uses:
+    """`counts`: uses of each variable, anywhere. `movable`: used once, in the block that binds it."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    movable: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, body: Block) -> Uses:
+        uses = cls()
+        uses._block(body)
+        return uses
+
+    def _block(self, block: Block) -> None:
+        here: Counter[str] = Counter(o.name for o in _operands(block) if isinstance(o, Var))
+        self.counts.update(here)
+        for e in block.equations:
+            for inner in e.blocks:
+                self._block(inner)
+        bound = {v.name for e in block.equations for v in e.outs}
+        self.movable |= {name for name in bound if here[name] == 1 == self.counts[name]}
+
+
+def _operands(block: Block) -> Iterator[Operand]:
+    for e in block.equations:
+        yield from e.args
+    yield from block.results
+
+
+def bound_names(block: Block) -> Iterator[str]:
+    """Every name bound in the block or in the blocks inside it."""
+    yield from (p.name for p in block.params)
+    for e in block.equations:
+        yield from (v.name for v in e.outs)
+        for inner in e.blocks:
+            yield from bound_names(inner)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a variable has no name of its own (`v`, `v_2`, ...)."""
+    return name == "v" or (name.startswith("v_") and name[2:].isdigit())
+
+
+def reads(e: Equation) -> set[str]:
+    """Names that an equation reads directly."""
+    return {a.name for a in e.args if isinstance(a, Var)}

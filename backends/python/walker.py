@@ -1,0 +1,181 @@
+"""From the equations of a block to Python statements: what is used once and is short stands where it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from oco.backends.python.expressions import Level, Text, call, literal
+from oco.backends.python.templates import STATEMENTS, TEMPLATES
+from oco.backends.python.uses import Uses, bound_names, is_temporary
+from oco.compiler.ir.program import Block, DType, Equation, Operand, Type, Var
+
+WIDTH = 96
+INLINE = 60
+_SHORT = 12
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An expression on its way to the place where it is used, with the comments that belong above that line."""
+
+    var: Var
+    text: Text
+    notes: tuple[str, ...] = ()
+
+
+class Walker:
+    """Writes statements without control flow. `nonzero` names the constants that are known not to be zero."""
+
+    def __init__(self, body: Block, nonzero: Collection[str]) -> None:
+        self.lines: list[str] = []
+        self.margin = ""
+        self.waiting: dict[str, Waiting] = {}
+        self.names: dict[str, str] = {}
+        self.uses = Uses.of(body)
+        self.taken = set(bound_names(body))
+        self.nonzero = nonzero
+        self.strong: set[str] = set()
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        self.margin += "    "
+        yield
+        self.margin = self.margin[:-4]
+
+    @property
+    def room(self) -> int:
+        return WIDTH - len(self.margin)
+
+    def write(self, code: str, notes: Iterable[str] = ()) -> None:
+        """One line, under its comments; a comment begins a paragraph."""
+        for note in notes:
+            if self.lines and not self.lines[-1].endswith(":") and not self.lines[-1].lstrip().startswith("#"):
+                self.lines.append("")
+            self.lines.append(f"{self.margin}# {note}")
+        self.lines.append(self.margin + code)
+
+    # names and values
+    def name(self, var: Var) -> str:
+        """The Python name; variables without a name of their own are numbered in the order of the text."""
+        if var.name not in self.names:
+            name = var.name
+            if is_temporary(name):
+                name = next(n for k in range(1, len(self.taken) + 2) if (n := f"v{k}") not in self.taken)
+                self.taken.add(name)
+            self.names[var.name] = name
+        return self.names[var.name]
+
+    def text(self, operand: Operand) -> Text:
+        """The expression that waits under this name, or the name, or the number."""
+        if not isinstance(operand, Var):
+            return literal(operand)
+        if operand.name in self.waiting:
+            return self.waiting[operand.name].text
+        weak = operand.type == Type(DType.FLOAT) and operand.name not in self.strong
+        return Text(self.name(operand), Level.ATOM, operand.type, weak=weak, nonzero=operand.name in self.nonzero)
+
+    def use_up(self, operands: Iterable[Operand]) -> tuple[str, ...]:
+        """The comments of the waiting expressions that are written now for their only time."""
+        notes: tuple[str, ...] = ()
+        for o in operands:
+            if isinstance(o, Var) and o.name in self.waiting and self.uses.counts[o.name] == 1:
+                notes += self.waiting.pop(o.name).notes
+        return notes
+
+    def settle_longest(self, operands: Sequence[Operand]) -> bool:
+        """Give the longest waiting operand a line of its own; False if all are short."""
+        found = [self.waiting[o.name] for o in operands if isinstance(o, Var) and o.name in self.waiting]
+        longest = max(found, key=lambda w: len(w.text.code), default=None)
+        if longest is None or len(longest.text.code) <= _SHORT:
+            return False
+        del self.waiting[longest.var.name]
+        self.bind(longest.var, longest.text, longest.notes)
+        return True
+
+    def bind(self, var: Var, text: Text, notes: Iterable[str]) -> None:
+        if not text.weak:
+            self.strong.add(var.name)
+        self.write(f"{self.name(var)} = {text.code}", notes)
+
+    # equations
+    def plain(self, e: Equation) -> None:
+        """An equation without blocks."""
+        if e.op in STATEMENTS:
+            first, *rest = STATEMENTS[e.op](self.name(e.outs[0]), [self.text(a) for a in e.args], e)
+            self.write(first, self._notes(e))
+            for line in rest:
+                self.write(line)
+            return
+        text = self._expression(e)
+        while len(self._target(e)) + len(text.code) + 3 > self.room and self.settle_longest(e.args):
+            text = self._expression(e)
+        if len(e.outs) != 1:
+            self.write(f"{self._target(e)} = {text.code}", self._notes(e))
+        else:
+            self.place(e, text)
+
+    def place(self, e: Equation, text: Text) -> None:
+        """A single result: kept waiting if it may move and is short, a statement otherwise."""
+        (out,) = e.outs
+        moves = out.name in self.uses.movable and len(text.code) <= INLINE
+        trivial = e.op in ("transpose", "to_float") and text.code.rstrip(".T)").split("(")[-1].isidentifier()
+        if is_temporary(out.name) and (moves or trivial):
+            self.waiting[out.name] = Waiting(out, text, self._notes(e))
+        else:
+            self.bind(out, text, self._notes(e))
+
+    def _notes(self, e: Equation) -> tuple[str, ...]:
+        return self.use_up(e.args) + ((e.note,) if e.note else ())
+
+    def _target(self, e: Equation) -> str:
+        """The left side; results that nobody reads are `_`."""
+        if len(e.outs) == 1:
+            return self.name(e.outs[0]) if not is_temporary(e.outs[0].name) else "v1"
+        return ", ".join(self.name(v) if self.uses.counts[v.name] else "_" for v in e.outs)
+
+    def _expression(self, e: Equation) -> Text:
+        args = [self.text(a) for a in e.args]
+        if e.op == "call":
+            made = e.outs[0].type
+            text = call(e.attr("function"), args, made)
+            return Text(text.code, text.level, made, weak=made == Type(DType.FLOAT))
+        return TEMPLATES[e.op](args, e)
+
+    def assign(self, targets: Sequence[str], operands: Sequence[Operand], notes: tuple[str, ...] = ()) -> None:
+        """`a, b = x, y`, all at once: an operand may read the old value of a target."""
+        pairs = [(n, o) for n, o in zip(targets, operands, strict=True) if self.text(o).code != n]
+        if not pairs:
+            return
+        names, values = [n for n, _ in pairs], [o for _, o in pairs]
+        if len(pairs) > 1 and self._in_turn(names, values):
+            for target, value in pairs:
+                code = self.text(value).code
+                self.write(f"{target} = {code}", notes + self.use_up([value]))
+                notes = ()
+            return
+        left = ", ".join(names)
+        right = self.listed(values, self.room - len(left) - 3)
+        self.write(f"{left} = {right}", notes + self.use_up(values))
+
+    def _in_turn(self, names: Sequence[str], values: Sequence[Operand]) -> bool:
+        """Whether one line a target means the same and reads better."""
+        codes = [self.text(v).code for v in values]
+        free = all(not _mentions(code, names[:k]) for k, code in enumerate(codes))
+        return free and (len(names) > 2 or sum(map(len, codes)) > INLINE // 2)
+
+    def listed(self, operands: Sequence[Operand], room: int) -> str:
+        """`x, y, z` in at most `room` characters, as far as waiting expressions can be settled before."""
+
+        def code() -> str:
+            return ", ".join(self.text(o).code for o in operands)
+
+        while len(code()) > room and self.settle_longest(operands):
+            pass
+        return code()
+
+
+def _mentions(code: str, names: Sequence[str]) -> bool:
+    words = "".join(c if c.isalnum() or c == "_" else " " for c in code).split()
+    return any(n in words for n in names)

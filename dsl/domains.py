@@ -170,8 +170,8 @@ def _group_shapes(shape: Shape, given: Shapes) -> Complaint | None:
 
 def _positive(name: str) -> Callable[[tuple[int, ...], Values], Complaint | None]:
     def rule(shape: tuple[int, ...], given: Values) -> Complaint | None:
-        if name in given and given[name] <= 0:
-            return Complaint("OCO411", name, f"`{name}` must be positive; it is {_show(given[name])}")
+        if name in given and np.min(given[name]) <= 0:
+            return Complaint("OCO411", name, f"`{name}` must be positive; it is {_show(np.min(given[name]))}")
         return None
 
     return rule

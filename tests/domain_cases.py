@@ -38,6 +38,17 @@ CASES = [
     Case("nonneg_ball", lambda s: domain("nonneg_ball", (4,), s)),
     Case("nonneg_ball-odd", lambda s: domain("nonneg_ball", (5,), 3 * s)),
     Case("group_ball", lambda s: domain("group_ball", (6,), 2 * s, np.array([0, 2, 0, 1, 1, 2]))),
+    Case("budget", lambda s: domain("budget", (5,), 0, 2 * s, 5 * s)),
+    Case(
+        "budget-signed",
+        lambda s: domain("budget", (4,), s * np.array([-1, 0, -2, 1]), s * np.array([3, 1, 5, 1.5]), 2 * s),
+    ),
+    Case(
+        "budget-wide", lambda s: domain("budget", (12,), s * np.linspace(0, 1, 12), s * np.linspace(1, 4, 12), 15 * s)
+    ),
+    Case("budget-tight", lambda s: domain("budget", (3,), s * np.array([1, 1, 1]), s * np.array([1, 2, 3]), 6 * s)),
+    Case("capped_simplex", lambda s: domain("capped_simplex", (9,), 0.4 * s, s)),
+    Case("capped_simplex-arrays", lambda s: domain("capped_simplex", (2, 2), s * np.array([0.1, 0.9]), s)),
     Case("simplex", lambda s: domain("simplex", (6,), s)),
     Case("simplex-matrix", lambda s: domain("simplex", (2, 3), 3 * s)),
     Case("simplex-one", lambda s: domain("simplex", (1,), s)),

@@ -29,14 +29,16 @@ class Domain(ABC):
     Operations with a tracer `t` write the step IR and so exist in every backend. The others are NumPy, used at compile time."""
 
     kind: ClassVar[str]
-    geometry: ClassVar[str] = "euclidean"
-    """The mirror map of `bregman_step`: "euclidean" is |x|^2 / 2, "entropy" is sum x log x."""
-
     shape: tuple[int, ...]
 
     @property
     def size(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def geometry(self) -> str:
+        """The mirror map of `bregman_step`: "euclidean" is |x|^2 / 2, "entropy" is sum x log x."""
+        return "euclidean"
 
     # Membership.
 
@@ -173,6 +175,14 @@ class Domain(ABC):
     @abstractmethod
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         """`n` independent points of the set, shape (n, *shape), with a density that is positive on its relative interior."""
+
+    def mixtures(self, rng: np.random.Generator, n: int) -> Floats:
+        """`n` convex combinations of `size + 1` random extreme points each: a sampler for sets without a simpler one."""
+        count = self.size + 1
+        corners = np.stack([self.lmo_array(c) for c in rng.standard_normal((n * count, *self.shape))])
+        weights = rng.standard_exponential((n, count)) ** 3
+        weights /= weights.sum(axis=1, keepdims=True)
+        return np.einsum("ij,ij...->i...", weights, corners.reshape(n, count, *self.shape))
 
     @abstractmethod
     def constraints(self, cp: Any, variable: Any) -> list[Any]:

@@ -70,7 +70,7 @@ class GroupBall(Domain):
 
     def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
         # x_g = rho_g(norms) unit_g: the l1 rule across norms along the unit vectors, the ratio rho_g / |v_g| across them.
-        norms, unit, groups = self._polar(t, v)
+        norms, unit, _ = self._polar(t, v)
         shrunk, _, _ = self._polar(t, p)
         k = M.shape[0]
         member = t.constant(np.eye(self._count)[self.groups], "member", "1 where an entry is in a group")

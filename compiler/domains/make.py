@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,8 @@ import numpy as np
 from oco.compiler.domains.ball import Ball
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.box import Box
+from oco.compiler.domains.budget import Budget
+from oco.compiler.domains.capped_simplex import capped_simplex
 from oco.compiler.domains.group_ball import GroupBall
 from oco.compiler.domains.l1_ball import L1Ball
 from oco.compiler.domains.nonneg_ball import NonnegBall
@@ -19,8 +21,17 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.domains import DOMAINS
 from oco.dsl.model import DomainSpec
 
-KINDS: dict[str, type[Domain]] = {c.kind: c for c in (Ball, Box, GroupBall, L1Ball, NonnegBall, Simplex)}
-"""The class of each kind; its fields after `shape` are the parameters of the kind in `dsl.domains.DOMAINS`."""
+KINDS: dict[str, Callable[..., Domain]] = {
+    "ball": Ball,
+    "box": Box,
+    "budget": Budget,
+    "capped_simplex": capped_simplex,
+    "group_ball": GroupBall,
+    "l1_ball": L1Ball,
+    "nonneg_ball": NonnegBall,
+    "simplex": Simplex,
+}
+"""What makes each kind: `(shape, **arguments)`, named as the parameters of the kind in `dsl.domains.DOMAINS`."""
 
 
 def domain(kind: str, shape: tuple[int, ...], *args: Any) -> Domain:

@@ -43,12 +43,15 @@ class Simplex(Domain):
     """{ x >= 0 : sum x = s }, over all entries of the array."""
 
     kind: ClassVar[str] = "simplex"
-    geometry: ClassVar[str] = "entropy"
 
     s: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "s", number("s", self.s))
+
+    @property
+    def geometry(self) -> str:
+        return "entropy"
 
     def excess(self, x: Floats) -> float:
         share = x / self.s

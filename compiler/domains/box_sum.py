@@ -1,0 +1,300 @@
+"""Boxes cut by a total: lo <= x <= hi, sum x = total. The mathematics of `budget` and `capped_simplex`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.domains.arguments import filling, number
+from oco.compiler.domains.base import Domain
+from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.simplex import WEIGHT_FLOOR
+from oco.compiler.domains.totals import extreme_points, largest_transfer, spread_of_transfer
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+
+Candidate = Callable[[Value, Value, Value], tuple[Value, Value, Value]]
+"""(w, free, rest) -> (w, u, move): u adds up to `rest` over the free entries; `move` is the shift of w that this took."""
+
+
+def fill(t: Tracer, candidate: Candidate, w: Value, lo: Value, hi: Value, total: float, reach: float) -> Value:
+    """The entries lo <= x <= hi of the given total that `candidate` leads to when entries are fixed at their bounds one after another.
+
+    Variable fixing (Bitran & Hax 1981; Kiwiel, J. Optim. Theory Appl. 136, 2008): if the clipped candidate adds up to too little,
+    entries at their upper bound stay there, if to too much, those at their lower. At most n passes, a few in practice.
+    A pass whose shift was beyond `reach` is repeated from the shifted w, so that rounding stays at the scale of the box.
+    """
+
+    def unsettled(w: Value, x: Value, free: Value, go: Value) -> Value:
+        return go
+
+    def fix(w: Value, x: Value, free: Value, go: Value) -> tuple[Value, Value, Value, Value]:
+        w, u, move = candidate(w, free, total - t.sum(t.where(free, 0.0, x)))
+        x = t.where(free, t.minimum(t.maximum(u, lo), hi), x)
+        lack = total - t.sum(x)
+        full = t.and_(t.and_(u >= hi, lack > 0.0), free)
+        empty = t.and_(t.and_(u <= lo, lack < 0.0), free)
+        fixed = t.or_(full, empty)
+        return w, x, t.and_(free, t.not_(fixed)), t.and_(t.not_(lack == 0.0), t.or_(t.any(fixed), move > reach))
+
+    start = (w, lo, t.full(True, w.shape), True)
+    return t.while_(unsettled, fix, start)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class BoxSum(Domain):
+    """{ lo <= x <= hi : sum x = total }, over all entries of the array."""
+
+    lo: Floats = field(default_factory=lambda: np.zeros(()))
+    hi: Floats = field(default_factory=lambda: np.ones(()))
+    total: float = 1.0
+
+    lmo_cost = "O(n log n)"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lo", filling("lo", self.lo, self.shape))
+        object.__setattr__(self, "hi", filling("hi", self.hi, self.shape))
+        object.__setattr__(self, "total", number("total", self.total))
+
+    @property
+    def geometry(self) -> str:
+        return "entropy" if self.total > 0 and float(np.min(self.lo)) >= 0 else "euclidean"
+
+    # The set in numbers: hull, free entries, uniformity.
+
+    @cached_property
+    def _scale(self) -> float:
+        return max(float(np.max(np.abs(self.lo))), float(np.max(np.abs(self.hi))), float(np.finfo(float).tiny))
+
+    @cached_property
+    def _hull(self) -> tuple[Floats, Floats]:
+        """Least and greatest values of the entries, as vectors; entries that the total leaves no room are fixed exactly."""
+        lo = np.broadcast_to(self.lo, self.shape).ravel()
+        hi = np.broadcast_to(self.hi, self.shape).ravel()
+        low = np.maximum(lo, self.total - (math.fsum(hi) - hi))
+        high = np.maximum(low, np.minimum(hi, self.total - (math.fsum(lo) - lo)))
+        narrow = high - low <= 8 * np.finfo(float).eps * self.size * self._scale
+        return np.where(narrow, np.clip(low, lo, hi), low), np.where(narrow, np.clip(low, lo, hi), high)
+
+    @cached_property
+    def _free(self) -> Floats:
+        low, high = self._hull
+        return np.flatnonzero(low < high)
+
+    @cached_property
+    def _extreme_points(self) -> Floats | None:
+        low, high = self._hull
+        return extreme_points(low, high, self.total)
+
+    @property
+    def _uniform(self) -> bool:
+        """Whether every entry has the same bounds, so that all extreme points are permutations of one."""
+        return bool(np.all(self.lo == np.min(self.lo)) and np.all(self.hi == np.min(self.hi)))
+
+    @property
+    def bounds_only(self) -> frozenset[str]:
+        if self._extreme_points is not None:
+            return frozenset()
+        loose = set() if self._transfer[1] else {"diameter.l1"}
+        if not self._uniform:
+            loose |= {"diameter.l2", "radius", "radius_about_centre", "bregman_radius"}
+        return frozenset(loose)
+
+    # Membership.
+
+    def excess(self, x: Floats) -> float:
+        outside = np.maximum(self.lo - x, x - self.hi)
+        return max(float(np.max(outside)), abs(math.fsum(x.ravel()) - self.total)) / self._scale
+
+    def interior_margin(self, x: Floats) -> float:
+        low, high = self._hull
+        free = self._free
+        if not len(free):
+            return 0.0
+        room = np.minimum(x.ravel() - low, high - x.ravel())[free].min()
+        return float(room) / math.sqrt(1 - 1 / len(free))
+
+    # Operations of a round.
+
+    def _vectors(self, t: Tracer) -> tuple[Value, Value]:
+        low, high = (np.broadcast_to(b, self.shape).ravel() for b in (self.lo, self.hi))
+        if self.lo.ndim or self.hi.ndim:
+            why = f"bounds of {self.kind}"
+            return t.constant(low, "lo", why), t.constant(high, "hi", why)
+        return t.full(float(self.lo), (self.size,)), t.full(float(self.hi), (self.size,))
+
+    def project(self, t: Tracer, v: Value) -> Value:
+        # x = clip(v - theta): theta averages over the free entries.
+        def shift(w: Value, free: Value, rest: Value) -> tuple[Value, Value, Value]:
+            count = t.maximum(t.sum(t.to_float(free)), 1.0)
+            theta = (t.sum(t.where(free, w, 0.0)) - rest) / count
+            return w - theta, w - theta, t.abs(theta)
+
+        lo, hi = self._vectors(t)
+        return self.shaped(t, fill(t, shift, self.flat(t, v), lo, hi, self.total, 1e3 * self._scale))
+
+    def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
+        lo, hi = self._vectors(t)
+        x, rows = self.flat(t, p), self.rows(t, M)
+        free = t.to_float(t.and_(x > lo, x < hi))
+        kept = rows * free
+        mean = t.sum(kept, axis=1) / t.maximum(t.sum(free), 1.0)
+        return self.shaped_rows(t, kept - t.outer(mean, free))
+
+    def bregman_step(self, t: Tracer, x: Value, p: Value) -> Value:
+        if self.geometry == "euclidean":
+            return self.project(t, x - p)
+
+        # x exp(-p) scaled and clipped; weights are taken relative to the largest free one.
+        def scale(z: Value, free: Value, rest: Value) -> tuple[Value, Value, Value]:
+            largest = t.max(t.where(free, z, -1e300))
+            weight = t.where(free, t.exp(t.minimum(z - largest, 0.0)), 0.0)
+            return z, weight * (rest / t.maximum(t.sum(weight), WEIGHT_FLOOR)), t.lift(0.0)
+
+        lo, hi = self._vectors(t)
+        z = t.log(t.maximum(self.flat(t, x) / self.total, WEIGHT_FLOOR)) - self.flat(t, p)
+        return self.shaped(t, fill(t, scale, z, lo, hi, self.total, 1.0))
+
+    def lmo(self, t: Tracer, c: Value) -> Value:
+        # Entries are filled from the cheapest on; among equals the one of the lowest index comes first.
+        low, high = self._hull
+        order = t.argsort(self.flat(t, c))
+        room = t.gather(t.constant(high - low, "room", f"hi - lo of {self.kind}"), order)
+        left = max(self.total - math.fsum(low), 0.0) - (t.cumsum(room) - room)
+        amount = t.put(t.zeros((self.size,)), t.minimum(t.maximum(left, 0.0), room), order)
+        return self.shaped(t, t.constant(low, "low", f"least values of {self.kind}") + amount)
+
+    # Geometry.
+
+    @property
+    def lower(self) -> Floats:
+        return self._hull[0].reshape(self.shape)
+
+    @property
+    def upper(self) -> Floats:
+        return self._hull[1].reshape(self.shape)
+
+    def _fill_from(self, c: Floats) -> Floats:
+        """The vertex that maximizes <c, x>."""
+        low, high = self._hull
+        order = np.argsort(-c, kind="stable")
+        room = (high - low)[order]
+        x = low.copy()
+        x[order] += np.clip(max(self.total - math.fsum(low), 0.0) - (np.cumsum(room) - room), 0, room)
+        return x
+
+    def support(self, c: Floats) -> float:
+        return math.fsum(c.ravel() * self._fill_from(c.ravel()))
+
+    def _largest(self, phi: Callable[[Floats], Floats]) -> float:
+        """max sum phi_i(x_i), phi convex: over the vertices, or a bound by the chords of phi."""
+        if self._extreme_points is not None:
+            return max(math.fsum(phi(x)) for x in self._extreme_points)
+        low, high = self._hull
+        if self._uniform:
+            return math.fsum(phi(self._fill_from(np.zeros(self.size))))
+        width = np.where(high > low, high - low, 1.0)
+        slope = (phi(high) - phi(low)) / width
+        return math.fsum(phi(low) - slope * low) + self.support(slope)
+
+    @cached_property
+    def _transfer(self) -> tuple[float, bool]:
+        low, high = self._hull
+        return largest_transfer(low, high, self.total)
+
+    def _diameter_l1(self) -> float:
+        return 2 * self._transfer[0]
+
+    def _diameter_l2(self) -> float:
+        if self._extreme_points is not None:
+            return max(vector_norm(x - y) for x in self._extreme_points for y in self._extreme_points)
+        low, high = self._hull
+        return spread_of_transfer(high - low, self._transfer[0])
+
+    def _farthest(self, centre: Floats) -> float:
+        s = self._scale
+        return s * math.sqrt(self._largest(lambda x: ((x - centre) / s) ** 2))
+
+    @property
+    def radius(self) -> float:
+        return self._farthest(np.zeros(self.size))
+
+    @property
+    def radius_about_centre(self) -> float:
+        return self._farthest(self.centre().ravel())
+
+    @cached_property
+    def _inset(self) -> float:
+        """The largest rho for which lo + rho <= x <= hi - rho leaves room for the total, over the free entries."""
+        low, high = self._hull
+        free = self._free
+        if not len(free):
+            return 0.0
+        above, below = self.total - math.fsum(low), math.fsum(high) - self.total
+        return min(float((high - low)[free].min()) / 2, above / len(free), below / len(free))
+
+    @property
+    def inner_radius(self) -> float:
+        return self._inset / math.sqrt(1 - 1 / len(self._free)) if len(self._free) else 0.0
+
+    def centre(self) -> Floats:
+        """The point lo + rho + share (hi - lo - 2 rho), the centre of a largest ball within."""
+        low, high = self._hull
+        x = low.copy()
+        free = self._free
+        if len(free):
+            room = (high - low)[free] - 2 * self._inset
+            lack = self.total - math.fsum(low) - len(free) * self._inset
+            share = lack / room.sum() if room.sum() > 0 else 0.0
+            x[free] += self._inset + share * room
+        return x.reshape(self.shape)
+
+    @property
+    def bregman_diameter(self) -> float:
+        if self.geometry == "euclidean":
+            return self.diameter("l2") ** 2 / 2
+        low, high = self._hull
+        free = self._free
+        if not len(free):
+            return 0.0
+        if low[free].min() <= 0:
+            return math.inf
+        return math.fsum(np.maximum(_kl(high, low), _kl(low, high))[free])
+
+    @property
+    def bregman_radius(self) -> float:
+        centre = self.centre().ravel()
+        if self.geometry == "euclidean":
+            return self.radius_about_centre**2 / 2
+        return max(self._largest(lambda x: _kl(x, centre)), 0.0)
+
+    def affine_hull(self) -> tuple[Floats, Floats]:
+        free = self._free
+        fixed = np.setdiff1d(np.arange(self.size), free)
+        A, b = np.eye(self.size)[fixed], self._hull[0][fixed]
+        if not len(free):
+            return A, b
+        row = np.zeros((1, self.size))
+        row[0, free] = 1.0
+        return np.concatenate([A, row]), np.append(b, self.total - math.fsum(b))
+
+    def vertices(self) -> Floats | None:
+        return None if self._extreme_points is None else self._extreme_points.reshape(-1, *self.shape)
+
+    def sample(self, rng: np.random.Generator, n: int) -> Floats:
+        return self.mixtures(rng, n)
+
+    def constraints(self, cp: Any, variable: Any) -> list[Any]:
+        low, high = (np.broadcast_to(b, self.shape) for b in (self.lo, self.hi))
+        return [variable >= low, variable <= high, cp.sum(variable) == self.total]
+
+
+def _kl(x: Floats, y: Floats) -> Floats:
+    """x log(x / y) - x + y, entry by entry; 0 log 0 = 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0) / y), 0.0) - x + y

@@ -1,0 +1,24 @@
+"""Capped simplex: 0 <= x <= cap, sum x = s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from oco.compiler.domains.arguments import written
+from oco.compiler.domains.box_sum import BoxSum
+
+
+@dataclass(frozen=True, eq=False)
+class CappedSimplex(BoxSum):
+    """{ 0 <= x <= cap : sum x = s }: a simplex in which no entry takes more than its cap."""
+
+    kind: ClassVar[str] = "capped_simplex"
+
+    def __str__(self) -> str:
+        total = "" if self.total == 1 else f", {written(self.total)}"
+        return f"capped_simplex({written(self.hi)}{total})"
+
+
+def capped_simplex(shape: tuple[int, ...], cap: Any, s: float = 1.0) -> CappedSimplex:
+    return CappedSimplex(shape, 0.0, cap, s)  # type: ignore[arg-type]

@@ -246,7 +246,7 @@ class Domain(ABC):
     def _read(self, v: Any) -> Floats:
         array = np.asarray(v, dtype=np.float64)
         if array.shape != self.shape:
-            raise fail("OCO404", f"an array of shape {array.shape} was given to a domain of shape {self.shape}")
+            raise fail("OCO412", f"an array of shape {array.shape} was given to a domain of shape {self.shape}")
         if not np.isfinite(array).all():
             raise fail("OCO413", "the array given to a domain holds entries that are not finite numbers")
         return array

@@ -19,6 +19,7 @@ from oco.compiler.domains.nonneg_ball import NonnegBall
 from oco.compiler.domains.simplex import Simplex
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.domains import DOMAINS
+from oco.dsl.evaluate import evaluate
 from oco.dsl.model import DomainSpec
 
 KINDS: dict[str, Callable[..., Domain]] = {
@@ -46,8 +47,6 @@ def domain(kind: str, shape: tuple[int, ...], *args: Any) -> Domain:
 
 def make_domain(spec: DomainSpec, shape: tuple[int, ...], values: Mapping[str, Any]) -> Domain:
     """The domain that `spec` writes, for decisions of `shape`; `values` are the arrays of the params by name."""
-    from oco.dsl.evaluate import evaluate
-
     try:
         return domain(spec.kind, shape, *(evaluate(arg, values) for arg in spec.args))
     except OcoError as error:

@@ -17,7 +17,7 @@ SETS: dict[str, Code] = {
         "Give finite bounds, as wide as the decision can reasonably be.",
         Stage.CHECK,
     ),
-    "OCO415": Code(
+    "OCO418": Code(
         "the domain is unbounded",
         "The inequalities of a polytope leave a direction in which decisions grow without limit; every guarantee needs a bounded domain.",
         _model("polytope(A, b)", "2", "param A[1, 2] = [[1, 1]]\nparam b[1] = [1]\n"),

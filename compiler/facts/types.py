@@ -23,7 +23,8 @@ class Status(StrEnum):
 class Step:
     """One line of a derivation: by `rule`, from `premises`, it follows that `claim` (words), with `value` where it is a number.
 
-    `span` is the part of the model that the step is about. Steps form a DAG; a premise may be shared.
+    `span` is the part of the model that the step is about, `subject` the expression (or what else the rule needs to be replayed).
+    Steps form a DAG; a premise may be shared.
     """
 
     rule: str
@@ -31,6 +32,7 @@ class Step:
     value: Any = None
     premises: tuple[Step, ...] = ()
     span: Span | None = field(default=None, compare=False)
+    subject: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,276 @@
+"""The model in the form that every later stage reads: minimize f, g <= 0, h = 0, with params folded to constants.
+
+Lets stand where they are used (one shared node each), `a >= b` is `b - a <= 0`, and everything that is known before the first round
+is a constant. Decisions and streams keep their names; the round `t` stays symbolic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.domains import Domain, make_domain
+from oco.dsl.build import call
+from oco.dsl.diagnostics import Findings, InternalError, fail
+from oco.dsl.dims import SymbolicDim
+from oco.dsl.distributions import Law, law_of
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Constant, Data, Expr, Kind, Name, Slice, constant, rewrite
+from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
+from oco.dsl.source import Span
+
+Floats = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One decision and the set it lies in."""
+
+    name: str
+    shape: tuple[int, ...]
+    domain: Domain
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamRange:
+    """What a stream may reveal: `lower <= value <= upper` entrywise (both broadcast to `shape`; infinite where nothing is said).
+
+    `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
+    `law` is the distribution, cut to the bounds, where the model states it: `law.sample(rng, rounds)` draws.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    lower: Floats
+    upper: Floats
+    integer: bool
+    stream: Stream
+    law: Law | None = None
+    mean: Floats | None = None
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether the values of different rounds are independent draws of one law."""
+        return self.stream.iid or self.stream.distribution is not None
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """`expr <= 0` entry by entry, for the entries of `shape`. `origin` is the label in the text."""
+
+    label: str
+    shape: tuple[int, ...]
+    expr: Expr
+    timing: Timing
+    origin: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Equality:
+    """`expr == 0` entry by entry, on average over the rounds; affine in the decisions."""
+
+    label: str
+    shape: tuple[int, ...]
+    expr: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """The problem of one round: minimize `objective` over the blocks, subject to inequalities and equalities in the order of the text.
+
+    `horizon` is None where the model says that it is unknown.
+    """
+
+    model: Model
+    horizon: int | None
+    blocks: tuple[Block, ...]
+    streams: tuple[StreamRange, ...]
+    objective: Expr
+    inequalities: tuple[Inequality, ...]
+    equalities: tuple[Equality, ...]
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def measure(self) -> Measure:
+        return self.model.measure
+
+    @property
+    def feedback(self) -> Feedback:
+        return self.model.feedback
+
+    @cached_property
+    def size(self) -> int:
+        """How many numbers a decision is made of."""
+        return sum(int(np.prod(b.shape, dtype=np.int64)) for b in self.blocks)
+
+    @cached_property
+    def constraint_labels(self) -> tuple[str, ...]:
+        """One label for each entry of the inequalities: `service`, `limits[0]`, `limits[1]`."""
+        return tuple(label for c in self.inequalities for label in entry_labels(c.label, c.shape))
+
+
+def entry_labels(label: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+    """`limits[0]`, `limits[1]`; for a scalar the label itself."""
+    if not shape:
+        return (label,)
+    return tuple(f"{label}[{', '.join(map(str, i))}]" for i in np.ndindex(*shape))
+
+
+def canonical(model: Model) -> Canonical:
+    """Bring a model into canonical form. Raises OcoError where a param has no value or a bound or domain is not acceptable."""
+    folding = _Folding(model)
+    findings = Findings()
+    if model.objective is None:
+        raise fail("OCO105", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
+    blocks: list[Block] = []
+    streams: list[StreamRange] = []
+    for decision in model.decisions:
+        with findings.guard():
+            blocks.append(_block(decision, folding))
+    for stream in model.streams:
+        with findings.guard():
+            streams.append(_range(stream, folding))
+    findings.raise_if_any()
+    inequalities: list[Inequality] = []
+    equalities: list[Equality] = []
+    for c in model.constraints:
+        shape = folding.shape(c.shape, c.span)
+        left, right = folding.fold(c.left), folding.fold(c.right)
+        if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE:
+            equalities.append(Equality(c.label, shape, _difference(left, right), c.span))
+            continue
+        if c.relation is Relation.EQ:
+            above, below = _difference(left, right), _difference(right, left)
+            inequalities.append(Inequality(f"{c.label}.above", shape, above, c.timing, c.label, c.span))
+            inequalities.append(Inequality(f"{c.label}.below", shape, below, c.timing, c.label, c.span))
+            continue
+        g = _difference(left, right) if c.relation is Relation.LE else _difference(right, left)
+        inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span))
+    horizon = None if model.horizon.rounds is None else _horizon(folding.fold(model.horizon.rounds))
+    return Canonical(
+        model,
+        horizon,
+        tuple(blocks),
+        tuple(streams),
+        folding.fold(model.objective),
+        tuple(inequalities),
+        tuple(equalities),
+    )
+
+
+class _Folding:
+    """Replaces params by their values and lets by what they stand for, and evaluates whatever is then constant."""
+
+    def __init__(self, model: Model) -> None:
+        self.params: Mapping[str, Param] = {p.name: p for p in model.params}
+        self.values = {p.name: p.data for p in model.params if p.data is not None}
+        self.lets = {let.name: let.value for let in model.lets}
+        self.data: dict[str, Data] = {}
+        self.done: dict[str, Expr] = {}
+
+    def fold(self, expr: Expr) -> Expr:
+        return rewrite(expr, self._node)
+
+    def array(self, expr: Expr) -> Floats:
+        """The value of an expression that must be known before the first round."""
+        folded = self.fold(expr)
+        if not isinstance(folded, Constant):
+            raise InternalError("a bound or an argument of a domain depends on the round's data")
+        return folded.value.array
+
+    def shape(self, shape: tuple[Any, ...], span: Span | None) -> tuple[int, ...]:
+        for dim in shape:
+            if isinstance(dim, SymbolicDim):
+                raise _no_value(dim.terms[0][0][0], span)
+        return tuple(int(d) for d in shape)
+
+    def _node(self, node: Expr) -> Expr:
+        if isinstance(node, Name) and node.kind is Kind.PARAM:
+            return self._param(node)
+        if isinstance(node, Name) and node.kind is Kind.LET:
+            if node.name not in self.done:
+                self.done[node.name] = self.fold(self.lets[node.name])
+            return self.done[node.name]
+        if isinstance(node, (Constant, Name, Slice)) or not all(_is_constant(c) for c in node.children):
+            return node
+        folded = constant(np.asarray(evaluate(node, {})), node.span)
+        return Constant(folded.value, shape=folded.shape, integer=node.integer, span=node.span)
+
+    def _param(self, node: Name) -> Expr:
+        param = self.params[node.name]
+        if param.data is None:
+            raise _no_value(node.name, node.span)
+        if node.name not in self.data:
+            self.data[node.name] = constant(param.data).value
+        data = self.data[node.name]
+        return Constant(data, shape=tuple(data.array.shape), integer=param.integer or node.integer, span=node.span)
+
+
+def _is_constant(node: Expr) -> bool:
+    return isinstance(node, Constant) or (isinstance(node, Slice) and all(_is_constant(c) for c in node.children))
+
+
+def _no_value(name: str, span: Span | None) -> Exception:
+    return fail(
+        "OCO209", f"the param `{name}` has no value", span, f"give one: --param {name}=..., or params={{{name!r}: ...}}"
+    )
+
+
+def _difference(left: Expr, right: Expr) -> Expr:
+    """`left - right`, without the subtraction of a zero that changes nothing."""
+    if isinstance(right, Constant) and not right.value.array.any() and right.shape in ((), left.shape):
+        return left
+    span = left.span.to(right.span) if left.span is not None else right.span
+    return call("sub", left, right, span=span)
+
+
+def _horizon(rounds: Expr) -> int:
+    if not isinstance(rounds, Constant) or rounds.shape != ():
+        raise fail("OCO405", "the horizon is one whole number", rounds.span)
+    value = float(rounds.value.array)
+    if value < 1 or value != int(value):
+        raise fail("OCO405", f"the horizon is a whole number of rounds, at least 1; here it is {value:g}", rounds.span)
+    return int(value)
+
+
+def _block(decision: Decision, folding: _Folding) -> Block:
+    shape = folding.shape(decision.shape, decision.span)
+    for argument in decision.domain.args:
+        folding.fold(argument)  # names a param without a value
+    return Block(decision.name, shape, make_domain(decision.domain, shape, folding.values), decision.span)
+
+
+def _range(stream: Stream, folding: _Folding) -> StreamRange:
+    """The values that a stream may take: its bounds, cut to the support of its distribution, whole numbers where it says so."""
+    shape = folding.shape(stream.shape, stream.span)
+    lower, upper = np.asarray(-np.inf), np.asarray(np.inf)
+    if stream.bounds is not None:
+        lower, upper = (np.asarray(folding.array(b), dtype=np.float64) for b in stream.bounds)
+    mean = None if stream.mean is None else np.asarray(folding.array(stream.mean), dtype=np.float64)
+    law = None
+    if stream.distribution is not None:
+        law = law_of(stream.distribution, folding.array, shape, None if stream.bounds is None else (lower, upper))
+        lower, upper, mean = law.lower, law.upper, law.mean()
+    if stream.integer:
+        lower, upper = np.ceil(lower), np.floor(upper)
+    if not bool(np.all(lower <= upper)):
+        raise fail("OCO406", f"no value is left for the stream `{stream.name}`: its bounds are empty", stream.span)
+    return StreamRange(stream.name, shape, lower, upper, stream.integer, stream, law, mean)

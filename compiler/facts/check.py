@@ -1,0 +1,68 @@
+"""`check(model)`: the ledger of everything that is known about a model, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical, Equality, Inequality, canonical, entry_labels
+from oco.compiler.facts.domain import domain_facts
+from oco.compiler.facts.entry import entry
+from oco.compiler.facts.function import Function
+from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.types import Fact, Facts, Status, Step
+from oco.dsl.fact_keys import catalogue
+from oco.dsl.model import Model
+
+
+def check(model: Model) -> Facts:
+    """Every fact of the catalogue for this model: proved where a derivation is found, else unknown."""
+    problem = canonical(model)
+    setting = Setting(problem)
+    known = {f.key: f for f in _facts(problem, setting)}
+    labels = tuple(c.label for c in constraints(problem))
+    missing = {key: Fact(key, None, Status.UNKNOWN) for key in catalogue(labels) if key not in known}
+    return Facts(model, {**known, **missing})
+
+
+def _facts(problem: Canonical, setting: Setting) -> Iterator[Fact]:
+    yield from domain_facts(problem)
+    yield from Function(setting, problem.objective, "loss", "the loss").facts()
+    for c in constraints(problem):
+        yield from constraint_facts(setting, c)
+
+
+def constraints(problem: Canonical) -> tuple[Inequality | Equality, ...]:
+    return (*problem.inequalities, *problem.equalities)
+
+
+def constraint_facts(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:
+    """The facts of each entry, and for a vector those of its worst entry under the label itself."""
+    entries: list[Mapping[str, Fact]] = []
+    for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
+        prefix = f"constraints.{label}"
+        found = list(Function(setting, entry(c.expr, at), prefix, label).facts())
+        entries.append({f.key.removeprefix(prefix): f for f in found})
+        yield from found
+    if c.shape:
+        for kind in entries[0]:
+            yield _worst(f"constraints.{c.label}{kind}", [e[kind] for e in entries])
+
+
+def _worst(key: str, entries: list[Fact]) -> Fact:
+    """What holds of every entry."""
+    statuses = [f.status for f in entries]
+    premises = tuple(f.why for f in entries if f.why is not None)
+    refuted = next((f for f in entries if f.status is Status.REFUTED), None)
+    if refuted is not None:
+        return Fact(key, refuted.value, Status.REFUTED, refuted.why, refuted.cite, witness=refuted.witness)
+    if Status.UNKNOWN in statuses:
+        return Fact(key, None, Status.UNKNOWN)
+    pick: Callable[[list[Any]], Any] = all if key.endswith(".convex") else min if "strong_convexity" in key else max
+    value = pick([f.value for f in entries])
+    words = "it holds for every entry" if isinstance(value, bool) else f"of the worst entry: {value:.6g}"
+    return Fact(
+        key, value, Status.PROVED, Step("every entry", words, value, premises), loose=any(f.loose for f in entries)
+    )

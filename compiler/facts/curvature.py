@@ -1,0 +1,215 @@
+"""Curvature by composition: disciplined convex programming with signs and monotonicity taken from the ranges of the arguments.
+
+Grant, Boyd & Ye 2006, section 3: h(u_1, ..., u_k) is convex where h is convex and, in each argument that varies, either the argument
+is affine, or h is nondecreasing and it is convex, or h is nonincreasing and it is concave. Here h is judged on the range of its
+arguments over the domain and every value of the streams, so `q * x + (1 - q) * maximum(x, 0)` with q in [0, 1] is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.types import Step
+from oco.compiler.facts.words import say
+from oco.dsl.atoms import ATOMS, Curvature, Monotone
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, walk
+
+CONVEX_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONVEX)
+CONCAVE_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONCAVE)
+FLAT_KINDS = (Curvature.CONSTANT, Curvature.AFFINE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Curvature of a node in the varying names, with that of its function alone and its monotonicity in each argument."""
+
+    curvature: Curvature
+    own: Curvature
+    monotone: tuple[Monotone, ...] = ()
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The subexpression at which composition fails: `own` is the curvature found there, `wanted` what its place needs."""
+
+    expr: Expr
+    own: Curvature
+    wanted: Curvature
+    reason: str
+
+
+class Curvatures:
+    """The curvature of every node in the names of `varying`, all others held fixed at any value of their ranges."""
+
+    def __init__(self, ranges: Enclosure, varying: frozenset[str]) -> None:
+        self.ranges = ranges
+        self.varying = varying
+        self._known: dict[int, tuple[Expr, Verdict]] = {}
+        self._steps: dict[int, Step] = {}
+
+    def __call__(self, expr: Expr) -> Curvature:
+        return self.verdict(expr).curvature
+
+    def verdict(self, expr: Expr) -> Verdict:
+        if id(expr) not in self._known:
+            for node in walk(expr):
+                if id(node) not in self._known:
+                    self._known[id(node)] = (node, self._node(node))
+        return self._known[id(expr)][1]
+
+    def varies(self, expr: Expr) -> bool:
+        return self(expr) is not Curvature.CONSTANT
+
+    def _node(self, node: Expr) -> Verdict:
+        match node:
+            case Name(name=name):
+                kind = Curvature.AFFINE if name in self.varying else Curvature.CONSTANT
+                return Verdict(kind, kind)
+            case Call():
+                return self._call(node)
+            case Index(base=base):
+                curvature = self._known[id(base)][1].curvature
+                if any(self._known[id(i)][1].curvature is not Curvature.CONSTANT for i in node.items):
+                    curvature = Curvature.UNKNOWN
+                return Verdict(curvature, Curvature.AFFINE, (Monotone.UP,) * len(node.children))
+            case Array(items=items):
+                found = [self._known[id(i)][1].curvature for i in items]
+                return Verdict(_worst(found), Curvature.AFFINE, (Monotone.UP,) * len(items))
+        return Verdict(Curvature.CONSTANT, Curvature.CONSTANT)
+
+    def _call(self, node: Call) -> Verdict:
+        found = [self._known[id(a)][1].curvature for a in node.args]
+        varies = tuple(c is not Curvature.CONSTANT for c in found)
+        if not any(varies):
+            return Verdict(Curvature.CONSTANT, Curvature.CONSTANT)
+        intervals = tuple(self.ranges(a) for a in node.args)
+        row = ATOMS[node.atom]
+        own = row.curvature(node, intervals, varies)
+        monotone = row.monotone(node, *intervals)
+        return Verdict(composed(own, monotone, found), own, monotone)
+
+    # ---- reasons
+
+    def step(self, expr: Expr) -> Step:
+        """The derivation of the curvature of `expr`."""
+        self.verdict(expr)
+        for node in walk(expr):
+            if id(node) not in self._steps and id(node) in self._known:
+                self._steps[id(node)] = self._say(node)
+        return self._steps[id(expr)]
+
+    def _say(self, node: Expr) -> Step:
+        verdict = self._known[id(node)][1]
+        claim = f"{say(node)} is {verdict.curvature}"
+        if isinstance(node, Name) and node.name in self.varying:
+            return Step("variable", claim, str(verdict.curvature), (), node.span, node)
+        if verdict.curvature is Curvature.CONSTANT:
+            return Step("constant", f"{say(node)} does not depend on the decision", "constant", (), node.span, node)
+        varying = [c for c in node.children if id(c) in self._known and self.varies(c)]
+        if isinstance(node, Call) and node.atom in _LINEAR_WORDS and verdict.own is Curvature.AFFINE:
+            claim += f": {_LINEAR_WORDS[node.atom]}"
+        elif isinstance(node, Call):
+            claim += ": " + self._composition_words(node, verdict)
+        signs = tuple(self.ranges.step(c) for c in node.children if self._sign_matters(node, c))
+        return Step(
+            "composition",
+            claim,
+            str(verdict.curvature),
+            (*(self._steps[id(c)] for c in varying), *signs),
+            node.span,
+            node,
+        )
+
+    def _composition_words(self, node: Call, verdict: Verdict) -> str:
+        parts = []
+        for arg, monotone in zip(node.args, verdict.monotone):
+            if self.varies(arg) and self(arg) is not Curvature.AFFINE:
+                parts.append(f"{monotone} in {say(arg)}, which is {self(arg)}")
+        own = f"{node.atom} is {verdict.own} there"
+        return f"{own}, {' and '.join(parts)}" if parts else f"{own}, and its argument is affine"
+
+    def _sign_matters(self, node: Expr, child: Expr) -> bool:
+        """Whether the rule used a child's range: the sign of a factor, or the range where a function is curved one way."""
+        if not isinstance(node, Call) or isinstance(child, Constant):
+            return False
+        if node.atom in ("mul", "div", "matmul", "dot"):
+            return not self.varies(child) and self._known[id(node)][1].curvature is not Curvature.AFFINE
+        return node.atom in ("pow", "power", "abs", "square", "inv_pos", "div") and self(child) is not Curvature.AFFINE
+
+    # ---- what is wrong
+
+    def culprits(self, root: Expr, wanted: Curvature = Curvature.CONVEX) -> Iterator[Culprit]:
+        """The subexpressions that keep `root` from being `wanted`, outermost place first; at least one where it is not."""
+        allowed = {Curvature.CONVEX: CONVEX_KINDS, Curvature.CONCAVE: CONCAVE_KINDS}.get(wanted, FLAT_KINDS)
+        verdict = self.verdict(root)
+        if verdict.curvature in allowed:
+            return
+        if wanted is Curvature.AFFINE and verdict.curvature is not Curvature.UNKNOWN:
+            yield Culprit(
+                root, verdict.curvature, wanted, f"it is {verdict.curvature} where an affine expression is needed"
+            )
+            return
+        if isinstance(root, Call) and verdict.own not in allowed:
+            yield Culprit(root, verdict.own, wanted, _own_words(root, verdict.own))
+            return
+        pairs = zip(root.children, verdict.monotone or (Monotone.UP,) * len(root.children))
+        for child, monotone in pairs:
+            if id(child) in self._known:
+                yield from self.culprits(child, _passed_down(wanted, monotone))
+
+
+def composed(own: Curvature, monotone: tuple[Monotone, ...], arguments: list[Curvature]) -> Curvature:
+    """The composition rule."""
+    pairs = [(m, c) for m, c in zip(monotone, arguments) if c is not Curvature.CONSTANT]
+    if own in FLAT_KINDS and all(c is Curvature.AFFINE for _, c in pairs):
+        return Curvature.AFFINE
+    if own in CONVEX_KINDS and all(_passed_down(Curvature.CONVEX, m) is c or c is Curvature.AFFINE for m, c in pairs):
+        return Curvature.CONVEX
+    if own in CONCAVE_KINDS and all(_passed_down(Curvature.CONCAVE, m) is c or c is Curvature.AFFINE for m, c in pairs):
+        return Curvature.CONCAVE
+    return Curvature.UNKNOWN
+
+
+def _passed_down(wanted: Curvature, monotone: Monotone) -> Curvature:
+    """What an argument must be so that the whole is `wanted`."""
+    if monotone is Monotone.NEITHER or wanted is Curvature.AFFINE:
+        return Curvature.AFFINE
+    if monotone is Monotone.UP:
+        return wanted
+    return Curvature.CONCAVE if wanted is Curvature.CONVEX else Curvature.CONVEX
+
+
+def _worst(found: list[Curvature]) -> Curvature:
+    """One curvature for entries of several."""
+    kinds = set(found) - {Curvature.CONSTANT}
+    if not kinds:
+        return Curvature.CONSTANT
+    if kinds == {Curvature.AFFINE}:
+        return Curvature.AFFINE
+    if kinds <= set(CONVEX_KINDS):
+        return Curvature.CONVEX
+    return Curvature.CONCAVE if kinds <= set(CONCAVE_KINDS) else Curvature.UNKNOWN
+
+
+def _own_words(node: Call, own: Curvature) -> str:
+    if own is Curvature.UNKNOWN and node.atom in ("mul", "matmul", "dot", "outer"):
+        return "it multiplies two expressions that both depend on the decision"
+    if own is Curvature.UNKNOWN:
+        return "it is neither convex nor concave on its range"
+    return f"it is {own}"
+
+
+_LINEAR_WORDS = {
+    "add": "a sum keeps the curvature of its terms",
+    "sub": "a difference of these",
+    "minus": "the negative turns curvature round",
+    "sum": "a sum keeps the curvature of its terms",
+    "mean": "a mean keeps the curvature of its terms",
+    "transpose": "a transpose keeps the curvature of the entries",
+    "mul": "a product with a factor that the decision does not change",
+    "div": "a quotient by what the decision does not change",
+    "matmul": "a product with a factor that the decision does not change",
+    "dot": "a product with a factor that the decision does not change",
+}

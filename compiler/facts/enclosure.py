@@ -1,0 +1,132 @@
+"""Ranges of expressions: every node of the tree over a box of names, in one pass, each node once.
+
+A node's range has the node's shape but costs only what its ends need: a box with one bound for a million entries is two numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.facts.types import Step
+from oco.compiler.facts.words import say, span_of_values
+from oco.dsl.atoms import ATOMS
+from oco.dsl.diagnostics import fail
+from oco.dsl.dims import known
+from oco.dsl.enclose import enclose_node
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Call, Constant, Expr, Index, Name, Slice, constant, walk
+from oco.dsl.intervals import Interval, interval, point
+
+Box = Mapping[str, Interval]
+Refinement = Callable[[Expr, Interval, "Enclosure"], tuple[Interval, Step | None]]
+
+
+def compact(values: Any) -> np.ndarray[Any, Any]:
+    """The same array with length 1 along the axes where it only repeats itself (stride 0)."""
+    array = np.asarray(values)
+    return array[
+        tuple(slice(0, 1) if stride == 0 and n > 1 else slice(None) for stride, n in zip(array.strides, array.shape))
+    ]
+
+
+def entries(lower: Any, upper: Any, shape: tuple[int, ...]) -> Interval:
+    """The box between two arrays that broadcast to `shape`."""
+    return interval(compact(lower), compact(upper), shape)
+
+
+class Enclosure:
+    """The range of every expression over one box. `refine` may narrow a node's range, with the step that says why."""
+
+    def __init__(self, box: Box, refine: Refinement | None = None) -> None:
+        self.box = box
+        self._refine = refine
+        self._known: dict[int, tuple[Expr, Interval]] = {}
+        self._narrowed: dict[int, Step] = {}
+        self._steps: dict[int, Step] = {}
+
+    def __call__(self, expr: Expr) -> Interval:
+        found = self._known.get(id(expr))
+        if found is not None:
+            return found[1]
+        for node in walk(expr):
+            if id(node) not in self._known:
+                value = self._node(node)
+                if self._refine is not None and isinstance(node, (Call, Index)):
+                    value, step = self._refine(node, value, self)
+                    if step is not None:
+                        self._narrowed[id(node)] = step
+                self._known[id(node)] = (node, value)
+        return self._known[id(expr)][1]
+
+    def assume(self, expr: Expr, value: Interval, step: Step) -> None:
+        """Hold a range of `expr` that was proved by other means."""
+        self._known[id(expr)] = (expr, value)
+        self._narrowed[id(expr)] = step
+
+    def _node(self, node: Expr) -> Interval:
+        children = tuple(self._known[id(c)][1] for c in node.children if not isinstance(c, Slice))
+        if isinstance(node, Slice):
+            return point(0)
+        if isinstance(node, Call):
+            row = ATOMS[node.atom]
+            words = row.allowed(node, *children) if row.allowed is not None else ""
+            if words:
+                raise fail(
+                    "OCO504", f"{say(node)} may be undefined: {words}", node.span, _undefined_hint(node.args, children)
+                )
+            if node.atom == "_scatter" and _fixed(node):
+                return _scattered(node, children[0])
+        return enclose_node(node, children, self.box)
+
+    def step(self, expr: Expr) -> Step:
+        """How the range of `expr` was found: one step a node, shared as the expression shares its nodes."""
+        self(expr)
+        for node in walk(expr):
+            if id(node) not in self._steps and not isinstance(node, Slice):
+                self._steps[id(node)] = self._say(node)
+        return self._steps[id(expr)]
+
+    def _say(self, node: Expr) -> Step:
+        narrowed = self._narrowed.get(id(node))
+        if narrowed is not None:
+            return narrowed
+        value = self._known[id(node)][1]
+        claim = f"{say(node)} lies in {span_of_values(value)}"
+        if isinstance(node, Constant):
+            return Step("constant", claim, value, (), node.span, node)
+        if isinstance(node, Name):
+            return Step("declared range", claim, value, (), node.span, node)
+        premises = tuple(
+            self._steps[id(c)] for c in node.children if not isinstance(c, (Slice, Constant)) and id(c) in self._steps
+        )
+        return Step("interval", claim, value, premises, node.span, node)
+
+
+def _undefined_hint(args: tuple[Expr, ...], ranges: tuple[Interval, ...]) -> str:
+    return "; ".join(
+        f"{say(a)} lies in {span_of_values(r)}" for a, r in zip(args, ranges) if not isinstance(a, Constant)
+    )
+
+
+def _fixed(node: Call) -> bool:
+    return all(isinstance(i, (Constant, Slice)) for i in node.args[1:])
+
+
+def _scattered(node: Call, values: Interval) -> Interval:
+    """Zeros with the values added at positions that are known."""
+    shape = known(node.shape)
+    items = node.args[1:]
+    places = evaluate(Index(constant(np.arange(math.prod(shape)).reshape(shape)), items, shape=node.args[0].shape), {})
+    count = np.bincount(places.ravel(), minlength=math.prod(shape))
+    lo, hi = (np.zeros(math.prod(shape)) for _ in range(2))
+    low, high = (np.broadcast_to(end, values.shape).ravel() for end in (values.lo, values.hi))
+    np.add.at(lo, places.ravel(), low)
+    np.add.at(hi, places.ravel(), high)
+    slack = np.zeros(math.prod(shape))
+    np.add.at(slack, places.ravel(), np.maximum(np.abs(low), np.abs(high)))
+    slack = np.where(count > 1, slack * count * 2.0**-52, 0.0)
+    return interval((lo - slack).reshape(shape), (hi + slack).reshape(shape), shape)

@@ -1,0 +1,96 @@
+"""Narrower ranges where interval arithmetic forgets the domain: linear functions by its support function, norms by its radius.
+
+Over `simplex`, `relative @ w` with relative in [0.5, 2] lies in [0.5, 2], while the box around the simplex would give [0, 60].
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oco.compiler.calculus import gradient
+from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.entry import entry, is_entrywise
+from oco.compiler.facts.support import support
+from oco.compiler.facts.types import Step
+from oco.compiler.facts.words import say, span_of_values
+from oco.dsl.atoms import Curvature
+from oco.dsl.dims import known
+from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite
+from oco.dsl.intervals import Interval, interval
+
+if TYPE_CHECKING:
+    from oco.compiler.facts.setting import Setting
+
+MOST_ENTRIES = 64
+CONTRACTIONS = ("sum", "mean", "matmul", "dot", "trace", "max", "min", "add", "sub")
+
+
+class Refiner:
+    """Narrows the ranges of affine nodes that mix entries of a decision whose domain is not a box, and of norms of decisions."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.coupled = frozenset(b.name for b in setting.canonical.blocks if b.domain.kind != "box")
+
+    def __call__(self, node: Expr, value: Interval, ranges: Enclosure) -> tuple[Interval, Step | None]:
+        if not self.coupled or not isinstance(node, Call):
+            return value, None
+        if node.atom in ("norm2", "sum_squares") and not node.options:
+            return self._norm(node, value)
+        if node.atom in CONTRACTIONS and not (is_entrywise(node) and node.shape):
+            return self._linear(node, value, ranges)
+        return value, None
+
+    def _linear(self, node: Call, value: Interval, ranges: Enclosure) -> tuple[Interval, Step | None]:
+        if not self.setting.depends(node) or self.setting.curvatures(node) is not Curvature.AFFINE:
+            return value, None
+        if not self.coupled.intersection(names(node, Kind.DECISION)) or math.prod(known(node.shape)) > MOST_ENTRIES:
+            return value, None
+        lo, hi = (np.array(end) for end in value.expanded())
+        for at in np.ndindex(*lo.shape):
+            found = self._range(entry(node, at), ranges)
+            lo[at], hi[at] = max(lo[at], found.least), min(hi[at], found.greatest)
+        narrowed = interval(lo, hi, value.shape)
+        if narrowed.least <= value.least and narrowed.greatest >= value.greatest:
+            return value, None
+        sets = " and ".join(str(self.setting.blocks[n].domain) for n in names(node, Kind.DECISION))
+        claim = f"{say(node)} lies in {span_of_values(narrowed)}: it is affine in the decision, by the support function of {sets}"
+        premises = tuple(ranges.step(c) for c in node.children if not self.setting.depends(c))
+        return narrowed, Step("support", claim, narrowed, premises, node.span, node)
+
+    def _range(self, node: Expr, ranges: Enclosure) -> Interval:
+        """The range of a scalar that is affine in the decisions: <a, x> + c with a and c over the streams."""
+        slopes = gradient(node, names(node, Kind.DECISION))
+        total = ranges(self.setting.simplify(without_decisions(node)))
+        for name, slope in slopes.items():
+            domain = self.setting.blocks[name].domain
+            a = ranges(self.setting.simplify(slope)).broadcast(domain.shape)
+            total = total + interval(-support(domain, -a), support(domain, a), ())
+        return total
+
+    def _norm(self, node: Call, value: Interval) -> tuple[Interval, Step | None]:
+        (base,) = node.args
+        if not (isinstance(base, Name) and base.name in self.coupled):
+            return value, None
+        domain = self.setting.blocks[base.name].domain
+        radius = interval(0.0, domain.radius * (1 + 2**-50), ())
+        bound = radius if node.atom == "norm2" else radius.square()
+        if bound.greatest >= value.greatest:
+            return value, None
+        narrowed = value.meet(bound)
+        claim = f"{say(node)} lies in {span_of_values(narrowed)}: {domain} has the radius {domain.radius:g}"
+        return narrowed, Step("radius", claim, narrowed, (), node.span, node)
+
+
+def without_decisions(expr: Expr) -> Expr:
+    """The expression at the decision 0."""
+
+    def zero(node: Expr) -> Expr:
+        if isinstance(node, Name) and node.kind is Kind.DECISION:
+            return constant(np.zeros(known(node.shape)))
+        return node
+
+    return rewrite(expr, zero)

@@ -1,0 +1,60 @@
+"""What every derivation about one model shares: the box of all names, and the ranges and curvatures over it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from oco.compiler.canonical import Block, Canonical
+from oco.compiler.facts.curvature import Curvatures
+from oco.compiler.facts.enclosure import Box, Enclosure, entries
+from oco.compiler.facts.refine import Refiner
+from oco.compiler.facts.simplify import Simplifier
+from oco.dsl.expressions import Expr, Kind, Name, walk
+from oco.dsl.intervals import interval
+
+
+class Setting:
+    """The names of a model with their ranges: decisions by the hull of their domain, streams by what they may reveal, the round."""
+
+    def __init__(self, canonical: Canonical) -> None:
+        self.canonical = canonical
+        self.blocks: dict[str, Block] = {b.name: b for b in canonical.blocks}
+        self.decisions = frozenset(self.blocks)
+        self.streams = {s.name: s for s in canonical.streams}
+        self._depends: dict[int, tuple[Expr, bool]] = {}
+        self.variables = {b.name: Name(b.name, Kind.DECISION, shape=b.shape) for b in canonical.blocks}
+
+    @cached_property
+    def box(self) -> Box:
+        last = self.canonical.horizon or np.inf
+        ranges = {b.name: entries(b.domain.lower, b.domain.upper, b.shape) for b in self.canonical.blocks}
+        ranges |= {s.name: entries(s.lower, s.upper, s.shape) for s in self.canonical.streams}
+        return ranges | {"t": interval(1.0, float(last), ())}
+
+    @cached_property
+    def ranges(self) -> Enclosure:
+        return Enclosure(self.box, Refiner(self))
+
+    @cached_property
+    def curvatures(self) -> Curvatures:
+        """Curvature in the decisions."""
+        return Curvatures(self.ranges, self.decisions)
+
+    @cached_property
+    def joint(self) -> Curvatures:
+        """Curvature in decisions and streams together."""
+        return Curvatures(self.ranges, self.decisions | frozenset(self.streams) | {"t"})
+
+    @cached_property
+    def simplify(self) -> Simplifier:
+        return Simplifier(self.depends)
+
+    def depends(self, expr: Expr) -> bool:
+        """Whether a decision stands in the expression."""
+        for node in walk(expr):
+            if id(node) not in self._depends:
+                own = isinstance(node, Name) and node.kind is Kind.DECISION
+                self._depends[id(node)] = (node, own or any(self._depends[id(c)][1] for c in node.children))
+        return self._depends[id(expr)][1]

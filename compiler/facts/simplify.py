@@ -1,0 +1,259 @@
+"""The same function with each name written as few times as possible: intervals are tight where names occur once.
+
+Equal subexpressions become one node, sums are collected (`H @ x - H @ ones(10)` is `H @ (x - ones(10))`), and forms that composition
+does not see through become the atom that they spell (`x @ x` is `sum_squares(x)`, `log(sum(exp(x)))` is `log_sum_exp(x)`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from oco.dsl.build import call
+from oco.dsl.dims import known
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, constant, walk
+
+Key = tuple[object, ...]
+ADDITIVE = ("add", "sub", "minus")
+
+
+class Simplifier:
+    """Rewrites expressions; those rewritten by one simplifier share their equal parts."""
+
+    def __init__(self, varies: Callable[[Expr], bool]) -> None:
+        self.varies = varies
+        self._nodes: dict[Key, Expr] = {}
+        self._keys: dict[int, Key] = {}
+        self._done: dict[int, tuple[Expr, Expr]] = {}
+
+    def __call__(self, expr: Expr) -> Expr:
+        for node in walk(expr):
+            if id(node) not in self._done:
+                children = tuple(self._done[id(c)][1] for c in node.children)
+                same = all(a is b for a, b in zip(children, node.children))
+                rebuilt = node if same else node.with_children(children)
+                self._done[id(node)] = (node, self._rules(self._shared(rebuilt)))
+        return self._done[id(expr)][1]
+
+    # ---- equal nodes are one node
+
+    def _shared(self, node: Expr) -> Expr:
+        key = self._key(node)
+        found = self._nodes.setdefault(key, node)
+        self._keys[id(found)] = key
+        return found
+
+    def _key(self, node: Expr) -> Key:
+        children = tuple(id(c) for c in node.children)
+        match node:
+            case Constant(value=data):
+                return ("constant", node.shape, node.integer, data.array.tobytes())
+            case Name(name=name):
+                return ("name", name)
+            case Call(atom=atom, options=options):
+                return ("call", atom, options, node.shape, children)
+            case Slice(start=start, stop=stop):
+                return ("slice", start is None, stop is None, children)
+            case Index():
+                return ("index", children)
+            case Array():
+                return ("array", children)
+        return ("other", id(node))
+
+    # ---- rules
+
+    def _rules(self, node: Expr) -> Expr:
+        if not isinstance(node, Call):
+            return node
+        if all(isinstance(a, Constant) for a in node.args):
+            return self._shared(_folded(node))
+        for rule in (self._spelled, self._unit):
+            found = rule(node)
+            if found is not None:
+                return self(found)
+        return self._collected(node) if node.atom in ADDITIVE else node
+
+    def _unit(self, node: Call) -> Expr | None:
+        """Products with one and sums with zero."""
+        if node.atom in ("mul", "div") and _is_all(node.args[1], 1.0) and node.shape == node.args[0].shape:
+            return node.args[0]
+        if node.atom == "mul" and _is_all(node.args[0], 1.0) and node.shape == node.args[1].shape:
+            return node.args[1]
+        if node.atom == "mul" and any(_is_all(a, 0.0) for a in node.args):
+            return constant(np.zeros(known(node.shape)), node.span)
+        if node.atom == "mul" and isinstance(node.args[1], Constant) and not isinstance(node.args[0], Constant):
+            return call("mul", node.args[1], node.args[0], span=node.span)
+        return None
+
+    def _spelled(self, node: Call) -> Expr | None:
+        """Forms that are an atom in other words."""
+        args = node.args
+        match node.atom:
+            case "mul" if args[0] is args[1] and self.varies(args[0]):
+                return call("square", args[0], span=node.span)
+            case "matmul" | "dot" if args[0] is args[1] and len(args[0].shape) == 1:
+                return call("sum_squares", args[0], span=node.span)
+            case "matmul" | "dot":
+                return self._quadratic(node)
+            case "sum" if not node.options and _is_call(args[0], "square"):
+                return call("sum_squares", _args(args[0])[0], span=node.span)
+            case "sqrt" if _is_call(args[0], "sum_squares"):
+                return call("norm2", _args(args[0])[0], span=node.span)
+            case "sqrt" if _is_call(args[0], "square"):
+                return call("abs", _args(args[0])[0], span=node.span)
+            case "pow" | "power" if _is_all(args[1], 2.0) and args[1].shape == ():
+                return call("square", args[0], span=node.span)
+            case "pow" | "power" if _is_all(args[1], 1.0) and args[1].shape == ():
+                return args[0]
+            case "log" if _is_call(args[0], "sum") and not _options(args[0]) and _is_call(_args(args[0])[0], "exp"):
+                return call("log_sum_exp", _args(_args(args[0])[0])[0], span=node.span)
+            case "log" if _is_call(args[0], "add"):
+                return self._soft_plus(node, _args(args[0]))
+            case "mul" | "div":
+                return self._entropy(node)
+        return None
+
+    def _quadratic(self, node: Call) -> Expr | None:
+        """`x @ (P @ x)` and `(x @ P) @ x` are `quad_form(x, P)`."""
+        left, right = node.args
+        if len(left.shape) != 1 or len(right.shape) != 1:
+            return None
+        for outer, inner, position in ((left, right, 1), (right, left, 0)):
+            if (
+                _is_call(inner, "matmul")
+                and _args(inner)[position] is outer
+                and not self.varies(_args(inner)[1 - position])
+            ):
+                matrix = _args(inner)[1 - position]
+                if len(matrix.shape) == 2:
+                    return call("quad_form", outer, matrix, span=node.span)
+        return None
+
+    def _soft_plus(self, node: Call, terms: tuple[Expr, ...]) -> Expr | None:
+        """log(1 + exp(u)) is logistic(u)."""
+        for one, other in (terms, terms[::-1]):
+            if _is_all(one, 1.0) and _is_call(other, "exp") and other.shape == node.shape:
+                return call("logistic", _args(other)[0], span=node.span)
+        return None
+
+    def _entropy(self, node: Call) -> Expr | None:
+        """u * log(u) is -entr(u), u * log(u / v) is rel_entr(u, v), exp(u) * exp(v) is exp(u + v)."""
+        left, right = node.args
+        if node.atom == "div":
+            return None
+        for factor, other in ((left, right), (right, left)):
+            if (
+                _is_call(other, "log")
+                and _args(other)[0] is factor
+                and factor.shape == node.shape
+                and self.varies(factor)
+            ):
+                return call("minus", call("entr", factor, span=node.span), span=node.span)
+            if _is_call(other, "log") and _is_call(_args(other)[0], "div") and _args(_args(other)[0])[0] is factor:
+                return call("rel_entr", *_args(_args(other)[0]), span=node.span)
+        if _is_call(left, "exp") and _is_call(right, "exp") and self.varies(left) and self.varies(right):
+            return call("exp", call("add", _args(left)[0], _args(right)[0]), span=node.span)
+        return None
+
+    # ---- sums
+
+    def _collected(self, node: Call) -> Expr:
+        """A sum with equal terms merged and common factors taken out."""
+        terms = self._terms(node)
+        merged: dict[int, tuple[float, Expr]] = {}
+        for coefficient, term in terms:
+            merged[id(term)] = (merged.get(id(term), (0.0, term))[0] + coefficient, term)
+        kept = [(c, u) for c, u in merged.values() if c != 0.0]
+        factored = self._factored(kept)
+        if len(factored) == len(terms):
+            return node
+        result = self._sum(factored, node)
+        return self._shared(result) if isinstance(result, Call) else result
+
+    def _terms(self, node: Expr) -> list[tuple[float, Expr]]:
+        """`node` as a sum of numbers times terms; terms of another shape than the sum's (they stretch) stay as they are."""
+        found: list[tuple[float, Expr]] = []
+        stack: list[tuple[float, Expr]] = [(1.0, node)]
+        while stack:
+            coefficient, e = stack.pop()
+            if isinstance(e, Call) and e.atom in ADDITIVE:
+                signs = (1.0,) if e.atom == "minus" else (1.0, -1.0 if e.atom == "sub" else 1.0)
+                factor = -coefficient if e.atom == "minus" else coefficient
+                stack.extend((factor * s, a) for s, a in reversed(list(zip(signs, e.args))))
+            elif isinstance(e, Call) and e.atom == "mul" and _is_number(e.args[0]):
+                stack.append((coefficient * _value(e.args[0]), e.args[1]))
+            else:
+                found.append((coefficient, e))
+        return found
+
+    def _factored(self, terms: list[tuple[float, Expr]]) -> list[tuple[float, Expr]]:
+        """Take factors that several products share out of them."""
+        for atom in ("matmul", "mul"):
+            for position in (0, 1):
+                groups: dict[tuple[int, tuple[object, ...]], list[int]] = {}
+                for i, (_, term) in enumerate(terms):
+                    if isinstance(term, Call) and term.atom == atom:
+                        shapes = (term.shape, term.args[1 - position].shape)
+                        groups.setdefault((id(term.args[position]), shapes), []).append(i)
+                shared = next((members for members in groups.values() if len(members) > 1), None)
+                if shared is not None:
+                    return self._factored(self._merged(terms, shared, position))
+        return terms
+
+    def _merged(self, terms: list[tuple[float, Expr]], members: list[int], position: int) -> list[tuple[float, Expr]]:
+        first = terms[members[0]][1]
+        assert isinstance(first, Call)
+        inner = [(terms[i][0], _args(terms[i][1])[1 - position]) for i in members]
+        template = call("add", inner[0][1], inner[1][1])
+        combined = self(self._sum(inner, template))
+        args = (first.args[0], combined) if position == 0 else (combined, first.args[1])
+        product = self(call(first.atom, *args, span=first.span))
+        rest = [t for i, t in enumerate(terms) if i not in members]
+        return [*rest, (1.0, product)]
+
+    def _sum(self, terms: list[tuple[float, Expr]], node: Call) -> Expr:
+        total: Expr | None = None
+        for coefficient, term in terms:
+            scaled = term if abs(coefficient) == 1.0 else call("mul", abs(coefficient), term, span=term.span)
+            if total is None:
+                total = scaled if coefficient > 0 else call("minus", scaled, span=node.span)
+            else:
+                total = call("add" if coefficient > 0 else "sub", total, scaled, span=node.span)
+        shape = known(node.shape)
+        if total is None:
+            return constant(np.zeros(shape), node.span)
+        if total.shape != node.shape:
+            total = call("add", total, constant(np.zeros(shape)), span=node.span)
+        return total
+
+
+def _folded(node: Call) -> Constant:
+    value = constant(np.asarray(evaluate(node, {})), node.span)
+    return Constant(value.value, shape=value.shape, integer=node.integer, span=node.span)
+
+
+def _is_call(node: Expr, atom: str) -> bool:
+    return isinstance(node, Call) and node.atom == atom
+
+
+def _args(node: Expr) -> tuple[Expr, ...]:
+    return node.args if isinstance(node, Call) else ()
+
+
+def _options(node: Expr) -> tuple[tuple[str, int | float], ...]:
+    return node.options if isinstance(node, Call) else ()
+
+
+def _is_number(node: Expr) -> bool:
+    return isinstance(node, Constant) and node.value.array.size == 1 and node.shape == ()
+
+
+def _value(node: Expr) -> float:
+    assert isinstance(node, Constant)
+    return float(node.value.array)
+
+
+def _is_all(node: Expr, value: float) -> bool:
+    return isinstance(node, Constant) and bool(np.all(node.value.array == value))

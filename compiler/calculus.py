@@ -11,7 +11,7 @@ from oco.dsl import algebra as e
 from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import Shape
-from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, constant, walk
 
 
 def gradient(expr: Expr, decisions: Iterable[str]) -> dict[str, Expr]:
@@ -65,7 +65,7 @@ def _shares(node: Expr, g: Expr) -> tuple[Expr | None, ...]:
             return (scattered, *(None for _ in items))
         case Array(items=items):
             whole = e.broadcast(g, node.shape)
-            return tuple(e.index(whole, (e.constant(i),)) for i in range(len(items)))
+            return tuple(e.index(whole, (constant(i),)) for i in range(len(items)))
         case Constant() | Slice():
             return ()
     raise InternalError(f"no derivative of a {type(node).__name__}")

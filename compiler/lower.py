@@ -10,7 +10,7 @@ from oco.compiler.ir.value import Value
 from oco.dsl.atoms import ATOMS
 from oco.dsl.atoms.index import lower_index, slice_ends
 from oco.dsl.diagnostics import InternalError
-from oco.dsl.dims import Dim, Shape
+from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
 
 ROUND = "t"
@@ -43,6 +43,7 @@ class Lowering:
     def _value(self, node: Expr) -> Any:
         match node:
             case Constant(value=value, shape=shape):
+                # Numbers stay Python's, so that they print as literals.
                 return value.array.item() if shape == () else self.tracer.constant(value.array)
             case Name(name=name, kind=kind):
                 return self.env[ROUND if kind is Kind.ROUND else name]
@@ -53,33 +54,18 @@ class Lowering:
             case Array(items=items):
                 return self.tracer.stack(*(self.found[id(i)] for i in items))
             case Index(base=base, items=items):
-                sizes = whole_shape(base.shape)
+                sizes = known(base.shape)
                 places = [self._place(item, size) for item, size in zip(items, sizes)]
-                return lower_index(self.tracer, self._array(base), whole_shape(node.shape), sizes, places)
+                return lower_index(self.tracer, self.found[id(base)], known(node.shape), sizes, places)
         raise InternalError(f"no equations for a {type(node).__name__}")
 
     def _arguments(self, node: Call, args: tuple[Expr, ...]) -> list[Any]:
         if node.atom == "_scatter":
-            items = [self._place(item, size) for item, size in zip(args[1:], whole_shape(node.shape))]
+            items = [self._place(item, size) for item, size in zip(args[1:], known(node.shape))]
             return [self.found[id(args[0])], *items]
-        return [self._array(a) for a in args]
-
-    def _array(self, node: Expr) -> Any:
-        """Python numbers stay numbers, so that they print as literals; everything else is a value."""
-        return self.found[id(node)]
+        return [self.found[id(a)] for a in args]
 
     def _place(self, item: Expr, size: int) -> Any:
         if isinstance(item, Slice):
-            start, stop = slice_ends(item, size)
-            return (_whole(start), _whole(stop))
+            return known(slice_ends(item, size))
         return self.found[id(item)]
-
-
-def whole_shape(shape: Shape) -> tuple[int, ...]:
-    return tuple(_whole(d) for d in shape)
-
-
-def _whole(dim: Dim) -> int:
-    if not isinstance(dim, int):
-        raise InternalError(f"the length {dim} is not known while lowering")
-    return dim

@@ -10,8 +10,9 @@ import numpy as np
 from oco.dsl.atoms import ATOMS
 from oco.dsl.atoms.index import slice_ends
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, constant, walk
 
 
 def to_cvxpy(expr: Expr, variables: Mapping[str, Any], env: Mapping[str, Any], t: float | None = None) -> Any:
@@ -46,10 +47,8 @@ def _number(node: Expr, found: Mapping[int, Any], env: Mapping[str, Any], t: flo
 
 
 def _as_constant(node: Expr, value: Any) -> Constant:
-    from oco.dsl.expressions import constant
-
     array = np.asarray(value.value)
-    array = array.reshape(tuple(d for d in node.shape if isinstance(d, int)))
+    array = array.reshape(known(node.shape))
     return constant(np.rint(array).astype(np.int64) if node.integer else array)
 
 
@@ -74,8 +73,7 @@ def _selected(cp: Any, node: Index, base: Any, found: Mapping[int, Any]) -> Any:
     places: list[Any] = []
     for item, size in zip(node.items, sizes):
         if isinstance(item, Slice):
-            start, stop = slice_ends(item, size)
-            places.append(slice(int(str(start)), int(str(stop))))
+            places.append(slice(*known(slice_ends(item, size))))
         else:
             places.append(np.rint(np.asarray(found[id(item)].value)).astype(int).reshape(item.shape))
     flat = np.arange(int(np.prod(sizes))).reshape(sizes)[tuple(places)]

@@ -17,7 +17,7 @@ from oco.dsl.dims import Shape
 from oco.dsl.dims import broadcast as broadcast_shapes
 from oco.dsl.expressions import Call, Constant, Expr, constant
 
-call, index = build.call, build.index
+call, index, array = build.call, build.index, build.array
 
 
 def number(value: float) -> Constant:

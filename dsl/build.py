@@ -25,15 +25,26 @@ def call(
     Numbers and arrays among the arguments become constants. `shape` is for the internal atoms whose result is reshaped.
     Raises OcoError (OCO301 to OCO308) when the arguments do not fit.
     """
+    exprs = tuple(a if isinstance(a, Expr) else constant(a) for a in args)
+    return applied(atom, exprs, tuple(options.items()), span, shape)
+
+
+def applied(
+    atom: str,
+    args: tuple[Expr, ...],
+    options: tuple[tuple[str, int | float], ...] = (),
+    span: Span | None = None,
+    shape: Shape | None = None,
+) -> Call:
+    """`call` with its parts as they stand in a node."""
     if atom not in ATOMS:
         raise InternalError(f"there is no atom {atom}")
     row = ATOMS[atom]
-    exprs = tuple(a if isinstance(a, Expr) else constant(a) for a in args)
-    _check_arity(row, len(exprs), span)
-    draft = Call(atom, exprs, _options(row, exprs, options, span), shape=shape or (), span=span)
+    _check_arity(row, len(args), span)
+    draft = Call(atom, args, _options(row, args, dict(options), span), shape=shape or (), span=span)
     result = row.shape(draft)
     return Call(
-        atom, exprs, draft.options, shape=result, integer=row.integer(draft) if row.integer else False, span=span
+        atom, args, draft.options, shape=result, integer=row.integer(draft) if row.integer else False, span=span
     )
 
 

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from oco.dsl.diagnostics import InternalError
+
 Monomial = tuple[str, ...]
 
 
@@ -68,6 +70,13 @@ def substitute(dim: Dim, values: Mapping[str, int]) -> Dim:
             term = multiply(term, values[name] if name in values else symbol(name))
         total = add(total, term)
     return total
+
+
+def known(shape: Shape) -> tuple[int, ...]:
+    """The lengths as whole numbers, where every param is known by now."""
+    if not all(isinstance(d, int) for d in shape):
+        raise InternalError(f"the shape {show(shape)} is not known yet")
+    return tuple(d for d in shape if isinstance(d, int))
 
 
 def show(shape: Shape) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from oco.dsl.atoms import ATOMS
 from oco.dsl.atoms.index import slice_ends
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, walk
 from oco.dsl.intervals import Interval, interval, point
 
@@ -46,16 +48,15 @@ def enclose_node(node: Expr, children: tuple[Interval, ...], names: Mapping[str,
 
 def _indexed(node: Index, base: Interval, positions: tuple[Interval, ...]) -> Interval:
     """Exact where every index is known; else each index may be anything in its range, so the hull along its axis."""
-    shape = tuple(d for d in node.shape if isinstance(d, int))
+    shape = known(node.shape)
     if base.lo.size == 1 and base.hi.size == 1:
         return interval(base.lo.reshape(()), base.hi.reshape(()), shape)
     lo, hi = base.expanded()
     remaining = iter(positions)
-    places: list[slice | np.ndarray] = []  # type: ignore[type-arg]
+    places: list[Any] = []
     for axis, item in enumerate(node.items):
         if isinstance(item, Slice):
-            start, stop = slice_ends(item, base.shape[axis])
-            places.append(slice(int(str(start)), int(str(stop))))
+            places.append(slice(*known(slice_ends(item, base.shape[axis]))))
             continue
         where = next(remaining)
         if where.is_point:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.atoms import ATOMS
-from oco.dsl.build import call as build_call
+from oco.dsl.build import applied
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, constant, walk
 from oco.dsl.primitives import ArrayOps
@@ -58,5 +58,5 @@ def _concrete(node: Call, args: list[Any]) -> Call:
     """The call with lengths in whole numbers, where params gave them names."""
     if all(isinstance(d, int) for e in (node, *node.args) for d in e.shape):
         return node
-    known = [a if isinstance(a, tuple) else constant(np.asarray(a)) for a in args]
-    return build_call(node.atom, *known, span=node.span, **dict(node.options))
+    values = tuple(constant(np.asarray(a)) for a in args)
+    return applied(node.atom, values, node.options, span=node.span)

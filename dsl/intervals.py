@@ -272,11 +272,11 @@ def point(x: Any) -> Interval:
 
 
 def _least(values: list[Array]) -> Array:
-    return np.minimum.reduce(np.broadcast_arrays(*values))
+    return np.asarray(np.minimum.reduce(np.broadcast_arrays(*values)))
 
 
 def _greatest(values: list[Array]) -> Array:
-    return np.maximum.reduce(np.broadcast_arrays(*values))
+    return np.asarray(np.maximum.reduce(np.broadcast_arrays(*values)))
 
 
 def _softplus(x: Array) -> Array:
@@ -284,7 +284,9 @@ def _softplus(x: Array) -> Array:
 
 
 def _sigmoid(x: Array) -> Array:
-    return np.where(x >= 0, 1.0 / (1.0 + np.exp(-x)), np.exp(x) / (1.0 + np.exp(x)))
+    small: Array = np.exp(-np.abs(x))
+    larger: Array = np.where(x >= 0, 1.0, small)
+    return np.asarray(larger / (1.0 + small))
 
 
 def _product_power(x: Array, n: int, up: bool) -> Array:

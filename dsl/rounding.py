@@ -14,7 +14,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 ULPS = 4  # NumPy's vector routines are tested to at most 4 ulp
-LARGEST = np.finfo(np.float64).max
+LARGEST = float(np.finfo(np.float64).max)
 _SPLITTER = 134217729.0  # 2**27 + 1, halves a significand (Veltkamp)
 _SAFE = 1e140  # products of numbers in [1/_SAFE, _SAFE] neither overflow nor lose low bits when split
 

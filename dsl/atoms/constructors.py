@@ -9,6 +9,7 @@ import numpy as np
 from oco.dsl.atoms import shapes
 from oco.dsl.atoms.base import Atom
 from oco.dsl.atoms.rules import AFFINE, always, up
+from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr
 from oco.dsl.intervals import Interval, point
 
@@ -21,23 +22,28 @@ def _filled_bounds(value: float) -> Any:
     return lambda c, *lengths: point(value).broadcast(c.shape)
 
 
+def _counts(c: Call) -> tuple[int, int]:
+    """The entries of v, and how often each is repeated."""
+    (total,), base = known(c.shape), known(c.args[0].shape)
+    length = base[0] if base else 1
+    return length, total // length
+
+
 def _repeat_lower(o: Any, c: Call, x: Any, count: Any) -> Any:
-    (total,) = c.shape
-    length = c.args[0].shape[0] if c.args[0].shape else 1
-    times = total // length  # type: ignore[operator]  # lengths are whole numbers by now
+    length, times = _counts(c)
+    total = length * times
     return o.reshape(o.broadcast(o.reshape(x, shape=(length, 1)), shape=(length, times)), shape=(total,))
 
 
 def _repeat_bounds(c: Call, x: Interval, count: Interval) -> Interval:
-    times = int(count.lo)
+    _, times = _counts(c)
     lo, hi = x.reshape((x.size,)).expanded()
     return Interval(np.repeat(lo, times), np.repeat(hi, times), (lo.size * times,))
 
 
 def _repeat_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, None]:
-    (base, _), (total,) = c.args, c.shape
-    length = base.shape[0] if base.shape else 1
-    grouped = e.reshape(e.broadcast(g, c.shape), (length, total // length))
+    base = c.args[0]
+    grouped = e.reshape(e.broadcast(g, c.shape), _counts(c))
     return e.reshape(e.call("sum", grouped, axis=1), base.shape), None
 
 

@@ -72,10 +72,6 @@ def _extreme_vjp(largest: bool) -> Any:
     return rule
 
 
-def _huber_parts(call: Call, x: Any, rest: tuple[Any, ...], one: Any) -> Any:
-    return rest[0] if rest else one
-
-
 def _huber_lower(o: Any, c: Call, x: Any, *rest: Any) -> Any:
     """m (2 |x| - m) with m = min(|x|, M): x**2 inside, 2 M |x| - M**2 outside."""
     size = o.abs(x)
@@ -131,11 +127,6 @@ def _entropy_bounds(c: Call, x: Interval) -> Interval:
 def _entropy_monotone(c: Call, x: Interval) -> tuple[Monotone]:
     peak = float(np.exp(-1.0))
     return (UP if x.greatest < peak else Monotone.DOWN if x.least > peak else NEITHER,)
-
-
-def _softened(e: Any, x: Expr) -> Expr:
-    """The sigmoid 1 / (1 + exp(-x))."""
-    return e.call("_sigmoid", x)
 
 
 def _squared(e: Any, c: Call, g: Expr) -> tuple[Expr]:
@@ -260,7 +251,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         bounds=lambda c, x: x.logistic(),
         curvature=always(CONVEX),
         monotone=up,
-        vjp=lambda e, c, g: (e.mul(g, _softened(e, c.args[0])),),
+        vjp=lambda e, c, g: (e.mul(g, e.call("_sigmoid", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.logistic(x),
     ),
     Atom(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from oco.dsl.atoms.index import lower_scatter
 from oco.dsl.atoms.reductions import AXIS
 from oco.dsl.atoms.rules import AFFINE, UNKNOWN, always, axis, kept, neither, up
 from oco.dsl.atoms.shapes import entrywise
-from oco.dsl.dims import Shape
+from oco.dsl.dims import Shape, known
 from oco.dsl.expressions import Call, Expr
 from oco.dsl.intervals import Interval, interval, point
 
@@ -90,7 +89,7 @@ def _polar(o: Any, c: Call, x: Any) -> Any:
 def _leading(o: Any, c: Call, x: Any) -> Any:
     """The outer product of the leading singular pair: a subgradient of the largest singular value."""
     u, _, vt = o.svd(x)
-    lead = o.eq(o.iota(n=min(c.shape)), 0)
+    lead = o.eq(o.iota(n=min(known(c.shape))), 0)
     return (u * o.to_float(lead)) @ vt
 
 
@@ -98,7 +97,7 @@ def _scatter_bounds(c: Call, values: Interval, *items: Interval) -> Interval:
     """An entry is 0 or a sum of some of the values, at most all."""
     many = point(float(max(values.size, 1)))
     lo, hi = (many * values.min()).lo, (many * values.max()).hi
-    return Interval(np.minimum(lo, 0.0), np.maximum(hi, 0.0), tuple(d for d in c.shape if isinstance(d, int)))
+    return Interval(np.minimum(lo, 0.0), np.maximum(hi, 0.0), known(c.shape))
 
 
 def _sigmoid(o: Any, c: Call, x: Any) -> Any:
@@ -108,9 +107,7 @@ def _sigmoid(o: Any, c: Call, x: Any) -> Any:
 
 
 def _reshape_bounds(c: Call, x: Interval) -> Interval:
-    shape = tuple(d for d in c.shape if isinstance(d, int))
-    assert math.prod(shape) == x.size
-    return x.reshape(shape)
+    return x.reshape(known(c.shape))
 
 
 def _row(name: str, doc: str, **columns: Any) -> Atom:

@@ -26,6 +26,7 @@ from oco.dsl.atoms.rules import (
     up,
 )
 from oco.dsl.atoms.whole import counting, whole
+from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr
 from oco.dsl.intervals import Interval
 
@@ -86,7 +87,7 @@ def _matmul_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
 
 
 def _range_bounds(call: Call, first: Interval, last: Interval) -> Interval:
-    return Interval(first.lo, last.hi, tuple(int(str(d)) for d in call.shape))
+    return Interval(first.lo, last.hi, known(call.shape))
 
 
 OPERATORS: tuple[Atom, ...] = (

@@ -21,18 +21,19 @@ from oco.dsl.atoms.rules import (
 )
 from oco.dsl.atoms.shapes import reduced
 from oco.dsl.atoms.whole import whole
+from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr
 from oco.dsl.intervals import Interval, interval, point
+from oco.dsl.rounding import LARGEST
 
 AXIS = ("axis",)
 
 
 def _count(c: Call) -> int:
     """How many entries go into one."""
-    shape = c.args[0].shape
     at = axis(c)
-    lengths = shape if at is None else (shape[at],)
-    return math.prod(d for d in lengths if isinstance(d, int))
+    shape = known(c.args[0].shape)
+    return math.prod(shape) if at is None else shape[at]
 
 
 def log_sum_exp(o: Any, c: Call, x: Any) -> Any:
@@ -52,7 +53,7 @@ def _log_sum_exp_bounds(c: Call, x: Interval) -> Interval:
 def _log_sum_exp_at(c: Call, x: Interval) -> Interval:
     at = axis(c)
     top = x.max(at)
-    top = Interval(*(np.clip(end, -np.finfo(float).max, np.finfo(float).max) for end in (top.lo, top.hi)), top.shape)
+    top = Interval(np.clip(top.lo, -LARGEST, LARGEST), np.clip(top.hi, -LARGEST, LARGEST), top.shape)
     spread = top.reshape(kept(c)) if x.shape else top
     return top + (x - spread).exp().sum(at).log()
 

@@ -1,0 +1,278 @@
+"""Puts a model together from typed parts. The text, the builder and new values for params come through here, so that they mean the same.
+
+Each method checks its statement and keeps it, or raises. A name whose shape is good stays declared even when something else about it is
+wrong, so that one mistake is reported once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from oco.dsl.atoms.words import describe
+from oco.dsl.build import call
+from oco.dsl.checks import check_domain, check_law
+from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.dims import Shape, broadcast, show
+from oco.dsl.expressions import Expr, File, Kind, Name, walk
+from oco.dsl.fact_keys import catalogue
+from oco.dsl.formulas import check_using
+from oco.dsl.model import (
+    Assumption,
+    Constraint,
+    Decision,
+    Distribution,
+    DomainSpec,
+    Feedback,
+    Horizon,
+    Let,
+    Measure,
+    Model,
+    Param,
+    Relation,
+    Stream,
+    Timing,
+    Using,
+)
+from oco.dsl.scope import Scope, check_fixed, check_new_label, check_new_name
+from oco.dsl.source import Span
+from oco.dsl.suggest import did_you_mean
+from oco.dsl.values import check_range, fixed_value, given_value, is_known, param_value, wrong_shape
+
+Bounds = tuple[Expr, Expr] | None
+
+
+@dataclass
+class Assembly:
+    """A model in the making."""
+
+    scope: Scope
+    name: str = ""
+    span: Span | None = None
+    horizon: Horizon | None = None
+    params: list[Param] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    lets: list[Let] = field(default_factory=list)
+    objective: Expr | None = None
+    constraints: list[Constraint] = field(default_factory=list)
+    chosen_measure: Measure = Measure.STATIC
+    chosen_feedback: Feedback = Feedback.FULL
+    assumptions: list[Assumption] = field(default_factory=list)
+    chosen_algorithm: Using | None = None
+
+    # declarations
+
+    def set_horizon(self, rounds: Expr | None, span: Span | None) -> None:
+        """`horizon T = rounds`, or unknown."""
+        if rounds is not None:
+            value = fixed_value(self.scope, rounds, "the horizon")
+            if rounds.shape != ():
+                raise fail(
+                    "OCO323",
+                    f"the horizon is one number of rounds; here it has shape {show(rounds.shape)}",
+                    rounds.span,
+                )
+            if value is not None and (value < 1 or value != int(value) or value > 2**62):
+                raise fail(
+                    "OCO323",
+                    f"the horizon must be a whole number of rounds from 1 on; here it is {value.item()!r}",
+                    rounds.span,
+                    "`horizon T unknown` where the number of rounds is not known",
+                )
+        self.horizon = Horizon(rounds, span)
+
+    def param(
+        self, name: str, dims: tuple[Expr, ...], bounds: Bounds, integer: bool, value: Expr | None, span: Span | None
+    ) -> None:
+        """`param name[dims] in bounds = value`; a value that the caller gave replaces the one written."""
+        scope = self.scope
+        check_new_name(scope, name, Kind.PARAM, span)
+        shape = self._shape(dims, f"`{name}`")
+        if name in scope.given:
+            value = given_value(name, scope.given[name], span)
+        whole = integer or (value is not None and value.integer)
+        param = Param(name, dims, shape, bounds, value, whole, None, span)
+        if shape:
+            scope.declare(param)
+        if bounds is not None:
+            check_range(scope, bounds, shape, f"`{name}`", integer)
+        if value is not None:
+            check_fixed(value, f"the value of `{name}`")
+            fits = not is_known(value.shape) or not is_known(shape) or value.shape in (shape, ())
+            if not isinstance(value, File) and not fits:
+                raise wrong_shape(name, shape, value.shape, value)
+        data = param_value(scope, param)
+        if data is not None:
+            data.setflags(write=False)
+            scope.values[name] = data
+            param = replace(param, data=data)
+        scope.declare(param)
+        self.params.append(param)
+
+    def decision(self, name: str, dims: tuple[Expr, ...], domain: DomainSpec, span: Span | None) -> None:
+        """`decision name[dims] in domain`."""
+        check_new_name(self.scope, name, Kind.DECISION, span)
+        decision = Decision(name, dims, self._shape(dims, f"`{name}`"), domain, span)
+        self.scope.declare(decision)
+        check_domain(self.scope, decision)
+        self.decisions.append(decision)
+
+    def reserve_decision(self, name: str, dims: tuple[Expr, ...], span: Span | None) -> None:
+        """A decision whose domain could not be read: what uses it is still checked."""
+        check_new_name(self.scope, name, Kind.DECISION, span)
+        self.scope.declare(Decision(name, dims, self._shape(dims, f"`{name}`"), DomainSpec("box"), span))
+
+    def stream(
+        self,
+        name: str,
+        dims: tuple[Expr, ...],
+        bounds: Bounds = None,
+        integer: bool = False,
+        iid: bool = False,
+        mean: Expr | None = None,
+        distribution: Distribution | None = None,
+        span: Span | None = None,
+    ) -> None:
+        """`stream name[dims] in bounds`, `iid` or `~ distribution`."""
+        check_new_name(self.scope, name, Kind.STREAM, span)
+        stream = Stream(name, dims, self._shape(dims, f"`{name}`"), bounds, integer, iid, mean, distribution, span)
+        self.scope.declare(stream)
+        if bounds is not None:
+            check_range(self.scope, bounds, stream.shape, f"`{name}`", integer)
+        check_law(self.scope, stream)
+        if iid and distribution is not None:
+            raise fail("OCO427", f"`{name}` has a known distribution, so it is iid already", span, "leave out `iid`")
+        if mean is not None:
+            self._check_mean(stream, mean)
+        self.streams.append(stream)
+
+    def let(self, name: str, value: Expr, span: Span | None) -> None:
+        """`let name = value`."""
+        check_new_name(self.scope, name, Kind.LET, span)
+        let = Let(name, value, span)
+        self.scope.declare(let)
+        self.lets.append(let)
+
+    def _shape(self, dims: tuple[Expr, ...], role: str) -> Shape:
+        return tuple(self.scope.dim(d, f"a length of {role}") for d in dims)
+
+    def _check_mean(self, stream: Stream, mean: Expr) -> None:
+        role = f"the mean of `{stream.name}`"
+        if broadcast(mean.shape, stream.shape) != stream.shape:
+            raise fail("OCO322", f"{role} has shape {show(mean.shape)}, the stream {show(stream.shape)}", mean.span)
+        value = fixed_value(self.scope, mean, role)
+        if value is None or stream.bounds is None:
+            return
+        low, high = (fixed_value(self.scope, b, f"the range of `{stream.name}`") for b in stream.bounds)
+        if low is not None and high is not None and not ((low <= value) & (value <= high)).all():
+            raise fail("OCO428", f"{role} lies outside the range of `{stream.name}`", mean.span)
+
+    # what is wanted
+
+    def minimize(self, objective: Expr) -> None:
+        """`minimize objective`: one number that depends on a decision."""
+        if objective.shape:
+            said = f"the objective must be one number; {describe(objective, 'this')} has shape {show(objective.shape)}"
+            raise fail("OCO324", said, objective.span, "add its entries up: sum(...)")
+        self.objective = objective
+        if self.decisions and not self.uses(objective, Kind.DECISION):
+            raise fail("OCO521", "the objective contains no decision, so every decision costs the same", objective.span)
+
+    def constraint(
+        self,
+        label: str,
+        left: Expr,
+        relation: Relation,
+        right: Expr,
+        timing: Timing,
+        label_span: Span | None,
+        span: Span | None,
+    ) -> None:
+        """`label: left relation right timing`."""
+        check_new_label(self.scope, label, label_span)
+        self.scope.labels[label] = label_span
+        shape = call("sub", left, right, span=span).shape
+        if self.decisions and not any(self.uses(side, Kind.DECISION) for side in (left, right)):
+            raise fail(
+                "OCO520", f"constraint `{label}` contains no decision, so no decision can satisfy or break it", span
+            )
+        self.constraints.append(Constraint(label, left, relation, right, timing, shape, span))
+
+    def assume(self, key: str, relation: Relation, value: Expr, key_span: Span | None, span: Span | None) -> None:
+        """`assume key relation value`; keys are checked when all labels are known, by `check_assumptions`."""
+        check_fixed(value, "what is assumed")
+        if relation is Relation.EQ:
+            raise fail("OCO603", "an assumption is a bound: `<=` or `>=`", span)
+        if any(a.key == key for a in self.assumptions):
+            raise fail("OCO602", f"`{key}` is assumed twice", key_span, "keep one of the two")
+        self.assumptions.append(Assumption(key, relation, value, key_span))
+
+    def using(self, algorithm: str | None, settings: tuple[tuple[str, str], ...], span: Span | None) -> None:
+        """`using algorithm with settings`."""
+        self.chosen_algorithm = Using(algorithm, settings, span)
+        check_using(self.chosen_algorithm, [p.name for p in self.params], tuple(self.scope.labels))
+
+    def uses(self, expr: Expr, kind: Kind) -> bool:
+        """Whether a name of this kind occurs, also inside abbreviations."""
+        for node in walk(expr):
+            if isinstance(node, Name) and node.kind is kind:
+                return True
+            declared = self.scope.declared.get(node.name) if isinstance(node, Name) and node.kind is Kind.LET else None
+            if isinstance(declared, Let) and self.uses(declared.value, kind):
+                return True
+        return False
+
+    # the whole
+
+    def check_assumptions(self, unreadable: frozenset[str] = frozenset()) -> list[OcoError]:
+        """One error for each assumption about something that is no fact; labels in `unreadable` are taken as declared."""
+        keys = catalogue((*self.scope.labels, *unreadable))
+        return [e for a in self.assumptions if (e := _wrong_key(a, {k: f.relation for k, f in keys.items()}))]
+
+    def finish(self) -> Model:
+        """The model; every statement has been checked, and none that must be there is missing."""
+        assert self.horizon is not None
+        return Model(
+            self.name,
+            self.horizon,
+            tuple(self.params),
+            tuple(self.decisions),
+            tuple(self.streams),
+            tuple(self.lets),
+            self.objective,
+            tuple(self.constraints),
+            self.chosen_measure,
+            self.chosen_feedback,
+            tuple(self.assumptions),
+            self.chosen_algorithm,
+            self.scope.folder,
+            self.span,
+        )
+
+
+def _wrong_key(assumption: Assumption, relations: Mapping[str, str]) -> OcoError | None:
+    key = re.sub(r"\[[0-9, ]+\]", "", assumption.key)
+    if key not in relations:
+        parts = key.split(".")
+        labels = sorted({k.split(".")[1] for k in relations if k.startswith("constraints.")})
+        if parts[0] == "constraints" and len(parts) > 2 and parts[1] not in labels:
+            hint = did_you_mean(
+                parts[1],
+                labels,
+                f"the constraints are {', '.join(labels)}" if labels else "this model has no constraints",
+            )
+            return fail("OCO601", f"there is no constraint `{parts[1]}`", assumption.span, hint)
+        hint = did_you_mean(key, relations, "`oco help OCO601` lists the facts")
+        return fail("OCO601", f"there is no fact `{assumption.key}`", assumption.span, hint)
+    wanted = relations[key]
+    if wanted and wanted != assumption.relation:
+        side = "an upper" if wanted == "<=" else "a lower"
+        return fail(
+            "OCO603",
+            f"only {side} bound on `{key}` is of use",
+            assumption.span,
+            f"write `assume {assumption.key} {wanted} ...`",
+        )
+    return None

@@ -1,0 +1,227 @@
+"""What the domain of a decision and the law of a stream must satisfy: names, arguments, shapes, and values where they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from oco.dsl import distributions
+from oco.dsl.atoms import ATOMS
+from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.distributions import DISTRIBUTIONS, DistributionKind
+from oco.dsl.domains import DOMAINS, Complaint
+from oco.dsl.expressions import Expr
+from oco.dsl.model import Decision, Distribution, DomainSpec, Stream
+from oco.dsl.scope import Array, Scope, check_fixed
+from oco.dsl.source import Span
+from oco.dsl.suggest import did_you_mean, listed
+from oco.dsl.values import fixed_value, is_known
+
+Args = Sequence[Expr]
+Options = Mapping[str, Expr]
+Row = TypeVar("Row")
+
+
+def find(kind: str, table: Mapping[str, Row], code: str, what: str, span: Span | None) -> Row:
+    """The row of a domain or distribution by its name."""
+    if kind in table:
+        return table[kind]
+    hint = did_you_mean(kind, table, f"the {what}s are {', '.join(table)}")
+    if what == "domain" and kind in ("all", "reals", "free", "R"):
+        hint = "every decision lies in a bounded set: box(lo, hi) with generous bounds"
+    raise fail(code, f"there is no {what} `{kind}`", span, hint)
+
+
+def domain_spec(kind: str, args: Args, options: Options, span: Span | None) -> DomainSpec:
+    """`box(0, 1)` or `box(lo = 0, hi = 1)`: arguments in the order of the table."""
+    row = find(kind, DOMAINS, "OCO401", "domain", span)
+    ordered = _ordered(row.signature, row.parameters, len(row.parameters) - row.optional, args, options, "OCO403", span)
+    return DomainSpec(kind, tuple(ordered), span)
+
+
+def _ordered(
+    signature: str, parameters: Sequence[str], least: int, args: Args, options: Options, code: str, span: Span | None
+) -> list[Expr]:
+    """Arguments given in order and by name, all in order."""
+    named = dict(zip(parameters, args))
+    for name, value in options.items():
+        if name not in parameters:
+            raise fail(code, f"`{signature}` has no argument `{name}`", value.span, did_you_mean(name, parameters))
+        if name in named:
+            raise fail(code, f"the argument `{name}` is given twice", value.span, "keep one of the two")
+        named[name] = value
+    if len(args) > len(parameters):
+        raise fail(code, _arity(signature, parameters, len(args)), span)
+    missing = [p for p in parameters[:least] if p not in named]
+    if missing:
+        raise fail(code, f"`{signature}` needs {listed(missing)}", span)
+    given = [p for p in parameters if p in named]
+    if tuple(given) != tuple(parameters[: len(given)]):
+        raise fail(
+            code, f"`{signature}` needs {listed(p for p in parameters if p not in named)} before the last one", span
+        )
+    return [named[p] for p in given]
+
+
+def _arity(signature: str, parameters: Sequence[str], given: int) -> str:
+    takes = f"{len(parameters)} argument{'s' if len(parameters) != 1 else ''}" if parameters else "no arguments"
+    return f"`{signature}` takes {takes}; here it has {given}"
+
+
+def check_domain(scope: Scope, decision: Decision) -> None:
+    """The arguments of a decision's domain against its shape, and their values where they are known."""
+    spec = decision.domain
+    row = DOMAINS[spec.kind]
+    args = dict(zip(row.parameters, spec.args))
+    for name, arg in args.items():
+        check_fixed(arg, f"the argument `{name}` of {spec.kind}")
+    _raise(row.shapes(decision.shape, {n: a.shape for n, a in args.items()}), args, spec.span)
+    if is_known(decision.shape):
+        shape = tuple(d for d in decision.shape if isinstance(d, int))
+        _raise(row.values(shape, _values(scope, args, spec.kind)), args, spec.span)
+
+
+def _values(scope: Scope, args: Options, kind: str) -> dict[str, Array]:
+    found = {n: fixed_value(scope, a, f"the argument `{n}` of {kind}") for n, a in args.items()}
+    return {n: np.asarray(v, dtype=np.float64) for n, v in found.items() if v is not None}
+
+
+def _raise(complaint: Complaint | None, args: Options, span: Span | None) -> None:
+    if complaint is not None:
+        at = args[complaint.argument].span if complaint.argument in args else span
+        raise fail(complaint.code, complaint.message, at, complaint.hint)
+
+
+def distribution_spec(kind: str, args: Args, options: Options, span: Span | None) -> Distribution:
+    """`poisson(2500)`, `pareto(3, mean = 8)`."""
+    row = find(kind, DISTRIBUTIONS, "OCO402", "distribution", span)
+    by_name = {n: v for n, v in options.items() if n in row.keywords}
+    rest = {n: v for n, v in options.items() if n not in row.keywords}
+    if len(args) > len(row.parameters) and row.keywords:
+        missing = row.keywords[0]
+        raise fail(
+            "OCO421",
+            f"`{row.signature}`: `{missing}` is given by its name",
+            args[len(row.parameters)].span,
+            f"write {missing} = ...",
+        )
+    ordered = _ordered(row.signature, row.parameters, len(row.parameters), args, _known(row, rest), "OCO421", span)
+    if len(by_name) < len(row.keywords):
+        raise fail("OCO421", f"`{row.signature}` needs {listed(k for k in row.keywords if k not in by_name)}", span)
+    return Distribution(kind, tuple(ordered), tuple((k, by_name[k]) for k in row.keywords), span)
+
+
+def _known(row: DistributionKind, options: Options) -> Options:
+    for name, value in options.items():
+        if name not in row.names:
+            raise fail(
+                "OCO421", f"`{row.signature}` has no argument `{name}`", value.span, did_you_mean(name, row.names)
+            )
+    return options
+
+
+def check_law(scope: Scope, stream: Stream) -> None:
+    """The arguments of a stream's distribution, and that it can fall within the stream's range."""
+    spec = stream.distribution
+    if spec is None:
+        return
+    row = DISTRIBUTIONS[spec.kind]
+    args = dict(zip(row.parameters, spec.args)) | dict(spec.options)
+    for name, arg in args.items():
+        check_fixed(arg, f"the argument `{name}` of {spec.kind}")
+    _raise(distributions.check_shapes(row, stream.shape, {n: a.shape for n, a in args.items()}), args, spec.span)
+    values = _values(scope, args, spec.kind)
+    _raise(distributions.check_values(row, values), args, spec.span)
+    if stream.integer and not row.law.discrete and spec.kind != "constant":
+        raise fail(
+            "OCO425",
+            f"`{stream.name}` takes whole numbers, and {spec.kind} does not give whole numbers",
+            spec.span,
+            "for any number in a range write in [lo, hi]",
+        )
+    if len(values) == len(args) and is_known(stream.shape):
+        _check_reach(scope, stream, spec, values)
+
+
+def _check_reach(scope: Scope, stream: Stream, spec: Distribution, values: Mapping[str, Array]) -> None:
+    """Whether the law falls within the stream's range with a probability that numbers can show."""
+    if stream.bounds is None:
+        return
+    ends = [fixed_value(scope, b, f"the range of `{stream.name}`") for b in stream.bounds]
+    if ends[0] is None or ends[1] is None:
+        return
+    shape = tuple(d for d in stream.shape if isinstance(d, int))
+
+    def array(e: Expr) -> Array:
+        return np.asarray(fixed_value(scope, e, "an argument"))
+
+    law = distributions.law_of(spec, array, shape, (ends[0], ends[1]))
+    if not np.all(law.probability() > 0):
+        shown = f"{spec.kind}(...)" if spec.span is None else spec.span.text
+        raise fail(
+            "OCO426",
+            f"{shown} never falls within the range of `{stream.name}`",
+            spec.span,
+            "widen the range, or correct the distribution",
+        )
+
+
+def refuse_as_function(name: str, span: Span | None) -> OcoError:
+    """The error for a call of something that is not a function of expressions."""
+    if name in DOMAINS:
+        return fail("OCO202", f"`{name}` is a domain: it stands after `in` where a decision is declared", span)
+    if name in DISTRIBUTIONS:
+        return fail("OCO202", f"`{name}` is a distribution: it stands after `~` where a stream is declared", span)
+    if name == "file":
+        return fail(
+            "OCO213",
+            "a file is read as the value of a param",
+            span,
+            'write `param data[...] = file("...")` and use `data` here',
+        )
+    known = [a for a, row in ATOMS.items() if not a.startswith("_") and not row.operator]
+    return fail(
+        "OCO202",
+        f"there is no function `{name}`",
+        span,
+        _other_names(name) or did_you_mean(name, known, "`oco help` lists the functions"),
+    )
+
+
+def _other_names(name: str) -> str:
+    """What a function is called here that has another name elsewhere."""
+    return f"write {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+
+
+ELSEWHERE: dict[str, str] = {
+    "add": "x + y",
+    "average": "mean(x)",
+    "div": "x / y",
+    "dot_product": "dot(x, y)",
+    "entropy": "sum(entr(x))",
+    "identity": "eye(n)",
+    "inner": "dot(x, y)",
+    "inv": "inv_pos(x), for positive x",
+    "inverse": "inv_pos(x), for positive x",
+    "ln": "log(x)",
+    "logsumexp": "log_sum_exp(x)",
+    "lse": "log_sum_exp(x)",
+    "matmul": "x @ y",
+    "minus": "-x",
+    "mul": "x * y",
+    "multiply": "x * y",
+    "norm": "norm2(x), norm1(x) or norm_inf(x)",
+    "normNuc": "nuclear_norm(X)",
+    "norm_nuc": "nuclear_norm(X)",
+    "pow": "x ** p",
+    "quad": "quad_form(x, P)",
+    "range": "a..b",
+    "relu": "pos(x)",
+    "sq": "square(x)",
+    "sub": "x - y",
+    "sum_of_squares": "sum_squares(x)",
+    "tr": "trace(X)",
+    "transpose": "x.T",
+}

@@ -6,11 +6,15 @@ of NumPy. A value without the axis is the same in every round.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from oco.dsl.atoms import ATOMS
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.expressions import Array as ArrayExpr
+from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
 from oco.dsl.primitives import PRIMITIVES
 
 Array = np.ndarray[Any, Any]
@@ -22,7 +26,7 @@ class Batched:
     """An array for each round: `array` has the rounds first; `shape` is that of one round."""
 
     __slots__ = ("array",)
-    __array_ufunc__ = None
+    __array_ufunc__ = None  # NumPy leaves operators with arrays to the methods below
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -38,6 +42,64 @@ class Batched:
     @property
     def dtype(self) -> Any:
         return self.array.dtype
+
+    @property
+    def T(self) -> Batched:
+        return Batched(self.array.transpose(0, *range(self.array.ndim - 1, 0, -1)))
+
+    def __neg__(self) -> Batched:
+        return Batched(-self.array)
+
+    def __add__(self, other: Value) -> Batched:
+        return elementwise(np.add, self, other)
+
+    def __radd__(self, other: Value) -> Batched:
+        return elementwise(np.add, other, self)
+
+    def __sub__(self, other: Value) -> Batched:
+        return elementwise(np.subtract, self, other)
+
+    def __rsub__(self, other: Value) -> Batched:
+        return elementwise(np.subtract, other, self)
+
+    def __mul__(self, other: Value) -> Batched:
+        return elementwise(np.multiply, self, other)
+
+    def __rmul__(self, other: Value) -> Batched:
+        return elementwise(np.multiply, other, self)
+
+    def __truediv__(self, other: Value) -> Batched:
+        return elementwise(np.divide, self, other)
+
+    def __rtruediv__(self, other: Value) -> Batched:
+        return elementwise(np.divide, other, self)
+
+    def __pow__(self, other: Value) -> Batched:
+        return elementwise(np.power, self, other)
+
+    def __rpow__(self, other: Value) -> Batched:
+        return elementwise(np.power, other, self)
+
+    def __matmul__(self, other: Value) -> Batched:
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Value) -> Batched:
+        return matmul(other, self)
+
+    def __lt__(self, other: Value) -> Batched:
+        return elementwise(np.less, self, other)
+
+    def __le__(self, other: Value) -> Batched:
+        return elementwise(np.less_equal, self, other)
+
+    def __gt__(self, other: Value) -> Batched:
+        return elementwise(np.greater, self, other)
+
+    def __ge__(self, other: Value) -> Batched:
+        return elementwise(np.greater_equal, self, other)
+
+    def __getitem__(self, items: Any) -> Batched:
+        return pick(self, items if isinstance(items, tuple) else (items,))
 
 
 Value = Any  # Batched, or an array that is the same in every round
@@ -63,6 +125,67 @@ def _aligned(value: Value, rank: int) -> Array:
     return value.array.reshape(value.array.shape[0], *[1] * missing, *value.shape) if missing else value.array
 
 
+def elementwise(operation: Callable[..., Array], *args: Value) -> Value:
+    """The operation entry by entry, with broadcasting of the shapes of one round."""
+    if not any(isinstance(a, Batched) for a in args):
+        return operation(*args)
+    rank = max(map(_rank, args))
+    return Batched(np.asarray(operation(*(_aligned(a, rank) for a in args))))
+
+
+def matmul(a: Value, b: Value) -> Value:
+    """`a @ b` round by round; one call of BLAS where one factor is the same in every round."""
+    if not isinstance(a, Batched) and not isinstance(b, Batched):
+        return np.matmul(a, b)
+    if not isinstance(b, Batched):
+        return Batched(np.asarray(a.array @ np.asarray(b)))
+    if not isinstance(a, Batched) and b.ndim == 1:
+        return Batched(np.asarray(b.array @ np.asarray(a).T))
+    rounds = len(b.array)
+    left, right = values_of(a, rounds), b.array
+    if _rank(a) == 1 and _rank(b) == 1:
+        return Batched(np.einsum("ti,ti->t", left, right))
+    if _rank(a) == 1:
+        return Batched(np.matmul(left[:, None, :], right)[:, 0])
+    if _rank(b) == 1:
+        return Batched(np.matmul(left, right[:, :, None])[:, :, 0])
+    return Batched(np.matmul(left, right))
+
+
+def pick(base: Value, items: Sequence[Any]) -> Value:
+    """`base[items]` by NumPy's rules for one round; items are whole numbers, slices, and arrays that may differ by round."""
+    moving = [i for i in items if isinstance(i, Batched)]
+    if not moving:
+        return base[tuple(items)] if not isinstance(base, Batched) else Batched(_pick_fixed(base.array, items))
+    rounds = len(moving[0].array)
+    rank = max(_rank(i) for i in items if not isinstance(i, slice))
+    rows = np.arange(rounds).reshape(-1, *[1] * rank)
+    places = tuple(
+        i if isinstance(i, slice) else _aligned(np.asarray(i) if not isinstance(i, Batched) else i, rank) for i in items
+    )
+    found = values_of(base, rounds)[(rows, *places)]
+    before = _slices_before(items)
+    if before and not isinstance(items[0], slice):
+        raise InternalError("an index with slices between arrays that change by the round")
+    return Batched(np.moveaxis(found, range(1, 1 + rank), range(1 + before, 1 + before + rank)) if before else found)
+
+
+def _slices_before(items: Sequence[Any]) -> int:
+    """The slices before the first array, where the arrays are neighbours (else their axes come first)."""
+    arrays = [k for k, item in enumerate(items) if not isinstance(item, slice)]
+    return arrays[0] if arrays[-1] - arrays[0] + 1 == len(arrays) else 0
+
+
+def _pick_fixed(array: Array, items: Sequence[Any]) -> Array:
+    arrays = [k for k, item in enumerate(items) if not isinstance(item, slice)]
+    rank = max((np.ndim(items[k]) for k in arrays), default=0)
+    if len(items) == 1 and arrays:
+        return np.take(array, items[0], axis=1)
+    found = array[(slice(None), *items)]
+    apart = bool(arrays) and rank > 0 and arrays[-1] - arrays[0] + 1 != len(arrays)
+    return np.moveaxis(found, rank, 0) if apart else found
+
+
 class BatchOps:
     """The primitives as methods: `ops.exp(x)`; what has no method of its own works entry by entry."""
 
@@ -75,13 +198,7 @@ class BatchOps:
             return lambda x, *, axis=None: self._reduce(word, x, axis)
         if word not in PRIMITIVES:
             raise AttributeError(name)
-        return lambda *args: self._elementwise(PRIMITIVES[word], *args)
-
-    def _elementwise(self, operation: Callable[..., Array], *args: Value) -> Value:
-        if not any(isinstance(a, Batched) for a in args):
-            return operation(*args)
-        rank = max(map(_rank, args))
-        return Batched(np.asarray(operation(*(_aligned(a, rank) for a in args))))
+        return lambda *args: elementwise(PRIMITIVES[word], *args)
 
     def _reduce(self, word: str, x: Value, axis: int | None) -> Value:
         operation = getattr(np, word)
@@ -99,7 +216,7 @@ class BatchOps:
         return Batched(np.argmax(x.array.reshape(self.rounds, -1), axis=1))
 
     def argmin(self, x: Value) -> Value:
-        return self.argmax(self._elementwise(np.negative, x))
+        return self.argmax(elementwise(np.negative, x))
 
     def cumsum(self, x: Value) -> Value:
         if not isinstance(x, Batched):
@@ -107,32 +224,13 @@ class BatchOps:
         return Batched(np.cumsum(x.array.reshape(self.rounds, -1), axis=1))
 
     def matmul(self, a: Value, b: Value) -> Value:
-        if not isinstance(a, Batched) and not isinstance(b, Batched):
-            return np.matmul(a, b)
-        if not isinstance(b, Batched) or (not isinstance(a, Batched) and _rank(a) == 2 and b.ndim == 1):
-            return Batched(self._matmul_fixed(a, b))
-        left, right = self._all(a), self._all(b)
-        if _rank(a) == 1 and _rank(b) == 1:
-            return Batched(np.einsum("ti,ti->t", left, right))
-        if _rank(a) == 1:
-            return Batched(np.matmul(left[:, None, :], right)[:, 0])
-        if _rank(b) == 1:
-            return Batched(np.matmul(left, right[:, :, None])[:, :, 0])
-        return Batched(np.matmul(left, right))
-
-    def _matmul_fixed(self, a: Value, b: Value) -> Array:
-        """A product with a factor that is the same in every round: one call of BLAS."""
-        if isinstance(b, Batched):
-            return np.asarray(b.array @ np.asarray(a).T)
-        return np.asarray(a.array @ np.asarray(b))
+        return matmul(a, b)
 
     def outer(self, a: Value, b: Value) -> Value:
-        return self._elementwise(np.multiply, self.reshape(a, shape=(*a.shape, *[1] * _rank(b))), b)
+        return elementwise(np.multiply, self.reshape(a, shape=(*a.shape, *[1] * _rank(b))), b)
 
     def transpose(self, x: Value) -> Value:
-        if not isinstance(x, Batched):
-            return np.transpose(x)
-        return Batched(x.array.transpose(0, *range(x.array.ndim - 1, 0, -1)))
+        return x.T if isinstance(x, Batched) else np.transpose(x)
 
     def reshape(self, x: Value, *, shape: tuple[int, ...]) -> Value:
         return Batched(x.array.reshape(len(x.array), *shape)) if isinstance(x, Batched) else np.reshape(x, shape)
@@ -157,15 +255,7 @@ class BatchOps:
         return Batched(x.array[(slice(None), *cut)]) if isinstance(x, Batched) else np.asarray(x)[cut]
 
     def gather(self, x: Value, *indices: Value) -> Value:
-        if not isinstance(x, Batched) and not any(isinstance(i, Batched) for i in indices):
-            return np.asarray(x)[tuple(np.asarray(i) for i in indices)]
-        rank = max(map(_rank, indices))
-        aligned = tuple(_aligned(i, rank) for i in indices)
-        if not isinstance(x, Batched):
-            return Batched(np.asarray(x)[aligned])
-        if len(indices) == 1 and not isinstance(indices[0], Batched):
-            return Batched(np.take(x.array, aligned[0], axis=1))
-        return Batched(x.array[(self._rows(rank), *aligned)])
+        return pick(x if isinstance(x, Batched) else np.asarray(x), indices)
 
     def _rows(self, rank: int) -> Array:
         return np.arange(self.rounds).reshape(-1, *[1] * rank)
@@ -231,3 +321,37 @@ class BatchOps:
         if not isinstance(x, Batched):
             return tuple(np.linalg.eigh(x))
         return tuple(Batched(part) for part in np.linalg.eigh(x.array))
+
+
+def evaluate_rounds(expr: Expr, env: Mapping[str, Value], rounds: int, t: Array | None = None) -> Value:
+    """The value in `rounds` rounds at once: names stand for arrays, or for `Batched` ones; `t` (rounds,) are the rounds' numbers.
+
+    The same rules as `dsl.evaluate`: the `lower` column of the atoms, each shared node once, nan where there is no value.
+    """
+    ops = BatchOps(rounds)
+    found: dict[int, Value] = {}
+    with np.errstate(all="ignore"):
+        for node in walk(expr):
+            found[id(node)] = _node_value(node, found, env, ops, t)
+    return found[id(expr)]
+
+
+def _node_value(node: Expr, found: dict[int, Value], env: Mapping[str, Value], ops: BatchOps, t: Array | None) -> Value:
+    match node:
+        case Constant(value=value):
+            return value.array
+        case Name(kind=Kind.ROUND):
+            return Batched(np.asarray(t, dtype=np.float64))
+        case Name(name=name):
+            return env[name]
+        case Slice():
+            return slice(*(None if e is None else int(found[id(e)]) for e in (node.start, node.stop)))
+        case Call():
+            return ATOMS[node.atom].lower(ops, node, *(found[id(a)] for a in node.args))
+        case ArrayExpr(items=items):
+            return ops.stack(*(found[id(i)] for i in items))
+        case Index():
+            items = [found[id(i)] for i in node.items]
+            base = found[id(node.base)]
+            return pick(base, [i if isinstance(i, slice | Batched) else np.asarray(i, dtype=np.int64) for i in items])
+    raise InternalError(f"no value of a {type(node).__name__}")

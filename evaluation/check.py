@@ -73,5 +73,5 @@ def _report(
     return tuple(diagnostics)
 
 
-def _index(stream: StreamRangeRange, entry: int) -> str:
+def _index(stream: StreamRange, entry: int) -> str:
     return ", ".join(str(int(i)) for i in np.unravel_index(entry, stream.shape))

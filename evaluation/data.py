@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical, StreamRange, canonical
-from oco.dsl.diagnostics import Diagnostic, OcoError, fail
-from oco.dsl.distributions import sample
+from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail
 from oco.dsl.model import Model
 from oco.evaluation.check import check_values
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
@@ -162,11 +161,13 @@ def from_rounds(problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: i
 
 def draw(stream: StreamRange, seed: int, start: int, stop: int) -> Array:
     """Values of a stream for rounds `start` to `stop` from its distribution: the same whatever the parts they are drawn in."""
+    if stream.law is None:
+        raise InternalError(f"stream {stream.name} has no law to draw from")
     step = max(1, BLOCK_ENTRIES // max(1, size(stream)))
     parts = []
     for block in range(start // step, -(-stop // step)):
         rng = np.random.default_rng([seed, zlib.crc32(stream.name.encode()), block])
-        values = sample(stream, step, rng)
+        values = stream.law.sample(rng, step)
         parts.append(values[max(0, start - block * step) : stop - block * step])
     return np.concatenate(parts) if parts else np.empty((0, *stream.shape))
 

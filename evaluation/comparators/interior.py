@@ -68,7 +68,6 @@ class Solution:
     point: Iterate
     residual: Array
     converged: Array
-    iterations: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +92,7 @@ def solve(programs: Programs, start: Array, tolerance: float = TOLERANCE) -> Sol
     here = _first(programs, start, rows)
     best, best_size = here.v, np.full(programs.count, np.inf)
     least_mu, since = np.full(programs.count, np.inf), np.zeros(programs.count, dtype=np.int64)
-    iteration = 0
-    for iteration in range(ITERATIONS):
+    for _ in range(ITERATIONS):
         size, mu = here.residual.size, here.residual.mu
         progress = (size < 0.9 * best_size[rows]) | (mu < 0.9 * least_mu[rows])
         since[rows] = np.where(progress, 0, since[rows] + 1)
@@ -108,7 +106,7 @@ def solve(programs: Programs, start: Array, tolerance: float = TOLERANCE) -> Sol
         if len(going) < len(rows):
             rows, here = rows[going], here.take(going)
         here = _advance(programs, here, _direction(programs, here, rows), rows)
-    return Solution(best, best_size, best_size <= 10 * tolerance, iteration)
+    return Solution(best, best_size, best_size <= 10 * tolerance)
 
 
 def _first(programs: Programs, start: Array, rows: Array) -> Stand:

@@ -1,0 +1,63 @@
+"""What a comparator in hindsight is: a decision, what it costs, and how surely it is the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+class Status(StrEnum):
+    """How far the words "best in hindsight" are true."""
+
+    CERTIFIED = "certified"
+    INTERVAL = "interval"
+    LEAST_VIOLATING = "least violating"
+    NOT_COMPUTED = "not computed"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparator:
+    """The best fixed decision, or the best decision of each round, with a certificate.
+
+    decision    by name: (*shape) for the static one, (T, *shape) for the dynamic one
+    losses      what it costs in each round (T,); None where it was not computed
+    value       the sum of the losses
+    bound       no decision that satisfies the constraints costs less than this in sum
+    excess      the largest amount by which it breaks each constraint that binds it (N,), in the constraint's own units
+    impossible  rounds (from 1) whose constraints nothing satisfies
+    """
+
+    kind: str
+    status: Status
+    decision: Mapping[str, Array] = field(default_factory=dict)
+    losses: Array | None = None
+    value: float = np.nan
+    bound: float = -np.inf
+    excess: Array = field(default_factory=lambda: np.zeros(0))
+    impossible: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    method: str = ""
+    seconds: float = 0.0
+    why: str = ""
+
+    @property
+    def gap(self) -> float:
+        """The most that a better comparator could still gain: value less lower bound."""
+        return self.value - self.bound
+
+    @property
+    def words(self) -> str:
+        """One sentence for a report."""
+        name = "best fixed decision" if self.kind == "static" else "best decision of each round"
+        if self.status is Status.NOT_COMPUTED:
+            return f"the {name} was not computed: {self.why}"
+        if self.status is Status.LEAST_VIOLATING:
+            return f"no {name} satisfies the constraints ({self.why}); the least violating one costs {self.value:.6g}"
+        if self.status is Status.INTERVAL:
+            return f"{name}: between {self.bound:.6g} and {self.value:.6g}"
+        return f"{name}: {self.value:.6g}, certified to within {max(self.gap, 0.0):.1e}"

@@ -1,0 +1,195 @@
+"""The trace of a run: what was decided, what it cost, and how that compares with what was possible in hindsight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical, entry_labels
+from oco.dsl.diagnostics import fail
+from oco.evaluation import measures
+from oco.evaluation.comparators import Comparator, compare
+from oco.evaluation.data import Data
+from oco.evaluation.measures import Total, ViolationKind
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+Array = np.ndarray[Any, Any]
+RegretKind = Literal["static", "dynamic"]
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """The numbers of a run, round first: loss (T,), constraints g (T, N), equalities h (T, M), duals (T, D).
+
+    `decisions` has the decisions of the rounds `kept` (from 0), by name.
+    """
+
+    loss: Array
+    constraints: Array
+    equalities: Array
+    duals: Array
+    decisions: Mapping[str, Array]
+    kept: Array
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Promise:
+    """What was promised of the run: bounds after every round by measure ("regret", "violation", "equality"), in words, and by whom."""
+
+    algorithm: str
+    settings: Mapping[str, str]
+    theorem: str = ""
+    curves: Mapping[str, Array] = field(default_factory=dict)
+    rates: Mapping[str, str] = field(default_factory=dict)
+    vacuous: tuple[str, ...] = ()
+    scales: Array | None = None
+
+
+class Trace:
+    """A run, round by round. Comparators are found when they are first asked for, and kept."""
+
+    def __init__(
+        self,
+        problem: Canonical,
+        data: Data,
+        record: Record,
+        promise: Promise,
+        *,
+        seed: int = 0,
+        notes: tuple[str, ...] = (),
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        self.problem = problem
+        self.data = data
+        self.record = record
+        self.promise = promise
+        self.seed = seed
+        self.notes = notes
+        self.warnings = warnings
+        self._comparators: dict[str, Comparator] = {}
+
+    def __repr__(self) -> str:
+        return f"Trace({self.problem.name}, {self.promise.algorithm}, {self.rounds} rounds)"
+
+    # What happened.
+
+    @property
+    def rounds(self) -> int:
+        return len(self.record.loss)
+
+    @property
+    def decisions(self) -> Array | Mapping[str, Array]:
+        """(T, *shape); a dict of them when the model has several decisions."""
+        only = list(self.record.decisions.values())
+        return only[0] if len(only) == 1 else self.record.decisions
+
+    @property
+    def kept(self) -> Array:
+        """The rounds, from 1, whose decisions were kept: all of them unless the run was told to thin or memory asked for it."""
+        return self.record.kept + 1
+
+    @property
+    def loss(self) -> Array:
+        """(T,)"""
+        return self.record.loss
+
+    @property
+    def constraints(self) -> Array:
+        """(T, N) values of g."""
+        return self.record.constraints
+
+    @property
+    def equalities(self) -> Array:
+        """(T, M) values of h."""
+        return self.record.equalities
+
+    @property
+    def duals(self) -> Array:
+        """(T, D) the queues or multipliers that the algorithm carried, after each round."""
+        return self.record.duals
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One label for each column of `constraints`."""
+        return self.problem.constraint_labels
+
+    @property
+    def equality_labels(self) -> tuple[str, ...]:
+        """One label for each column of `equalities`."""
+        return tuple(label for c in self.problem.equalities for label in entry_labels(c.label, c.shape))
+
+    @property
+    def seconds(self) -> float:
+        return self.record.seconds
+
+    @property
+    def rounds_per_second(self) -> float:
+        return self.rounds / max(self.seconds, 1e-9)
+
+    # What it is measured by.
+
+    def comparator(self, kind: RegretKind = "static") -> Comparator:
+        """The best in hindsight: one fixed decision ("static") or one a round ("dynamic"), with its certificate."""
+        if kind not in ("static", "dynamic"):
+            raise fail("OCO831", f"there is no {kind} comparator", hint='it is "static" or "dynamic"')
+        if kind not in self._comparators:
+            self._comparators[kind] = compare(self.problem, self.data, kind)
+        return self._comparators[kind]
+
+    @property
+    def known_comparators(self) -> Mapping[str, Comparator]:
+        """Those that were asked for so far."""
+        return dict(self._comparators)
+
+    def regret(self, kind: RegretKind = "static") -> Array:
+        """(T,) cumulative: the loss of rounds 1..t less what the comparator lost in them."""
+        comparator = self.comparator(kind)
+        if comparator.losses is None:
+            raise fail("OCO832", f"the {kind} regret is not known: {comparator.words}")
+        return measures.regret(self.loss, comparator.losses)
+
+    def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
+        """(T, N) cumulative, per constraint; with `total` "papers" (plain sum) or "scaled" (each by its scale) one number: (T,)."""
+        if kind not in ("hard", "soft"):
+            raise fail("OCO831", f"there is no {kind} violation", hint='it is "hard" or "soft"')
+        found = measures.violation(self.constraints, kind)
+        if total is None:
+            return found
+        scales = self.promise.scales
+        return measures.total(found, total, None if scales is None else scales[: found.shape[1]])
+
+    def equality_violation(self, total: Total | None = None) -> Array:
+        """(T, M) cumulative |sum_t h_t|, per equality; with `total` as for `violation`."""
+        found = measures.equality_violation(self.equalities)
+        if total is None:
+            return found
+        scales = self.promise.scales
+        return measures.total(found, total, None if scales is None else scales[self.constraints.shape[1] :])
+
+    # What can be made of it.
+
+    def plot(self, **options: Any) -> Figure:
+        """Regret, violation and decisions against the round, with the guarantee beside them. See `plots.figure`."""
+        from oco.evaluation.plots import figure
+
+        return figure(self, **options)
+
+    def to_dataset(self) -> Dataset:
+        """An xarray.Dataset with dims round, constraint, equality and those of the decisions."""
+        from oco.evaluation.storage import to_dataset
+
+        return to_dataset(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write as NetCDF (.nc) with everything that `load_trace` needs, or as a Parquet table (.parquet) of the rounds."""
+        from oco.evaluation.storage import save
+
+        save(self, Path(path))

@@ -196,7 +196,10 @@ def directions(d: Domain, count: int) -> np.ndarray:
     u = rng().standard_normal((count, d.size))
     if len(A):
         basis = np.linalg.svd(A)[2][len(A) :]
-        u = u @ basis.T @ basis
+        plain = u @ basis.T @ basis
+        tangent = np.stack([d.tangent(row.reshape(d.shape)).ravel() for row in u])
+        np.testing.assert_allclose(tangent, plain, atol=1e-9)
+        u = plain
     u = u[np.linalg.norm(u, axis=1) > 1e-8]
     return (u / np.linalg.norm(u, axis=1, keepdims=True)).reshape(-1, *d.shape)
 
@@ -247,6 +250,10 @@ def divergence(d: Domain, x: np.ndarray, y: np.ndarray) -> float:
     """D(x, y) for the mirror map of the domain."""
     if d.geometry == "euclidean":
         return inner(x - y, x - y) / 2
+    if d.geometry == "von neumann":
+        (a, p), (b, q) = np.linalg.eigh(x), np.linalg.eigh(y)
+        cross = np.sum((p.T @ q) ** 2 * np.outer(a, np.log(b)))
+        return float(np.sum(a * np.log(np.maximum(a, 1e-300))) - cross - np.sum(a) + np.sum(b))
     ratio = np.where(x > 0, x, 1.0) / y
     return float(np.sum(x * np.log(ratio) - x + y))
 

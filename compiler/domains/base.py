@@ -37,7 +37,7 @@ class Domain(ABC):
 
     @property
     def geometry(self) -> str:
-        """The mirror map of `bregman_step`: "euclidean" is |x|^2 / 2, "entropy" is sum x log x."""
+        """The mirror map of `bregman_step`: "euclidean" is |x|^2 / 2, "entropy" is sum x log x, "von neumann" is tr X log X."""
         return "euclidean"
 
     # Membership.
@@ -167,6 +167,14 @@ class Domain(ABC):
     def affine_hull(self) -> tuple[Floats, Floats]:
         """Independent equalities A x = b (x flattened, A of shape (k, size)) whose solutions are the affine hull."""
         return np.zeros((0, self.size)), np.zeros(0)
+
+    def tangent(self, c: Floats) -> Floats:
+        """The part of `c` parallel to the affine hull: its orthogonal projection on the solutions of A d = 0."""
+        A, _ = self.affine_hull()
+        if not len(A):
+            return c
+        flat = c.ravel()
+        return np.asarray(flat - np.linalg.lstsq(A, A @ flat, rcond=None)[0]).reshape(self.shape)
 
     def vertices(self) -> Floats | None:
         """All extreme points, shape (count, *shape), where there are at most `MAX_VERTICES`; else None."""

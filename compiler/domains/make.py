@@ -16,7 +16,9 @@ from oco.compiler.domains.capped_simplex import capped_simplex
 from oco.compiler.domains.group_ball import GroupBall
 from oco.compiler.domains.l1_ball import L1Ball
 from oco.compiler.domains.nonneg_ball import NonnegBall
+from oco.compiler.domains.nuclear_ball import NuclearBall
 from oco.compiler.domains.simplex import Simplex
+from oco.compiler.domains.spectrahedron import Spectrahedron
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.domains import DOMAINS
 from oco.dsl.evaluate import evaluate
@@ -30,7 +32,9 @@ KINDS: dict[str, Callable[..., Domain]] = {
     "group_ball": GroupBall,
     "l1_ball": L1Ball,
     "nonneg_ball": NonnegBall,
+    "nuclear_ball": NuclearBall,
     "simplex": Simplex,
+    "spectrahedron": Spectrahedron,
 }
 """What makes each kind: `(shape, **arguments)`, named as the parameters of the kind in `dsl.domains.DOMAINS`."""
 

@@ -1,0 +1,235 @@
+"""Models and expressions as text. `parse(print_model(m)) == m`: numbers are printed so that they read back exactly."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.atoms import ATOMS
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Name, Slice, names, walk
+from oco.dsl.model import (
+    Assumption,
+    Constraint,
+    Decision,
+    Distribution,
+    DomainSpec,
+    Feedback,
+    Horizon,
+    Measure,
+    Model,
+    Param,
+    Stream,
+    Using,
+)
+
+ATOMIC = 100
+"""The precedence of what never needs brackets: names, numbers, calls."""
+
+WIDTH = 100
+"""Longer values of params are broken into a line for each row."""
+
+
+class _Text(str):
+    """The text of an expression, with the precedence of its outermost operator."""
+
+    precedence: int
+
+    def __new__(cls, text: str, precedence: int = ATOMIC) -> _Text:
+        self = super().__new__(cls, text)
+        self.precedence = precedence
+        return self
+
+    def within(self, least: int) -> str:
+        """In brackets, if it binds looser than `least`."""
+        return f"({self})" if self.precedence < least else str(self)
+
+
+def print_expr(expr: Expr) -> str:
+    """The expression with as few brackets as its operators need."""
+    return str(_text(expr))
+
+
+def _text(expr: Expr) -> _Text:
+    done: dict[int, _Text] = {}
+    for node in walk(expr):
+        done[id(node)] = _expression(node, done)
+    return done[id(expr)]
+
+
+def _expression(node: Expr, done: dict[int, _Text]) -> _Text:
+    match node:
+        case Constant(value=value):
+            return _constant(value.array)
+        case Name(name=name):
+            return _Text(name)
+        case Call():
+            return _call(node, [done[id(a)] for a in node.args])
+        case Slice(start=start, stop=stop):
+            return _Text(":".join("" if end is None else done[id(end)] for end in (start, stop)))
+        case Index(base=base, items=items):
+            return _Text(f"{done[id(base)].within(_precedence('transpose'))}[{', '.join(done[id(i)] for i in items)}]")
+        case Array(items=items):
+            return _Text(f"[{', '.join(done[id(i)] for i in items)}]")
+        case File(path=path):
+            return _Text(f'file("{path}")')
+    raise InternalError(f"no text for the expression {type(node).__name__}")
+
+
+def _precedence(atom: str) -> int:
+    return ATOMS[atom].precedence
+
+
+def _call(node: Call, args: list[_Text]) -> _Text:
+    """An operator, or `atom(args, option = value)`."""
+    row = ATOMS[node.atom]
+    if not row.operator:
+        options = [f"{key} = {_number(value)}" for key, value in node.options]
+        return _Text(f"{node.atom}({', '.join([*args, *options])})")
+    own = row.precedence
+    if len(args) == 1:
+        operand = f"({args[0]})" if _is_number(node.args[0]) else args[0].within(own)
+        return _Text(f"{operand}.T" if row.operator == ".T" else f"{row.operator}{operand}", own)
+    left, right = args
+    if row.operator == "**":
+        return _Text(f"{left.within(own + 1)} ** {right.within(_precedence('minus'))}", own)
+    if row.operator == "..":
+        return _Text(f"{_tight(left, own)}..{_tight(right, own)}", own)
+    return _Text(f"{left.within(own)} {row.operator} {right.within(own + 1)}", own)
+
+
+def _is_number(expr: Expr) -> bool:
+    """A minus before a plain number would become part of it, and so would the dot of `.T` behind it."""
+    return isinstance(expr, Constant) and expr.shape == ()
+
+
+def _tight(text: _Text, own: int) -> str:
+    """An end of a range, without blanks round its outer operators: `0..m-1`."""
+    return _without_outer_blanks(text.within(own + 1))
+
+
+def _without_outer_blanks(text: str) -> str:
+    depth = 0
+    kept: list[str] = []
+    for character in text:
+        depth += (character in "([") - (character in ")]")
+        if character != " " or depth:
+            kept.append(character)
+    return "".join(kept)
+
+
+def _constant(array: np.ndarray[Any, Any]) -> _Text:
+    if array.shape == ():
+        text = _number(array.item())
+        return _Text(text, _precedence("minus") if text.startswith("-") else ATOMIC)
+    if array.size == 0:
+        raise InternalError("an array without entries cannot be written")
+    return _Text(_array(array.tolist()))
+
+
+def _array(entries: list[Any]) -> str:
+    return f"[{', '.join(_array(e) if isinstance(e, list) else _number(e) for e in entries)}]"
+
+
+def _number(value: float | int) -> str:
+    """The shortest text that reads back as the same number; whole numbers have no point, others have one or an exponent."""
+    text = repr(value)
+    if not text.lstrip("-")[0].isdigit():
+        raise InternalError(f"the number {text} cannot be written")
+    return text
+
+
+def print_model(model: Model) -> str:
+    """The model in canonical text: the statements in the order of the language reference, a group of each kind."""
+    horizon, params = [_horizon(model.horizon)], [_param(p) for p in model.params]
+    sized = model.horizon.rounds is not None and bool(names(model.horizon.rounds))
+    groups = [
+        [f"model {model.name}"],
+        *([params, horizon] if sized else [horizon, params]),
+        [_decision(d) for d in model.decisions],
+        [_stream(s) for s in model.streams],
+        [f"let {let.name} = {print_expr(let.value)}" for let in model.lets],
+        [f"minimize {print_expr(model.objective)}"] if model.objective is not None else [],
+        ["subject to", *_constraints(model.constraints)] if model.constraints else [],
+        [f"measure {model.measure} regret"] if model.measure is not Measure.STATIC else [],
+        [f"feedback {model.feedback}"] if model.feedback is not Feedback.FULL else [],
+        [_assumption(a) for a in model.assumptions],
+        [_using(model.using)] if model.using is not None else [],
+    ]
+    return "\n\n".join("\n".join(group) for group in groups if group) + "\n"
+
+
+def _horizon(horizon: Horizon) -> str:
+    return "horizon T unknown" if horizon.rounds is None else f"horizon T = {print_expr(horizon.rounds)}"
+
+
+def _declared(name: str, dims: tuple[Expr, ...]) -> str:
+    return f"{name}[{', '.join(map(print_expr, dims))}]" if dims else name
+
+
+def _bounds(bounds: tuple[Expr, Expr] | None, integer: bool) -> str:
+    if bounds is None:
+        return ""
+    low, high = bounds
+    if not integer:
+        return f" in [{print_expr(low)}, {print_expr(high)}]"
+    ends = (_tight(_text(end), _precedence("range")) for end in (low, high))
+    return f" in {'..'.join(ends)}"
+
+
+def _param(param: Param) -> str:
+    head = f"param {_declared(param.name, param.dims)}{_bounds(param.bounds, param.integer)}"
+    if param.value is None:
+        return head
+    text = print_expr(param.value)
+    if isinstance(param.value, Constant) and len(text) > WIDTH:
+        text = _rows(param.value.value.array.tolist(), len(head) + 4)
+    return f"{head} = {text}"
+
+
+def _rows(entries: list[Any], indent: int) -> str:
+    """An array in brackets whose rows start in column `indent`; a row of numbers is filled up to the width."""
+    margin = "\n" + " " * indent
+    if isinstance(entries[0], list):
+        return f"[{(',' + margin).join(_rows(row, indent + 1) for row in entries)}]"
+    lines = textwrap.wrap(", ".join(map(_number, entries)), max(WIDTH - indent, 40), break_on_hyphens=False)
+    return f"[{margin.join(lines)}]"
+
+
+def _decision(decision: Decision) -> str:
+    return f"decision {_declared(decision.name, decision.dims)} in {_domain(decision.domain)}"
+
+
+def _domain(domain: DomainSpec) -> str:
+    return f"{domain.kind}({', '.join(map(print_expr, domain.args))})" if domain.args else domain.kind
+
+
+def _distribution(distribution: Distribution) -> str:
+    options = [f"{key} = {print_expr(value)}" for key, value in distribution.options]
+    return f"{distribution.kind}({', '.join([*map(print_expr, distribution.args), *options])})"
+
+
+def _stream(stream: Stream) -> str:
+    law = f" ~ {_distribution(stream.distribution)}" if stream.distribution is not None else ""
+    iid = " iid" if stream.iid else ""
+    mean = f" mean = {print_expr(stream.mean)}" if stream.mean is not None else ""
+    return f"stream {_declared(stream.name, stream.dims)}{law}{_bounds(stream.bounds, stream.integer)}{iid}{mean}"
+
+
+def _constraints(constraints: tuple[Constraint, ...]) -> list[str]:
+    """A line each; the words that say when they hold stand in one column."""
+    lines = [f"    {c.label}: {print_expr(c.left)} {c.relation} {print_expr(c.right)}" for c in constraints]
+    column = max((len(line) for line in lines if len(line) <= WIDTH), default=0)
+    return [f"{line.ljust(column)}  {c.timing}" for line, c in zip(lines, constraints)]
+
+
+def _assumption(assumption: Assumption) -> str:
+    return f"assume {assumption.key} {assumption.relation} {print_expr(assumption.value)}"
+
+
+def _using(using: Using) -> str:
+    name = f" {using.algorithm}" if using.algorithm is not None else ""
+    settings = ", ".join(f"{key} = {formula}" for key, formula in using.settings)
+    return f"using{name}{f' with {settings}' if settings else ''}"

@@ -25,6 +25,7 @@ class Case:
 
 LO = np.array([-1.0, 0.0, 2.0, -3.0])
 HI = np.array([1.0, 0.5, 2.0, -1.0])
+TILT = np.array([[1.0, 0.5, 0.0], [0.0, 0.3, -0.2], [0.4, 0.0, 2.0]])
 
 CASES = [
     Case("box", lambda s: domain("box", (5,), -s, 2 * s)),
@@ -54,6 +55,10 @@ CASES = [
     Case("nuclear_ball-tall", lambda s: domain("nuclear_ball", (4, 3), s)),
     Case("spectrahedron", lambda s: domain("spectrahedron", (3, 3), 2 * s)),
     Case("spectrahedron-two", lambda s: domain("spectrahedron", (2, 2), s)),
+    Case("ellipsoid", lambda s: domain("ellipsoid", (4,), s * s * np.diag([1.0, 4.0, 0.25, 9.0]))),
+    Case(
+        "ellipsoid-tilted", lambda s: domain("ellipsoid", (3,), s * s * (TILT @ TILT.T), s * np.array([1.0, -2.0, 0.5]))
+    ),
     Case("simplex", lambda s: domain("simplex", (6,), s)),
     Case("simplex-matrix", lambda s: domain("simplex", (2, 3), 3 * s)),
     Case("simplex-one", lambda s: domain("simplex", (1,), s)),

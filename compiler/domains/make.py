@@ -13,6 +13,7 @@ from oco.compiler.domains.base import Domain
 from oco.compiler.domains.box import Box
 from oco.compiler.domains.budget import Budget
 from oco.compiler.domains.capped_simplex import capped_simplex
+from oco.compiler.domains.ellipsoid import Ellipsoid
 from oco.compiler.domains.group_ball import GroupBall
 from oco.compiler.domains.l1_ball import L1Ball
 from oco.compiler.domains.nonneg_ball import NonnegBall
@@ -29,6 +30,7 @@ KINDS: dict[str, Callable[..., Domain]] = {
     "box": Box,
     "budget": Budget,
     "capped_simplex": capped_simplex,
+    "ellipsoid": Ellipsoid,
     "group_ball": GroupBall,
     "l1_ball": L1Ball,
     "nonneg_ball": NonnegBall,

@@ -238,8 +238,7 @@ def _difference(left: Expr, right: Expr) -> Expr:
     """`left - right`, without the subtraction of a zero that changes nothing."""
     if isinstance(right, Constant) and not right.value.array.any() and right.shape in ((), left.shape):
         return left
-    span = left.span.to(right.span) if left.span is not None else right.span
-    return call("sub", left, right, span=span)
+    return call("sub", left, right)
 
 
 def _horizon(rounds: Expr) -> int:

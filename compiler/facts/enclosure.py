@@ -26,8 +26,10 @@ Refinement = Callable[[Expr, Interval, "Enclosure"], tuple[Interval, Step | None
 
 
 def compact(values: Any) -> np.ndarray[Any, Any]:
-    """The same array with length 1 along the axes where it only repeats itself (stride 0)."""
+    """The same array with length 1 along the axes where it only repeats itself; one number where all entries are equal."""
     array = np.asarray(values)
+    if array.size > 1 and bool(np.all(array == array.flat[0])):
+        return np.asarray(array.flat[0])
     return array[
         tuple(slice(0, 1) if stride == 0 and n > 1 else slice(None) for stride, n in zip(array.strides, array.shape))
     ]

@@ -27,20 +27,20 @@ def entry(expr: Expr, at: Position) -> Expr:
         case Constant(value=data):
             return _constant(data.array[at], expr)
         case Call() if is_entrywise(expr):
-            return call(expr.atom, *(entry(a, aligned(a, at)) for a in expr.args), span=expr.span)
+            return call(expr.atom, *(entry(a, aligned(a, at)) for a in expr.args))
         case Call(atom="matmul", args=(left, right)):
             row = part(left, at[0]) if len(left.shape) == 2 else left
             column = part(right, at[-1], axis=1) if len(right.shape) == 2 else right
-            return call("matmul", row, column, span=expr.span)
+            return call("matmul", row, column)
         case Call(atom="transpose", args=(base,)):
             return entry(base, at[::-1])
         case Call(atom="sum", args=(base,)) if len(base.shape) == 2 and len(at) == 1:
-            return call("sum", part(base, at[0], axis=1 - int(expr.option("axis") or 0)), span=expr.span)
+            return call("sum", part(base, at[0], axis=1 - int(expr.option("axis") or 0)))
         case Array(items=items):
             return entry(items[at[0]], at[1:])
         case Index(base=base, items=items) if len(at) == len(items) == len(base.shape) and _pairs(items):
-            return index(base, tuple(entry(i, aligned(i, at)) for i in items), span=expr.span)
-    return index(expr, tuple(constant(i) for i in at), span=expr.span)
+            return index(base, tuple(entry(i, aligned(i, at)) for i in items))
+    return index(expr, tuple(constant(i) for i in at))
 
 
 def part(expr: Expr, position: int, axis: int = 0) -> Expr:
@@ -49,15 +49,15 @@ def part(expr: Expr, position: int, axis: int = 0) -> Expr:
         case Constant(value=data):
             return _constant(np.take(data.array, position, axis=axis), expr)
         case Call() if is_entrywise(expr):
-            return call(expr.atom, *(_part_of(a, position, axis) for a in expr.args), span=expr.span)
+            return call(expr.atom, *(_part_of(a, position, axis) for a in expr.args))
         case Call(atom="matmul", args=(left, right)):
             if axis == 0:
-                return call("matmul", part(left, position), right, span=expr.span)
-            return call("matmul", left, part(right, position, axis=1), span=expr.span)
+                return call("matmul", part(left, position), right)
+            return call("matmul", left, part(right, position, axis=1))
         case Call(atom="transpose", args=(base,)) if len(base.shape) == 2:
             return part(base, position, axis=1 - axis)
     at = constant(position)
-    return index(expr, (at,) if axis == 0 else (Slice(), at), span=expr.span)
+    return index(expr, (at,) if axis == 0 else (Slice(), at))
 
 
 def _part_of(arg: Expr, position: int, axis: int) -> Expr:
@@ -81,5 +81,5 @@ def _pairs(items: tuple[Expr, ...]) -> bool:
 
 
 def _constant(value: Any, origin: Constant) -> Constant:
-    made = constant(np.asarray(value), origin.span)
-    return Constant(made.value, shape=made.shape, integer=origin.integer, span=origin.span)
+    made = constant(np.asarray(value))
+    return Constant(made.value, shape=made.shape, integer=origin.integer)

@@ -209,23 +209,23 @@ class Simplifier:
         template = call("add", inner[0][1], inner[1][1])
         combined = self(self._sum(inner, template))
         args = (first.args[0], combined) if position == 0 else (combined, first.args[1])
-        product = self(call(first.atom, *args, span=first.span))
+        product = self(call(first.atom, *args))
         rest = [t for i, t in enumerate(terms) if i not in members]
         return [*rest, (1.0, product)]
 
     def _sum(self, terms: list[tuple[float, Expr]], node: Call) -> Expr:
         total: Expr | None = None
         for coefficient, term in terms:
-            scaled = term if abs(coefficient) == 1.0 else call("mul", abs(coefficient), term, span=term.span)
+            scaled = term if abs(coefficient) == 1.0 else call("mul", abs(coefficient), term)
             if total is None:
-                total = scaled if coefficient > 0 else call("minus", scaled, span=node.span)
+                total = scaled if coefficient > 0 else call("minus", scaled)
             else:
-                total = call("add" if coefficient > 0 else "sub", total, scaled, span=node.span)
+                total = call("add" if coefficient > 0 else "sub", total, scaled)
         shape = known(node.shape)
         if total is None:
             return constant(np.zeros(shape), node.span)
         if total.shape != node.shape:
-            total = call("add", total, constant(np.zeros(shape)), span=node.span)
+            total = call("add", total, constant(np.zeros(shape)))
         return total
 
 

@@ -27,6 +27,9 @@ def _over_set(domain: Domain, a: Interval, hull: Interval) -> float:
         return (squares * _number(domain.radius)).greatest
     if domain.kind == "simplex":
         return (_number(float(np.max(domain.upper))) * _number(a.greatest)).greatest
+    if domain.kind == "nuclear_ball" and a.lo.size == a.hi.size == 1:
+        # r times the spectral norm of a matrix with equal entries.
+        return (_number(domain.radius) * _number(float(a.magnitude.max())) * _number(float(a.size)).sqrt()).greatest
     if domain.kind in SYMMETRIC:
         return _rounded(domain, a, hull, np.broadcast_to(a.magnitude, domain.shape))
     if hull.nonnegative:

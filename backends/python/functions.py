@@ -21,10 +21,7 @@ def function_lines(function: Function, nonzero: Collection[str] = ()) -> list[st
     with writer.indented():
         writer.equations(function.body)
         code = writer.listed(results, writer.room - len("return ")) or "()"
-        writer.write(
-            f"return {code}{',' if len(results) == 1 and function.result_names != ('',) else ''}",
-            writer.use_up(results),
-        )
+        writer.write(f"return {code}", writer.use_up(results))
     doc = [f'    """{line}"""' for line in function.doc.split("\n")[:1] if line]
     return _head(function) + doc + writer.lines
 

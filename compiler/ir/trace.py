@@ -67,10 +67,11 @@ class Tracer(PrimitiveMethods):
         made = Type(_dtype_of(array), array.shape)
         for known in self.constants:
             same = known.var.type == made and known.value.tobytes() == array.tobytes()
-            if same and (not name or self._hints[known.var.name] in (name, "constant")):
+            if same and (not name or self._hints[known.var.name] == name):
                 return Value(self, known.var)
-        var = Var(identifier(name or "constant", self._global_names()), made)
-        self._hints[var.name] = name or "constant"
+        name = name or {0.0: "zeros", 1.0: "ones"}.get(_only_entry(array), "constant")
+        var = Var(identifier(name, self._global_names()), made)
+        self._hints[var.name] = name
         self.constants.append(Global(var, array, why))
         return Value(self, var)
 
@@ -205,6 +206,11 @@ class Tracer(PrimitiveMethods):
 
 def _dtype_of(array: np.ndarray[Any, Any]) -> DType:
     return {"f": DType.FLOAT, "i": DType.INT, "b": DType.BOOL}[array.dtype.kind]
+
+
+def _only_entry(array: np.ndarray[Any, Any]) -> float:
+    """The number that all entries are, if they are one number."""
+    return float(array.flat[0]) if array.size and (array == array.flat[0]).all() else np.nan
 
 
 def _doc(fn: Callable[..., Any]) -> str:

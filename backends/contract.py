@@ -1,0 +1,46 @@
+"""What stands around a program when it becomes a learner: the ranges of its inputs, where it starts, and what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """What an input may be: `lower <= value <= upper` entrywise. `law` is the distribution in the model's words, if it has one."""
+
+    lower: Array | float = -np.inf
+    upper: Array | float = np.inf
+    law: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Contract:
+    """The promises of a plan, in words and numbers, for those who run or print its program.
+
+    text        the model in the language
+    algorithm   its name; `cite` the paper, `guarantee` the theorem's promise, a line each
+    horizon     T, or None
+    ranges      by feedback field; a field without one is unbounded
+    start       the first decision, by decision
+    equalities  labels of the equality constraints (those of the inequalities are the program's)
+    laws        of the algorithm's own random draws: "uniform" on [0, 1) or "normal", by field of `Program.draws`
+    recipe      what makes the same plan again (JSON values): kept in saved states
+    """
+
+    text: str
+    algorithm: str
+    horizon: int | None
+    start: Mapping[str, Array]
+    cite: str = ""
+    guarantee: tuple[str, ...] = ()
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    equalities: tuple[str, ...] = ()
+    laws: Mapping[str, str] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)

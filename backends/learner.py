@@ -1,0 +1,303 @@
+"""The learner: a program that runs, fed round by round."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.backends.base import Compiled
+from oco.backends.contract import Contract, Range
+from oco.backends.python.intake import Intake, Stream, StreamError
+from oco.backends.python.state_file import StateError, pack, read_state, unpack, write_state
+from oco.compiler.ir.program import DType
+from oco.dsl.diagnostics import OcoError, fail
+
+Array = np.ndarray[Any, Any]
+_CODES = {
+    "name": "OCO811",
+    "kind": "OCO812",
+    "shape": "OCO813",
+    "finite": "OCO814",
+    "whole": "OCO815",
+    "bounds": "OCO816",
+}
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What a round revealed, as arrays in the order of the program's fields, and what the decision was worth.
+
+    The worth is computed when it is first asked for.
+    """
+
+    round: int
+    values: Mapping[str, Any]
+    decisions: tuple[Any, ...]
+    compiled: Compiled
+
+    @cached_property
+    def _measured(self) -> tuple[Any, ...]:
+        if self.compiled.measure is None:
+            loss = self.values.get("loss", np.nan)
+            return loss, self.values.get("constraints", np.empty(0)), self.values.get("equalities", np.empty(0))
+        with np.errstate(all="ignore"):
+            return self.compiled.measure(*self.decisions, *self.values.values())
+
+    @property
+    def loss(self) -> float:
+        """f_t(x_t)."""
+        return float(self._measured[0])
+
+    @property
+    def constraints(self) -> Array:
+        """g_t(x_t), shape (N,): a constraint holds where it is not positive."""
+        return np.asarray(self._measured[1])
+
+    @property
+    def equalities(self) -> Array:
+        """h_t(x_t), shape (M,)."""
+        return np.asarray(self._measured[2])
+
+    @property
+    def violation(self) -> Array:
+        """[g_t(x_t)]_+, then |h_t(x_t)|, shape (N + M,)."""
+        return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)])
+
+
+class Learner:
+    """Decides round by round: `decide()` first, then `observe(...)` with what the round revealed.
+
+    draws        the algorithm's random arrays by name, rounds first, instead of those from `seed`
+    on_out_of_bounds  what to do with data outside the model's bounds: "error", "clip" or "accept"
+    warnings     what the user should know: bounds that were broken, rounds beyond the horizon
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        contract: Contract,
+        *,
+        seed: int = 0,
+        start: Any = None,
+        draws: Mapping[str, Any] | None = None,
+        on_out_of_bounds: str = "error",
+    ) -> None:
+        if on_out_of_bounds not in ("error", "clip", "accept"):
+            raise fail("OCO819", f'on_out_of_bounds is "error", "clip" or "accept", not {on_out_of_bounds!r}')
+        program = compiled.program
+        self.compiled = compiled
+        self.contract = contract
+        self.on_out_of_bounds = on_out_of_bounds
+        self.warnings: list[str] = []
+        self._names = tuple(f.name for f in program.decision)
+        self._fields = tuple(f.name for f in program.feedback)
+        self._take = Intake(
+            {f.name: _stream(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
+        )
+        self._random = np.random.default_rng(seed)
+        self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
+        self._state = self._started(start)
+
+    # Where it is.
+
+    @property
+    def round(self) -> int:
+        """The round that `decide` answers now, from 1."""
+        return int(self._state[0])
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """A copy of the state, by the paper's symbols."""
+        return {f.name: np.array(v) for f, v in zip(self.compiled.program.state, self._state)}
+
+    def _started(self, start: Any) -> tuple[Any, ...]:
+        """The first state, from the given first decisions or the plan's."""
+        given = dict(self.contract.start)
+        if isinstance(start, Mapping):
+            given |= start
+        elif start is not None:
+            given |= {self._names[0]: start}
+        if set(given) != set(self._names) or (
+            len(self._names) > 1 and start is not None and not isinstance(start, Mapping)
+        ):
+            raise fail("OCO817", f"a start gives an array for each of {', '.join(self._names)}")
+        first = []
+        for field in self.compiled.program.decision:
+            value = np.array(given[field.name], dtype=np.float64)
+            if value.shape != field.type.shape:
+                raise fail("OCO817", f"the start of {field.name} has the shape {value.shape}, not {field.type.shape}")
+            if not np.isfinite(value).all():
+                raise fail("OCO817", f"the start of {field.name} holds numbers that are not finite")
+            first.append(value)
+        with np.errstate(all="ignore"):
+            return tuple(self.compiled.init(*first))
+
+    # A round.
+
+    def decide(self) -> Any:
+        """The decision of this round; a dict of them if the model has several."""
+        found = self.compiled.decide(*self._state)
+        if len(found) == 1:
+            return np.array(found[0])
+        return {n: np.array(v) for n, v in zip(self._names, found)}
+
+    def observe(self, **streams: Any) -> Feedback:
+        """Take what the round revealed and go on to the next. What is wrong is an error, and the learner is as before."""
+        feedback = self.feedback(streams)
+        self.update(feedback)
+        return feedback
+
+    def feedback(self, given: Mapping[str, Any]) -> Feedback:
+        """What the round revealed, checked. Values of several decisions may come in dicts by decision."""
+        try:
+            values = self._take(given)
+        except StreamError as error:
+            values = self._repaired(error, given)
+        values = [v[()] for v in values]
+        return Feedback(self.round, dict(zip(self._fields, values)), self.compiled.decide(*self._state), self.compiled)
+
+    def update(self, feedback: Feedback) -> None:
+        """The state after the round of this feedback."""
+        if feedback.round != self.round:
+            raise fail(
+                "OCO818", f"this is the feedback of round {feedback.round}, and the learner is in round {self.round}"
+            )
+        drawn = self._drawn()
+        with np.errstate(all="ignore"):
+            self._state = self.compiled.update(*self._state, *feedback.values.values(), *drawn)
+        if feedback.round == self.contract.horizon:
+            self._warn(
+                f"round {feedback.round} was the last of the horizon: settings stay those of it, the guarantee ends"
+            )
+
+    def _warn(self, message: str) -> None:
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+    def _repaired(self, error: StreamError, given: Mapping[str, Any]) -> list[Any]:
+        """Values that the intake refused, where the caller's settings or the form by decisions allow them."""
+        if error.rule in ("name", "kind") and (flat := self._by_decision(given)) is not None:
+            try:
+                return self._take(flat)
+            except StreamError as second:
+                error, given = second, flat
+        if error.rule != "bounds" or self.on_out_of_bounds == "error":
+            raise _wrong(error) from None
+        values = self._take.arrays(given)
+        what = (
+            "clipped to them" if self.on_out_of_bounds == "clip" else "used as it is; what rests on the bounds may fail"
+        )
+        self._warn(f"in round {self.round} {error}: {what}")
+        if self.on_out_of_bounds == "accept":
+            return self._finite(values)
+        ranges = [self._take.streams[n] for n in self._fields]
+        return [np.clip(v, r.lower, r.upper).astype(v.dtype) for v, r in zip(self._finite(values), ranges)]
+
+    def _finite(self, values: list[Any]) -> list[Any]:
+        for name, value in zip(self._fields, values):
+            if not np.isfinite(value).all():
+                raise fail(_CODES["finite"], f"{name} holds numbers that are not finite")
+        return values
+
+    def _by_decision(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
+        """`gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict."""
+        flat: dict[str, Any] = {}
+        for name, value in given.items():
+            if isinstance(value, Mapping):
+                flat |= {name if len(self._names) == 1 else f"{name}_{key}": part for key, part in value.items()}
+            else:
+                flat[name] = value
+        return flat if len(flat) != len(given) or any(isinstance(v, Mapping) for v in given.values()) else None
+
+    def _drawn(self) -> list[Any]:
+        """The algorithm's own random arrays of this round."""
+        fields = self.compiled.program.draws
+        if self._draws is not None and fields:
+            return [self._given_draw(f.name, f.type.shape) for f in fields]
+        laws = [self.contract.laws.get(f.name, "uniform") for f in fields]
+        return [
+            self._random.normal(size=f.type.shape) if law == "normal" else self._random.random(f.type.shape)
+            for f, law in zip(fields, laws)
+        ]
+
+    def _given_draw(self, name: str, shape: tuple[int, ...]) -> Array:
+        assert self._draws is not None
+        rounds = self._draws.get(name, np.empty(0))
+        if len(rounds) < self.round or rounds.shape[1:] != shape:
+            raise fail(
+                "OCO820",
+                f"draws[{name!r}] has the shape {rounds.shape}; round {self.round} needs ({self.round}, *{shape})",
+            )
+        drawn: Array = rounds[self.round - 1]
+        return drawn
+
+    # Its life beyond this process.
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, all of it or nothing. It is data only, with a version and a checksum."""
+        write_state(path, self.saved())
+
+    def saved(self) -> dict[str, Any]:
+        """The state as JSON values."""
+        return {
+            "kind": "learner",
+            "model": self.compiled.program.name,
+            "program": fingerprint(self.compiled),
+            "recipe": dict(self.contract.recipe),
+            "state": {f.name: pack(v) for f, v in zip(self.compiled.program.state, self._state)},
+            "random": self._random.bit_generator.state,
+            "draws": None if self._draws is None else {n: pack(a) for n, a in self._draws.items()},
+            "on_out_of_bounds": self.on_out_of_bounds,
+            "warnings": list(self.warnings),
+        }
+
+    @classmethod
+    def from_saved(cls, content: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
+        """The learner that `saved` described, to go on bit for bit."""
+        if content.get("program") != fingerprint(compiled):
+            raise fail("OCO822", "the saved state belongs to another program than the one that its model gives now")
+        try:
+            draws = content["draws"]
+            learner = cls(
+                compiled,
+                contract,
+                draws=None if draws is None else {n: unpack(a) for n, a in draws.items()},
+                on_out_of_bounds=content["on_out_of_bounds"],
+            )
+            learner._random.bit_generator.state = content["random"]
+            learner._state = tuple(unpack(content["state"][f.name]) for f in compiled.program.state)
+            learner.warnings = list(content["warnings"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise fail("OCO821", f"the saved state is not whole: {error}") from None
+        return learner
+
+
+def read_saved(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What `Learner.save` wrote: `recipe` makes the plan again, `Learner.from_saved` takes the rest."""
+    try:
+        return read_state(path)
+    except StateError as error:
+        raise fail("OCO821", str(error)) from None
+    except OSError as error:
+        raise fail("OCO821", f"{os.fspath(path)} cannot be read: {error.strerror}") from None
+
+
+def fingerprint(compiled: Compiled) -> str:
+    """What tells one program from another: a hash of its text."""
+    return hashlib.sha256(compiled.source.encode()).hexdigest()
+
+
+def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
+    bounds = given or Range()
+    return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.law)
+
+
+def _wrong(error: StreamError) -> OcoError:
+    hints = {"bounds": 'correct the data or the model\'s bounds, or choose on_out_of_bounds="clip" or "accept"'}
+    return fail(_CODES[error.rule], str(error), hint=hints.get(error.rule, ""))

@@ -1,0 +1,94 @@
+"""Arrays as Python source that gives back the same bits, as short as their pattern allows."""
+
+from __future__ import annotations
+
+import base64
+import textwrap
+import zlib
+from typing import Any
+
+import numpy as np
+
+from oco.backends.python.expressions import literal, shape_text
+from oco.compiler.ir.program import DType, Literal, Type
+
+Array = np.ndarray[Any, Any]
+_WRITTEN_OUT = 2000
+_WIDTH = 96
+
+
+def array_source(array: Array) -> str:
+    """`np.array([1.0, 2.0])`, `np.ones(5)`, `np.repeat(np.arange(5), 10)`; many entries without a pattern are packed."""
+    if array.shape == ():
+        return number(array[()])
+    if (pattern := _pattern(array)) is not None:
+        return pattern
+    if array.size <= _WRITTEN_OUT:
+        return _written_out(array)
+    return _packed(array)
+
+
+def number(value: Any) -> str:
+    """One entry."""
+    plain = value.item()
+    kind = DType.BOOL if isinstance(plain, bool) else DType.INT if isinstance(plain, int) else DType.FLOAT
+    return literal(Literal(plain, Type(kind))).code
+
+
+def _same_bits(a: Array, b: Array) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def _pattern(array: Array) -> str | None:
+    """A constant array, a range, or a range with each entry repeated."""
+    if not array.size:
+        return f"np.empty({shape_text(array.shape)}, {_kind(array)})"
+    first = array.flat[0]
+    if _same_bits(array, np.full(array.shape, first, array.dtype)):
+        word = {"0.0": "zeros", "1.0": "ones"}.get(number(first))
+        shape = shape_text(array.shape)
+        return f"np.{word}({shape})" if word else f"np.full({shape}, {number(first)})"
+    if array.ndim == 1 and array.dtype == np.int64:
+        return _range(array)
+    return None
+
+
+def _range(array: Array) -> str | None:
+    count = int(np.argmax(array != array[0]))
+    start, last = int(array[0]), int(array[-1])
+    stop = f"{start}, {last + 1}" if start else f"{last + 1}"
+    if last >= start and _same_bits(array, np.repeat(np.arange(start, last + 1), count)):
+        return f"np.arange({stop})" if count == 1 else f"np.repeat(np.arange({stop}), {count})"
+    return None
+
+
+def _kind(array: Array) -> str:
+    return {"f": "float", "i": "np.int64", "b": "bool"}[array.dtype.kind]
+
+
+def _rows(array: Array, margin: str) -> str:
+    """Nested lists, one row a line where they do not fit on one."""
+    if array.ndim == 1:
+        entries = "[" + ", ".join(map(number, array)) + "]"
+        if len(margin) + len(entries) <= _WIDTH:
+            return entries
+        filled = textwrap.fill(
+            entries[1:-1] + ",", _WIDTH - 4, initial_indent=margin + "    ", subsequent_indent=margin + "    "
+        )
+        return f"[\n{filled}\n{margin}]"
+    inner = ",\n".join(f"{margin}    {_rows(row, margin + '    ')}" for row in array)
+    return f"[\n{inner},\n{margin}]"
+
+
+def _written_out(array: Array) -> str:
+    rows = _rows(array, "")
+    one_line = " ".join(rows.split()).replace("[ ", "[").replace(", ]", "]").replace(",]", "]")
+    return f"np.array({one_line if len(one_line) < _WIDTH - 30 else rows})"
+
+
+def _packed(array: Array) -> str:
+    """Little-endian bytes, compressed, in base64."""
+    little = array.astype(array.dtype.newbyteorder("<"))
+    text = base64.b64encode(zlib.compress(little.tobytes(), 9)).decode("ascii")
+    lines = "\n".join(f'    "{part}"' for part in textwrap.wrap(text, _WIDTH - 8))
+    return f'unpacked(\n{lines},\n    "{little.dtype.str}", {array.shape},\n)'

@@ -1,0 +1,98 @@
+"""What a round reveals, checked. This text is also part of every emitted module, so it uses NumPy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Stream(NamedTuple):
+    """The shape of an input and the range of its entries; `law` is the distribution that the model gives it."""
+
+    shape: tuple[int, ...]
+    lower: Any = -np.inf
+    upper: Any = np.inf
+    integer: bool = False
+    law: str = ""
+
+
+class StreamError(ValueError):
+    """A round's data is not what the model says. `rule` is one of "name", "kind", "shape", "finite", "whole", "bounds"."""
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+
+
+class Intake:
+    """Makes arrays of what a round reveals, in the order of `streams`; what does not fit is a StreamError."""
+
+    def __init__(self, streams: Mapping[str, Stream]) -> None:
+        most = np.finfo(np.float64).max
+        self.streams = streams
+        self.kinds = {n: np.dtype(np.int64 if s.integer else np.float64) for n, s in streams.items()}
+        self.forms = [(n, s.shape, self.kinds[n]) for n, s in streams.items()]
+        lower = [np.broadcast_to(s.lower, s.shape).ravel() for s in streams.values()]
+        upper = [np.broadcast_to(s.upper, s.shape).ravel() for s in streams.values()]
+        self.lower = np.maximum(np.concatenate([np.empty(0), *lower]), -most)
+        self.upper = np.minimum(np.concatenate([np.empty(0), *upper]), most)
+
+    def arrays(self, given: Mapping[str, Any]) -> list[Any]:
+        """Copies of the given values with the right kind and shape; their entries are not looked at."""
+        if len(given) != len(self.forms):
+            raise self._wrong_names(given)
+        values = []
+        for name, shape, kind in self.forms:
+            if name not in given:
+                raise self._wrong_names(given)
+            value = np.array(given[name])
+            if value.dtype != kind:
+                value = self._converted(name, value, kind)
+            if value.shape != shape:
+                raise StreamError("shape", f"{name} has the shape {value.shape}, not {shape}")
+            values.append(value)
+        return values
+
+    def __call__(self, given: Mapping[str, Any]) -> list[Any]:
+        """Copies of the given values, all of them within their bounds."""
+        values = self.arrays(given)
+        if values:
+            entries = np.concatenate(values, axis=None)
+            if not ((self.lower <= entries) & (entries <= self.upper)).all():
+                raise self._wrong_entry(values)
+        return values
+
+    def _wrong_names(self, given: Mapping[str, Any]) -> StreamError:
+        missing = [n for n in self.streams if n not in given]
+        if missing:
+            return StreamError("name", f"nothing is given for {', '.join(missing)}")
+        unknown = [n for n in given if n not in self.streams]
+        return StreamError(
+            "name", f"{', '.join(unknown)} is not among {', '.join(self.streams) or 'the inputs: there are none'}"
+        )
+
+    def _converted(self, name: str, value: np.ndarray[Any, Any], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        if value.dtype.kind not in "fiub":
+            raise StreamError("kind", f"{name} does not hold numbers but {value.dtype}")
+        if kind.kind == "i" and not np.all(value == np.floor(value)):
+            raise StreamError("whole", f"{name} holds numbers that are not whole")
+        return value.astype(kind)
+
+    def _wrong_entry(self, values: list[Any]) -> StreamError:
+        """Names the first entry that is not finite or not within its bounds."""
+        for (name, shape, _), value in zip(self.forms, values):
+            lower, upper = (np.broadcast_to(b, shape) for b in self.streams[name][1:3])
+            finite = np.isfinite(value)
+            good = finite & (lower <= value) & (value <= upper)
+            if not good.all():
+                place = tuple(int(i) for i in np.argwhere(~good)[0])
+                entry = f"{name}{list(place)}" if place else name
+                found = f"{entry} is {value[place]}"
+                if not finite[place]:
+                    return StreamError("finite", f"{found}, which is not a finite number")
+                return StreamError(
+                    "bounds", f"{found}, outside the model's bounds [{lower[place]:g}, {upper[place]:g}]"
+                )
+        raise AssertionError("every entry is within its bounds")

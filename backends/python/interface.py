@@ -1,0 +1,37 @@
+"""The names that an emitted module defines above its learner, with the values of a model that has nothing in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oco.backends.python.intake import Stream
+
+MODEL = ""
+FINGERPRINT = ""
+HORIZON: int | None = None
+STATE: tuple[str, ...] = ("round",)
+START: dict[str, Any] = {}
+STREAMS: dict[str, Stream] = {}
+DRAWS: dict[str, tuple[tuple[int, ...], str]] = {}
+CONSTRAINTS: tuple[str, ...] = ()
+EQUALITIES: tuple[str, ...] = ()
+
+
+def init(*start: Any) -> Any:
+    """The first state from the first decisions."""
+    return 1
+
+
+def decide(*state: Any) -> Any:
+    """The decision of this round; a tuple of them if there are several."""
+    return ()
+
+
+def update(*state_and_round: Any) -> Any:
+    """The state after this round, from the state, what the round revealed, and the random draws."""
+    return state_and_round[0] + 1
+
+
+def measure(*decision_and_round: Any) -> Any:
+    """Loss, constraint values and equality values of this round."""
+    return 0.0, (), ()

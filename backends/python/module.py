@@ -1,0 +1,221 @@
+"""A program as a Python module that stands alone: NumPy is all it needs, and it reads from top to bottom."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from oco.backends.contract import Contract, Range
+from oco.backends.python.constants import array_source
+from oco.backends.python.functions import function_lines
+from oco.compiler.ir.program import DType, Field, Program
+
+_RULE = 100
+_UNPACKED = '''
+def unpacked(text, dtype, shape):
+    """An array from its compressed bytes."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype).reshape(shape)
+'''
+
+
+def emit(program: Program, contract: Contract) -> str:
+    """The module's text."""
+    rule = "\n".join(_rule(program))
+    return "\n".join(
+        [
+            _docstring(program, contract),
+            "",
+            *_imports(),
+            "",
+            rule,
+            *_interface(program, contract, hashlib.sha256(rule.encode()).hexdigest()),
+            "",
+            _heading("The learner"),
+            *_verbatim("intake"),
+            "",
+            "",
+            *_table(
+                "STREAMS", {f.name: stream_source(f, contract.ranges.get(f.name, Range())) for f in program.feedback}
+            ),
+            *_verbatim("state_file"),
+            *_verbatim("standalone"),
+            "",
+        ]
+    )
+
+
+def emit_rule(program: Program) -> str:
+    """Constants and functions alone: what a learner inside this package executes."""
+    return "\n".join(["import base64", "import zlib", "", "import numpy as np", "", *_rule(program), ""])
+
+
+def _heading(title: str) -> str:
+    return f"# {title} {'-' * (_RULE - len(title) - 4)}"
+
+
+def _docstring(program: Program, contract: Contract) -> str:
+    """What the module is, how to use it, the model, and what is promised."""
+    inputs = ", ".join(f"{f.name}=..." for f in program.feedback)
+    rows = [
+        f"{program.name}: decisions round by round with the algorithm {contract.algorithm}.",
+        "",
+        "Needs NumPy alone. Written by oco from the model below.",
+        "",
+        "    learner = Learner()",
+        "    x = learner.decide()",
+        f"    feedback = learner.observe({inputs})",
+        "",
+        "`python THIS_FILE data.csv` runs it over a file with a column for each stream (`price`, or",
+        "`price[0]`, `price[1]`, ..., or `price.ANYTHING`) and a row for each round.",
+        "",
+        "The model",
+        "",
+        *(f"    {line}".rstrip() for line in contract.text.splitlines()),
+        "",
+        f"The algorithm: {contract.algorithm}{f' ({contract.cite})' if contract.cite else ''}",
+        "",
+        *(f"    {line}".rstrip() for line in contract.guarantee),
+    ]
+    text = "\n".join(rows).rstrip()
+    safe = "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text.replace("\\", "\\\\"))
+    return '"""' + safe.replace('"""', '\\"\\"\\"').rstrip('"') + '\n"""'
+
+
+def comment(text: str) -> str:
+    """Text on one line, without characters that could end it."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _rule(program: Program) -> Iterator[str]:
+    """Constants with where each came from, then the functions."""
+    constants = [(g.var.name, array_source(g.value), comment(g.why)) for g in program.constants]
+    if constants:
+        yield _heading("Constants")
+        yield ""
+    if any("unpacked(" in source for _, source, _ in constants):
+        yield _UNPACKED
+    for name, source, why in constants:
+        line = f"{name} = {source}"
+        if why and len(line) + len(why) + 4 <= _RULE and "\n" not in line:
+            yield f"{line}  # {why}"
+        else:
+            yield from (f"# {part}" for part in textwrap.wrap(why, _RULE - 2))
+            yield line
+    yield ""
+    yield _heading("The rule")
+    nonzero = {g.var.name for g in program.constants if g.value.shape == () and g.value != 0}
+    entries = [f for f in (program.init, program.decide, program.update, program.measure) if f is not None]
+    for function in (*program.functions, *entries):
+        yield ""
+        yield ""
+        yield from function_lines(function, nonzero)
+    yield ""
+    yield ""
+
+
+def _interface(program: Program, contract: Contract, fingerprint: str) -> Iterator[str]:
+    """Names, shapes and ranges of what goes in and out."""
+    yield _heading("What goes in and out")
+    yield ""
+    yield f"MODEL = {quoted(program.name)}"
+    yield f"HORIZON = {contract.horizon}"
+    yield f"FINGERPRINT = {quoted(fingerprint)}"
+    yield f"STATE = {_strings(f.name for f in program.state)}"
+    yield f"CONSTRAINTS = {_strings(program.labels)}"
+    yield f"EQUALITIES = {_strings(contract.equalities)}"
+    laws = {f.name: f"({f.type.shape}, {quoted(contract.laws.get(f.name, 'uniform'))})" for f in program.draws}
+    yield from _table("DRAWS", laws)
+    yield from _table(
+        "START", {f.name: array_source(np.asarray(contract.start[f.name], float)) for f in program.decision}
+    )
+
+
+def _table(name: str, rows: Mapping[str, str]) -> Iterator[str]:
+    if not rows:
+        yield f"{name} = {{}}"
+        return
+    yield f"{name} = {{"
+    yield from (f"    {quoted(key)}: {value}," for key, value in rows.items())
+    yield "}"
+
+
+def quoted(text: str) -> str:
+    """A string in double quotes; what does not print is written by number."""
+    return '"' + "".join(c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in text) + '"'
+
+
+def _strings(items: Iterable[str]) -> str:
+    """A tuple of strings, on several lines where they are many."""
+    parts = [quoted(i) for i in items]
+    line = f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    return line if len(line) < _RULE - 20 else "(\n" + "".join(f"    {part},\n" for part in parts) + ")"
+
+
+def stream_source(field: Field, given: Range) -> str:
+    """`Stream((10,), -1000.0, 3000.0)`."""
+    parts = [repr(field.type.shape), _bound(given.lower), _bound(given.upper)]
+    if field.type.dtype is DType.INT:
+        parts.append("integer=True")
+    if given.law:
+        parts.append(f"law={quoted(given.law)}")
+    return f"Stream({', '.join(parts)})"
+
+
+def _bound(value: Any) -> str:
+    array = np.asarray(value, dtype=np.float64)
+    same = array.size and (array == array.flat[0]).all()
+    return array_source(array.ravel()[:1].reshape(()) if same else array)
+
+
+def _imports() -> list[str]:
+    """The union of what the verbatim parts import, without this package."""
+    modules = {"base64", "zlib"}
+    lines = set()
+    for name in ("intake", "state_file", "standalone"):
+        for node in ast.parse(_source(name)).body:
+            if isinstance(node, ast.Import):
+                modules |= {a.name for a in node.names if a.name != "numpy"}
+            elif (
+                isinstance(node, ast.ImportFrom)
+                and node.module not in ("__future__",)
+                and not str(node.module).startswith("oco")
+            ):
+                lines.add((str(node.module), tuple(sorted(a.name for a in node.names))))
+    merged: dict[str, set[str]] = {}
+    for module, names in lines:
+        merged.setdefault(module, set()).update(names)
+    froms = [f"from {m} import {', '.join(sorted(ns))}" for m, ns in sorted(merged.items())]
+    return [
+        "from __future__ import annotations",
+        "",
+        *(f"import {m}" for m in sorted(modules)),
+        *froms,
+        "",
+        "import numpy as np",
+    ]
+
+
+@cache
+def _source(name: str) -> str:
+    return files("oco.backends.python").joinpath(f"{name}.py").read_text(encoding="utf-8")
+
+
+@cache
+def _verbatim(name: str) -> tuple[str, ...]:
+    """The definitions of a module of this folder, as they stand there."""
+    text = _source(name)
+    rows = text.splitlines()
+    parts: list[str] = []
+    for node in ast.parse(text).body:
+        keep = isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign, ast.If))
+        if keep:
+            gap = ["", ""] if not isinstance(node, ast.Assign) else [""]
+            parts += [*gap, *rows[node.lineno - 1 : node.end_lineno]]
+    return tuple(parts)

@@ -1,0 +1,174 @@
+"""The learner of an emitted module. This text is part of every one; the names from `interface` are defined above it there."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oco.backends.python.intake import Intake
+from oco.backends.python.interface import (
+    CONSTRAINTS,
+    DRAWS,
+    EQUALITIES,
+    FINGERPRINT,
+    HORIZON,
+    MODEL,
+    START,
+    STATE,
+    STREAMS,
+    decide,
+    init,
+    measure,
+    update,
+)
+from oco.backends.python.state_file import StateError, pack, read_state, unpack, write_state
+
+
+class Feedback(NamedTuple):
+    """What a round was worth: the loss, and how far each constraint was from holding."""
+
+    round: int
+    loss: float
+    constraints: Any
+    equalities: Any
+
+    @property
+    def violation(self) -> Any:
+        """The excess over each constraint, zero where it holds; then the distance from each equality."""
+        return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)])
+
+
+class Learner:
+    """Decides round by round: `decide()` first, then `observe(...)` with what the round revealed."""
+
+    def __init__(self, seed: int = 0, **start: Any) -> None:
+        """Begin at the model's start, or at the given first decisions."""
+        first = {**START, **{name: np.array(value, dtype=float) for name, value in start.items()}}
+        if list(first) != list(START) or any(first[n].shape != np.shape(START[n]) for n in START):
+            raise ValueError(f"a start has these decisions and shapes: { {n: np.shape(v) for n, v in START.items()} }")
+        self._take = Intake(STREAMS)
+        self._random = np.random.default_rng(seed)
+        self._values = _tuple(init(*first.values()))
+
+    @property
+    def round(self) -> int:
+        """The round that `decide` answers now, from 1."""
+        return int(self._values[0])
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The state by the paper's symbols."""
+        return {name: np.array(value) for name, value in zip(STATE, self._values)}
+
+    def decide(self) -> Any:
+        """The decision of this round; a dict of them if the model has several."""
+        found = decide(*self._values)
+        return np.array(found) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, found)}
+
+    def observe(self, **streams: Any) -> Feedback:
+        """Take what the round revealed, say what the decision was worth, and go on. Wrong data is an error and changes nothing."""
+        values = [v[()] for v in self._take(streams)]
+        decisions = _tuple(decide(*self._values))
+        with np.errstate(all="ignore"):
+            loss, constraints, equalities = measure(*decisions, *values)
+            following = update(*self._values, *values, *self._draw())
+        feedback = Feedback(self.round, float(loss), constraints, equalities)
+        self._values = _tuple(following)
+        if feedback.round == HORIZON:
+            warnings.warn(f"round {HORIZON} was the last that the guarantee is for", stacklevel=2)
+        return feedback
+
+    def _draw(self) -> list[Any]:
+        return [
+            self._random.random(s) if law == "uniform" else self._random.normal(size=s) for s, law in DRAWS.values()
+        ]
+
+    def save(self, path: str) -> None:
+        """Write the state to a file, all of it or nothing."""
+        arrays = {name: pack(value) for name, value in zip(STATE, self._values)}
+        random = self._random.bit_generator.state
+        write_state(path, {"model": MODEL, "program": FINGERPRINT, "state": arrays, "random": random})
+
+    @classmethod
+    def load(cls, path: str) -> Learner:
+        """A learner that goes on where the saved one stopped, bit for bit."""
+        content = read_state(path)
+        if content.get("program") != FINGERPRINT:
+            raise StateError(f"{path} was saved by another learner: of the model {content.get('model')!r}")
+        learner = cls()
+        learner._values = tuple(unpack(content["state"][name]) for name in STATE)
+        learner._random.bit_generator.state = content["random"]
+        return learner
+
+
+def _tuple(values: Any) -> tuple[Any, ...]:
+    return values if isinstance(values, tuple) else (values,)
+
+
+def columns_of(name: str, shape: tuple[int, ...], header: list[str]) -> list[int]:
+    """The columns of a stream: `price`, or `price[0]`, `price[1]`, ..., or `price.ANYTHING` in the order of the file."""
+    size = int(np.prod(shape))
+    if not shape or name in header:
+        found = [k for k, h in enumerate(header) if h == name]
+    else:
+        places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*shape)]
+        plain = [re.sub(r"\s", "", h) for h in header]
+        found = [plain.index(p) for p in places if p in plain]
+        found = found or [k for k, h in enumerate(header) if h.startswith(name + ".")]
+    if not found:
+        law = STREAMS[name].law
+        raise ValueError(
+            f"no column for {name}" + (f": the model draws it from {law}, a file must have it" if law else "")
+        )
+    if len(found) != size:
+        raise ValueError(f"{name} has {size} entries, the file {len(found)} columns for it")
+    return found
+
+
+def rounds_of(path: str) -> Iterator[dict[str, Any]]:
+    """The rounds of a CSV file with a header, one a row."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(file)
+        header = [h.strip() for h in next(rows, [])]
+        columns = {name: columns_of(name, s.shape, header) for name, s in STREAMS.items()}
+        for row in rows:
+            yield {n: np.array([float(row[k]) for k in ks]).reshape(STREAMS[n].shape) for n, ks in columns.items()}
+
+
+def run(rounds: Iterator[Mapping[str, Any]]) -> None:
+    """Play all rounds and print what they cost."""
+    learner = Learner()
+    loss, signed = 0.0, np.zeros(len(CONSTRAINTS) + len(EQUALITIES))
+    hard = signed.copy()
+    for streams in rounds:
+        feedback = learner.observe(**streams)
+        loss += feedback.loss
+        signed += np.concatenate([feedback.constraints, feedback.equalities])
+        hard += feedback.violation
+    played = learner.round - 1
+    print(f"{MODEL}: {played} rounds, loss {loss:.6g} ({loss / max(played, 1):.6g} a round)")
+    soft = np.where(np.arange(len(signed)) < len(CONSTRAINTS), np.maximum(signed, 0), np.abs(signed))
+    for label, total, worst in zip(CONSTRAINTS + EQUALITIES, soft, hard):
+        print(f"{label}: violation {total:.6g} over all rounds, {worst:.6g} round by round")
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print(f"usage: python {sys.argv[0]} data.csv   (columns: {', '.join(STREAMS)})", file=sys.stderr)
+        return 2
+    try:
+        run(rounds_of(arguments[0]))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -20,12 +20,12 @@ from oco.dsl.diagnostics import OcoError, fail
 
 Array = np.ndarray[Any, Any]
 _CODES = {
-    "name": "OCO811",
-    "kind": "OCO812",
-    "shape": "OCO813",
-    "finite": "OCO814",
-    "whole": "OCO815",
-    "bounds": "OCO816",
+    "name": "OCO840",
+    "kind": "OCO841",
+    "shape": "OCO842",
+    "finite": "OCO843",
+    "whole": "OCO844",
+    "bounds": "OCO845",
 }
 
 
@@ -89,7 +89,7 @@ class Learner:
         on_out_of_bounds: str = "error",
     ) -> None:
         if on_out_of_bounds not in ("error", "clip", "accept"):
-            raise fail("OCO819", f'on_out_of_bounds is "error", "clip" or "accept", not {on_out_of_bounds!r}')
+            raise fail("OCO848", f'on_out_of_bounds is "error", "clip" or "accept", not {on_out_of_bounds!r}')
         program = compiled.program
         self.compiled = compiled
         self.contract = contract
@@ -126,14 +126,14 @@ class Learner:
         if set(given) != set(self._names) or (
             len(self._names) > 1 and start is not None and not isinstance(start, Mapping)
         ):
-            raise fail("OCO817", f"a start gives an array for each of {', '.join(self._names)}")
+            raise fail("OCO846", f"a start gives an array for each of {', '.join(self._names)}")
         first = []
         for field in self.compiled.program.decision:
             value = np.array(given[field.name], dtype=np.float64)
             if value.shape != field.type.shape:
-                raise fail("OCO817", f"the start of {field.name} has the shape {value.shape}, not {field.type.shape}")
+                raise fail("OCO846", f"the start of {field.name} has the shape {value.shape}, not {field.type.shape}")
             if not np.isfinite(value).all():
-                raise fail("OCO817", f"the start of {field.name} holds numbers that are not finite")
+                raise fail("OCO846", f"the start of {field.name} holds numbers that are not finite")
             first.append(value)
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
@@ -166,7 +166,7 @@ class Learner:
         """The state after the round of this feedback."""
         if feedback.round != self.round:
             raise fail(
-                "OCO818", f"this is the feedback of round {feedback.round}, and the learner is in round {self.round}"
+                "OCO847", f"this is the feedback of round {feedback.round}, and the learner is in round {self.round}"
             )
         drawn = self._drawn()
         with np.errstate(all="ignore"):
@@ -231,7 +231,7 @@ class Learner:
         rounds = self._draws.get(name, np.empty(0))
         if len(rounds) < self.round or rounds.shape[1:] != shape:
             raise fail(
-                "OCO820",
+                "OCO849",
                 f"draws[{name!r}] has the shape {rounds.shape}; round {self.round} needs ({self.round}, *{shape})",
             )
         drawn: Array = rounds[self.round - 1]
@@ -261,7 +261,7 @@ class Learner:
     def from_saved(cls, content: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
         """The learner that `saved` described, to go on bit for bit."""
         if content.get("program") != fingerprint(compiled):
-            raise fail("OCO822", "the saved state belongs to another program than the one that its model gives now")
+            raise fail("OCO851", "the saved state belongs to another program than the one that its model gives now")
         try:
             draws = content["draws"]
             learner = cls(
@@ -274,7 +274,7 @@ class Learner:
             learner._state = tuple(unpack(content["state"][f.name]) for f in compiled.program.state)
             learner.warnings = list(content["warnings"])
         except (KeyError, TypeError, ValueError) as error:
-            raise fail("OCO821", f"the saved state is not whole: {error}") from None
+            raise fail("OCO850", f"the saved state is not whole: {error}") from None
         return learner
 
 
@@ -283,9 +283,9 @@ def read_saved(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         return read_state(path)
     except StateError as error:
-        raise fail("OCO821", str(error)) from None
+        raise fail("OCO850", str(error)) from None
     except OSError as error:
-        raise fail("OCO821", f"{os.fspath(path)} cannot be read: {error.strerror}") from None
+        raise fail("OCO850", f"{os.fspath(path)} cannot be read: {error.strerror}") from None
 
 
 def fingerprint(compiled: Compiled) -> str:

@@ -8,6 +8,7 @@ from oco.dsl.codes.data import DATA
 from oco.dsl.codes.domains import DOMAIN_CODES
 from oco.dsl.codes.facts import FACTS
 from oco.dsl.codes.files import FILES
+from oco.dsl.codes.learner import LEARNER
 from oco.dsl.codes.names import NAMES
 from oco.dsl.codes.plans import PLANS
 from oco.dsl.codes.sets import SETS
@@ -16,4 +17,4 @@ from oco.dsl.codes.syntax import SYNTAX
 
 __all__ = ["CODES", "Code", "Stage"]
 
-CODES: dict[str, Code] = SYNTAX | NAMES | SHAPES | DOMAIN_CODES | SETS | CONSTRAINTS | FACTS | PLANS | DATA | FILES
+CODES: dict[str, Code] = SYNTAX | NAMES | SHAPES | DOMAIN_CODES | SETS | CONSTRAINTS | FACTS | PLANS | DATA | LEARNER | FILES

@@ -176,9 +176,9 @@ class Assembly:
         if objective.shape:
             said = f"the objective must be one number; {describe(objective, 'this')} has shape {show(objective.shape)}"
             raise fail("OCO324", said, objective.span, "add its entries up: sum(...)")
-        self.objective = objective
         if self.decisions and not self.uses(objective, Kind.DECISION):
             raise fail("OCO521", "the objective contains no decision, so every decision costs the same", objective.span)
+        self.objective = objective
 
     def constraint(
         self,
@@ -211,8 +211,9 @@ class Assembly:
 
     def using(self, algorithm: str | None, settings: tuple[tuple[str, str], ...], span: Span | None) -> None:
         """`using algorithm with settings`."""
-        self.chosen_algorithm = Using(algorithm, settings, span)
-        check_using(self.chosen_algorithm, [p.name for p in self.params], tuple(self.scope.labels))
+        chosen = Using(algorithm, settings, span)
+        check_using(chosen, [p.name for p in self.params], tuple(self.scope.labels))
+        self.chosen_algorithm = chosen
 
     def uses(self, expr: Expr, kind: Kind) -> bool:
         """Whether a name of this kind occurs, also inside abbreviations."""

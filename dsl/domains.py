@@ -178,7 +178,7 @@ def _positive(name: str) -> Callable[[tuple[int, ...], Values], Complaint | None
 
 
 def _show(value: Any) -> str:
-    return repr(np.asarray(value).item())
+    return repr(np.asarray(value).item()).removesuffix(".0")
 
 
 def _ordered(shape: tuple[int, ...], given: Values) -> Complaint | None:

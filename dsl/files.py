@@ -7,7 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -123,11 +123,11 @@ def _cell(cell: str, row: int, column: int) -> float:
     return float(cell)
 
 
-def _check_header(stream: BinaryIO) -> None:
+def _check_header(stream: IO[bytes]) -> None:
     """Refuse an npy header that promises more numbers than may be read, or objects, before anything is allocated."""
-    version = np.lib.format.read_magic(stream)  # type: ignore[no-untyped-call]
+    version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)  # type: ignore[no-untyped-call]
+    shape, _, dtype = read(stream)
     if dtype.hasobject:
         raise ValueError("it holds Python objects; save plain numbers")
     count = 1
@@ -141,7 +141,7 @@ def _read_npy(path: Path, name: str) -> Array:
     with path.open("rb") as stream:
         _check_header(stream)
         stream.seek(0)
-        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))  # type: ignore[no-untyped-call]
+        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 def _read_npz(path: Path, name: str) -> Array:
@@ -157,9 +157,9 @@ def _read_npz(path: Path, name: str) -> Array:
         if chosen.file_size > MOST_BYTES:
             raise ValueError(f"an array has at most {MOST_NUMBERS:,} numbers")
         with archive.open(chosen) as stream:
-            _check_header(stream)  # type: ignore[arg-type]
+            _check_header(stream)
         with archive.open(chosen) as stream:
-            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))  # type: ignore[no-untyped-call]
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 def _read_json(path: Path, name: str) -> Array:

@@ -50,10 +50,10 @@ def _standard_moments(a: Array, b: Array) -> tuple[Array, Array, Array]:
     from scipy.special import ndtr
 
     def density(z: Array) -> Array:
-        return np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+        return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi))
 
     def tail(z: Array) -> Array:
-        return np.where(np.isinf(z), 0.0, np.where(np.isinf(z), 0.0, z) * density(z))
+        return np.where(np.isinf(z), 0.0, z) * density(z)
 
     probability = _between(ndtr, lambda z: ndtr(-z), a, b)
     return probability, density(a) - density(b), probability + tail(a) - tail(b)

@@ -124,6 +124,11 @@ def _token(match: re.Match[str], before: list[Token], source: Source) -> Token:
     return Token({"newline": "NEWLINE", "comment": "COMMENT", "text": "TEXT"}[kind or ""], text, start, end, source)
 
 
+def is_name(text: str) -> bool:
+    """Whether a text has the form of a name."""
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", text) is not None
+
+
 def number_value(text: str) -> int | float | None:
     """The value of a number as written; None where it is too large, or too small to tell from zero."""
     if text.isdigit():

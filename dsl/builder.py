@@ -1,0 +1,270 @@
+"""The builder: a model written with Python objects. It says the same as a model file, and `to_oco` prints that file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.assembly import Assembly
+from oco.dsl.caller import caller_span
+from oco.dsl.diagnostics import Findings, OcoError, fail
+from oco.dsl.expressions import Expr, Kind, Name, constant
+from oco.dsl.fact_keys import catalogue
+from oco.dsl.model import Distribution, DomainSpec, Feedback, Measure, Model, Relation, Timing
+from oco.dsl.scope import Scope
+from oco.dsl.source import Span
+from oco.dsl.suggest import did_you_mean
+from oco.dsl.terms import Comparison, Operand, Term, common_scope, term, wrong_argument
+from oco.dsl.tokens import is_name
+
+Shape = Operand | Sequence[Operand] | None
+
+
+class ModelBuilder:
+    """A model in the making: `m = oco.Model("job_scheduling", horizon=2880)`.
+
+    Every method checks what it is given at once, and an error points at the caller's line. `horizon` None means unknown;
+    `folder` is where the files lie that `oco.file("...")` names.
+    """
+
+    def __init__(self, name: str, horizon: Operand | None = None, folder: str | Path = ".") -> None:
+        span = caller_span()
+        self._scope = Scope(Path(folder))
+        self._assembly = Assembly(self._scope, _checked_name(name, "a model", span), span)
+        self._assembly.set_horizon(None if horizon is None else self._expr(horizon, span), span)
+
+    # declarations
+
+    def horizon(self, rounds: Operand | None) -> None:
+        """The number of rounds, or None when it is not known."""
+        span = caller_span()
+        self._assembly.set_horizon(None if rounds is None else self._expr(rounds, span), span)
+
+    def param(
+        self, name: str, shape: Shape = None, value: Operand | None = None, *, bounds: Any = None, integer: bool = False
+    ) -> Term:
+        """Fixed data. Without a value it is given later, to `oco.compile`. The shape of a value needs no saying."""
+        span = caller_span()
+        given = None if value is None else self._expr(value, span)
+        if shape is None and given is not None:
+            shape = tuple(given.shape)
+        ends, whole = self._bounds(bounds, integer, span)
+        with self._statement(name, "a param", span):
+            self._assembly.param(name, self._dims(shape, span), ends, whole, given, span)
+        return self._name(name, span)
+
+    def decision(self, name: str, shape: Shape = None, *, domain: Any) -> Term:
+        """What is decided each round, in a domain such as `oco.box(0, 1)`."""
+        span = caller_span()
+        spec = getattr(domain, "spec", None)
+        if not isinstance(spec, DomainSpec):
+            raise wrong_argument("`domain`", "a domain such as oco.box(0, 1)", domain, span)
+        self._own(domain, span)
+        with self._statement(name, "a decision", span):
+            self._assembly.decision(name, self._dims(shape, span), spec, span)
+        return self._name(name, span)
+
+    def stream(
+        self,
+        name: str,
+        shape: Shape = None,
+        *,
+        bounds: Any = None,
+        dist: Any = None,
+        iid: bool = False,
+        mean: Operand | None = None,
+        integer: bool = False,
+    ) -> Term:
+        """Data revealed each round: within `bounds`, from a known `dist`, or `iid` with an unknown one (and perhaps a known `mean`)."""
+        span = caller_span()
+        spec = getattr(dist, "spec", None)
+        if dist is not None and not isinstance(spec, Distribution):
+            raise wrong_argument("`dist`", "a distribution such as oco.poisson(5)", dist, span)
+        self._own(dist, span)
+        if mean is not None and not iid:
+            raise fail("OCO427", f"`{name}` has a mean, so it must be iid", span, "add iid=True")
+        ends, whole = self._bounds(bounds, integer, span)
+        known_mean = None if mean is None else self._expr(mean, span)
+        with self._statement(name, "a stream", span):
+            self._assembly.stream(name, self._dims(shape, span), ends, whole, iid, known_mean, spec, span)
+        return self._name(name, span)
+
+    def let(self, name: str, value: Operand) -> Term:
+        """A name for an expression."""
+        span = caller_span()
+        with self._statement(name, "an abbreviation", span):
+            self._assembly.let(name, self._expr(value, span), span)
+        return self._name(name, span)
+
+    @property
+    def t(self) -> Term:
+        """The round, counted from 1."""
+        return Term(Name("t", Kind.ROUND, integer=True, span=caller_span()), self._scope)
+
+    # what is wanted
+
+    def minimize(self, objective: Operand) -> None:
+        """The loss of a round."""
+        span = caller_span()
+        if self._assembly.objective is not None:
+            raise fail("OCO208", "the model has an objective already", span, "a model has one")
+        self._assembly.minimize(self._expr(objective, span))
+
+    def subject_to(self, constraint: Comparison, name: str | None = None, each_round: bool = False) -> None:
+        """A constraint: in each round, or on average over the rounds. Without a name it is called c1, c2, ..."""
+        span = caller_span()
+        if not isinstance(constraint, Comparison):
+            raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span)
+        self._own(constraint.left, span)
+        self._own(constraint.right, span)
+        label = _checked_name(name, "a constraint", span) if name is not None else self._free_label()
+        timing = Timing.EACH_ROUND if each_round else Timing.ON_AVERAGE
+        left, right = constraint.left.expr, constraint.right.expr
+        labels = dict(self._scope.labels)
+        try:
+            self._assembly.constraint(label, left, constraint.relation, right, timing, span, constraint.span)
+        except OcoError:
+            self._scope.labels = labels
+            raise
+
+    def measure(self, regret: str) -> None:
+        """ "static" or "dynamic" regret."""
+        self._assembly.chosen_measure = Measure(_word(regret, [m.value for m in Measure], "regret"))
+
+    def feedback(self, feedback: str) -> None:
+        """What a round reveals: "full", "gradient" or "bandit"."""
+        self._assembly.chosen_feedback = Feedback(_word(feedback, [f.value for f in Feedback], "feedback"))
+
+    def assume(self, bounds: Mapping[str, Operand]) -> None:
+        """What is known and cannot be proved: `m.assume({"slater.margin": 0.5})`. Each is the bound that is of use."""
+        span = caller_span()
+        for key, value in bounds.items():
+            labels = (key.split(".")[1],) if key.startswith("constraints.") and "." in key[12:] else ()
+            fact = catalogue(tuple(label.split("[")[0] for label in labels)).get(key)
+            relation = Relation(fact.relation) if fact is not None and fact.relation else Relation.GE
+            self._assembly.assume(key, relation, self._expr(value, span), span, span)
+
+    def using(self, algorithm: str | None = None, **settings: Any) -> None:
+        """The algorithm, or settings of it, instead of what would be chosen: `m.using("coldq", alpha="sqrt(t)")`."""
+        span = caller_span()
+        texts = tuple((name, _formula(value, name, span)) for name, value in settings.items())
+        self._assembly.using(algorithm, texts, span)
+
+    # the result
+
+    def build(self) -> Model:
+        """The model. Equal to what `oco.parse` makes of `to_oco()`."""
+        findings = Findings()
+        for word, there in (("decision", self._assembly.decisions), ("minimize", self._assembly.objective)):
+            if not there:
+                findings.add(
+                    fail(
+                        "OCO207", f"the model has no {word} statement", None, f"call `{word}(...)` on the model"
+                    ).diagnostics
+                )
+        for error in self._assembly.check_assumptions():
+            findings.add(error.diagnostics)
+        findings.raise_if_any()
+        return self._assembly.finish()
+
+    def to_oco(self) -> str:
+        """The model as a file of the language."""
+        from oco.dsl.printer import print_model
+
+        return print_model(self.build())
+
+    def __repr__(self) -> str:
+        return f"<model {self._assembly.name}>"
+
+    # parts
+
+    def _expr(self, value: Operand, span: Span | None) -> Expr:
+        found = term(value, span)
+        self._own(found, span)
+        return found.expr
+
+    def _own(self, part: Any, span: Span | None) -> None:
+        """Refuse what belongs to another model."""
+        scope = getattr(part, "scope", None)
+        if scope is not None:
+            common_scope([Term(constant(0), scope), Term(constant(0), self._scope)], span)
+
+    def _name(self, name: str, span: Span | None) -> Term:
+        return Term(self._scope.name(name, span), self._scope)
+
+    def _dims(self, shape: Shape, span: Span | None) -> tuple[Expr, ...]:
+        if shape is None:
+            return ()
+        dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        return tuple(self._expr(d, span) for d in dims)
+
+    def _bounds(self, bounds: Any, integer: bool, span: Span | None) -> tuple[tuple[Expr, Expr] | None, bool]:
+        """A pair (lo, hi), or a Python range for whole numbers."""
+        if bounds is None:
+            if integer:
+                raise fail("OCO526", "whole numbers need bounds: the least and the greatest", span)
+            return None, False
+        if isinstance(bounds, range):
+            if bounds.step != 1:
+                raise wrong_argument("`bounds`", "a pair (lo, hi)", bounds, span)
+            bounds, integer = (bounds.start, bounds.stop - 1), True
+        if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
+            raise wrong_argument("`bounds`", "a pair (lo, hi)", bounds, span)
+        return (self._expr(bounds[0], span), self._expr(bounds[1], span)), integer
+
+    @contextmanager
+    def _statement(self, name: str, what: str, span: Span | None) -> Iterator[None]:
+        """A declaration: where it fails nothing stays declared."""
+        _checked_name(name, what, span)
+        declared, values = dict(self._scope.declared), dict(self._scope.values)
+        try:
+            yield
+        except OcoError:
+            self._scope.declared, self._scope.values = declared, values
+            raise
+
+    def _free_label(self) -> str:
+        number = len(self._scope.labels) + 1
+        while f"c{number}" in self._scope.labels:
+            number += 1
+        return f"c{number}"
+
+
+def _checked_name(name: Any, what: str, span: Span | None) -> str:
+    if not isinstance(name, str) or not is_name(name):
+        shown = repr(name)[:40]
+        raise fail(
+            "OCO526",
+            f"{shown} cannot name {what}",
+            span,
+            "names are made of letters, digits and `_`, and begin with a letter",
+        )
+    return name
+
+
+def _word(word: str, words: list[str], what: str) -> str:
+    if word not in words:
+        raise fail(
+            "OCO210",
+            f"there is no {what} called {word!r}",
+            caller_span(),
+            did_you_mean(str(word), words, ", ".join(words)),
+        )
+    return word
+
+
+def _formula(value: Any, name: str, span: Span | None) -> str:
+    """A setting as text: a formula, or a number."""
+    from oco.dsl.parser import formula_text
+
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
+        raise wrong_argument(f"the setting `{name}`", "a number or a formula", value, span)
+    text = value if isinstance(value, str) else repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        return formula_text(text)
+    except OcoError as error:
+        raise fail("OCO721", f"the formula `{text}` cannot be read: {error.message}", span, error.hint) from None

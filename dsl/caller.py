@@ -1,0 +1,49 @@
+"""Where in the user's own Python code a call into this package stands: what a builder's errors point at."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from itertools import islice
+from types import FrameType
+
+from oco.dsl.source import Source, Span
+
+PACKAGE = "oco"
+
+
+def caller_span() -> Span | None:
+    """The expression, in the nearest frame outside the package, that is being evaluated; None where its text is not to be had."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    return None if frame is None else _span(frame)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__", ""))
+    return module == PACKAGE or module.startswith(PACKAGE + ".")
+
+
+def _span(frame: FrameType) -> Span | None:
+    code = frame.f_code
+    lines = linecache.getlines(code.co_filename, frame.f_globals)
+    positions = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
+    first, last, column, end_column = positions or (None, None, None, None)
+    if first is None or not 0 < first <= len(lines):
+        return None
+    if last is None or end_column is None or last > len(lines):
+        last, end_column = first, len(lines[first - 1].rstrip().encode())
+    source = Source(_shown(code.co_filename), "".join(lines))
+    return Span(source, _offset(lines, first, column or 0), _offset(lines, last, end_column))
+
+
+def _offset(lines: list[str], line: int, column: int) -> int:
+    """The character offset of a byte column, as Python counts columns."""
+    before = sum(len(text) for text in lines[: line - 1])
+    return before + len(lines[line - 1].encode()[:column].decode(errors="ignore"))
+
+
+def _shown(filename: str) -> str:
+    """A notebook's cells live in files that nobody knows."""
+    return "<notebook cell>" if "ipykernel" in filename or filename.startswith("<ipython-input") else filename

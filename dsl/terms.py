@@ -1,0 +1,317 @@
+"""What the builder's names and functions give: expressions with operators, comparisons, domains and distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from oco.dsl import build
+from oco.dsl.atoms import ATOMS
+from oco.dsl.caller import caller_span
+from oco.dsl.checks import distribution_spec, domain_spec
+from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.distributions import DISTRIBUTIONS
+from oco.dsl.domains import DOMAINS
+from oco.dsl.expressions import Expr, File, Slice, constant
+from oco.dsl.model import Distribution, DomainSpec, Relation
+from oco.dsl.scope import Scope
+from oco.dsl.source import Span
+
+Operand = Any
+"""What may stand in an expression: a Term, a number, an array, or nested lists of them."""
+
+
+class Term:
+    """An expression of a model in the making. Numbers and arrays mix in on either side."""
+
+    __array_ufunc__ = None  # NumPy leaves `array @ term` and the like to the methods here
+
+    def __init__(self, expr: Expr, scope: Scope | None = None) -> None:
+        self.expr = expr
+        self.scope = scope
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.expr.shape
+
+    @property
+    def T(self) -> Term:
+        return apply("transpose", self)
+
+    def __repr__(self) -> str:
+        from oco.dsl.printer import print_expr
+
+        return print_expr(self.expr)
+
+    def __add__(self, other: Operand) -> Term:
+        return apply("add", self, other)
+
+    def __radd__(self, other: Operand) -> Term:
+        return apply("add", other, self)
+
+    def __sub__(self, other: Operand) -> Term:
+        return apply("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Term:
+        return apply("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Term:
+        return apply("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Term:
+        return apply("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Term:
+        return apply("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Term:
+        return apply("div", other, self)
+
+    def __pow__(self, other: Operand) -> Term:
+        return apply("pow", self, other)
+
+    def __rpow__(self, other: Operand) -> Term:
+        return apply("pow", other, self)
+
+    def __matmul__(self, other: Operand) -> Term:
+        return apply("matmul", self, other)
+
+    def __rmatmul__(self, other: Operand) -> Term:
+        return apply("matmul", other, self)
+
+    def __neg__(self) -> Term:
+        return apply("minus", self)
+
+    def __pos__(self) -> Term:
+        return self
+
+    def __abs__(self) -> Term:
+        return apply("abs", self)
+
+    def __getitem__(self, items: Any) -> Term:
+        span = caller_span()
+        chosen = items if isinstance(items, tuple) else (items,)
+        terms = [_item(i, span) for i in chosen]
+        scope = common_scope([self, *(t for pair in terms for t in pair[1])], span)
+        return Term(settled(build.index(self.expr, tuple(expr for expr, _ in terms), span), scope), scope)
+
+    def __len__(self) -> int:
+        if not self.shape or not isinstance(self.shape[0], int):
+            raise TypeError(f"{self!r} has no known length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Term]:
+        return (self[i] for i in range(len(self)))
+
+    def __le__(self, other: Operand) -> Comparison:
+        return Comparison.of(self, Relation.LE, other)
+
+    def __ge__(self, other: Operand) -> Comparison:
+        return Comparison.of(self, Relation.GE, other)
+
+    def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
+        return Comparison.of(self, Relation.EQ, other)
+
+    def __ne__(self, other: object) -> NoReturn:
+        raise fail("OCO522", "a constraint is `<=`, `>=` or `==`; here it is `!=`", caller_span())
+
+    def __lt__(self, other: Operand) -> NoReturn:
+        raise fail("OCO522", "a constraint is `<=`, `>=` or `==`; here it is `<`", caller_span(), "write `<=`")
+
+    def __gt__(self, other: Operand) -> NoReturn:
+        raise fail("OCO522", "a constraint is `<=`, `>=` or `==`; here it is `>`", caller_span(), "write `>=`")
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> NoReturn:
+        raise fail("OCO523", "an expression of a model is neither true nor false: it has no value yet", caller_span())
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """`left <= right` and the like: what `subject_to` takes."""
+
+    left: Term
+    relation: Relation
+    right: Term
+    span: Span | None
+
+    @staticmethod
+    def of(left: Term, relation: Relation, right: Operand) -> Comparison:
+        span = caller_span()
+        other = term(right, span)
+        common_scope([left, other], span)
+        return Comparison(left, relation, other, span)
+
+    def __bool__(self) -> NoReturn:
+        raise fail(
+            "OCO523",
+            "a constraint is neither true nor false: its decisions have no value yet",
+            self.span,
+            "give `lo <= x <= hi` as two constraints; `and` and `if` cannot join them",
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.left!r} {self.relation} {self.right!r}"
+
+
+@dataclass(frozen=True)
+class DomainTerm:
+    """A domain as the builder writes it: `oco.box(0, 1)`."""
+
+    spec: DomainSpec
+    scope: Scope | None = None
+
+
+@dataclass(frozen=True)
+class DistributionTerm:
+    """A distribution as the builder writes it: `oco.poisson(2500)`."""
+
+    spec: Distribution
+    scope: Scope | None = None
+
+
+def term(value: Operand, span: Span | None) -> Term:
+    """A number, an array, a list with terms in it, or a term, as a term."""
+    if isinstance(value, Term):
+        return value
+    if isinstance(value, Comparison):
+        raise fail("OCO524", "a constraint cannot stand inside an expression", span, "give it to `subject_to`")
+    if isinstance(value, (list, tuple)) and _holds_terms(value):
+        items = [term(v, span) for v in value]
+        scope = common_scope(items, span)
+        return Term(settled(build.array(tuple(i.expr for i in items), span), scope), scope)
+    return Term(_constant(value, span))
+
+
+def _holds_terms(value: Any) -> bool:
+    return isinstance(value, (Term, Comparison)) or (isinstance(value, (list, tuple)) and any(map(_holds_terms, value)))
+
+
+def _constant(value: Any, span: Span | None) -> Expr:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise fail("OCO524", "the rows of this array differ in length", span) from None
+    if array.dtype.kind not in "iubf":
+        hint = "a function of an expression is `oco.log(x)`, not `np.log(x)`" if array.dtype.kind == "O" else ""
+        raise fail("OCO524", f"a {type(value).__name__} cannot stand in an expression", span, hint)
+    if array.size == 0:
+        raise fail("OCO524", "an array in an expression needs at least one entry", span)
+    if not np.isfinite(array).all():
+        raise fail("OCO524", "the numbers in an expression are finite", span)
+    if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+        raise fail("OCO524", "whole numbers in an expression fit into 64 bits", span)
+    return constant(array, span)
+
+
+def common_scope(terms: list[Term], span: Span | None) -> Scope | None:
+    """The one model that all terms belong to; None for terms made of numbers alone."""
+    scopes: list[Scope] = []
+    for t in terms:
+        if t.scope is not None and not any(t.scope is s for s in scopes):
+            scopes.append(t.scope)
+    if len(scopes) > 1:
+        raise fail(
+            "OCO525", "this expression mixes the names of two models", span, "declare what it needs in one of them"
+        )
+    return scopes[0] if scopes else None
+
+
+def settled(expr: Expr, scope: Scope | None) -> Expr:
+    return expr if scope is None else scope.settle(expr)
+
+
+def apply(atom: str, *operands: Operand, **options: Any) -> Term:
+    """An atom or operator of the language, applied."""
+    span = caller_span()
+    terms = [term(o, span) for o in operands]
+    for name, value in options.items():
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float, np.integer, np.floating))
+            or name in ("span", "shape")
+        ):
+            raise fail("OCO304", f"{atom} takes no option {name}={value!r}", span)
+    scope = common_scope(terms, span)
+    numbers = {n: v.item() if isinstance(v, np.generic) else v for n, v in options.items()}
+    return Term(settled(build.call(atom, *(t.expr for t in terms), span=span, shape=None, **numbers), scope), scope)
+
+
+def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
+    """An index: a number, an array of whole numbers, a term, or a slice of step one."""
+    if not isinstance(item, slice):
+        if item is Ellipsis or item is None:
+            raise fail("OCO310", "indices are whole numbers, arrays of them, or slices", span)
+        found = term(item, span)
+        return found.expr, [found]
+    if item.step not in (None, 1):
+        raise fail("OCO313", "a slice has step one", span)
+    ends = [None if e is None else term(e, span) for e in (item.start, item.stop)]
+    exprs = [None if e is None else e.expr for e in ends]
+    return Slice(exprs[0], exprs[1], span=span), [e for e in ends if e is not None]
+
+
+def file(path: str) -> Term:
+    """Data from a file beside the model: the value of a param."""
+    return Term(File(str(path), span=caller_span()))
+
+
+def _function(atom: str) -> Callable[..., Term]:
+    def function(*operands: Operand, **options: float) -> Term:
+        return apply(atom, *operands, **options)
+
+    function.__name__ = function.__qualname__ = atom
+    function.__doc__ = f"{ATOMS[atom].doc[:1].upper()}{ATOMS[atom].doc[1:]}."
+    return function
+
+
+def _domain(kind: str) -> Callable[..., DomainTerm]:
+    def domain(*operands: Operand, **options: Operand) -> DomainTerm:
+        args, named, scope, span = _arguments(operands, options)
+        return DomainTerm(domain_spec(kind, args, named, span), scope)
+
+    domain.__name__ = domain.__qualname__ = kind
+    domain.__doc__ = f"`{DOMAINS[kind].signature}`: {DOMAINS[kind].doc}."
+    return domain
+
+
+def _distribution(kind: str) -> Callable[..., DistributionTerm]:
+    def distribution(*operands: Operand, **options: Operand) -> DistributionTerm:
+        args, named, scope, span = _arguments(operands, options)
+        return DistributionTerm(distribution_spec(kind, args, named, span), scope)
+
+    distribution.__name__ = distribution.__qualname__ = kind
+    distribution.__doc__ = f"`{DISTRIBUTIONS[kind].signature}`: {DISTRIBUTIONS[kind].doc}."
+    return distribution
+
+
+def _arguments(
+    operands: tuple[Operand, ...], options: dict[str, Operand]
+) -> tuple[list[Expr], dict[str, Expr], Scope | None, Span | None]:
+    span = caller_span()
+    args = [term(o, span) for o in operands]
+    named = {n: term(o, span) for n, o in options.items()}
+    scope = common_scope([*args, *named.values()], span)
+    return [a.expr for a in args], {n: a.expr for n, a in named.items()}, scope, span
+
+
+FUNCTIONS: dict[str, Callable[..., Term]] = {
+    name: _function(name) for name, row in ATOMS.items() if not name.startswith("_") and not row.operator
+} | {"range": _function("range")}
+"""The functions of the language, by name."""
+
+DOMAIN_FUNCTIONS: dict[str, Callable[..., DomainTerm]] = {kind: _domain(kind) for kind in DOMAINS}
+DISTRIBUTION_FUNCTIONS: dict[str, Callable[..., DistributionTerm]] = {
+    kind: _distribution(kind) for kind in DISTRIBUTIONS
+}
+
+
+def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> OcoError:
+    """The error for an argument of the builder that is of the wrong type."""
+    shown = repr(given)
+    said = shown if len(shown) <= 40 else f"a {type(given).__name__}"
+    return fail("OCO526", f"{what} is {wanted}; here it is {said}", span)

@@ -1,0 +1,177 @@
+"""Expressions of the syntax tree to typed expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import assert_never
+
+from oco.dsl import build, syntax
+from oco.dsl.atoms import ATOMS
+from oco.dsl.checks import refuse_as_function
+from oco.dsl.diagnostics import Findings, OcoError, fail
+from oco.dsl.expressions import Constant, Expr, Kind, Name, Slice, constant
+from oco.dsl.scope import Scope, kind_of
+from oco.dsl.source import Span
+from oco.dsl.suggest import did_you_mean
+
+
+class Typer:
+    """Types expressions in a scope. What cannot be typed is None; the mistake behind it is kept in `findings`, once.
+
+    broken  names whose declaration failed: what uses them is None, in silence
+    later   where the names of the whole file are declared
+    """
+
+    def __init__(self, scope: Scope, findings: Findings, later: Mapping[str, Span]) -> None:
+        self.scope = scope
+        self.findings = findings
+        self.later = later
+        self.broken: set[str] = set()
+        self.reported: set[str] = set()
+
+    def exprs(self, nodes: Sequence[syntax.Expression]) -> tuple[Expr, ...] | None:
+        """All typed, or None when one of them cannot be."""
+        typed = [self.expr(n) for n in nodes]
+        kept = tuple(e for e in typed if e is not None)
+        return kept if len(kept) == len(typed) else None
+
+    def expr(self, node: syntax.Expression, inside: str = "") -> Expr | None:
+        """The typed expression; None after a mistake, which is kept. `inside` is the `let` whose value this is."""
+        match node:
+            case syntax.Number(value=value):
+                return constant(value, node.span)
+            case syntax.Identifier():
+                return self._name(node, inside)
+            case syntax.Text():
+                return self._refuse(
+                    fail("OCO213", "a text means nothing here", node.span, 'only `file("...")` takes one')
+                )
+            case syntax.ArrayLiteral(items=items):
+                typed = [self.expr(i, inside) for i in items]
+                entries = tuple(e for e in typed if e is not None)
+                return self._build(lambda: build.array(entries, node.span)) if len(entries) == len(typed) else None
+            case syntax.Subscript():
+                return self._subscript(node, inside)
+            case syntax.Call():
+                return self._call(node, inside)
+        assert_never(node)
+
+    def _build(self, step: Callable[[], Expr]) -> Expr | None:
+        with self.findings.guard():
+            return self.scope.settle(step())
+        return None
+
+    def _refuse(self, error: OcoError) -> Expr | None:
+        self.findings.add(error.diagnostics)
+        return None
+
+    def _name(self, node: syntax.Identifier, inside: str) -> Expr | None:
+        name, span = node.name, node.span
+        if name in self.scope.declared and name not in self.broken:
+            return self.scope.name(name, span)
+        if name == "t":
+            return Name("t", Kind.ROUND, integer=True, span=span)
+        if name not in self.broken and name not in self.reported:
+            self.reported.add(name)
+            self._refuse(self._unknown(name, span, inside))
+        return None
+
+    def _unknown(self, name: str, span: Span, inside: str) -> OcoError:
+        if name == inside:
+            return fail(
+                "OCO206", f"`{name}` is defined by itself", span, "an abbreviation uses names declared before it"
+            )
+        if name == "T":
+            return fail(
+                "OCO212",
+                "the horizon cannot stand in an expression",
+                span,
+                "declare `param rounds = ...`, and write `horizon T = rounds`",
+            )
+        if name in self.later:
+            line = self.later[name].line
+            return fail(
+                "OCO204", f"`{name}` is used before it is declared, on line {line}", span, "move its declaration up"
+            )
+        if name in ATOMS and not name.startswith("_") and not ATOMS[name].operator:
+            return fail("OCO213", f"`{name}` is a function: it needs arguments", span, f"write {name}(...)")
+        if "." in name:
+            return fail("OCO213", f"`{name}` is a fact, and facts stand after `assume` and in formulas only", span)
+        hint = did_you_mean(name, [*self.scope.declared, *self.broken, "t"], _declare_hint(name))
+        return fail("OCO201", f"`{name}` is not declared", span, hint)
+
+    def _subscript(self, node: syntax.Subscript, inside: str) -> Expr | None:
+        base = self.expr(node.base, inside)
+        items = [self._item(i, inside) for i in node.items]
+        kept = tuple(i for i in items if i is not None)
+        if base is None or len(kept) < len(items):
+            return None
+        return self._build(lambda: build.index(base, kept, node.span))
+
+    def _item(self, item: syntax.Expression | syntax.Slice, inside: str) -> Expr | None:
+        if not isinstance(item, syntax.Slice):
+            if isinstance(item, syntax.Call) and item.operator == "..":
+                return self._refuse_range(item)
+            return self.expr(item, inside)
+        ends = [None if e is None else self.expr(e, inside) for e in (item.start, item.stop)]
+        if any(e is None and said is not None for e, said in zip(ends, (item.start, item.stop))):
+            return None
+        return Slice(ends[0], ends[1], span=item.span)
+
+    def _refuse_range(self, item: syntax.Call) -> Expr | None:
+        """`x[0..4]`: both ends are included by `..`, and left out by a slice, so that nobody should have to guess."""
+        first, last = (a.span.text for a in item.args)
+        stop = str(item.args[1].value + 1) if isinstance(item.args[1], syntax.Number) else f"{last} + 1"
+        return self._refuse(
+            fail("OCO325", "`..` is no index", item.span, f"a slice leaves out its end: {first}:{stop}")
+        )
+
+    def _call(self, node: syntax.Call, inside: str) -> Expr | None:
+        args = [self.expr(a, inside) for a in node.args]
+        kept = tuple(a for a in args if a is not None)
+        options = self._options(node)
+        if not node.operator and not self._is_function(node):
+            return None
+        if options is None or len(kept) < len(args):
+            return None
+        return self._build(lambda: build.call(node.name, *kept, span=node.span, shape=None, **options))
+
+    def _is_function(self, node: syntax.Call) -> bool:
+        name, head = node.name, head_span(node)
+        if name in ATOMS and not name.startswith("_") and not ATOMS[name].operator:
+            return True
+        if name in self.broken or name in self.reported:
+            return False
+        if name in self.scope.declared:
+            kind = kind_of(self.scope.declared[name])
+            hint = "write `*` between them to multiply, or [ ] for an entry"
+            self._refuse(fail("OCO202", f"`{name}` is a {kind}, not a function", head, hint))
+            return False
+        self.reported.add(name)
+        self._refuse(refuse_as_function(name, head))
+        return False
+
+    def _options(self, node: syntax.Call) -> dict[str, int | float] | None:
+        """Options such as `axis = 0` are plain numbers."""
+        found: dict[str, int | float] = {}
+        for name, value in node.options:
+            if name in ("span", "shape"):
+                self._refuse(fail("OCO304", f"{node.name} has no option {name}", value.span))
+                return None
+            typed = self.expr(value)
+            if typed is None:
+                return None
+            if not isinstance(typed, Constant) or typed.shape:
+                self._refuse(fail("OCO304", f"the option `{name}` is a plain number", value.span))
+                return None
+            found[name] = typed.value.array.item()
+        return found
+
+
+def head_span(call: syntax.Call) -> Span:
+    """The name of a call, without its arguments."""
+    return Span(call.span.source, call.span.start, call.span.start + len(call.name))
+
+
+def _declare_hint(name: str) -> str:
+    return f"declare it: `param {name} = ...` for fixed data, `stream {name} in [lo, hi]` for data of each round"

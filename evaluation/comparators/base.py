@@ -21,6 +21,14 @@ class Status(StrEnum):
     NOT_COMPUTED = "not computed"
 
 
+@dataclass(frozen=True)
+class Budget:
+    """What finding a comparator may cost: seconds of time, bytes of working memory."""
+
+    seconds: float = 120.0
+    memory: int = 2 << 30
+
+
 @dataclass(frozen=True, eq=False)
 class Comparator:
     """The best fixed decision, or the best decision of each round, with a certificate.

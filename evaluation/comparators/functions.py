@@ -16,7 +16,7 @@ import numpy as np
 from oco.compiler.calculus import hessian_vector, vector_jacobian
 from oco.compiler.canonical import Canonical
 from oco.dsl import algebra
-from oco.dsl.expressions import Expr, Kind, Name
+from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.evaluation.batch import Batched, evaluate_rounds, values_of
 from oco.evaluation.comparators.structure import degree, separable
 
@@ -109,6 +109,11 @@ class General:
         blocks = self.rounds.problem.blocks
         return hessian_vector(total, {b.name: Name(_TOWARDS + b.name, Kind.STREAM, shape=b.shape) for b in blocks})
 
+    @cached_property
+    def same_slope(self) -> bool:
+        """Whether the rounds differ by a constant alone: no stream enters the gradient."""
+        return not any(enters(part, self.rounds) for part in self._jacobian.values())
+
     def values(self, x: Array, rows: Array) -> Array:
         return values_of(self.rounds.evaluate(self.expr, x, rows), len(rows)).reshape(len(rows), self.entries)
 
@@ -172,6 +177,9 @@ class Quadratic:
     def entries(self) -> int:
         return self.constant.shape[1]
 
+    def values(self, x: Array, rows: Array) -> Array:
+        return self.jet(x, rows)[0]
+
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
         constant, linear = _rows(self.constant, rows), _rows(self.linear, rows)
         if self.square is None:
@@ -192,7 +200,10 @@ def _rows(coefficients: Array, rows: Array) -> Array:
     return coefficients if len(coefficients) == 1 else coefficients[rows]
 
 
-def smooth_function(rounds: Rounds, expr: Expr) -> Smooth:
+OfRounds = General | Quadratic
+
+
+def smooth_function(rounds: Rounds, expr: Expr) -> OfRounds:
     """The expression as a batch of functions: coefficients where it is a polynomial of degree two at most."""
     entries = int(np.prod(expr.shape, dtype=np.int64))
     order = degree(expr, rounds.decisions)
@@ -212,7 +223,7 @@ def entries_of(expr: Expr) -> Sequence[Expr]:
 def coefficients(general: General, order: float) -> Quadratic:
     """Read the coefficients off the derivatives at zero; those of functions that no stream enters are kept for one round."""
     rounds = general.rounds
-    fixed = not any(n in rounds.streams for n in _names(general.expr))
+    fixed = not enters(general.expr, rounds)
     rows = np.arange(1 if fixed else rounds.count)
     origin = np.zeros((len(rows), rounds.problem.size))
     constant, linear = general.jet(origin, rows)
@@ -223,7 +234,6 @@ def coefficients(general: General, order: float) -> Quadratic:
     return Quadratic(constant, linear, np.stack(squares, axis=1), general.diagonal)
 
 
-def _names(expr: Expr) -> list[str]:
-    from oco.dsl.expressions import names
-
-    return names(expr)
+def enters(expr: Expr, rounds: Rounds) -> bool:
+    """Whether the round's data, or its number, enters an expression."""
+    return any(isinstance(n, Name) and (n.name in rounds.streams or n.kind is Kind.ROUND) for n in walk(expr))

@@ -53,11 +53,24 @@ _KINKED = frozenset(
 def degree(expr: Expr, decisions: tuple[str, ...]) -> float:
     """0, 1 or 2 where the expression is a polynomial of that degree in the decisions; infinity otherwise."""
     nodes = list(walk(expr))
-    depends = dependence(nodes, decisions)
+    return _degree_over(nodes, dependence(nodes, decisions))
+
+
+def degree_in(expr: Expr, stream: str) -> float:
+    """The same in one stream, whatever the decisions are."""
+    nodes = list(walk(expr))
+    depends: set[int] = set()
+    for node in nodes:
+        if (isinstance(node, Name) and node.name == stream) or any(id(c) in depends for c in node.children):
+            depends.add(id(node))
+    return _degree_over(nodes, depends)
+
+
+def _degree_over(nodes: list[Expr], depends: set[int]) -> float:
     found: dict[int, float] = {}
     for node in nodes:
         found[id(node)] = _degree(node, [found[id(c)] for c in node.children]) if id(node) in depends else 0
-    return found[id(expr)]
+    return found[id(nodes[-1])]
 
 
 def _degree(node: Expr, below: list[float]) -> float:
@@ -115,33 +128,36 @@ def separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
 
 def _part(node: Expr, found: dict[int, Part], decisions: tuple[str, ...]) -> Part:
     if isinstance(node, Name):
-        return Part.OWN if node.shape else Part.OWN
-    if degree(node, decisions) <= 1 and node.shape == ():
+        return Part.OWN
+    if node.shape == () and degree(node, decisions) <= 1:
         return Part.SUMMED
     if not isinstance(node, Call):
         return Part.MIXED
     parts = [found[id(a)] for a in node.args]
     moving = [a for a, p in zip(node.args, parts) if p is not Part.FIXED]
     worst = max(parts)
-    if (
-        worst is Part.OWN
-        and node.atom in _ENTRYWISE
-        and _same_decision(moving)
-        and all(a.shape == node.shape for a in moving)
-    ):
+    if worst is Part.OWN and _entry_by_entry(node, moving):
         return Part.OWN
-    if worst is Part.OWN and node.atom in ("sum", "mean", "sum_squares") and node.shape == ():
-        return Part.SUMMED
-    if worst is Part.OWN and node.atom in ("matmul", "dot") and len(moving) == 1 and node.shape == ():
-        return Part.SUMMED
-    scaled = (
-        node.atom in ("mul", "div")
-        and len(moving) == 1
-        and moving[0] is not node.args[-1 if node.atom == "div" else -2]
-    )
-    if node.shape == () and (node.atom in ("add", "sub", "minus") or node.atom == "mul" and len(moving) == 1 or scaled):
-        return Part.SUMMED if worst in (Part.OWN, Part.SUMMED) else Part.MIXED
-    return Part.MIXED
+    if worst is Part.MIXED or node.shape != ():
+        return Part.MIXED
+    return Part.SUMMED if _adds_up(node, moving, worst) else Part.MIXED
+
+
+def _entry_by_entry(node: Call, moving: list[Expr]) -> bool:
+    return node.atom in _ENTRYWISE and _same_decision(moving) and all(a.shape == node.shape for a in moving)
+
+
+def _adds_up(node: Call, moving: list[Expr], worst: Part) -> bool:
+    """Whether a scalar node only sums and scales its arguments."""
+    if node.atom in ("add", "sub", "minus"):
+        return True
+    if len(moving) != 1:
+        return False
+    if node.atom == "mul":
+        return True
+    if node.atom == "div":
+        return moving[0] is node.args[0]
+    return worst is Part.OWN and node.atom in ("sum", "mean", "sum_squares", "matmul", "dot")
 
 
 def _same_decision(moving: list[Expr]) -> bool:

@@ -1,0 +1,66 @@
+"""Lower bounds that need no trust in the solver.
+
+For multipliers lam >= 0 and any nu the Lagrangian L(u) = f(u) + lam g(u) + nu (A u - c) is convex and lies below f on the feasible
+points, so that   f* >= min_X L >= L(x) - max_{u in X} <grad L(x), x - u>   for every x; the last maximum is a linear minimisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from oco.evaluation.comparators.interior import Solution, solve
+from oco.evaluation.comparators.programs import Programs, scaled
+
+Array = np.ndarray[Any, Any]
+
+
+class Bounded(Programs, Protocol):
+    """Programs over a set on which linear functions can be minimized."""
+
+    def least(self, slopes: Array, rows: Array) -> Array:
+        """min <c, x> over the set, for each row of `slopes` (b, n): (b,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """For each member of a batch: a point x (B, n), f there, a lower bound of f, the multipliers of g, and the values of g and A x - c.
+
+    `near` (B,) is the largest amount by which x breaks a constraint, relative to the size of its slope.
+    """
+
+    x: Array
+    f: Array
+    bound: Array
+    multipliers: Array
+    g: Array
+    near: Array
+    solution: Solution
+
+
+def solve_certified(programs: Bounded, start: Array) -> Certified:
+    """Solve a batch from one point (n,) strictly inside the bounds, and bound every member from below."""
+    begin = np.broadcast_to(start, (programs.count, programs.size)).copy()
+    view = scaled(programs, begin)
+    solution = solve(view, view.inward(begin))
+    rows = np.arange(programs.count)
+    v = solution.point
+    y = np.clip(v.x, 0.0, 1.0)
+    jet = view.jet(y, rows)
+    matrix, right = view.equalities(rows)
+    off = np.einsum("bkn,bn->bk", matrix, y) - right
+    lam = np.maximum(v.lam, 0.0)
+    slope = jet.df + np.einsum("bmn,bm->bn", jet.jacobian, lam) + np.einsum("bkn,bk->bn", matrix, v.nu)
+    x = view.outward(y)
+    slope_x = np.zeros_like(x)
+    slope_x[:, view.free] = slope / view.width
+    lagrangian = jet.f + (lam * jet.g).sum(axis=1) + (v.nu * off).sum(axis=1)
+    bound = lagrangian + programs.least(slope_x, rows) - (slope_x * x).sum(axis=1)
+    near = np.maximum(jet.g.max(axis=1, initial=0.0), np.abs(off).max(axis=1, initial=0.0))
+    weight = view.weight_f
+    return Certified(
+        x, jet.f / weight, bound / weight, lam * view.weight_g / weight[:, None], jet.g / view.weight_g, near, solution
+    )

@@ -1,0 +1,180 @@
+"""The static comparator: the one decision that would have been best for all rounds together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical
+from oco.dsl.expressions import Expr
+from oco.dsl.model import Timing
+from oco.evaluation.batch import values_of
+from oco.evaluation.comparators.assembly import Assembled, Stacked, binding_rounds, summed
+from oco.evaluation.comparators.base import Budget, Comparator, Status
+from oco.evaluation.comparators.certificate import Certified, solve_certified
+from oco.evaluation.comparators.elastic import least_violation
+from oco.evaluation.comparators.expectation import expected
+from oco.evaluation.comparators.functions import OfRounds, Rounds, Smooth, smooth_function
+from oco.evaluation.comparators.region import Region
+from oco.evaluation.comparators.relaxed import Relaxed
+from oco.evaluation.data import Data
+
+Array = np.ndarray[Any, Any]
+
+TOLERANCE = 1e-7  # excess of a round's constraint that counts as none, in units of its slope over the region
+FIRST, MORE = 64, 256  # rounds whose constraints are taken first, and at most added at a time
+PASSES = 40
+
+
+@dataclass(frozen=True, eq=False)
+class _EachRound:
+    """A constraint that binds in every round, and the rounds that decide where they are known from the start."""
+
+    function: OfRounds
+    deciding: Array | None
+    slope: Array
+
+
+def static(problem: Canonical, data: Data, region: Region, budget: Budget) -> Comparator:
+    """Solve for the sum over the rounds. Constraints of single rounds come in as they turn out to be violated.
+
+    The bound of a program with some of the constraints is a bound with all of them.
+    """
+    began = perf_counter()
+    rounds = Rounds(problem, data.read(0, data.rounds), np.arange(data.rounds) + 1)
+    loss = summed(smooth_function(rounds, problem.objective), rounds, 1.0)
+    averages = tuple(_average(rounds, c.expr) for c in problem.inequalities if c.timing is Timing.ON_AVERAGE)
+    equations = tuple(_average(rounds, c.expr) for c in problem.equalities)
+    each = [_each_round(rounds, c.expr, region) for c in problem.inequalities if c.timing is Timing.EACH_ROUND]
+    chosen = [_first_rounds(e, rounds, region) for e in each]
+    for _ in range(PASSES):
+        stacks = tuple(Stacked(e.function, rows) for e, rows in zip(each, chosen) if len(rows))
+        programs = Assembled(region, 1, loss, (*averages, *stacks), equations)
+        found = solve_certified(programs, region.start)
+        if found.near[0] > 1e-6:
+            return _least_violating(rounds, programs, region, chosen, began)
+        added = [_violated(e, rows, found.x[0], rounds) for e, rows in zip(each, chosen)]
+        if not any(len(a) for a in added):
+            return _comparator(rounds, found, began)
+        if perf_counter() - began > budget.seconds:
+            break
+        chosen = [np.union1d(rows, a) for rows, a in zip(chosen, added)]
+    seconds = perf_counter() - began
+    why = f"the constraints of single rounds were not all met after {seconds:.0f} s; the best costs at least {found.bound[0]:.6g}"
+    return Comparator("static", Status.NOT_COMPUTED, bound=float(found.bound[0]), why=why, seconds=seconds)
+
+
+def _average(rounds: Rounds, expr: Expr) -> Smooth:
+    """The mean over the rounds; in expectation where the law of what enters is known."""
+    known = expected(rounds, expr)
+    return summed(smooth_function(known, expr), known, 1.0 / known.count)
+
+
+def _each_round(rounds: Rounds, expr: Expr, region: Region) -> _EachRound:
+    function = smooth_function(rounds, expr)
+    everything = np.arange(rounds.count)
+    start = np.broadcast_to(region.start, (rounds.count, region.size))
+    values, slopes = function.jet(start, everything)
+    size = np.abs(slopes * (region.upper - region.lower)).max(axis=2)
+    return _EachRound(
+        function,
+        binding_rounds(function, rounds, region.start),
+        np.where(size > 0, size, np.maximum(np.abs(values), 1.0)),
+    )
+
+
+def _first_rounds(each: _EachRound, rounds: Rounds, region: Region) -> Array:
+    if each.deciding is not None:
+        return each.deciding
+    values = _values(each.function, region.start, rounds) / each.slope
+    return np.unique(np.argsort(values, axis=0)[-max(1, FIRST // each.function.entries) :])
+
+
+def _violated(each: _EachRound, chosen: Array, x: Array, rounds: Rounds) -> Array:
+    """The rounds, worst first, whose constraint x breaks though it is not yet taken."""
+    if each.deciding is not None:
+        return np.zeros(0, dtype=np.int64)
+    worst = (_values(each.function, x, rounds) / each.slope).max(axis=1)
+    worst[chosen] = -np.inf
+    order = np.argsort(-worst)[:MORE]
+    return order[worst[order] > TOLERANCE]
+
+
+def _values(function: OfRounds, x: Array, rounds: Rounds) -> Array:
+    """(T, entries) at one x (n,)."""
+    everything = np.arange(rounds.count)
+    return function.values(np.broadcast_to(x, (rounds.count, len(x))), everything)
+
+
+def _losses(rounds: Rounds, x: Array) -> Array:
+    everything = np.arange(rounds.count)
+    spread = np.broadcast_to(x, (rounds.count, len(x)))
+    return np.array(
+        values_of(rounds.evaluate(rounds.problem.objective, spread, everything), rounds.count), dtype=np.float64
+    )
+
+
+def _excess(rounds: Rounds, x: Array) -> Array:
+    """By how much x breaks each inequality as it binds the static comparator: in the worst round, or in the mean."""
+    parts = [np.zeros(0)]
+    for c in rounds.problem.inequalities:
+        known = expected(rounds, c.expr) if c.timing is Timing.ON_AVERAGE else rounds
+        spread = np.broadcast_to(x, (known.count, len(x)))
+        values = values_of(known.evaluate(c.expr, spread, np.arange(known.count)), known.count).reshape(known.count, -1)
+        parts.append(values.mean(axis=0) if c.timing is Timing.ON_AVERAGE else values.max(axis=0))
+    return np.maximum(np.concatenate(parts), 0.0)
+
+
+def _comparator(rounds: Rounds, found: Certified, began: float) -> Comparator:
+    x = found.x[0]
+    losses = _losses(rounds, x)
+    value, bound = float(losses.sum()), float(found.bound[0])
+    certified = value - bound <= 1e-6 * max(abs(value), abs(bound), 1.0)
+    return Comparator(
+        "static",
+        Status.CERTIFIED if certified else Status.INTERVAL,
+        {name: part.array[0] for name, part in rounds.split(x[None]).items()},
+        losses,
+        value,
+        bound,
+        _excess(rounds, x),
+        method="interior point",
+        seconds=perf_counter() - began,
+    )
+
+
+def _least_violating(
+    rounds: Rounds, programs: Assembled, region: Region, chosen: list[Array], began: float
+) -> Comparator:
+    """Prove that the constraints cannot hold together, or say that it is open; then the best of the points that break them least."""
+    found, scale = least_violation(programs, np.arange(1), region.start)
+    if found.bound[0] <= 1e-6:
+        seconds = perf_counter() - began
+        return Comparator(
+            "static", Status.NOT_COMPUTED, why="the solver stopped without a certificate", seconds=seconds
+        )
+    allowed = (found.f * (1 + 1e-6) + 1e-6)[:, None] * scale
+    again = solve_certified(Relaxed(programs, np.arange(1), allowed), region.start)
+    which = _conflicting(programs, found)
+    words = (
+        f"rounds {', '.join(map(str, which[:8] + 1))} cannot hold together"
+        if len(which)
+        else "the means cannot hold together"
+    )
+    comparator = _comparator(rounds, again, began)
+    return replace(comparator, status=Status.LEAST_VIOLATING, impossible=which + 1, why=words)
+
+
+def _conflicting(programs: Assembled, found: Certified) -> Array:
+    """The rounds whose constraints carry a multiplier in the proof that nothing satisfies all."""
+    weights, first, which = found.multipliers[0], 0, []
+    for function in programs.inequalities:
+        part = weights[first : first + function.entries]
+        first += function.entries
+        if isinstance(function, Stacked):
+            carried = part.reshape(len(function.chosen), -1).max(axis=1)
+            which.append(function.chosen[carried > 1e-4 * weights.max(initial=0.0)])
+    return np.unique(np.concatenate(which)) if which else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,125 @@
+"""The dynamic comparator: the best decision of each round under all constraints of that round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical
+from oco.evaluation.comparators.assembly import Assembled
+from oco.evaluation.comparators.base import Budget, Comparator, Status
+from oco.evaluation.comparators.certificate import Certified, solve_certified
+from oco.evaluation.comparators.elastic import least_violation
+from oco.evaluation.comparators.functions import Rounds, smooth_function
+from oco.evaluation.comparators.region import Region
+from oco.evaluation.comparators.relaxed import Relaxed
+from oco.evaluation.data import Data
+
+Array = np.ndarray[Any, Any]
+
+TOLERANCE = 1e-6  # of the certified gap and of the excess, in scaled units: what counts as certified
+"""A member is certified when its gap is at most this share of the range of its loss, and its excess of its constraints' slopes."""
+
+
+def dynamic(problem: Canonical, data: Data, region: Region, budget: Budget) -> Comparator:
+    """Solve all rounds, some hundreds or thousands at once, with a certificate for each."""
+    began = perf_counter()
+    parts: list[_Part] = []
+    for streams, numbers in _chunks(problem, data):
+        if perf_counter() - began > budget.seconds:
+            why = f"{len(numbers)} rounds were left after {budget.seconds:g} s"
+            return Comparator("dynamic", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
+        parts.append(_solve(Rounds(problem, streams, numbers), region))
+    return _joined(problem, parts, perf_counter() - began)
+
+
+class _Part:
+    """The rounds of one chunk: points, losses, bounds, excess by constraint, and the rounds that are impossible or open."""
+
+    def __init__(self, rounds: Rounds, found: Certified, constraints: int) -> None:
+        self.numbers = rounds.numbers
+        self.x, self.losses, self.bounds = found.x.copy(), found.f.copy(), found.bound.copy()
+        self.excess = np.maximum(found.g[:, :constraints], 0.0)
+        self.impossible = np.zeros(rounds.count, dtype=bool)
+        self.open = np.zeros(rounds.count, dtype=bool)
+        self.rounds = rounds
+
+
+def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], Array]]:
+    """The rounds in parts whose working memory stays near 500 MB."""
+    step = max(1, (1 << 22) // max(1, problem.size * 16))
+    for start in range(0, data.rounds, step):
+        streams = data.read(start, start + step)
+        yield streams, np.arange(start, min(start + step, data.rounds)) + 1
+
+
+def programs_of(rounds: Rounds, region: Region) -> Assembled:
+    """One program a round: the loss under all inequalities and equalities of the round."""
+    problem = rounds.problem
+    inequalities = tuple(smooth_function(rounds, c.expr) for c in problem.inequalities)
+    equations = tuple(smooth_function(rounds, c.expr) for c in problem.equalities)
+    return Assembled(region, rounds.count, smooth_function(rounds, problem.objective), inequalities, equations)
+
+
+def _solve(rounds: Rounds, region: Region) -> _Part:
+    programs = programs_of(rounds, region)
+    found = solve_certified(programs, region.start)
+    part = _Part(rounds, found, sum(c.size for c in rounds.problem.inequalities))
+    spread = np.maximum(np.abs(found.f), np.abs(found.f - found.bound))
+    doubtful = (found.near > TOLERANCE) | ~(found.f - found.bound <= TOLERANCE * np.maximum(spread, 1.0))
+    if doubtful.any():
+        _repair(part, programs, np.flatnonzero(doubtful), region)
+    return part
+
+
+def _repair(part: _Part, programs: Assembled, rows: Array, region: Region) -> None:
+    """Rounds without a certificate: those that are proved impossible get the least violating decision, the others stay open."""
+    found, scale = least_violation(programs, rows, region.start)
+    proved = found.bound > TOLERANCE
+    part.impossible[rows[proved]] = True
+    part.open[rows[~proved]] = True
+    if not proved.any():
+        return
+    chosen = rows[proved]
+    allowed = (found.f[proved] * (1 + TOLERANCE) + TOLERANCE)[:, None] * scale[chosen]
+    again = solve_certified(Relaxed(programs, chosen, allowed), region.start)
+    constraints = part.excess.shape[1]
+    part.x[chosen], part.losses[chosen], part.bounds[chosen] = again.x, again.f, again.bound
+    part.excess[chosen] = np.maximum(programs.jet(again.x, chosen).g[:, :constraints], 0.0)
+
+
+def _joined(problem: Canonical, parts: list[_Part], seconds: float) -> Comparator:
+    x = np.concatenate([p.x for p in parts])
+    losses, bounds = (np.concatenate([getattr(p, name) for p in parts]) for name in ("losses", "bounds"))
+    impossible, still_open = (np.concatenate([getattr(p, name) for p in parts]) for name in ("impossible", "open"))
+    decision = {name: v.array for name, v in parts[0].rounds.split(x).items()}
+    excess = np.concatenate([p.excess for p in parts]).max(axis=0, initial=0.0)
+    numbers = np.flatnonzero(impossible) + 1
+    status, why = Status.CERTIFIED, ""
+    if len(numbers):
+        status, why = (
+            Status.LEAST_VIOLATING,
+            f"{_count(len(numbers))} nothing satisfies, the first is round {numbers[0]}",
+        )
+    elif still_open.any():
+        status, why = Status.INTERVAL, f"{_count(int(still_open.sum()))} could not be solved to full accuracy"
+    return Comparator(
+        "dynamic",
+        status,
+        decision,
+        losses,
+        float(losses.sum()),
+        float(bounds.sum()),
+        excess,
+        numbers,
+        "interior point",
+        seconds,
+        why,
+    )
+
+
+def _count(rounds: int) -> str:
+    return "1 round" if rounds == 1 else f"{rounds} rounds"

@@ -1,0 +1,102 @@
+"""Pass: compute at compile time what needs no data, with the very operations that the interpreter would use.
+
+Numbers fold into literals. Arrays fold into constants of the program, named after what they were, when they are no larger than what
+they came from or small. Numbers with a name (`eta`) stay, since they read better; except where folding is needed to keep a division
+by zero quiet in targets that raise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.ir.check import KINDS
+from oco.compiler.ir.names import identifier
+from oco.compiler.ir.ops import CONTROL, OPS
+from oco.compiler.ir.program import Block, Equation, Function, Global, Literal, Operand, Program, Type, Var
+from oco.compiler.ir.rewrite import all_functions, equations_of, keep_notes, map_functions
+
+_LARGEST = 1_000_000
+
+
+def fold_constants(program: Program) -> Program:
+    """The same program with every equation over constants replaced by its value."""
+    folding = _Folding({g.var.name: g for g in program.constants}, _all_names(program))
+    folded = map_functions(program, folding.function)
+    return replace(folded, constants=tuple(folding.constants.values()))
+
+
+def _all_names(program: Program) -> set[str]:
+    names = {g.var.name for g in program.constants} | {f.name for f in program.functions}
+    for f in all_functions(program):
+        names |= {p.name for p in f.body.params}
+        for e in equations_of(f.body):
+            names |= {v.name for v in e.outs} | {p.name for b in e.blocks for p in b.params}
+    return names
+
+
+@dataclass
+class _Folding:
+    constants: dict[str, Global]
+    taken: set[str]
+    values: dict[str, Operand] = field(default_factory=dict)
+
+    def function(self, function: Function) -> Function:
+        self.values = {}
+        return replace(function, body=self.block(function.body))
+
+    def block(self, block: Block) -> Block:
+        kept: list[tuple[Equation, bool]] = []
+        for e in block.equations:
+            e = replace(e, args=tuple(map(self.read, e.args)))
+            folded = self.folded(e)
+            if folded is None:
+                e = replace(e, blocks=tuple(map(self.block, e.blocks)))
+            else:
+                self.values[e.outs[0].name] = folded
+            kept.append((e, folded is None))
+        return Block(block.params, keep_notes(kept), tuple(map(self.read, block.results)))
+
+    def read(self, operand: Operand) -> Operand:
+        return self.values.get(operand.name, operand) if isinstance(operand, Var) else operand
+
+    def folded(self, e: Equation) -> Operand | None:
+        """The value of an equation whose arguments are all known, if it is worth folding."""
+        if e.op in CONTROL or len(e.outs) != 1 or not all(self.is_known(a) for a in e.args):
+            return None
+        made = e.outs[0].type
+        if int(np.prod(made.shape, dtype=np.int64)) > _LARGEST:
+            return None
+        with np.errstate(all="ignore"):
+            value = OPS[e.op].meaning(*(self.array(a) for a in e.args), **dict(e.attrs))
+        array: np.ndarray[Any, Any] = np.array(value, dtype=KINDS[made.dtype], order="C")
+        if made.shape:
+            return None if e.op in ("full", "eye", "iota") else self.constant(e, array)
+        named = any(isinstance(a, Var) and not a.type.shape for a in e.args)
+        if named and np.isfinite(array):
+            return None
+        return Literal(array.item(), made)
+
+    def is_known(self, operand: Operand) -> bool:
+        return isinstance(operand, Literal) or operand.name in self.constants
+
+    def array(self, operand: Operand) -> Any:
+        if isinstance(operand, Var):
+            return self.constants[operand.name].value
+        return KINDS[operand.type.dtype](operand.value)
+
+    def constant(self, e: Equation, array: np.ndarray[Any, Any]) -> Var:
+        """A constant of the program that holds the value; one of the same bits and origin serves again."""
+        made = Type(e.outs[0].type.dtype, array.shape)
+        for g in self.constants.values():
+            if g.var.type == made and g.value.tobytes() == array.tobytes():
+                return g.var
+        sources = [a.name for a in e.args if isinstance(a, Var)]
+        hint = e.outs[0].name if not e.outs[0].name.startswith("v") else "_".join([*sources[:1], e.op])
+        var = Var(identifier(hint, self.taken), made)
+        self.taken.add(var.name)
+        array.setflags(write=False)
+        self.constants[var.name] = Global(var, array, f"{e.op} of {', '.join(sources)}" if sources else e.op)
+        return var

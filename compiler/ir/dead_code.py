@@ -1,0 +1,97 @@
+"""Pass: leave out what nobody reads: equations, results of branches and loops, functions that are not called, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
+from oco.compiler.ir.rewrite import all_functions, equations_of, keep_notes, map_functions, read_by
+
+
+def remove_dead_code(program: Program) -> Program:
+    """The same program without equations, functions and constants that no result depends on."""
+    program = map_functions(program, _function)
+    called = {name: _calls(f.body) for f in program.functions for name in [f.name]}
+    live: set[str] = set()
+    entries = (f for f in all_functions(program) if f not in program.functions)
+    waiting = [name for f in entries for name in _calls(f.body)]
+    while waiting:
+        name = waiting.pop()
+        if name not in live:
+            live.add(name)
+            waiting += called[name]
+    program = replace(program, functions=tuple(f for f in program.functions if f.name in live))
+    read = {name for f in all_functions(program) for name in read_by(f.body)}
+    return replace(program, constants=tuple(g for g in program.constants if g.var.name in read))
+
+
+def _calls(block: Block) -> list[str]:
+    return [e.attr("function") for e in equations_of(block) if e.op == "call"]
+
+
+def _function(function: Function) -> Function:
+    return replace(function, body=_block(function.body))
+
+
+def _names(operands: Iterable[Operand]) -> set[str]:
+    return {o.name for o in operands if isinstance(o, Var)}
+
+
+def _block(block: Block) -> Block:
+    """Backwards from the results: an equation stays if one of its results is read later."""
+    live = _names(block.results)
+    kept: list[tuple[Equation, bool]] = []
+    for e in reversed(block.equations):
+        stays = any(v.name in live for v in e.outs)
+        if stays:
+            e = _equation(e, live)
+            live |= _names(e.args)
+            for inner in e.blocks:
+                live |= set(read_by(inner))
+        kept.append((e, stays))
+    return Block(block.params, keep_notes(reversed(kept)), block.results)
+
+
+def _equation(e: Equation, live: set[str]) -> Equation:
+    match e.op:
+        case "if":
+            read = [k for k, v in enumerate(e.outs) if v.name in live]
+            blocks = tuple(Block((), b.equations, tuple(b.results[k] for k in read)) for b in e.blocks)
+            return replace(e, outs=tuple(e.outs[k] for k in read), blocks=tuple(map(_block, blocks)))
+        case "for" | "while":
+            return _loop(e, live)
+        case _:
+            return e
+
+
+def _loop(e: Equation, live: set[str]) -> Equation:
+    """A loop carries what is read after it, and what that, or the condition, depends on from turn to turn."""
+    first = 1 if e.op == "for" else 0
+    body = e.blocks[-1]
+    needed = {k for k, v in enumerate(e.outs) if v.name in live}
+    if e.op == "while":
+        needed |= _places(e.blocks[0].params, set(read_by(_block(e.blocks[0]))))
+    while True:
+        pruned = _block(_carrying(body, needed, first))
+        grown = needed | _places(body.params[first:], set(read_by(pruned)))
+        if grown == needed:
+            break
+        needed = grown
+    order = sorted(needed)
+    blocks: list[Block] = []
+    if e.op == "while":
+        condition = e.blocks[0]
+        blocks = [_block(replace(condition, params=tuple(condition.params[k] for k in order)))]
+    args = (*e.args[:first], *(e.args[first + k] for k in order))
+    return replace(e, outs=tuple(e.outs[k] for k in order), args=args, blocks=(*blocks, pruned))
+
+
+def _carrying(body: Block, needed: set[int], first: int) -> Block:
+    order = sorted(needed)
+    params = (*body.params[:first], *(body.params[first + k] for k in order))
+    return Block(params, body.equations, tuple(body.results[k] for k in order))
+
+
+def _places(params: Iterable[Var], names: set[str]) -> set[int]:
+    return {k for k, p in enumerate(params) if p.name in names}

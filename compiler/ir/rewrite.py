@@ -1,0 +1,78 @@
+"""What passes have in common: walks over blocks, substitution, and the pieces of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
+
+
+def map_functions(program: Program, change: Callable[[Function], Function]) -> Program:
+    """The program with every function replaced."""
+    return replace(
+        program,
+        functions=tuple(change(f) for f in program.functions),
+        init=change(program.init),
+        decide=change(program.decide),
+        update=change(program.update),
+        measure=None if program.measure is None else change(program.measure),
+    )
+
+
+def all_functions(program: Program) -> Iterator[Function]:
+    """Helper functions, then the entries."""
+    yield from program.functions
+    yield from (f for f in (program.init, program.decide, program.update, program.measure) if f is not None)
+
+
+def equations_of(block: Block) -> Iterator[Equation]:
+    """Every equation of a block and of the blocks inside it."""
+    for e in block.equations:
+        yield e
+        for inner in e.blocks:
+            yield from equations_of(inner)
+
+
+def read_by(block: Block) -> Iterator[str]:
+    """Names read in a block or in the blocks inside it, its own results among them."""
+    for e in block.equations:
+        yield from (a.name for a in e.args if isinstance(a, Var))
+        for inner in e.blocks:
+            yield from read_by(inner)
+    yield from (r.name for r in block.results if isinstance(r, Var))
+
+
+def substitute(block: Block, values: Mapping[str, Operand]) -> Block:
+    """The block with variables replaced by other operands wherever they are read or bound."""
+
+    def read(operand: Operand) -> Operand:
+        return values.get(operand.name, operand) if isinstance(operand, Var) else operand
+
+    def bound(var: Var) -> Var:
+        found = values.get(var.name, var)
+        return found if isinstance(found, Var) else var
+
+    def equation(e: Equation) -> Equation:
+        blocks = tuple(substitute(b, values) for b in e.blocks)
+        return replace(e, outs=tuple(map(bound, e.outs)), args=tuple(map(read, e.args)), blocks=blocks)
+
+    equations = tuple(equation(e) for e in block.equations)
+    return Block(tuple(map(bound, block.params)), equations, tuple(map(read, block.results)))
+
+
+def keep_notes(equations: Iterable[tuple[Equation, bool]]) -> tuple[Equation, ...]:
+    """The equations that are kept; the comment of one that goes moves to the next that stays."""
+    kept: list[Equation] = []
+    pending = ""
+    for e, stays in equations:
+        note = "; ".join(n for n in (pending, e.note) if n)
+        if stays:
+            kept.append(replace(e, note=note) if note != e.note else e)
+        pending = "" if stays else note
+    return tuple(kept)
+
+
+def operand_key(operand: Operand) -> tuple[str, ...]:
+    """Tells operands apart bit by bit: -0.0 is not 0.0."""
+    return (operand.name,) if isinstance(operand, Var) else ("", repr(operand.value), operand.type.dtype)

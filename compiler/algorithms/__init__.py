@@ -1,0 +1,10 @@
+"""The algorithms, one file a paper. `ALGORITHMS` lists them."""
+
+from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.algorithms.classic import OEG, OGD
+from oco.compiler.algorithms.wang_yan_liu2025 import COLDQ
+from oco.compiler.algorithms.wei2020 import MIRROR_DESCENT
+
+ALGORITHMS: tuple[Algorithm, ...] = (COLDQ, MIRROR_DESCENT, OGD, OEG)
+
+__all__ = ["ALGORITHMS", "Algorithm"]

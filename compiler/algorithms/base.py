@@ -1,0 +1,61 @@
+"""What an algorithm is: its theorems and its update rule, the rule written once over traced points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from oco.compiler.ir.value import Value
+from oco.compiler.points import Point
+from oco.compiler.problem import Problem
+from oco.compiler.theorems import Hypothesis, Theorem
+
+State = Mapping[str, Value | Point]
+
+
+class Rule(Protocol):
+    """The update in the paper's symbols. State holds points and arrays by those symbols."""
+
+    def init(self, p: Problem, start: Point) -> State: ...
+
+    def decide(self, p: Problem, state: State) -> Point: ...
+
+    def update(self, p: Problem, state: State) -> State: ...
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One row of the table of algorithms.
+
+    name          as `using` writes it; its settings are in `dsl.settings.SETTINGS`
+    cite          paper and listing
+    theorems      in order of preference: the first whose hypotheses hold speaks for the algorithm
+    requirements  what the rule needs of the model beside the theorems (an exact solver of its subproblem), asked first
+    cost          what a round costs, in words; `cost_rank` orders algorithms where guarantees tie
+    symbols       what the state's variables are, for the reader of generated code
+    """
+
+    name: str
+    title: str
+    cite: str
+    rule: type[Rule]
+    theorems: tuple[Theorem, ...]
+    cost: str
+    cost_rank: int = 1
+    requirements: tuple[Hypothesis, ...] = ()
+    symbols: Mapping[str, str] = field(default_factory=dict)
+
+
+def point(state: State, name: str) -> Point:
+    """The point that a state variable holds."""
+    value = state[name]
+    assert isinstance(value, Point)
+    return value
+
+
+def array(state: State, name: str) -> Value:
+    """The array that a state variable holds."""
+    value = state[name]
+    assert isinstance(value, Value)
+    return value

@@ -1,0 +1,262 @@
+"""Online learning without constraints: gradient descent (Zinkevich 2003) and exponentiated gradient (Kivinen & Warmuth 1997)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from oco.compiler.algorithms.base import Algorithm, State, point
+from oco.compiler.points import Point
+from oco.compiler.problem import Problem
+from oco.compiler.settings import Default, Setting
+from oco.compiler.theorems import (
+    Bound,
+    Floats,
+    Guarantee,
+    Hypothesis,
+    Objection,
+    Quantity,
+    Situation,
+    Theorem,
+    fact_is_known,
+    fact_is_true,
+    horizon_known,
+    needed,
+    scheduled,
+)
+from oco.dsl.model import Feedback, Measure
+
+
+class OnlineGradientDescent:
+    """x_{t+1} = P_X(x_t - eta_t grad f_t(x_t))."""
+
+    def init(self, p: Problem, start: Point) -> State:
+        return {"x": start}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return point(state, "x")
+
+    def update(self, p: Problem, state: State) -> State:
+        x = point(state, "x")
+        return {"x": p.domain.project(x - p.setting("eta") * p.gradient(x))}
+
+
+class ExponentiatedGradient:
+    """x_{t+1} proportional to x_t exp(-eta grad f_t(x_t)), in log space."""
+
+    def init(self, p: Problem, start: Point) -> State:
+        return {"x": start}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return point(state, "x")
+
+    def update(self, p: Problem, state: State) -> State:
+        x = point(state, "x")
+        return {"x": p.domain.bregman_step(x, p.setting("eta") * p.gradient(x))}
+
+
+# Hypotheses.
+
+CONVEX_LOSS = fact_is_true(
+    "loss.convex", "The losses are convex.", "the loss is convex", "the loss is not convex", "state a convex loss"
+)
+BOUNDED_GRADIENT = fact_is_known(
+    "loss.lipschitz.l2",
+    "Gradients of the losses are bounded: |grad f_t(x)| <= G.",
+    "the gradient of the loss",
+    "state bounds of the streams, or `assume loss.lipschitz.l2 <= ...`",
+)
+BOUNDED_DOMAIN = fact_is_known(
+    "domain.diameter.l2", "The domain is bounded, with diameter D.", "the diameter of the domain", "give a bounded domain"
+)
+
+
+def _no_constraints(s: Situation) -> Objection | None:
+    if s.constraints or s.equalities:
+        return Objection("it ignores constraints, and the model has some", "drop the constraints")
+    return None
+
+
+def _not_bandit(s: Situation) -> Objection | None:
+    if s.canonical.feedback is Feedback.BANDIT:
+        return Objection("it needs the gradient of the loss, and bandit feedback gives only values", "write `feedback gradient`")
+    return None
+
+
+def _strongly_convex(s: Situation) -> Objection | None:
+    if (s.number("loss.strong_convexity.l2") or 0.0) > 0:
+        return None
+    return Objection("the loss is not known to be strongly convex", "`assume loss.strong_convexity.l2 >= ...`")
+
+
+def _one_simplex(s: Situation) -> Objection | None:
+    if len(s.domains) == 1 and s.domains[0].kind == "simplex":
+        return None
+    return Objection("its decisions lie in a simplex, those of the model do not", "`decision x[n] in simplex`")
+
+
+NO_CONSTRAINTS = Hypothesis("There are no constraints beside the domain.", _no_constraints)
+GRADIENTS_SEEN = Hypothesis("The gradient of each round's loss is revealed.", _not_bandit)
+STRONGLY_CONVEX = Hypothesis("The losses are mu-strongly convex.", _strongly_convex, ("loss.strong_convexity.l2",))
+ONE_SIMPLEX = Hypothesis("Decisions lie in a simplex.", _one_simplex)
+
+
+# Guarantees.
+
+
+def path_weight(alpha: Floats, step: float, path: float) -> Floats:
+    """max of sum_{t=2}^{tau} alpha_{t-1} d_t over 0 <= d_t <= step with sum d_t <= path, for tau = 1..len(alpha).
+
+    `alpha` does not decrease, so the path is walked in the last rounds.
+    """
+    tau = np.arange(len(alpha))
+    total = np.concatenate([[0.0], np.cumsum(alpha[:-1])])
+    if step <= 0 or path <= 0:
+        return np.zeros(len(alpha))
+    if path >= step * tau[-1]:
+        return step * total
+    full = np.minimum(int(path // step), tau)
+    first = tau - full
+    partial = np.where(first > 0, np.minimum(path - step * full, step) * alpha[np.maximum(first - 1, 0)], 0.0)
+    return np.asarray(step * (total - total[first]) + partial)
+
+
+def path_length(s: Situation, rounds: int) -> float:
+    """The path of the comparators: none for a fixed one, else what the facts know, else the worst case."""
+    if s.canonical.measure is Measure.STATIC:
+        return 0.0
+    worst = needed(s, "domain.diameter.l2") * max(rounds - 1, 0)
+    known = s.number("path_length")
+    return worst if known is None else min(known, worst)
+
+
+def _gradient_settings(s: Situation) -> Mapping[str, Default]:
+    return {"eta": Default("domain.diameter.l2 / (loss.lipschitz.l2 * sqrt(t))", "D / (G sqrt(t)), Hazan 2016, Theorem 3.1")}
+
+
+def _strong_settings(s: Situation) -> Mapping[str, Default]:
+    return {"eta": Default("1 / (loss.strong_convexity.l2 * t)", "1 / (mu t), Hazan 2016, Theorem 3.3")}
+
+
+def _gradient_guarantee(s: Situation, settings: Mapping[str, Setting], mu: float, theorem: str, rate: str) -> Guarantee:
+    """D^2/2 sum_t [1/eta_t - 1/eta_{t-1} - mu]_+ + G^2/2 sum_t eta_t + D sum_{t>1} |u_t - u_{t-1}| / eta_{t-1}.
+
+    Both proofs before a step size is put in (1/eta_0 = 0), with Zinkevich's Theorem 2 for a comparator u_t that moves. With the
+    book's steps the first two terms are at most 3/2 G D sqrt(T) and G^2 (1 + log T) / (2 mu).
+    """
+    eta = scheduled(settings, "eta")
+    diameter, slope = needed(s, "domain.diameter.l2"), needed(s, "loss.lipschitz.l2")
+
+    def growth(rounds: int, horizon: int) -> Floats:
+        return np.cumsum(np.maximum(np.diff(1 / eta(rounds, horizon), prepend=0.0) - mu, 0.0))
+
+    def moved(rounds: int, horizon: int) -> Floats:
+        return path_weight(1 / eta(rounds, horizon), diameter, path_length(s, horizon))
+
+    quantities = (
+        Quantity("D", "D", "diameter of the domain", diameter),
+        Quantity("G", "G", "bound of the gradient", slope),
+        Quantity("growth", r"\sum_t [1/\eta_t - 1/\eta_{t-1} - \mu]_+", "growth of the inverse steps", growth),
+        Quantity("steps", r"\sum_t \eta_t", "sum of the steps", lambda n, T: np.cumsum(eta(n, T))),
+        Quantity("moved", r"\sum_{t>1} \|u_t - u_{t-1}\| / \eta_{t-1}", "weighted path of the comparators", moved),
+    )
+    dynamic = s.canonical.measure is Measure.DYNAMIC
+    formula = "D**2/2 * growth + G**2/2 * steps" + (" + D * moved" if dynamic else "")
+    measure = f"{s.canonical.measure} regret"
+    return Guarantee(theorem, s.horizon or 1, Bound(measure, rate, formula, quantities, s.loss_range))
+
+
+def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    dynamic = s.canonical.measure is Measure.DYNAMIC
+    theorem = "Zinkevich 2003, Theorem 2" if dynamic else "Hazan 2016, Theorem 3.1"
+    return _gradient_guarantee(s, settings, 0.0, theorem, "T**(1/2 + V_x)" if dynamic else "sqrt(T)")
+
+
+def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    mu = needed(s, "loss.strong_convexity.l2")
+    return _gradient_guarantee(s, settings, mu, "Hazan 2016, Theorem 3.3", "log(T)")
+
+
+def _exponential_settings(s: Situation) -> Mapping[str, Default]:
+    return {"eta": Default("sqrt(2 * log(d) / T) / loss.lipschitz.l1", "sqrt(2 log d / T) / G, Hazan 2016, chapter 5")}
+
+
+def _exponential_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    """D(x*, x_1) / eta + eta s G^2 T / 2 with D the divergence of the entropy, 1/s-strongly convex in l1 on the simplex of sum s."""
+    domain = s.domains[0]
+    quantities = (
+        Quantity("B", r"\max_x D(x, x_1)", "divergence from the first decision", domain.bregman_radius),
+        Quantity("G", r"G_\infty", "bound of the gradient's entries", needed(s, "loss.lipschitz.l1")),
+        Quantity("scale", "s", "sum of the entries of a decision", domain.radius),
+        Quantity("eta", r"\eta", "step", scheduled(settings, "eta")),
+        Quantity("rounds", "T", "rounds", lambda n, T: np.arange(1.0, n + 1)),
+    )
+    bound = Bound("static regret", "sqrt(T * log(d))", "B / eta + eta * scale * G**2 * rounds / 2", quantities, s.loss_range)
+    return Guarantee("Hazan 2016, chapter 5", s.horizon or 1, bound)
+
+
+def _constant_step(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    return ["eta must not depend on the round"] if "t" in {x.name for x in settings["eta"].formula.free_symbols} else []
+
+
+_BASIC = (NO_CONSTRAINTS, GRADIENTS_SEEN, CONVEX_LOSS, BOUNDED_DOMAIN, BOUNDED_GRADIENT)
+
+OGD = Algorithm(
+    name="ogd",
+    title="online gradient descent",
+    cite="Zinkevich 2003; Hazan 2016, chapter 3",
+    rule=OnlineGradientDescent,
+    theorems=(
+        Theorem(
+            name="Theorem 3.3",
+            measures=frozenset({Measure.STATIC}),
+            hypotheses=(*_BASIC, STRONGLY_CONVEX),
+            settings=_strong_settings,
+            guarantee=_strong_guarantee,
+            rates={"static regret": "log(T)"},
+        ),
+        Theorem(
+            name="Theorem 3.1",
+            measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
+            hypotheses=_BASIC,
+            settings=_gradient_settings,
+            guarantee=_convex_guarantee,
+            rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)"},
+        ),
+    ),
+    cost="one projection",
+    symbols={"x": "the decision of this round"},
+)
+
+OEG = Algorithm(
+    name="oeg",
+    title="exponentiated gradient",
+    cite="Kivinen & Warmuth 1997; Hazan 2016, chapter 5",
+    rule=ExponentiatedGradient,
+    theorems=(
+        Theorem(
+            name="chapter 5",
+            measures=frozenset({Measure.STATIC}),
+            hypotheses=(
+                NO_CONSTRAINTS,
+                ONE_SIMPLEX,
+                GRADIENTS_SEEN,
+                CONVEX_LOSS,
+                fact_is_known(
+                    "loss.lipschitz.l1",
+                    "The entries of the gradients are bounded: |grad f_t(x)|_inf <= G.",
+                    "the entries of the gradient of the loss",
+                    "state bounds of the streams, or `assume loss.lipschitz.l1 <= ...`",
+                ),
+                horizon_known("The number of rounds T is known."),
+            ),
+            settings=_exponential_settings,
+            guarantee=_exponential_guarantee,
+            rates={"static regret": "sqrt(T * log(d))"},
+            checks=_constant_step,
+        ),
+    ),
+    cost="one mirror step",
+    symbols={"x": "the decision of this round"},
+)

@@ -1,0 +1,297 @@
+"""Wang, Yan & Liu 2025, "Doubly-bounded queue for constrained online learning": Algorithm 1 (COLDQ).
+
+Constraints that an adversary changes each round, hard violation, no Slater point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.classic import (
+    BOUNDED_DOMAIN,
+    BOUNDED_GRADIENT,
+    CONVEX_LOSS,
+    STRONGLY_CONVEX,
+    path_length,
+    path_weight,
+)
+from oco.compiler.penalty import penalized_step
+from oco.compiler.points import Point
+from oco.compiler.problem import Problem
+from oco.compiler.settings import Default, Setting, number, schedule
+from oco.compiler.structure import Structure, solver_objection
+from oco.compiler.theorems import (
+    Bound,
+    Floats,
+    Guarantee,
+    Hypothesis,
+    Objection,
+    Quantity,
+    Situation,
+    Theorem,
+    Violation,
+    horizon_known,
+    inequalities_convex,
+    inequalities_know,
+    needed,
+    scheduled,
+)
+from oco.dsl.expressions import Kind, names
+from oco.dsl.model import Feedback, Measure, Timing
+
+
+class Coldq:
+    """Algorithm 1. The decision of round t + 1 is made at the end of round t."""
+
+    def init(self, p: Problem, start: Point) -> State:
+        p.note("Q_1 = gamma")
+        return {"x": start, "Q": p.tracer.full(p.setting("gamma"), (p.constraint_count,))}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return point(state, "x")
+
+    def update(self, p: Problem, state: State) -> State:
+        x, Q = point(state, "x"), array(state, "Q")  # noqa: N806
+        alpha, eta, gamma = p.setting("alpha"), p.setting("eta"), p.setting("gamma")
+        g = p.tracer.name("g", p.constraints(x))
+        p.note("(8): the doubly bounded queue, for t > 1")
+        grown = p.tracer.maximum((1.0 - eta) * Q + p.tracer.maximum(g, 0.0), gamma)
+        Q = p.tracer.name("Q", p.tracer.where(p.t > 1.0, grown, Q))  # noqa: N806
+        p.note("P_t: argmin <grad f, x - x_t> + alpha |x - x_t|^2 + sum_n Q_n [g_n(x)]_+")
+        return {"x": penalized_step(p, x, p.gradient(x), alpha, Q, g), "Q": Q}
+
+
+# Hypotheses.
+
+
+def _no_equalities(s: Situation) -> Objection | None:
+    for c in s.canonical.equalities:
+        return Objection(
+            f"`{c.label}` is an equality that binds on average, and the queue counts hard violation of inequalities",
+            f"write `each round` after `{c.label}`: it then means two inequalities",
+        )
+    return None
+
+
+def _some_constraint(s: Situation) -> Objection | None:
+    return None if s.constraints else Objection("the model has no constraints: without them it is ogd with eta = 1 / (2 alpha)")
+
+
+def _constraint_functions_seen(s: Situation) -> Objection | None:
+    if s.canonical.feedback is Feedback.FULL:
+        return None
+    return Objection(
+        f"it needs each round's constraint as a function, and {s.canonical.feedback} feedback does not give it", "write `feedback full`"
+    )
+
+
+def _comparator(s: Situation) -> Objection | None:
+    """Lemma 3 needs [g_t(x*_t)]_+ = 0 in every round: x*_t of the round, or one x* for all rounds."""
+    key = "feasible.common" if s.canonical.measure is Measure.STATIC else "feasible.each_round"
+    if s.holds(key):
+        return None
+    if s.canonical.measure is Measure.STATIC:
+        return Objection(
+            "it is not proved that one decision satisfies the constraints of every round", "write `measure dynamic regret`"
+        )
+    return Objection("it is not proved that every round has a decision that satisfies its constraints", "loosen the constraints")
+
+
+def _exact_step(s: Situation) -> Objection | None:
+    return solver_objection(s.canonical)
+
+
+_BASIC = (
+    Hypothesis("There are constraints g_t^n(x) <= 0.", _some_constraint),
+    Hypothesis("There are inequalities only.", _no_equalities),
+    Hypothesis("The function g_t is revealed after round t.", _constraint_functions_seen),
+    horizon_known("The number of rounds T is known."),
+    BOUNDED_DOMAIN,
+    CONVEX_LOSS,
+    BOUNDED_GRADIENT,
+    inequalities_convex("Each g_t^n is convex in the decision."),
+    inequalities_know("bound", "Assumption 3: |g_t^n(x)| <= G.", "the size"),
+    Hypothesis("The comparator satisfies each round's constraints (Lemma 3).", _comparator, ("feasible.common", "feasible.each_round")),
+)
+
+
+# Settings.
+
+
+def path_exponent(s: Situation) -> float:
+    """V_x: log_T of the path length where one is known and the model measures dynamic regret, else 0."""
+    known = s.number("path_length")
+    if s.canonical.measure is Measure.STATIC or known is None or known <= 1 or not s.horizon or s.horizon < 2:
+        return 0.0
+    return min(1.0, math.log(known) / math.log(s.horizon))
+
+
+def _queue_settings(corollary: str) -> dict[str, Default]:
+    return {
+        "epsilon": Default("0.5", "0.5, the experiments of section 6"),
+        "eta": Default("1 / T", f"1/T ({corollary})"),
+        "gamma": Default("epsilon * T", f"epsilon T ({corollary})"),
+    }
+
+
+def _convex_settings(s: Situation) -> Mapping[str, Default]:
+    exponent = {"V_x": Default(path_exponent(s), "log_T of the path length; 0 where none is known")}
+    return {"alpha": Default("t**((1 - V_x) / 2)", "t^((1 - V_x)/2) (Corollary 1)"), **exponent, **_queue_settings("Corollary 1")}
+
+
+def _strong_settings(s: Situation) -> Mapping[str, Default]:
+    # Erratum 17: Assumption 4 has mu |y - x|^2 without 1/2, so mu is half the usual modulus.
+    modulus = {"mu": Default("loss.strong_convexity.l2 / 2", "half the modulus of strong convexity (Assumption 4)")}
+    return {"alpha": Default("mu * t", "mu t (Corollary 2)"), **modulus, **_queue_settings("Corollary 2")}
+
+
+def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    """What Algorithm 1 asks of its parameters."""
+    T = s.horizon or 1  # noqa: N806
+    alpha, eta, gamma = schedule(settings["alpha"].formula, T, T), number(settings, "eta", T), number(settings, "gamma", T)
+    found = [] if (alpha > 0).all() and (np.diff(alpha) >= 0).all() else ["alpha must be positive and must not decrease"]
+    found += [] if 0 < eta <= 1 else ["eta must lie between 0 and 1"]
+    return found + ([] if gamma > 0 else ["gamma must be positive"])
+
+
+# Guarantees.
+
+
+def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity, ...]:
+    alpha = scheduled(settings, "alpha")
+    diameter = needed(s, "domain.diameter.l2")
+    sizes = s.inequality_bounds("bound")
+    assert sizes is not None and s.horizon is not None
+    eta, gamma = (scheduled(settings, n) for n in ("eta", "gamma"))
+
+    def size(rounds: int, horizon: int) -> Floats:
+        """G with gamma < G / eta (erratum 19)."""
+        return np.maximum(float(sizes.max()), 2 * eta(rounds, horizon) * gamma(rounds, horizon))
+
+    def inverse(rounds: int, horizon: int) -> Floats:
+        return np.cumsum(1 / alpha(rounds, horizon))
+
+    def moved(rounds: int, horizon: int) -> Floats:
+        return path_weight(alpha(rounds, horizon), diameter, path_length(s, horizon))
+
+    def witness(rounds: int, horizon: int) -> Floats:
+        """Theorem 2 holds for any feasible sequence: one common point has no path."""
+        path = 0.0 if s.holds("feasible.common") else diameter * rounds
+        return path_weight(alpha(rounds, horizon), diameter, min(path, s.number("path_length") or path))
+
+    return (
+        Quantity("R", "R", "diameter of the domain", diameter),
+        Quantity("D", "D", "bound of the gradient of the loss", needed(s, "loss.lipschitz.l2")),
+        Quantity("G", "G", "bound of the constraints", size),
+        Quantity("N", "N", "number of constraints", float(s.constraints)),
+        Quantity("T", "T", "rounds", lambda n, T: np.arange(1.0, n + 1)),
+        Quantity("eta", r"\eta", "decay of the queue", eta),
+        Quantity("gamma", r"\gamma", "least length of the queue", gamma),
+        Quantity("last", r"\alpha_T", "last weight of the move", alpha),
+        Quantity("inverse", r"\sum_t 1/\alpha_t", "sum of the inverse weights", inverse),
+        Quantity("moved", r"\sum_{t>1} \alpha_{t-1} \|x^*_t - x^*_{t-1}\|", "weighted path of the comparators", moved),
+        Quantity("witness", r"\sum_{t>1} \alpha_{t-1} \|y_t - y_{t-1}\|", "weighted path of a feasible sequence", witness),
+        Quantity(
+            "changed",
+            r"\sum_{t>1} \max_x \|g_t(x) - g_{t-1}(x)\|",
+            "variation of the constraints",
+            lambda n, T: constraint_variation(s, sizes, n, T),
+        ),
+    )
+
+
+def constraint_variation(s: Situation, sizes: Floats, rounds: int, horizon: int) -> Floats:
+    """sum_t max_x |g_t - g_{t-1}| after 1..rounds rounds: none where no stream enters, else the fact, at most the worst case."""
+    steps = np.arange(rounds, dtype=np.float64)
+    if not any(names(c.expr, Kind.STREAM) + names(c.expr, Kind.ROUND) for c in s.canonical.inequalities):
+        return 0 * steps
+    worst = 2 * float(np.linalg.norm(sizes)) * steps
+    known = s.number("variation.constraint")
+    if known is None or horizon != s.horizon:
+        return worst
+    return np.minimum(worst, known)
+
+
+DYNAMIC_REGRET = "2*R*moved + D**2/4 * inverse + R**2 * last + D*R"
+VIOLATION = "G*sqrt(N)/(eta*gamma) * changed + (2*R*witness + D**2/4 * inverse + (D*R + 2*N*G**2)*T + R**2*last)/gamma + N*G"
+
+
+def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
+    """Theorem 2."""
+    sizes = s.inequality_bounds("bound")
+    fixed = not constraint_variation(s, np.ones(1), 2, s.horizon or 2).any()
+    return Bound("hard violation", "1" if fixed else "T**V_g", VIOLATION, quantities, None if sizes is None else float(sizes.sum()))
+
+
+def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    """Theorems 1 and 2."""
+    quantities = _quantities(s, settings)
+    static = s.canonical.measure is Measure.STATIC
+    rate = "sqrt(T)" if static else "T**((1 + V_x)/2)"
+    regret = Bound(f"{s.canonical.measure} regret", rate, DYNAMIC_REGRET, quantities, s.loss_range)
+    return Guarantee(
+        "Wang, Yan & Liu 2025, Theorems 1 and 2", s.horizon or 1, regret, _violation_bound(s, quantities), conditions=_conditions(s)
+    )
+
+
+def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    """Theorems 2 and 3. Corollary 2 prints sum 1/t <= log T, which fails; the sum itself stands here."""
+    quantities = _quantities(s, settings)
+    alpha = scheduled(settings, "alpha")
+    mu = needed(s, "loss.strong_convexity.l2") / 2
+
+    def growth(rounds: int, horizon: int) -> Floats:
+        return np.cumsum(np.maximum(np.diff(alpha(rounds, horizon), prepend=0.0) - mu, 0.0))
+
+    quantities += (Quantity("growth", r"\sum_t [\alpha_t - \alpha_{t-1} - \mu]_+", "growth of the weights beyond mu", growth),)
+    regret = Bound("static regret", "log(T)", "R**2 * growth + D**2/4 * inverse + D*R", quantities, s.loss_range)
+    return Guarantee(
+        "Wang, Yan & Liu 2025, Theorems 2 and 3", s.horizon or 1, regret, _violation_bound(s, quantities), conditions=_conditions(s)
+    )
+
+
+def _conditions(s: Situation) -> tuple[str, ...]:
+    """What the reader should know of the comparator where some constraint binds on average only."""
+    loose = [c.origin for c in s.canonical.inequalities if c.timing is Timing.ON_AVERAGE and names(c.expr, Kind.STREAM)]
+    if s.canonical.measure is Measure.STATIC and loose:
+        listed = ", ".join(f"`{n}`" for n in dict.fromkeys(loose))
+        return (f"the regret is against decisions that satisfy {listed} in every round, not only on average",)
+    return ()
+
+
+COLDQ = Algorithm(
+    name="coldq",
+    title="constrained online learning with a doubly bounded queue",
+    cite="Wang, Yan & Liu 2025, Algorithm 1",
+    rule=Coldq,
+    requirements=(Hypothesis("The step can be solved exactly.", _exact_step),),
+    theorems=(
+        Theorem(
+            name="Theorems 2 and 3",
+            measures=frozenset({Measure.STATIC}),
+            violation=Violation.HARD,
+            hypotheses=(*_BASIC, STRONGLY_CONVEX),
+            settings=_strong_settings,
+            guarantee=_strong_guarantee,
+            rates={"static regret": "log(T)", "hard violation": "T**V_g"},
+            checks=_settings_hold,
+        ),
+        Theorem(
+            name="Theorems 1 and 2",
+            measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
+            violation=Violation.HARD,
+            hypotheses=_BASIC,
+            settings=_convex_settings,
+            guarantee=_convex_guarantee,
+            rates={"static regret": "sqrt(T)", "dynamic regret": "T**((1 + V_x)/2)", "hard violation": "T**V_g"},
+            checks=_settings_hold,
+        ),
+    ),
+    cost="one projection onto the domain under the round's constraints",
+    cost_rank=2,
+    symbols={"x": "the decision of this round", "Q": "the doubly bounded queue of each constraint"},
+)

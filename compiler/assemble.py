@@ -1,0 +1,89 @@
+"""From a rule and its problem to a Program: the rule is traced once, with state variables named by the paper's symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oco.compiler.algorithms.base import Algorithm, State
+from oco.compiler.ir.build import Named, trace_program
+from oco.compiler.ir.program import DType, Field, Program, Type
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.points import Point
+from oco.compiler.problem import Problem, Task
+from oco.dsl.expressions import Kind, names
+
+
+def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
+    """The learner as data: init, decide, update and measure over arrays."""
+    t = Tracer(task.canonical.name)
+    rule = algorithm.rule()
+    layout = _Layout(task)
+
+    def init(start: Named) -> Mapping[str, Liftable]:
+        p = Problem(t, task, {})
+        return layout.flat(rule.init(p, Point(tuple(start[d] for d in task.decisions))))
+
+    def decide(state: Named) -> Mapping[str, Liftable]:
+        p = Problem(t, task, {}, state["round"])
+        return dict(zip(task.decisions, rule.decide(p, layout.state(state)).blocks, strict=True))
+
+    def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
+        p = Problem(t, task, seen, state["round"])
+        return layout.flat(rule.update(p, layout.state(state)))
+
+    def measure(decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
+        p = Problem(t, task, seen)
+        x = Point(tuple(decisions[d] for d in task.decisions))
+        empty = t.zeros((0,))
+        g = p.constraints(x) if p.constraint_count else empty
+        return p.loss(x), g, p.equalities(x) if p.equality_count else empty
+
+    return trace_program(
+        t,
+        doc=doc,
+        decision=tuple(Field(b.name, Type(DType.FLOAT, b.shape), f"in {b.domain}") for b in task.canonical.blocks),
+        feedback=task.fields(),
+        init=init,
+        decide=decide,
+        update=update,
+        measure=None if _uses_round(task) else measure,
+        state_docs=layout.docs(algorithm.symbols),
+        labels=task.canonical.constraint_labels,
+    )
+
+
+def _uses_round(task: Task) -> bool:
+    """Whether loss or constraints depend on t, which `measure` is not given."""
+    c = task.canonical
+    return any(names(e, Kind.ROUND) for e in (c.objective, *(g.expr for g in (*c.inequalities, *c.equalities))))
+
+
+class _Layout:
+    """State variables as fields: a point is one array a decision, under the symbol itself where there is one decision."""
+
+    def __init__(self, task: Task) -> None:
+        self.decisions = task.decisions
+        self.points: set[str] = set()
+
+    def fields(self, symbol: str) -> list[str]:
+        return [symbol] if len(self.decisions) == 1 else [f"{symbol}_{d}" for d in self.decisions]
+
+    def flat(self, state: State) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for symbol, value in state.items():
+            if isinstance(value, Point):
+                self.points.add(symbol)
+                found |= dict(zip(self.fields(symbol), value.blocks, strict=True))
+            else:
+                found[symbol] = value
+        return found
+
+    def state(self, fields: Named) -> State:
+        """The rule's state from its fields; `init` was traced before, so it is known which symbols are points."""
+        found: dict[str, Value | Point] = {s: Point(tuple(fields[f] for f in self.fields(s))) for s in self.points}
+        used = {f for s in self.points for f in self.fields(s)}
+        return found | {name: v for name, v in fields.items() if name not in used and name != "round"}
+
+    def docs(self, symbols: Mapping[str, str]) -> dict[str, str]:
+        return dict(symbols) | {f: words for s, words in symbols.items() for f in self.fields(s)}

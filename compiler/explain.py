@@ -1,0 +1,139 @@
+"""The choice in words: a table for the terminal, and the same as data for JSON and for richer renderers."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from oco.compiler.choice import Choice, Standing, Verdict, constraint_words
+from oco.compiler.settings import Setting
+from oco.compiler.theorems import Bound, Guarantee
+
+WIDTH = 116
+
+
+def explain_text(choice: Choice) -> str:
+    """The plain table of `oco explain`."""
+    s = choice.situation
+    horizon = "unknown" if s.horizon is None else str(s.horizon)
+    lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", ""]
+    for v in choice.verdicts:
+        lines += _verdict_lines(v)
+    if choice.winner is None:
+        lines += ["", *_wrapped("", refusal_text(choice), WIDTH)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def refusal_text(choice: Choice) -> str:
+    """Why nothing applies, in a sentence: the algorithm that comes nearest, and what would make it apply."""
+    nearest = min(choice.verdicts, key=lambda v: (len(v.objections), not v.mend))
+    said = f"no algorithm applies to this model yet: the nearest is {nearest.name}, but {_joined(nearest.reasons)}"
+    return f"{said}. It would apply if you {_imperative(nearest.mend)}" if nearest.mend else said
+
+
+def _imperative(mend: str) -> str:
+    return mend
+
+
+def _joined(parts: tuple[str, ...]) -> str:
+    return "; and ".join(parts)
+
+
+def _verdict_lines(v: Verdict) -> list[str]:
+    head = f"{v.standing.value:<11} {v.name:<16} {v.algorithm.title} ({v.algorithm.cite})"
+    lines = [head]
+    for reason in v.reasons:
+        lines += _wrapped("because", reason)
+    if v.standing is Standing.REFUSED:
+        return [*lines, *(_wrapped("unless", f"you {v.mend}") if v.mend else []), ""]
+    for setting in v.settings.values() if v.standing is Standing.CHOSEN else ():
+        lines += _wrapped("setting", setting_text(setting))
+    if v.guarantee is not None:
+        lines += _wrapped("by", v.guarantee.theorem)
+        for bound in v.guarantee.bounds:
+            lines += _wrapped("bound", bound_text(bound, v.guarantee))
+        for condition in v.guarantee.conditions:
+            lines += _wrapped("note", condition)
+    return [*lines, ""]
+
+
+def _wrapped(label: str, text: str, width: int = WIDTH) -> list[str]:
+    indent = 28
+    first = f"{'':12}{label:<{indent - 12}}" if label else ""
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=" " * (indent if label else 0), break_long_words=False)
+
+
+def setting_text(setting: Setting) -> str:
+    """`eta = 1/T = 0.000347 (Corollary 1)`."""
+    shown = f"{setting.name} = {formula_text(setting.formula)}"
+    plain = setting.formula.is_number and len(str(setting.formula)) < 8
+    value = "" if setting.value is None or plain else f" = {setting.value:.6g}"
+    return f"{shown}{value}   [{setting.why}]"
+
+
+def formula_text(formula: Any) -> str:
+    """A SymPy formula with short numbers."""
+    import sympy
+
+    return str(formula.xreplace({n: sympy.Float(n, 6) for n in formula.atoms(sympy.Float, sympy.Rational) if len(str(n)) > 8}))
+
+
+def bound_text(bound: Bound, guarantee: Guarantee) -> str:
+    """`static regret <= 12345 (O(sqrt(T)))`, and whether that says anything."""
+    number = bound.number(guarantee.horizon)
+    note = f", {bound.note}" if bound.note else ""
+    rate = f"O({bound.rate})"
+    if number is None:
+        return f"{bound.measure} = {rate}, a rate without a number{note}"
+    per_round = number / guarantee.horizon
+    said = f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
+    if bound.vacuous(guarantee.horizon) and bound.trivial is not None:
+        return f"{said}; vacuous: no round can cost more than {bound.trivial:.4g}"
+    return said
+
+
+def explain_data(choice: Choice) -> dict[str, Any]:
+    """The choice as plain data with stable keys."""
+    winner = choice.winner
+    return {
+        "measure": str(choice.situation.canonical.measure),
+        "horizon": choice.situation.horizon,
+        "algorithm": None if winner is None else winner.name,
+        "settings": {} if winner is None else {n: _setting_data(x) for n, x in winner.settings.items()},
+        "guarantee": None if winner is None or winner.guarantee is None else guarantee_data(winner.guarantee),
+        "verdicts": [_verdict_data(v) for v in choice.verdicts],
+    }
+
+
+def _setting_data(setting: Setting) -> dict[str, Any]:
+    return {"formula": str(setting.formula), "value": setting.value, "why": setting.why, "given": setting.given}
+
+
+def guarantee_data(guarantee: Guarantee) -> dict[str, Any]:
+    bounds = [
+        {
+            "measure": b.measure,
+            "number": b.number(guarantee.horizon),
+            "rate": b.rate,
+            "vacuous": b.vacuous(guarantee.horizon),
+            "latex": b.latex,
+            "quantities": {q.name: q.meaning for q in b.quantities},
+        }
+        for b in guarantee.bounds
+    ]
+    return {"theorem": guarantee.theorem, "bounds": bounds, "conditions": list(guarantee.conditions)}
+
+
+def _verdict_data(v: Verdict) -> dict[str, Any]:
+    return {
+        "algorithm": v.name,
+        "title": v.algorithm.title,
+        "cite": v.algorithm.cite,
+        "cost": v.algorithm.cost,
+        "standing": v.standing.value,
+        "theorem": None if v.theorem is None else v.theorem.name,
+        "reasons": list(v.reasons),
+        "mend": v.mend,
+        "strength": v.strength.value,
+        "guarantee": None if v.guarantee is None else guarantee_data(v.guarantee),
+    }

@@ -1,0 +1,134 @@
+"""The plan: a model, the theorem that speaks for it, settings, guarantee, and the program that they make."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from oco.compiler.assemble import assemble
+from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.choice import Choice, Verdict, choose
+from oco.compiler.explain import explain_data, explain_text, refusal_text
+from oco.compiler.facts.check import check
+from oco.compiler.facts.types import Facts
+from oco.compiler.ir.program import Program
+from oco.compiler.problem import Task
+from oco.compiler.settings import Setting
+from oco.compiler.structure import constraint_structure
+from oco.compiler.theorems import Guarantee, Situation
+from oco.dsl.diagnostics import Diagnostic, fail
+from oco.dsl.expressions import constant
+from oco.dsl.model import Horizon, Model
+
+SettingsMode = str | Mapping[str, "str | float"]
+MODES = ("paper", "optimal", "tuned")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What `compile_plan` decided. Immutable; `program` is traced when it is first asked for."""
+
+    model: Model
+    canonical: Canonical
+    facts: Facts
+    choice: Choice
+    mode: str = "paper"
+    given: Mapping[str, str | float] = field(default_factory=dict)
+
+    @property
+    def _winner(self) -> Verdict:
+        winner = self.choice.winner
+        assert winner is not None
+        return winner
+
+    @property
+    def algorithm(self) -> str:
+        return self._winner.name
+
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """Each setting as a formula in t and T, its number where it is one, and where it comes from."""
+        return self._winner.settings
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """None where the user asked for an algorithm whose hypotheses are not met."""
+        return self._winner.guarantee
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return self.choice.verdicts
+
+    @property
+    def horizon(self) -> int | None:
+        return self.canonical.horizon
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return (*self.facts.warnings, *self.choice.warnings)
+
+    @cached_property
+    def program(self) -> Program:
+        """The learner in the step IR."""
+        structure, _ = constraint_structure(self.canonical)
+        task = Task(self.canonical, self.settings, structure, self.horizon)
+        a = self._winner.algorithm
+        return assemble(a, task, f"{a.title} ({a.cite}) for the model {self.model.name}")
+
+    def with_horizon(self, T: int) -> Plan:  # noqa: N803
+        """The same algorithm, with settings and guarantee for another horizon."""
+        model = replace(self.model, horizon=Horizon(constant(T), self.model.horizon.span))
+        settings: SettingsMode = dict(self.given) if self.given else self.mode
+        return compile_plan(model, self.algorithm if self.choice.forced else None, settings, keep=self.algorithm)
+
+    def explain(self) -> str:
+        """Every algorithm: chosen, applicable, or why not and what would make it apply."""
+        return explain_text(self.choice)
+
+    def to_json(self) -> str:
+        """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""
+        return json.dumps({"version": 1, "model": self.model.name, "settings_kind": self.mode} | explain_data(self.choice), indent=2)
+
+
+def compile_plan(
+    model: Model, algorithm: str | None = None, settings: SettingsMode = "paper", *, keep: str | None = None
+) -> Plan:
+    """Check the model, choose an algorithm (or take the one named here or in the model), and settle its settings.
+
+    `settings` is "paper", or formulas by name, which go before those of the model's `using`. `keep` takes that algorithm where its
+    theorem still holds. Raises OcoError where no theorem applies.
+    """
+    problem, facts = canonical(model), check(model)
+    situation = Situation(problem, facts, problem.horizon)
+    mode, formulas = _mode(settings)
+    using = model.using
+    name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
+    span = using.span if using is not None and algorithm is None else None
+    given: dict[str, str | float] = dict(using.settings) if using is not None and algorithm in (None, using.algorithm) else {}
+    choice = choose(situation, name, given | formulas, span)
+    if choice.winner is None:
+        raise fail("OCO708", refusal_text(choice), model.span)
+    if keep is not None and choice.winner.name != keep:
+        choice = choose(situation, keep, given | formulas, span)
+    return Plan(model, problem, facts, choice, mode, formulas)
+
+
+def explain_choice(model: Model) -> Choice:
+    """The verdicts on a model, also where no algorithm applies."""
+    problem = canonical(model)
+    using = model.using
+    situation = Situation(problem, check(model), problem.horizon)
+    return choose(situation, using.algorithm if using else None, dict(using.settings) if using else {}, using.span if using else None)
+
+
+def _mode(settings: SettingsMode) -> tuple[str, dict[str, str | float]]:
+    if not isinstance(settings, str):
+        return "paper", dict(settings)
+    if settings == "paper":
+        return "paper", {}
+    if settings in MODES:
+        raise fail("OCO709", f'settings="{settings}" is not there yet', None, 'use settings="paper", or give formulas: {"alpha": "2*sqrt(t)"}')
+    raise fail("OCO709", f'there are no settings "{settings}"', None, f"there are {', '.join(MODES)}, or formulas by name")

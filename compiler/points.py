@@ -1,0 +1,154 @@
+"""Points of a product domain: one traced array a decision, with the operations of a vector space, and rows of such points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from oco.compiler.domains import Domain
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Liftable, Value
+
+
+@dataclass(frozen=True)
+class Point:
+    """A vector of the product space, kept block by block."""
+
+    blocks: tuple[Value, ...]
+
+    def map(self, f: Callable[..., Value], *others: Point) -> Point:
+        """`f` on each block, together with the same block of the others."""
+        return Point(tuple(f(*parts) for parts in zip(self.blocks, *(o.blocks for o in others), strict=True)))
+
+    def __add__(self, other: Point) -> Point:
+        return self.map(lambda a, b: a + b, other)
+
+    def __sub__(self, other: Point) -> Point:
+        return self.map(lambda a, b: a - b, other)
+
+    def __neg__(self) -> Point:
+        return self.map(lambda a: -a)
+
+    def __mul__(self, factor: Liftable) -> Point:
+        return self.map(lambda a: a * factor)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Liftable) -> Point:
+        return self.map(lambda a: a / divisor)
+
+    def dot(self, other: Point) -> Value:
+        """<x, y> over all blocks."""
+        return _total([a.tracer.sum(a * b) for a, b in zip(self.blocks, other.blocks, strict=True)])
+
+    def squared_norm(self) -> Value:
+        """|x|_2^2 over all blocks."""
+        return self.dot(self)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """N vectors of the product space: the gradients of N constraints. Each block has the shape (N, *shape of the block)."""
+
+    blocks: tuple[Value, ...]
+
+    @property
+    def count(self) -> int:
+        return self.blocks[0].shape[0]
+
+    def combine(self, weights: Value) -> Point:
+        """sum_n weights_n row_n."""
+        return Point(tuple(_shaped(weights @ _matrix(m), m.shape[1:]) for m in self.blocks))
+
+    def apply(self, x: Point) -> Value:
+        """<row_n, x> for each n, shape (N,)."""
+        return _total([_matrix(m) @ _vector(v) for m, v in zip(self.blocks, x.blocks, strict=True)])
+
+    def gram(self, other: Rows) -> Value:
+        """<row_m, other row_n>, shape (N, N)."""
+        return _total([_matrix(a) @ _matrix(b).T for a, b in zip(self.blocks, other.blocks, strict=True)])
+
+    def squared_norms(self) -> Value:
+        """|row_n|_2^2, shape (N,)."""
+        return _total([m.tracer.sum(_matrix(m) * _matrix(m), axis=1) for m in self.blocks])
+
+    def scale(self, factors: Point) -> Rows:
+        """Each row times `factors`, entry by entry."""
+        return Rows(tuple(m * f for m, f in zip(self.blocks, factors.blocks, strict=True)))
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The product of the decisions' domains, over traced points."""
+
+    t: Tracer
+    domains: tuple[Domain, ...]
+
+    def project(self, v: Point) -> Point:
+        """argmin |u - v|_2, a projection a block."""
+        return Point(tuple(self._named("project", d)(b) for d, b in zip(self.domains, v.blocks, strict=True)))
+
+    def project_jacobian(self, v: Point, p: Point, rows: Rows) -> Rows:
+        """The rows times a generalized Jacobian of the projection at v, where p = project(v)."""
+        parts = zip(self.domains, v.blocks, p.blocks, rows.blocks, strict=True)
+        return Rows(tuple(d.project_jacobian(self.t, a, b, m) for d, a, b, m in parts))
+
+    def lmo(self, c: Point) -> Point:
+        """argmin <c, u>, a linear minimisation a block."""
+        return Point(tuple(d.lmo(self.t, b) for d, b in zip(self.domains, c.blocks, strict=True)))
+
+    def bregman_step(self, x: Point, p: Point) -> Point:
+        """argmin <p, u> + D(u, x), a mirror step a block."""
+        parts = zip(self.domains, x.blocks, p.blocks, strict=True)
+        return Point(tuple(d.bregman_step(self.t, a, b) for d, a, b in parts))
+
+    def clip(self, x: Point) -> Point:
+        """The point with each entry cut to its least and greatest value over the domain."""
+        return Point(tuple(self.t.minimum(self.t.maximum(b, lo), hi) for b, (lo, hi) in zip(x.blocks, self._hulls())))
+
+    def bounds(self) -> tuple[Point, Point]:
+        """The least and the greatest value of each entry over the domain."""
+        lower, upper = zip(*self._hulls())
+        shapes = [d.shape for d in self.domains]
+        return (
+            Point(tuple(self.t.broadcast(b, s) for b, s in zip(lower, shapes))),
+            Point(tuple(self.t.broadcast(b, s) for b, s in zip(upper, shapes))),
+        )
+
+    def _hulls(self) -> list[tuple[Value, Value]]:
+        return [(_bound(self.t, d.lower, "lower"), _bound(self.t, d.upper, "upper")) for d in self.domains]
+
+    def _named(self, what: str, domain: Domain) -> Callable[[Value], Value]:
+        """A named function of the program, or the equations in place where they are few."""
+        if domain.kind == "box":
+            return lambda v: domain.project(self.t, v)
+        return lambda v: self._call(what, domain, v)
+
+    def _call(self, what: str, domain: Domain, v: Value) -> Value:
+        found: Value = self.t.call(what, lambda v: domain.project(self.t, v), v, doc=f"The point of {domain} nearest to v.")
+        return found
+
+
+def _bound(t: Tracer, bound: object, name: str) -> Value:
+    import numpy as np
+
+    array = np.asarray(bound, dtype=np.float64)
+    same = array.size and bool((array == array.flat[0]).all())
+    return t.lift(float(array.flat[0])) if same else t.constant(np.ascontiguousarray(array), name, f"the {name} bounds of the domain")
+
+
+def _matrix(m: Value) -> Value:
+    return m if m.ndim == 2 else m.tracer.reshape(m, (m.shape[0], m.size // max(m.shape[0], 1)))
+
+
+def _vector(v: Value) -> Value:
+    return v if v.ndim == 1 else v.tracer.reshape(v, (v.size,))
+
+
+def _shaped(v: Value, shape: tuple[int, ...]) -> Value:
+    return v if v.shape == shape else v.tracer.reshape(v, shape)
+
+
+def _total(parts: Sequence[Value]) -> Value:
+    return reduce(lambda a, b: a + b, parts)

@@ -1,0 +1,232 @@
+"""What an update rule sees of the problem: the round's loss, gradients and constraints as traced values, and the settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+from oco.compiler.calculus import gradient
+from oco.compiler.jacobians import jacobian
+from oco.compiler.canonical import Canonical
+from oco.compiler.ir.formulas import trace_formula
+from oco.compiler.ir.program import DType, Field, Type
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+from oco.compiler.jacobians import jacobian
+from oco.compiler.lower import Lowering
+from oco.compiler.points import Geometry, Point, Rows
+from oco.compiler.settings import Setting
+from oco.compiler.structure import Structure
+from oco.dsl import algebra
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.dims import known
+from oco.dsl.expressions import Expr, Kind, Name
+from oco.dsl.model import Feedback
+
+FLOAT = DType.FLOAT
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What does not change while a rule is traced: the problem, its structure, the settings, the horizon."""
+
+    canonical: Canonical
+    settings: Mapping[str, Setting]
+    structure: Structure
+    horizon: int | None
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        return tuple(b.name for b in self.canonical.blocks)
+
+    def fields(self) -> tuple[Field, ...]:
+        """What `update` is given each round: the streams, or the values that the model's feedback reveals."""
+        c = self.canonical
+        if c.feedback is Feedback.FULL:
+            return tuple(Field(s.name, Type(DType.INT if s.integer else FLOAT, s.shape)) for s in c.streams)
+        n, m = sum(g.size for g in c.inequalities), sum(h.size for h in c.equalities)
+        found = [Field("loss", Type(FLOAT), "the loss at the decision")]
+        found += [Field("constraints", Type(FLOAT, (n,)), "the values of g at the decision")] if n else []
+        found += [Field("equalities", Type(FLOAT, (m,)), "the values of h at the decision")] if m else []
+        if c.feedback is Feedback.BANDIT:
+            return tuple(found)
+        for b in c.blocks:
+            end = "" if len(c.blocks) == 1 else f"_{b.name}"
+            found += [Field(f"gradient{end}", Type(FLOAT, b.shape), "the gradient of the loss")]
+            found += [Field(f"constraint_gradients{end}", Type(FLOAT, (n, *b.shape)))] if n else []
+            found += [Field(f"equality_gradients{end}", Type(FLOAT, (m, *b.shape)))] if m else []
+        return tuple(found)
+
+
+class Problem:
+    """The problem of one round, over a tracer. `seen` holds the round's feedback by field; it is empty before the first round."""
+
+    def __init__(self, tracer: Tracer, task: Task, seen: Mapping[str, Value], round_: Value | None = None) -> None:
+        self.tracer = tracer
+        self.task = task
+        self.seen = seen
+        self.round = round_
+        self.domain = Geometry(tracer, tuple(b.domain for b in task.canonical.blocks))
+        self.structure = task.structure
+
+    # The round and the settings.
+
+    @cached_property
+    def t(self) -> Value:
+        """min(round, T) as a float: after round T a learner goes on with the settings of T."""
+        if self.round is None:
+            raise InternalError("no round has been played yet")
+        horizon = self.task.horizon
+        now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
+        return self.tracer.name("t", self.tracer.to_float(now))
+
+    def setting(self, name: str) -> Value:
+        """A setting at this round: a constant of the program, or a formula in t."""
+        given = self.task.settings[name]
+        values: dict[str, Value | float] = {}
+        symbols = {s.name for s in given.formula.free_symbols}
+        if "T" in symbols:
+            assert self.task.horizon is not None
+            values["T"] = float(self.task.horizon)
+        if "t" in symbols:
+            values["t"] = self.t
+        why = f"{name} = {given.formula}; {given.why}"
+        return self.tracer.name(name, trace_formula(self.tracer, given.formula, values, name, why))
+
+    def note(self, text: str) -> None:
+        """A comment at the next equation."""
+        self.tracer.note(text)
+
+    # Sizes.
+
+    @property
+    def constraint_count(self) -> int:
+        return sum(c.size for c in self.task.canonical.inequalities)
+
+    @property
+    def equality_count(self) -> int:
+        return sum(c.size for c in self.task.canonical.equalities)
+
+    # Losses and constraints at a decision.
+
+    @property
+    def full(self) -> bool:
+        return self.task.canonical.feedback is Feedback.FULL
+
+    def loss(self, x: Point) -> Value:
+        """f_t(x)."""
+        if not self.full:
+            return self.seen["loss"]
+        return self._shaped(self._lowering(x)(self.task.canonical.objective), ())
+
+    def gradient(self, x: Point) -> Point:
+        """grad f_t(x)."""
+        if not self.full:
+            return Point(tuple(self._given("gradient")))
+        return self._points([gradient(self.task.canonical.objective, self.task.decisions)], x)
+
+    def constraints(self, x: Point) -> Value:
+        """g_t(x), shape (N,), in the order of the text."""
+        if not self.full:
+            return self.seen["constraints"]
+        return self._stacked([c.expr for c in self.task.canonical.inequalities], x)
+
+    def constraint_gradients(self, x: Point) -> Rows:
+        """grad g_t^n(x), a row a constraint."""
+        if not self.full:
+            return Rows(tuple(self._given("constraint_gradients")))
+        return self._rows([c.expr for c in self.task.canonical.inequalities], x)
+
+    def constraint_combination(self, x: Point, weights: Value) -> Point:
+        """sum_n weights_n grad g_t^n(x)."""
+        if not self.full:
+            return self.constraint_gradients(x).combine(weights)
+        return self._combination([(c.expr, c.size) for c in self.task.canonical.inequalities], x, weights)
+
+    def equalities(self, x: Point) -> Value:
+        """h_t(x), shape (M,)."""
+        if not self.full:
+            return self.seen["equalities"]
+        return self._stacked([c.expr for c in self.task.canonical.equalities], x)
+
+    def equality_gradients(self, x: Point) -> Rows:
+        """The rows of the equalities, which are affine: they do not depend on x."""
+        if not self.full:
+            return Rows(tuple(self._given("equality_gradients")))
+        return self._rows([c.expr for c in self.task.canonical.equalities], x)
+
+    def equality_combination(self, x: Point, weights: Value) -> Point:
+        """sum_m weights_m grad h_t^m."""
+        if not self.full:
+            return self.equality_gradients(x).combine(weights)
+        return self._combination([(c.expr, c.size) for c in self.task.canonical.equalities], x, weights)
+
+    def curvature_of_combination(self, x: Point, weights: Value) -> Point:
+        """The diagonal of the Hessian of sum_n weights_n g_t^n at x, for constraints that are separable."""
+        parts = [(c.expr, c.size) for c in self.task.canonical.inequalities]
+        names, env = self._weights(parts, weights)
+        terms = [algebra.mul(w, e) for w, (e, _) in zip(names, parts)]
+        total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
+        ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.task.canonical.blocks}
+        return self._points([hessian_vector(total, ones)], x, env)
+
+    # Lowering.
+
+    def _lowering(self, x: Point, more: Mapping[str, Value] | None = None) -> Lowering:
+        env = dict(zip(self.task.decisions, x.blocks, strict=True)) | dict(self.seen) | dict(more or {})
+        return Lowering(self.tracer, env | ({} if self.round is None else {"t": self.t}))
+
+    def _points(self, parts: Sequence[Mapping[str, Expr]], x: Point, more: Mapping[str, Value] | None = None) -> Point:
+        """The sum of points given by an expression for each decision."""
+        lower = self._lowering(x, more)
+        blocks = self.task.canonical.blocks
+        found = [Point(tuple(self._shaped(lower(part[b.name]), b.shape) for b in blocks)) for part in parts]
+        return reduce(lambda a, b: a + b, found)
+
+    def _stacked(self, exprs: Sequence[Expr], x: Point) -> Value:
+        """The entries of all expressions in one vector."""
+        lower = self._lowering(x)
+        parts = [self._vector(lower(e), known(e.shape)) for e in exprs]
+        return parts[0] if len(parts) == 1 else self.tracer.concat(*parts)
+
+    def _rows(self, exprs: Sequence[Expr], x: Point) -> Rows:
+        """The gradients of all entries of all expressions, a row each."""
+        lower = self._lowering(x)
+        stacked: list[list[Value]] = [[] for _ in self.task.canonical.blocks]
+        for expr in exprs:
+            shape = known(expr.shape)
+            found = jacobian(expr, self.task.decisions)
+            for rows, block in zip(stacked, self.task.canonical.blocks):
+                slopes = self._shaped(lower(found[block.name]), (*shape, *block.shape))
+                rows.append(self.tracer.reshape(slopes, (math.prod(shape), *block.shape)))
+        return Rows(tuple(rows[0] if len(rows) == 1 else self.tracer.concat(*rows) for rows in stacked))
+
+    def _combination(self, parts: Sequence[tuple[Expr, int]], x: Point, weights: Value) -> Point:
+        names, env = self._weights(parts, weights)
+        return self._points([vector_jacobian(e, w, self.task.decisions) for w, (e, _) in zip(names, parts)], x, env)
+
+    def _weights(self, parts: Sequence[tuple[Expr, int]], weights: Value) -> tuple[list[Name], dict[str, Value]]:
+        """A name for the weights of each expression, and what it stands for."""
+        found: list[Name] = []
+        env: dict[str, Value] = {}
+        start = 0
+        for k, (expr, size) in enumerate(parts):
+            found.append(Name(f"_weights{k}", Kind.STREAM, shape=expr.shape))
+            share = weights if len(parts) == 1 else weights[start : start + size]
+            env[found[-1].name] = self.tracer.reshape(share, known(expr.shape))
+            start += size
+        return found, env
+
+    def _given(self, what: str) -> list[Value]:
+        blocks = self.task.canonical.blocks
+        return [self.seen[what if len(blocks) == 1 else f"{what}_{b.name}"] for b in blocks]
+
+    def _vector(self, v: Value, shape: tuple[int, ...]) -> Value:
+        return self.tracer.reshape(self._shaped(v, shape), (math.prod(shape),))
+
+    def _shaped(self, v: Value, shape: tuple[int, ...]) -> Value:
+        """A float of this shape: derivatives may be smaller where their entries do not differ."""
+        value = v if v.dtype is FLOAT else self.tracer.to_float(v)
+        return self.tracer.broadcast(value, shape)

@@ -1,0 +1,276 @@
+"""The structure of the constraints in the decisions: affine, separable (a sum of functions of single entries), or neither.
+
+Decided by marks: each entry of each subexpression is marked with the entry of the decision that it depends on. The `lower` column of
+the atoms runs over arrays of marks, so that an atom needs no rule of its own here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.calculus import dependence, vector_jacobian
+from oco.compiler.canonical import Canonical
+from oco.dsl.dims import Shape, known
+from oco.compiler.theorems import Objection
+from oco.dsl.atoms import ATOMS
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
+from oco.dsl.primitives import PRIMITIVES
+
+
+class Structure(StrEnum):
+    """How all constraints together depend on the decisions."""
+
+    AFFINE = "affine"
+    SEPARABLE = "separable"
+    OTHER = "other"
+
+
+def constraint_structure(canonical: Canonical) -> tuple[Structure, str]:
+    """The structure of the inequalities, and the label of the first one that has no better one."""
+    decisions = tuple(b.name for b in canonical.blocks)
+    bent = [c for c in canonical.inequalities if not is_affine(c.expr, decisions)]
+    for c in bent:
+        if not is_separable(c.expr, decisions):
+            return Structure.OTHER, c.origin
+    return (Structure.SEPARABLE, bent[0].origin) if bent else (Structure.AFFINE, "")
+
+
+def is_affine(expr: Expr, decisions: tuple[str, ...]) -> bool:
+    """Whether no derivative depends on the decisions."""
+    weights = Name("_weights", Kind.STREAM, shape=expr.shape)
+    return all(not names(d, Kind.DECISION) for d in vector_jacobian(expr, weights, decisions).values())
+
+
+def is_separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
+    """Whether every entry is a sum of functions of single entries of the decisions."""
+    try:
+        return bool((_marks(expr, decisions) >= SUM).all())
+    except _Unmarked:
+        return False
+
+
+def solver_objection(canonical: Canonical) -> Objection | None:
+    """Why argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+ over the domain has no exact solver here, if so."""
+    structure, label = constraint_structure(canonical)
+    domains = [b.domain for b in canonical.blocks]
+    for d in domains:
+        for operation in ("project", "project_jacobian"):
+            if operation in d.refusals:
+                return Objection(f"its step needs a projection onto {d}: {d.refusals[operation]}")
+    if structure is Structure.AFFINE:
+        return None
+    if structure is Structure.SEPARABLE:
+        if all(d.kind == "box" for d in domains):
+            return None
+        other = next(d for d in domains if d.kind != "box")
+        return Objection(
+            f"its step is solved exactly for constraints like `{label}` over a box only, not yet over {other}", "decide in a box"
+        )
+    return Objection(
+        f"its step is solved exactly for affine constraints, and over a box for sums of functions of single entries; "
+        f"not yet for `{label}`"
+    )
+
+
+# Marks: which entry of the decisions an entry depends on (from 0), or one of these.
+NONE, SUM, MIXED = -1, -2, -3
+"""No entry; a sum of functions of single entries; anything else."""
+
+Marks = np.ndarray[Any, Any]
+
+
+class _Unmarked(Exception):
+    """An operation without a rule for marks."""
+
+
+def _marks(expr: Expr, decisions: tuple[str, ...]) -> Marks:
+    nodes = list(walk(expr))
+    depends = dependence(nodes, decisions)
+    offsets = _offsets(nodes, decisions)
+    found: dict[int, Any] = {}
+    for node in nodes:
+        found[id(node)] = _mark(node, found, offsets) if id(node) in depends else _free(node)
+    return _array(found[id(expr)])
+
+
+def _offsets(nodes: list[Expr], decisions: tuple[str, ...]) -> Mapping[str, int]:
+    """Where the entries of each decision begin in the numbering of all entries."""
+    sizes = {n.name: int(np.prod(known(n.shape), dtype=np.int64)) for n in nodes if isinstance(n, Name) and n.name in decisions}
+    starts = np.cumsum([0, *(sizes.get(d, 0) for d in decisions)])
+    return dict(zip(decisions, (int(s) for s in starts)))
+
+
+def _free(node: Expr) -> Any:
+    """What does not depend on the decisions: the numbers themselves where they are known, for they may be indices."""
+    if isinstance(node, Constant):
+        return node.value.array
+    return None if isinstance(node, Slice) else _Marked(np.full(known(node.shape), NONE))
+
+
+def _mark(node: Expr, found: Mapping[int, Any], offsets: Mapping[str, int]) -> Any:
+    match node:
+        case Name(name=name, shape=shape):
+            sizes = known(shape)
+            return _Marked(offsets[name] + np.arange(int(np.prod(sizes, dtype=np.int64))).reshape(sizes))
+        case Call(atom=atom, args=args):
+            return _as_marked(ATOMS[atom].lower(OPS, node, *(found[id(a)] for a in args)))
+        case Array(items=items):
+            return _Marked(np.stack([_array(found[id(i)]) for i in items]))
+        case Index(base=base, items=items):
+            return _Marked(_indexed(_array(found[id(base)]), items, known(node.shape)))
+    raise _Unmarked
+
+
+def _indexed(base: Marks, items: tuple[Expr, ...], shape: tuple[int, ...]) -> Marks:
+    if all(isinstance(i, Constant) for i in items):
+        return np.asarray(base[tuple(i.value.array for i in items if isinstance(i, Constant))])
+    places = [_known_slice(i) if isinstance(i, Slice) else i.value.array if isinstance(i, Constant) else None for i in items]
+    if any(p is None for p in places):
+        return np.full(shape, MIXED)  # which entry it is depends on the round
+    return np.asarray(base[tuple(places)])
+
+
+def _known_slice(item: Slice) -> slice | None:
+    ends = [e.value.array.item() if isinstance(e, Constant) else e for e in (item.start, item.stop)]
+    return None if any(isinstance(e, Expr) for e in ends) else slice(*ends)
+
+
+def _array(value: Any) -> Marks:
+    return value.marks if isinstance(value, _Marked) else np.full(np.shape(value), NONE)
+
+
+def _as_marked(value: Any) -> _Marked:
+    return _Marked(_array(value))
+
+
+def _add(*parts: Marks) -> Marks:
+    """Marks of a sum."""
+    first, *rest = np.broadcast_arrays(*parts)
+    for other in rest:
+        worst = np.where(np.minimum(first, other) == MIXED, MIXED, SUM)
+        first = np.where(first == NONE, other, np.where((other == NONE) | ((first == other) & (first > NONE)), first, worst))
+    return first
+
+
+def _apply(*parts: Marks) -> Marks:
+    """Marks of a function of several arguments, bent in each."""
+    first, *rest = np.broadcast_arrays(*parts)
+    first = np.where(first == SUM, MIXED, first)
+    for other in rest:
+        other = np.where(other == SUM, MIXED, other)
+        first = np.where(first == NONE, other, np.where((other == NONE) | (first == other), first, MIXED))
+    return first
+
+
+def _times(a: Marks, b: Marks) -> Marks:
+    a, b = np.broadcast_arrays(a, b)
+    return np.where(a == NONE, b, np.where(b == NONE, a, _apply(a, b)))
+
+
+def _divide(a: Marks, b: Marks) -> Marks:
+    a, b = np.broadcast_arrays(a, b)
+    return np.where(b == NONE, a, _apply(a, b))
+
+
+def _reduce(marks: Marks, axis: int | None, several: int) -> Marks:
+    """Marks of a reduction: of one argument its own, of `several` different ones the given mark."""
+    flat = marks.reshape(-1) if axis is None else np.moveaxis(marks, axis, -1)
+    least = np.min(np.where(flat >= 0, flat, np.iinfo(np.int64).max), axis=-1, initial=np.iinfo(np.int64).max)
+    most = np.max(np.where(flat >= 0, flat, NONE), axis=-1, initial=NONE)
+    lowest = np.min(flat, axis=-1, initial=NONE)
+    one = np.where(most == NONE, NONE, np.where(least == most, most, several))
+    bent = np.where(lowest == MIXED, MIXED, several)
+    return np.asarray(np.where(lowest < NONE, bent, one))
+
+
+def _matmul(a: Marks, b: Marks) -> Marks:
+    shape = np.matmul(np.zeros(a.shape), np.zeros(b.shape)).shape
+    if (a == NONE).all():
+        return np.broadcast_to(_reduce(b, 0, SUM), shape)
+    if (b == NONE).all():
+        kept = _reduce(a, -1, SUM)
+        return np.broadcast_to(kept[..., None] if b.ndim > 1 else kept, shape)
+    if a.ndim == b.ndim == 1:
+        return _reduce(_times(a, b), None, SUM)
+    return np.full(shape, MIXED)
+
+
+RULES: dict[str, Callable[..., Marks]] = {
+    "neg": lambda a: a,
+    "to_float": lambda a: a,
+    "add": _add,
+    "sub": _add,
+    "mul": _times,
+    "div": _divide,
+    "where": lambda c, a, b: _add(a, b) if (c == NONE).all() else _apply(c, a, b),
+    "sum": lambda a, axis=None: _reduce(a, axis, SUM),
+    "max": lambda a, axis=None: _reduce(a, axis, MIXED),
+    "min": lambda a, axis=None: _reduce(a, axis, MIXED),
+    "prod": lambda a, axis=None: _reduce(a, axis, MIXED),
+    "matmul": _matmul,
+    "outer": lambda a, b: _times(a.reshape(a.shape + (1,) * b.ndim), b),
+    "diag": lambda a: np.diagonal(a) if a.ndim == 2 else np.where(np.eye(len(a), dtype=bool), np.diag(a), NONE),
+}
+BENT = {"abs", "sqrt", "exp", "log", "log1p", "expm1", "sign", "floor", "pow", "mod", "maximum", "minimum", "lt", "le", "eq", "and", "or", "not"}
+MOVING = {"transpose", "reshape", "broadcast", "concat", "stack", "slice"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Marked:
+    """An array of marks that takes part in arithmetic like the array it stands for."""
+
+    marks: Marks
+
+    @property
+    def shape(self) -> Shape:
+        return self.marks.shape
+
+    def __add__(self, other: Any) -> _Marked:
+        return OPS.add(self, other)
+
+    def __sub__(self, other: Any) -> _Marked:
+        return OPS.sub(self, other)
+
+    def __mul__(self, other: Any) -> _Marked:
+        return OPS.mul(self, other)
+
+    def __truediv__(self, other: Any) -> _Marked:
+        return OPS.div(self, other)
+
+    def __rtruediv__(self, other: Any) -> _Marked:
+        return OPS.div(other, self)
+
+    def __pow__(self, other: Any) -> _Marked:
+        return OPS.pow(self, other)
+
+    def __matmul__(self, other: Any) -> _Marked:
+        return OPS.matmul(self, other)
+
+    def __neg__(self) -> _Marked:
+        return self
+
+    __radd__, __rsub__, __rmul__ = __add__, __sub__, __mul__
+    __array_ufunc__ = None
+
+
+class _MarkOps:
+    """The primitives over marks."""
+
+    def __getattr__(self, name: str) -> Callable[..., _Marked]:
+        primitive = name.rstrip("_")
+        rule = RULES.get(primitive) or (_apply if primitive in BENT else PRIMITIVES[primitive] if primitive in MOVING else None)
+        if rule is None:
+            raise _Unmarked
+
+        def run(*args: Any, **options: Any) -> _Marked:
+            return _Marked(np.asarray(rule(*(_array(a) for a in args), **options)))
+
+        return run
+
+
+OPS = _MarkOps()

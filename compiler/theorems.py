@@ -1,0 +1,328 @@
+"""Theorems as data: hypotheses as questions to the facts, settings and guarantees as formulas, and where each stands in its paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical, entry_labels
+from oco.compiler.domains import Domain
+from oco.compiler.facts.types import Facts, Status
+from oco.compiler.settings import Default, Setting, parse_formula, schedule
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.model import Measure
+
+Floats = np.ndarray[Any, Any]
+
+
+class Violation(StrEnum):
+    """What a theorem says of the constraints: whether a round may make up for another."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """All that a theorem may look at: the problem, its facts and the horizon (None: unknown)."""
+
+    canonical: Canonical
+    facts: Facts
+    horizon: int | None
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        return tuple(b.domain for b in self.canonical.blocks)
+
+    @property
+    def size(self) -> int:
+        return self.canonical.size
+
+    @cached_property
+    def constraints(self) -> int:
+        """N: the number of inequalities, entry by entry."""
+        return sum(c.size for c in self.canonical.inequalities)
+
+    @cached_property
+    def equalities(self) -> int:
+        """M: the number of equalities on average, entry by entry."""
+        return sum(c.size for c in self.canonical.equalities)
+
+    def number(self, key: str) -> float | None:
+        """The value of a fact that may be relied on, where it is a finite number."""
+        value = self.facts.value(key)
+        if value is None or isinstance(value, bool) or np.ndim(value) != 0 or not np.isfinite(float(value)):
+            return None
+        return float(value)
+
+    def holds(self, key: str) -> bool:
+        """Whether a fact of the yes-or-no kind may be relied on and says yes."""
+        return self.facts.value(key) is not None and bool(self.facts.value(key))
+
+    def entries(self, label: str, shape: tuple[int, ...], what: str) -> Floats | None:
+        """One bound for each entry of a constraint, shape (size,): its own where it is known, else that of the worst entry."""
+        worst = self.number(f"constraints.{label}.{what}")
+        own = [self.number(f"constraints.{name}.{what}") for name in entry_labels(label, shape)]
+        found = [worst if v is None else v if worst is None else min(v, worst) for v in own]
+        return None if any(v is None for v in found) else np.array(found, dtype=np.float64)
+
+    def inequality_bounds(self, what: str) -> Floats | None:
+        """A fact of every inequality, shape (N,); None where one of them is unknown."""
+        return _joined([self.entries(c.label, c.shape, what) for c in self.canonical.inequalities])
+
+    def equality_bounds(self, what: str) -> Floats | None:
+        """A fact of every equality on average, shape (M,); None where one of them is unknown."""
+        return _joined([self.entries(c.label, c.shape, what) for c in self.canonical.equalities])
+
+    @cached_property
+    def loss_range(self) -> float | None:
+        """The most that one round's losses can differ: sup f - inf f, from |f| or from |grad f| and the diameter."""
+        bound, slope, diameter = (self.number(k) for k in ("loss.bound", "loss.lipschitz.l2", "domain.diameter.l2"))
+        known = [] if bound is None else [2 * bound]
+        known += [] if slope is None or diameter is None else [slope * diameter]
+        return min(known, default=None)
+
+    @cached_property
+    def constraint_scales(self) -> Floats | None:
+        """The largest |g_n| of each inequality and |h_m| of each equality, shape (N + M,)."""
+        return _joined([self.inequality_bounds("bound"), self.equality_bounds("bound")])
+
+
+def _joined(parts: list[Floats | None]) -> Floats | None:
+    if any(p is None for p in parts):
+        return None
+    return np.concatenate([np.zeros(0), *(p for p in parts if p is not None)])
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Why a hypothesis does not hold; the smallest change of the model that would make it hold ("" where there is none)."""
+
+    reason: str
+    mend: str = ""
+
+
+Test = Callable[[Situation], "Objection | None"]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One assumption of a theorem: the paper's words, the question that decides it, and the facts that answer it."""
+
+    words: str
+    test: Test
+    facts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A symbol of a guarantee's formula. `value` is a number, or gives one for each prefix 1..rounds of a run planned for T."""
+
+    name: str
+    latex: str
+    meaning: str
+    value: float | Callable[[int, int], Floats]
+
+    def at(self, rounds: int, horizon: int) -> Floats:
+        values = self.value(rounds, horizon) if callable(self.value) else self.value
+        return np.broadcast_to(np.asarray(values, dtype=np.float64), (rounds,))
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """What a theorem promises of one measure. `formula` is text over the names of `quantities`; "" where only a rate is known.
+
+    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is what one round can cost at most.
+    """
+
+    measure: str
+    rate: str
+    formula: str = ""
+    quantities: tuple[Quantity, ...] = ()
+    trivial: float | None = None
+    note: str = ""
+
+    @cached_property
+    def expression(self) -> Any:
+        """The formula over symbols that print as the paper writes them."""
+        return parse_formula(self.formula, {q.name: _symbol(q.latex) for q in self.quantities}) if self.formula else None
+
+    @property
+    def latex(self) -> str:
+        import sympy
+
+        rate = f"O({sympy.latex(parse_formula(self.rate, rate_symbols()))})"
+        return f"{sympy.latex(self.expression)} = {rate}" if self.formula else rate
+
+    def curve(self, rounds: int, horizon: int) -> Floats | None:
+        """The bound after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None where only a rate is known."""
+        if not self.formula:
+            return None
+        import sympy
+
+        values = {q.latex: q.at(rounds, horizon) for q in self.quantities}
+        symbols = sorted(self.expression.free_symbols, key=str)
+        found = sympy.lambdify(symbols, self.expression, "numpy")(*(values[s.name] for s in symbols))
+        return np.broadcast_to(np.asarray(found, dtype=np.float64), (rounds,))
+
+    def number(self, rounds: int, horizon: int | None = None) -> float | None:
+        """The bound after all rounds, by default with the settings of that horizon."""
+        curve = self.curve(rounds, rounds if horizon is None else horizon)
+        return None if curve is None else float(curve[-1])
+
+    def vacuous(self, rounds: int) -> bool:
+        """Whether the number is no better than what every sequence of decisions satisfies."""
+        found = self.number(rounds)
+        return found is not None and self.trivial is not None and found >= self.trivial * rounds
+
+
+def _symbol(latex: str) -> Any:
+    import sympy
+
+    return sympy.Symbol(latex, positive=True)
+
+
+def rate_symbols() -> dict[str, Any]:
+    """The symbols of a rate: T, d, and the exponents of path length and constraint variation."""
+    import sympy
+
+    return {name: sympy.Symbol(name, positive=True) for name in ("T", "d", "V_x", "V_g", "V_star", "beta")}
+
+
+@dataclass(frozen=True, eq=False)
+class Guarantee:
+    """What holds of a plan's learner. `violation` covers the inequalities, `equality` the equalities on average; None: there are none."""
+
+    theorem: str
+    horizon: int
+    regret_bound: Bound
+    violation_bound: Bound | None = None
+    equality_bound: Bound | None = None
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        return tuple(b for b in (self.regret_bound, self.violation_bound, self.equality_bound) if b is not None)
+
+    def regret(self, T: int | None = None) -> float | None:  # noqa: N803
+        """The bound of the regret for a horizon of T rounds (default: the plan's); None where only a rate is known."""
+        return self.regret_bound.number(self.horizon if T is None else T)
+
+    def violation(self, T: int | None = None) -> float | None:  # noqa: N803
+        """The bound of the summed violation of the inequalities; 0 where there are none, None where only a rate is known."""
+        rounds = self.horizon if T is None else T
+        return 0.0 if self.violation_bound is None else self.violation_bound.number(rounds)
+
+    def regret_curve(self, rounds: int) -> Floats | None:
+        """The bound after each of the first `rounds` rounds of this plan."""
+        return self.regret_bound.curve(rounds, self.horizon)
+
+    def violation_curve(self, rounds: int) -> Floats | None:
+        return None if self.violation_bound is None else self.violation_bound.curve(rounds, self.horizon)
+
+    @property
+    def rates(self) -> dict[str, Any]:
+        """SymPy expressions in T by the name of the measure."""
+        return {b.measure: parse_formula(b.rate, rate_symbols()) for b in self.bounds}
+
+    @property
+    def latex(self) -> str:
+        return r" \\ ".join(rf"\text{{{b.measure}}} \le {b.latex}" for b in self.bounds)
+
+    @property
+    def vacuous(self) -> tuple[str, ...]:
+        """The measures whose number says nothing at the plan's horizon."""
+        return tuple(b.measure for b in self.bounds if b.vacuous(self.horizon))
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """One result of a paper about one algorithm. `rates` are text in T, V_x, V_g, d by measure, for `oco algorithms`."""
+
+    name: str
+    measures: frozenset[Measure]
+    hypotheses: tuple[Hypothesis, ...]
+    settings: Callable[[Situation], Mapping[str, Default]]
+    guarantee: Callable[[Situation, Mapping[str, Setting]], Guarantee]
+    rates: Mapping[str, str]
+    violation: Violation | None = None
+    expected: bool = False
+    checks: Callable[[Situation, Mapping[str, Setting]], list[str]] = field(default=lambda s, given: [])
+
+    def objections(self, s: Situation) -> list[Objection]:
+        return [o for h in self.hypotheses if (o := h.test(s)) is not None]
+
+
+def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[int, int], Floats]:
+    """The values of a setting in rounds 1..rounds of a run planned for a horizon."""
+    return lambda rounds, horizon: schedule(settings[name].formula, rounds, horizon)
+
+
+def needed(s: Situation, key: str) -> float:
+    """A fact that the theorem's hypotheses have established."""
+    value = s.number(key)
+    if value is None:
+        raise InternalError(f"the guarantee needs {key}, which no hypothesis asked for")
+    return value
+
+
+# Questions that several theorems ask.
+
+
+def fact_is_true(key: str, words: str, claim: str, refuted: str, mend: str = "") -> Hypothesis:
+    """A yes-or-no fact: `claim` in words, and what is wrong where it is `refuted`."""
+
+    def test(s: Situation) -> Objection | None:
+        if s.holds(key):
+            return None
+        fact = s.facts.get(key)
+        is_refuted = fact is not None and fact.status is Status.REFUTED
+        return Objection(refuted if is_refuted else f"it is not proved that {claim}", mend)
+
+    return Hypothesis(words, test, (key,))
+
+
+def fact_is_known(key: str, words: str, what: str, mend: str) -> Hypothesis:
+    """A number that the facts bound."""
+
+    def test(s: Situation) -> Objection | None:
+        return None if s.number(key) is not None else Objection(f"nothing bounds {what}", mend)
+
+    return Hypothesis(words, test, (key,))
+
+
+def inequalities_know(what: str, words: str, meaning: str) -> Hypothesis:
+    """A number that the facts bound for every inequality."""
+
+    def test(s: Situation) -> Objection | None:
+        for c in s.canonical.inequalities:
+            if s.entries(c.label, c.shape, what) is None:
+                key = f"constraints.{c.label}.{what}"
+                return Objection(f"nothing bounds {meaning} of `{c.origin}`", f"state bounds of its streams, or `assume {key} <= ...`")
+        return None
+
+    return Hypothesis(words, test, (f"constraints.*.{what}",))
+
+
+def inequalities_convex(words: str) -> Hypothesis:
+    def test(s: Situation) -> Objection | None:
+        for c in s.canonical.inequalities:
+            if not s.holds(f"constraints.{c.label}.convex"):
+                return Objection(f"it is not proved that `{c.origin}` is convex in the decisions")
+        return None
+
+    return Hypothesis(words, test, ("constraints.*.convex",))
+
+
+def horizon_known(words: str) -> Hypothesis:
+    def test(s: Situation) -> Objection | None:
+        if s.horizon is not None:
+            return None
+        return Objection("its settings use the number of rounds, which the model leaves unknown", "write `horizon T = ...`")
+
+    return Hypothesis(words, test)

@@ -27,6 +27,7 @@ from oco.dsl.atoms.rules import (
     up,
 )
 from oco.dsl.atoms.whole import whole
+from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr
 from oco.dsl.intervals import Interval, point
 
@@ -83,6 +84,11 @@ def _half_line(sign: int, matrix: Interval, squares: Interval) -> tuple[Any, Any
     return (-slack, np.asarray(np.inf)) if sign > 0 else (np.asarray(-np.inf), slack)
 
 
+def _quadratic_twin(cp: Any, c: Call, x: Any, matrix: Any) -> Any:
+    """CVXPY wants the symmetric part of a numeric matrix, or a numeric vector."""
+    return x @ matrix @ x if x.is_constant() else cp.quad_form(x, (matrix.value + matrix.value.T) / 2)
+
+
 def _quadratic_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
     x, matrix = c.args
     symmetric = e.add(e.matmul(matrix, x), e.matmul(e.transpose(matrix), x))
@@ -114,7 +120,7 @@ def _diagonal_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr]:
 
 
 def _trace_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr]:
-    return (e.mul(g, e.call("eye", e.number(c.args[0].shape[0]))),)
+    return (e.mul(g, e.call("eye", known(c.args[0].shape)[0])),)
 
 
 def _frobenius(x: Interval) -> Interval:
@@ -146,7 +152,7 @@ MATRICES: tuple[Atom, ...] = (
         curvature=_quadratic_curvature,
         monotone=_quadratic_monotone,
         vjp=_quadratic_vjp,
-        cvxpy=lambda cp, c, x, p: cp.quad_form(x, (p + p.T) / 2),
+        cvxpy=_quadratic_twin,
         integer=whole,
     ),
     Atom(

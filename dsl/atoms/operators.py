@@ -61,6 +61,13 @@ def _divisor_allowed(call: Call, above: Interval, below: Interval) -> str:
     return "" if below.positive or (-below).positive else f"the divisor's range {below} holds 0"
 
 
+def _quotient_twin(cp: Any, c: Call, above: Any, below: Any) -> Any:
+    """CVXPY divides by data and by positive variables; a nonpositive one is turned over."""
+    if below.is_constant():
+        return above / below
+    return cp.multiply(above, -cp.inv_pos(-below) if below.is_nonpos() else cp.inv_pos(below))
+
+
 def _product_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
     left, right = c.args
     return e.collapse(e.mul(g, right), c.shape, left.shape), e.collapse(e.mul(g, left), c.shape, right.shape)
@@ -164,7 +171,7 @@ OPERATORS: tuple[Atom, ...] = (
         curvature=_quotient_curvature,
         monotone=_quotient_monotone,
         vjp=_quotient_vjp,
-        cvxpy=lambda cp, c, a, b: a / b if b.is_constant() else cp.multiply(a, cp.inv_pos(b)),
+        cvxpy=_quotient_twin,
         operator="/",
         precedence=3,
         allowed=_divisor_allowed,

@@ -47,7 +47,7 @@ class Feedback:
             loss = self.values.get("loss", np.nan)
             return loss, self.values.get("constraints", np.empty(0)), self.values.get("equalities", np.empty(0))
         with np.errstate(all="ignore"):
-            return self.compiled.measure(*self.decisions, *self.values.values())
+            return self.compiled.measure(self.round, *self.decisions, *self.values.values())
 
     @property
     def loss(self) -> float:
@@ -97,6 +97,7 @@ class Learner:
         self.warnings: list[str] = []
         self._names = tuple(f.name for f in program.decision)
         self._fields = tuple(f.name for f in program.feedback)
+        self._places = {f.name: i for i, f in enumerate(program.state)}
         self._take = Intake(
             {f.name: _stream(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
         )
@@ -115,6 +116,10 @@ class Learner:
     def state(self) -> dict[str, Any]:
         """A copy of the state, by the paper's symbols."""
         return {f.name: np.array(v) for f, v in zip(self.compiled.program.state, self._state)}
+
+    def value(self, name: str) -> Any:
+        """One field of the state, not copied."""
+        return self._state[self._places[name]]
 
     def _started(self, start: Any) -> tuple[Any, ...]:
         """The first state, from the given first decisions or the plan's."""

@@ -11,7 +11,6 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem, Task
-from oco.dsl.expressions import Kind, names
 
 
 def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
@@ -32,8 +31,8 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
         p = Problem(t, task, seen, state["round"])
         return layout.flat(rule.update(p, layout.state(state)))
 
-    def measure(decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
-        p = Problem(t, task, seen)
+    def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
+        p = Problem(t, task, seen, now)
         x = Point(tuple(decisions[d] for d in task.decisions))
         empty = t.zeros((0,))
         g = p.constraints(x) if p.constraint_count else empty
@@ -47,16 +46,10 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
         init=init,
         decide=decide,
         update=update,
-        measure=None if _uses_round(task) else measure,
+        measure=measure,
         state_docs=layout.docs(algorithm.symbols),
         labels=task.canonical.constraint_labels,
     )
-
-
-def _uses_round(task: Task) -> bool:
-    """Whether loss or constraints depend on t, which `measure` is not given."""
-    c = task.canonical
-    return any(names(e, Kind.ROUND) for e in (c.objective, *(g.expr for g in (*c.inequalities, *c.equalities))))
 
 
 class _Layout:

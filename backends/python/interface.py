@@ -32,6 +32,6 @@ def update(*state_and_round: Any) -> Any:
     return state_and_round[0] + 1
 
 
-def measure(*decision_and_round: Any) -> Any:
-    """Loss, constraint values and equality values of this round."""
+def measure(*round_and_decision: Any) -> Any:
+    """Loss, constraint values and equality values, from the round, the decisions and what the round revealed."""
     return 0.0, (), ()

@@ -76,7 +76,7 @@ class Learner:
         values = [v[()] for v in self._take(streams)]
         decisions = _tuple(decide(*self._values))
         with np.errstate(all="ignore"):
-            loss, constraints, equalities = measure(*decisions, *values)
+            loss, constraints, equalities = measure(self.round, *decisions, *values)
             following = update(*self._values, *values, *self._draw())
         feedback = Feedback(self.round, float(loss), constraints, equalities)
         self._values = _tuple(following)

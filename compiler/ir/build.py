@@ -26,14 +26,14 @@ def trace_program(
     init: Callable[[Named], Mapping[str, Liftable]],
     decide: Callable[[Named], Mapping[str, Liftable]],
     update: Callable[[Named, Named, Named], Mapping[str, Liftable]],
-    measure: Callable[[Named, Named], tuple[Liftable, Liftable, Liftable]] | None = None,
+    measure: Callable[[Value, Named, Named], tuple[Liftable, Liftable, Liftable]] | None = None,
     state_docs: Mapping[str, str] | None = None,
     labels: Sequence[str] = (),
 ) -> Program:
     """The program whose state is what `init` names.
 
     init(start decisions) -> state; decide(state) -> decisions; update(state, feedback, draws) -> state, each by name. The state's
-    `round` is added here: it begins at 1 and update raises it by one. measure(decisions, feedback) -> loss, inequalities (N,),
+    `round` is added here: it begins at 1 and update raises it by one. measure(round, decisions, feedback) -> loss, inequalities (N,),
     equalities (M,). Each function gets its values by field name and may use the tracer `t` freely.
     """
     docs = state_docs or {}
@@ -60,11 +60,11 @@ def trace_program(
             Field("equalities", Type(DType.FLOAT)),
         ]
 
-        def by_name(decisions: Named, seen: Named) -> Mapping[str, Liftable]:
-            return dict(zip(("loss", "constraints", "equalities"), measure(decisions, seen)))
+        def by_name(now: Named, decisions: Named, seen: Named) -> Mapping[str, Liftable]:
+            return dict(zip(("loss", "constraints", "equalities"), measure(now["round"], decisions, seen)))
 
         what = "Loss, constraint values and equality values of this round."
-        measured = entries.function("measure", what, by_name, [decision, feedback], lambda: results)
+        measured = entries.function("measure", what, by_name, [[ROUND], decision, feedback], lambda: results)
     program = Program(
         name=t.title,
         doc=doc,

@@ -169,7 +169,7 @@ def _check_interface(program: Program) -> None:
         (p.init, _types(p.decision), _types(p.state)),
         (p.decide, _types(p.state), _types(p.decision)),
         (p.update, _types(p.state, p.feedback, p.draws), _types(p.state)),
-        (p.measure, _types(p.decision, p.feedback), None),
+        (p.measure, _types(p.state[:1], p.decision, p.feedback), None),
     ]
     for function, params, results in expected:
         if function is None:

@@ -51,6 +51,7 @@ class Promise:
     rates: Mapping[str, str] = field(default_factory=dict)
     vacuous: tuple[str, ...] = ()
     scales: Array | None = None
+    measures: Mapping[str, str] = field(default_factory=dict)
 
 
 class Trace:

@@ -1,0 +1,123 @@
+"""Keeps what a run does, within a memory cap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from oco.backends.learner import Learner
+from oco.compiler.canonical import Canonical
+from oco.dsl.diagnostics import fail
+from oco.evaluation.trace import Record
+
+Array = np.ndarray[Any, Any]
+Keep = Literal["all", "last"] | int | Sequence[str]
+
+DECISION_BYTES = 1 << 30  # decisions beyond this are thinned
+STREAM_BYTES = 4 << 30  # the most that is kept of an iterator's rounds, which cannot be read again
+DUALS = ("Q", "H", "lam", "lambda_", "q")  # the letters of queues and multipliers in the papers
+
+
+class Recorder:
+    """Arrays that grow by doubling. `expected` is the number of rounds where it is known."""
+
+    def __init__(self, problem: Canonical, learner: Learner, expected: int | None, keep: Keep, collect: bool) -> None:
+        self.problem = problem
+        self.learner = learner
+        self.expected = expected
+        self.collect = collect
+        self.count = 0
+        self.loss_sum = self.violation_sum = self.seconds = 0.0
+        self.notes: tuple[str, ...] = ()
+        self.names, self.every = self._kept(keep)
+        self._last: dict[str, Array] = {}
+        self._duals = [f.name for f in learner.compiled.program.state if f.name in DUALS]
+        self._columns: dict[str, Array] = {}
+
+    def _kept(self, keep: Keep) -> tuple[tuple[str, ...], int]:
+        """Names of the decisions to keep, and every which round (0: only the last)."""
+        names = tuple(b.name for b in self.problem.blocks)
+        if isinstance(keep, str):
+            if keep not in ("all", "last"):
+                raise fail("OCO831", f'keep is "all", "last", a number or names of decisions, not {keep!r}')
+            every = 0 if keep == "last" else 1
+        elif isinstance(keep, int):
+            every = keep
+        else:
+            unknown = [n for n in keep if n not in names]
+            if unknown:
+                raise fail(
+                    "OCO831", f"`{unknown[0]}` is no decision of the model", hint=f"there are: {', '.join(names)}"
+                )
+            names, every = tuple(keep), 1
+        size = 8 * sum(b.domain.size for b in self.problem.blocks if b.name in names)
+        needed = size * (self.expected or 1) // max(every, 1)
+        if every and needed > DECISION_BYTES:
+            every = max(every, -(-size * (self.expected or 1) // DECISION_BYTES))
+            self.notes = (f"all decisions would take {needed / 2**30:.1f} GiB: every {every}th was kept",)
+        return names, every
+
+    def add(
+        self, decision: Any, loss: float, constraints: Array, equalities: Array, values: Mapping[str, Array]
+    ) -> None:
+        """One round."""
+        self._put("loss", self.count, np.float64(loss))
+        self._put("constraints", self.count, constraints)
+        self._put("equalities", self.count, equalities)
+        for name in self._duals:
+            self._put(f"dual.{name}", self.count, self.learner.value(name))
+        if self.collect:
+            for name, value in values.items():
+                self._put(f"stream.{name}", self.count, value)
+        parts = decision if isinstance(decision, dict) else {self.problem.blocks[0].name: decision}
+        if self.every and self.count % self.every == 0:
+            for name in self.names:
+                self._put(f"decision.{name}", self.count // self.every, parts[name])
+        self._last = {name: parts[name] for name in self.names}
+        self.count += 1
+        self.loss_sum += loss
+        if constraints.size:
+            self.violation_sum += float(np.maximum(constraints, 0.0).sum())
+
+    def _put(self, name: str, row: int, value: Any) -> None:
+        column = self._columns.get(name)
+        if column is None or row >= len(column):
+            entry = np.asarray(value)
+            rows = (self.expected or 256) if column is None else 2 * len(column)
+            rows = max(1, -(-rows // self.every) if name.startswith("decision.") and self.every else rows)
+            grown = np.empty((max(rows, row + 1), *entry.shape), dtype=entry.dtype)
+            if column is not None:
+                grown[: len(column)] = column
+            if self.collect and name.startswith("stream.") and grown.nbytes > STREAM_BYTES:
+                raise fail(
+                    "OCO826",
+                    "the iterator's rounds do not fit in memory",
+                    hint="write them to a file and give its path",
+                )
+            self._columns[name] = column = grown
+        column[row] = value
+
+    def streams(self) -> dict[str, Array]:
+        """The rounds that an iterator gave, as arrays."""
+        return {n.removeprefix("stream."): c[: self.count] for n, c in self._columns.items() if n.startswith("stream.")}
+
+    def record(self) -> Record:
+        """All that was kept."""
+        rows = self.count
+        kept = np.arange(0, rows, self.every) if self.every else np.array([rows - 1])
+        if self.every:
+            decisions = {n: self._columns[f"decision.{n}"][: len(kept)] for n in self.names}
+        else:
+            decisions = {n: np.asarray(v)[None] for n, v in self._last.items()}
+        duals = [self._columns[f"dual.{n}"][:rows].reshape(rows, -1) for n in self._duals]
+        return Record(
+            self._columns["loss"][:rows],
+            self._columns["constraints"][:rows].reshape(rows, -1),
+            self._columns["equalities"][:rows].reshape(rows, -1),
+            np.concatenate([np.zeros((rows, 0)), *duals], axis=1),
+            decisions,
+            kept,
+            self.seconds,
+        )

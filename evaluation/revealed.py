@@ -1,0 +1,80 @@
+"""What a learner with less than full feedback gets to see of a round: values, and gradients where the model says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.calculus import vector_jacobian
+from oco.compiler.canonical import Canonical
+from oco.dsl.algebra import constant
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Expr
+from oco.dsl.model import Feedback
+
+Array = np.ndarray[Any, Any]
+
+
+class Revealed:
+    """Evaluates loss and constraints at the decision: the measured values, and what `observe` is given of them."""
+
+    def __init__(self, problem: Canonical) -> None:
+        self.problem = problem
+        self.names = tuple(b.name for b in problem.blocks)
+
+    def __call__(
+        self, decision: Any, streams: Mapping[str, Array], t: int
+    ) -> tuple[float, Array, Array, dict[str, Any]]:
+        """Loss, g (N,), h (M,), and the arguments of `observe`."""
+        parts = decision if isinstance(decision, dict) else {self.names[0]: decision}
+        env = {**streams, **parts}
+        loss = float(evaluate(self.problem.objective, env, t))
+        g = self._stacked([c.expr for c in self.problem.inequalities], env, t)
+        h = self._stacked([c.expr for c in self.problem.equalities], env, t)
+        seen: dict[str, Any] = {"loss": loss}
+        seen |= {"constraints": g} if len(g) else {}
+        seen |= {"equalities": h} if len(h) else {}
+        if self.problem.feedback is Feedback.GRADIENT:
+            for name in self.names:
+                seen |= self._gradients(name, env, t, len(g), len(h))
+        return loss, g, h, seen
+
+    def _stacked(self, exprs: list[Expr], env: Mapping[str, Any], t: int) -> Array:
+        return np.concatenate([np.zeros(0), *(np.ravel(evaluate(e, env, t)) for e in exprs)])
+
+    def _gradients(self, name: str, env: Mapping[str, Any], t: int, n: int, m: int) -> dict[str, Array]:
+        end = "" if len(self.names) == 1 else f"_{name}"
+        shape = next(b.shape for b in self.problem.blocks if b.name == name)
+        loss, inequalities, equalities = self._derivatives[name]
+
+        def values(exprs: list[Expr]) -> Array:
+            return np.stack([np.broadcast_to(evaluate(e, env, t), shape) for e in exprs])
+
+        seen = {f"gradient{end}": values([loss])[0]}
+        seen |= {f"constraint_gradients{end}": values(inequalities)} if n else {}
+        seen |= {f"equality_gradients{end}": values(equalities)} if m else {}
+        return seen
+
+    @cached_property
+    def _derivatives(self) -> dict[str, tuple[Expr, list[Expr], list[Expr]]]:
+        """By decision: the gradient of the loss, and of each entry of the inequalities and equalities."""
+
+        def rows(name: str, exprs: list[Expr]) -> list[Expr]:
+            found = []
+            for e in exprs:
+                shape = tuple(int(str(d)) for d in e.shape)
+                for place in np.ndindex(*shape):
+                    unit = np.zeros(shape)
+                    unit[place] = 1.0
+                    found.append(vector_jacobian(e, constant(unit), self.names)[name])
+            return found
+
+        inequalities, equalities = (
+            [c.expr for c in part] for part in (self.problem.inequalities, self.problem.equalities)
+        )
+        return {
+            n: (rows(n, [self.problem.objective])[0], rows(n, inequalities), rows(n, equalities)) for n in self.names
+        }

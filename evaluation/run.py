@@ -1,0 +1,170 @@
+"""Drive a plan's learner over data, round by round, and keep the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+
+from oco.backends.learner import Learner
+from oco.compiler.canonical import Canonical
+from oco.compiler.theorems import Guarantee, Situation
+from oco.dsl.diagnostics import fail
+from oco.dsl.model import Feedback
+from oco.evaluation.data import Data, from_rounds, load_data
+from oco.evaluation.recorder import Keep, Recorder
+from oco.evaluation.revealed import Revealed
+from oco.evaluation.tables import Table
+from oco.evaluation.trace import Promise, Trace
+
+Array = np.ndarray[Any, Any]
+Progress = Callable[[int, float, float], None]
+
+
+class RunnablePlan(Protocol):
+    """What a run needs of a plan: the problem, what was chosen and promised, and learners."""
+
+    @property
+    def canonical(self) -> Canonical: ...
+
+    @property
+    def facts(self) -> Any: ...
+
+    @property
+    def algorithm(self) -> str: ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+    @property
+    def guarantee(self) -> Guarantee | None: ...
+
+    def with_horizon(self, T: int) -> RunnablePlan: ...  # noqa: N803
+
+    def learner(
+        self,
+        seed: int = 0,
+        start: Any = None,
+        draws: Mapping[str, Any] | None = None,
+        backend: str | None = None,
+    ) -> Learner: ...
+
+
+def run(
+    plan: RunnablePlan,
+    data: Any = None,
+    rounds: int | None = None,
+    seed: int = 0,
+    start: Any = None,
+    draws: Mapping[str, Any] | None = None,
+    backend: str | None = None,
+    keep: Keep = "all",
+    progress: Progress | None = None,
+    *,
+    mapping: Mapping[str, str | Sequence[str]] | None = None,
+    on_missing: str = "error",
+) -> Trace:
+    """Run the plan's learner.
+
+    data      a path, a dict of arrays with the round first, a data frame, an iterator of rounds (dicts), or None to draw
+    rounds    how many of them; all by default
+    seed      of what is drawn: the streams without data, and the algorithm's own random numbers
+    keep      decisions to keep: "all", "last", every n-th (a number), or names of decisions
+    progress  called now and then with the round, the sum of the losses and the sum of the hard violations so far
+    """
+    if _is_iterator(data):
+        plan, notes, feed, length = plan, (), _taken(from_rounds(plan.canonical, data, seed), rounds), rounds
+        loaded = None
+    else:
+        loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
+        plan, said = _planned_for(plan, loaded.rounds)
+        notes, feed, length = (*loaded.notes, *said), iter(loaded), loaded.rounds
+    learner = plan.learner(seed=seed, start=start, draws=draws, backend=backend)
+    recorder = Recorder(plan.canonical, learner, length, keep, collect=loaded is None)
+    _drive(plan.canonical, learner, feed, recorder, progress)
+    if loaded is None:
+        streams = MappingProxyType(recorder.streams())
+        loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
+    warnings = tuple(learner.warnings)
+    promise = promise_of(plan, recorder.count)
+    return Trace(
+        plan.canonical,
+        loaded,
+        recorder.record(),
+        promise,
+        seed=seed,
+        notes=(*notes, *recorder.notes),
+        warnings=warnings,
+    )
+
+
+def _drive(
+    problem: Canonical,
+    learner: Learner,
+    feed: Iterable[Mapping[str, Array]],
+    recorder: Recorder,
+    progress: Progress | None,
+) -> None:
+    """The loop: decide, reveal, observe, record."""
+    reveal = None if problem.feedback is Feedback.FULL else Revealed(problem)
+    every = 1 if recorder.expected is None else max(1, recorder.expected // 200)
+    began = perf_counter()
+    for values in feed:
+        decision = learner.decide()
+        if reveal is None:
+            feedback = learner.observe(**values)
+            loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities
+        else:
+            loss, constraints, equalities, seen = reveal(decision, values, learner.round)
+            learner.observe(**seen)
+        recorder.add(decision, loss, constraints, equalities, values)
+        if progress is not None and recorder.count % every == 0:
+            progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
+    recorder.seconds = perf_counter() - began
+    if not recorder.count:
+        raise fail("OCO826", "the data has no rounds")
+
+
+def _is_iterator(data: Any) -> bool:
+    known = isinstance(data, str | Path | Mapping | Data | Table) or data is None or hasattr(data, "columns")
+    return not known and isinstance(data, Iterable)
+
+
+def _taken(feed: Iterator[dict[str, Array]], rounds: int | None) -> Iterator[dict[str, Array]]:
+    for index, values in enumerate(feed):
+        if rounds is not None and index >= rounds:
+            return
+        yield values
+
+
+def _planned_for(plan: RunnablePlan, rounds: int) -> tuple[RunnablePlan, tuple[str, ...]]:
+    """The plan for as many rounds as there are, and what to say about it."""
+    horizon = plan.canonical.horizon
+    if horizon is None or horizon == rounds:
+        return plan, ()
+    said = f"there are {rounds} rounds and the model's horizon is {horizon}: planned again for {rounds}"
+    return plan.with_horizon(rounds), (said,)
+
+
+def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
+    """What a plan promises of its first `rounds` rounds, as plain arrays and words."""
+    guarantee = plan.guarantee
+    settings = {name: str(getattr(s, "formula", s)) for name, s in plan.settings.items()}
+    scales = Situation(plan.canonical, plan.facts, plan.canonical.horizon).constraint_scales
+    if guarantee is None:
+        return Promise(plan.algorithm, settings, scales=scales)
+    bounds = {
+        "regret": guarantee.regret_bound,
+        "violation": guarantee.violation_bound,
+        "equality": guarantee.equality_bound,
+    }
+    present = {name: bound for name, bound in bounds.items() if bound is not None}
+    curves = {name: c for name, b in present.items() if (c := b.curve(rounds, guarantee.horizon)) is not None}
+    vacuous = tuple(name for name, b in present.items() if b.vacuous(guarantee.horizon))
+    rates = {name: b.rate for name, b in present.items()}
+    measures = {name: b.measure for name, b in present.items()}
+    return Promise(plan.algorithm, settings, guarantee.theorem, curves, rates, vacuous, scales, measures)

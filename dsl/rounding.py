@@ -30,7 +30,7 @@ def add_down(a: Array, b: Array) -> Array:
 
 
 def add_up(a: Array, b: Array) -> Array:
-    return -add_down(-a, -b)
+    return 0.0 - add_down(-a, -b)
 
 
 def _split(a: Array) -> tuple[Array, Array]:
@@ -59,7 +59,7 @@ def mul_down(a: Array, b: Array) -> Array:
 
 
 def mul_up(a: Array, b: Array) -> Array:
-    return -mul_down(-a, b)
+    return 0.0 - mul_down(-a, b)
 
 
 def div_down(a: Array, b: Array) -> Array:
@@ -75,7 +75,7 @@ def div_down(a: Array, b: Array) -> Array:
 
 
 def div_up(a: Array, b: Array) -> Array:
-    return -div_down(-a, b)
+    return 0.0 - div_down(-a, b)
 
 
 def _sqrt_remainder(x: Array, root: Array) -> Array:
@@ -133,7 +133,7 @@ def widened(
     with np.errstate(all="ignore"):
         y = f(x)
         moved = np.nextafter(y + math.copysign(ulps, direction) * np.spacing(np.abs(y)), direction)
-        moved = np.where(np.isinf(y) & np.isinf(x), y, np.where(np.isnan(moved), y, moved))
+        moved = np.where(np.isinf(x), y, np.where(np.isnan(moved), y, moved))
         overflowed = np.isinf(y) & ~np.isinf(x) & (np.sign(y) != np.sign(direction))
-        moved = np.where(overflowed & (np.abs(x) > 1), np.sign(y) * LARGEST, moved)
+        moved = np.where(overflowed, np.sign(y) * LARGEST, moved)
     return moved if exact is None else np.where(x == exact[0], exact[1], moved)

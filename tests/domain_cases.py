@@ -26,6 +26,13 @@ class Case:
 LO = np.array([-1.0, 0.0, 2.0, -3.0])
 HI = np.array([1.0, 0.5, 2.0, -1.0])
 TILT = np.array([[1.0, 0.5, 0.0], [0.0, 0.3, -0.2], [0.4, 0.0, 2.0]])
+SLABS = np.concatenate([np.eye(3), -np.eye(3), [[1.0, 2.0, -1.0], [-1.0, 1.0, 3.0]]])
+SLABS_RIGHT = np.array([1.0, 2.0, 1.0, 0.5, 0.0, 1.0, 2.0, 1.5])
+TRIANGLE = np.array([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+FLAT = np.array([[1.0, 1, 1], [-1, -1, -1], [-1, 0, 0], [0, -1, 0], [0, 0, -1], [2, 0, 0]])
+FLAT_RIGHT = np.array([1.0, -1, 0, 0, 0, 1])
+POINT = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
+MANY = np.concatenate([np.random.default_rng(0).standard_normal((12, 8)), np.eye(8), -np.eye(8)])
 
 CASES = [
     Case("box", lambda s: domain("box", (5,), -s, 2 * s)),
@@ -59,6 +66,15 @@ CASES = [
     Case(
         "ellipsoid-tilted", lambda s: domain("ellipsoid", (3,), s * s * (TILT @ TILT.T), s * np.array([1.0, -2.0, 0.5]))
     ),
+    Case("polytope", lambda s: domain("polytope", (3,), SLABS, s * SLABS_RIGHT), exact=False),
+    Case(
+        "polytope-shifted", lambda s: domain("polytope", (2,), TRIANGLE, s * np.array([9.0, -2.0, -3.0])), exact=False
+    ),
+    Case("polytope-flat", lambda s: domain("polytope", (3,), FLAT, s * FLAT_RIGHT), exact=False),
+    Case(
+        "polytope-point", lambda s: domain("polytope", (2,), POINT, s * np.array([1.0, -1.0, 2.0, -2.0])), exact=False
+    ),
+    Case("polytope-many", lambda s: domain("polytope", (8,), MANY, s * np.ones(28)), exact=False),
     Case("simplex", lambda s: domain("simplex", (6,), s)),
     Case("simplex-matrix", lambda s: domain("simplex", (2, 3), 3 * s)),
     Case("simplex-one", lambda s: domain("simplex", (1,), s)),
@@ -67,7 +83,7 @@ CASES = [
 BY_NAME = {case.name: case for case in CASES}
 
 
-def points(d: Domain, rng: np.random.Generator, count: int = 30) -> np.ndarray:
+def points(d: Domain, rng: np.random.Generator, count: int = 15) -> np.ndarray:
     """Points around the set: far and near, inside, on the boundary, with ties and zeros; shape (count, *shape)."""
     reach = d.radius
     far = 4 * reach * rng.standard_normal((count, *d.shape))

@@ -184,14 +184,6 @@ class Domain(ABC):
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         """`n` independent points of the set, shape (n, *shape), with a density that is positive on its relative interior."""
 
-    def mixtures(self, rng: np.random.Generator, n: int) -> Floats:
-        """`n` convex combinations of `size + 1` random extreme points each: a sampler for sets without a simpler one."""
-        count = self.size + 1
-        corners = np.stack([self.lmo_array(c) for c in rng.standard_normal((n * count, *self.shape))])
-        weights = rng.standard_exponential((n, count)) ** 3
-        weights /= weights.sum(axis=1, keepdims=True)
-        return np.einsum("ij,ij...->i...", weights, corners.reshape(n, count, *self.shape))
-
     @abstractmethod
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
         """The set in CVXPY: constraints on `variable` (of this shape); `cp` is the module."""

@@ -13,6 +13,7 @@ import numpy as np
 from oco.compiler.domains.arguments import filling, number
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.sampling import hit_and_run
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
 from oco.compiler.domains.totals import extreme_points, largest_transfer, spread_of_transfer
 from oco.compiler.ir.trace import Tracer
@@ -287,7 +288,18 @@ class BoxSum(Domain):
         return None if self._extreme_points is None else self._extreme_points.reshape(-1, *self.shape)
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
-        return self.mixtures(rng, n)
+        low, high = (bound[self._free] for bound in self._hull)
+        points = np.tile(self.centre().ravel(), (n, 1))
+        if len(self._free):
+            points[:, self._free] = hit_and_run(
+                rng,
+                n,
+                points[0, self._free],
+                lambda u: u - u.mean(axis=1, keepdims=True),
+                lambda u: np.concatenate([u, -u], axis=1),
+                lambda x: np.concatenate([high - x, x - low], axis=1),
+            )
+        return points.reshape(n, *self.shape)
 
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
         low, high = (np.broadcast_to(b, self.shape) for b in (self.lo, self.hi))

@@ -18,6 +18,7 @@ from oco.compiler.domains.group_ball import GroupBall
 from oco.compiler.domains.l1_ball import L1Ball
 from oco.compiler.domains.nonneg_ball import NonnegBall
 from oco.compiler.domains.nuclear_ball import NuclearBall
+from oco.compiler.domains.polytope import Polytope
 from oco.compiler.domains.simplex import Simplex
 from oco.compiler.domains.spectrahedron import Spectrahedron
 from oco.dsl.diagnostics import OcoError, fail
@@ -35,6 +36,7 @@ KINDS: dict[str, Callable[..., Domain]] = {
     "l1_ball": L1Ball,
     "nonneg_ball": NonnegBall,
     "nuclear_ball": NuclearBall,
+    "polytope": Polytope,
     "simplex": Simplex,
     "spectrahedron": Spectrahedron,
 }

@@ -1,0 +1,91 @@
+"""Nearest point of a polyhedron { w : G w <= h } with unit rows, by a dual active-set method over the step IR."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oco.compiler.domains.norms import Floats
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+
+DEPENDENT = 1e-20
+"""A row whose part orthogonal to the active rows has a smaller squared norm counts as dependent on them."""
+
+FEASIBLE = 1e-14
+"""Violations up to this many units of h count as none."""
+
+
+def nearest_point(t: Tracer, v: Value, G: Floats, h: Floats) -> Value:
+    """argmin |w - v|_2 subject to G w <= h, for a set of size about one that holds 0.
+
+    Far points lose digits, by as much as they are far; projecting the result again brings it to the set (few repeats, as a rule none).
+    """
+    rows = t.constant(G, "G", "rows of the inequalities G w <= h, of norm one")
+    right = t.constant(h, "h", "right sides of G w <= h")
+
+    def outside(w: Value, repeats: Value) -> Value:
+        return t.and_(t.max(rows @ w - right) > 1e-13, repeats < 40)
+
+    def project_again(w: Value, repeats: Value) -> tuple[Value, Value]:
+        return _project_once(t, w, rows, right), repeats + 1
+
+    return t.while_(outside, project_again, (v, t.lift(0)))[0]
+
+
+def _project_once(t: Tracer, v: Value, G: Value, h: Value) -> Value:
+    """Goldfarb & Idnani, Math. Program. 27 (1983), for the identity Hessian.
+
+    The active rows stand in at most d slots, `chosen` with multipliers `u`. A violated row p gets the multiplier `u_p`, which grows until
+    its violation is gone (p becomes active) or the multiplier of an active row is used up (that row is dropped).
+    """
+    m, d = G.shape
+
+    def unsettled(*state: Value) -> Value:
+        w, _, _, _, _, _, pending, passes = state
+        return t.and_(t.or_(pending, t.max(G @ w - h) > FEASIBLE), passes < 50 * (m + d))
+
+    def step(
+        w: Value, chosen: Value, active: Value, u: Value, p: Value, u_p: Value, pending: Value, passes: Value
+    ) -> tuple[Value, ...]:
+        violation = G @ w - h
+        p = t.where(pending, p, t.argmax(violation))
+        u_p = t.where(pending, u_p, 0.0)
+        N, K = _active_rows(t, G, chosen, active)
+        g = t.gather(G, p)
+        r = t.solve(K, t.where(active, N @ g, 0.0))
+        z = g - N.T @ r
+        zz = t.sum(z * z)
+        blocked = t.and_(active, r > 0.0)
+        ratios = t.where(blocked, u / t.where(blocked, r, 1.0), np.inf)
+        t_drop = t.min(ratios)
+        independent = zz > DEPENDENT
+        t_full = t.where(independent, t.gather(violation, p) / t.where(independent, zz, 1.0), np.inf)
+        length = t.minimum(t_drop, t_full)
+        stuck = t.not_(t.isfinite(length))
+        length = t.where(stuck, 0.0, length)
+        w = t.where(independent, w - length * z, w)
+        u, u_p = t.maximum(u - length * r, 0.0), u_p + length
+        full = t.and_(t_full <= t_drop, t.not_(stuck))
+        slot = t.where(full, t.argmin(t.to_int(active)), t.argmin(ratios))
+        chosen = t.where(full, t.put(chosen, p, slot), chosen)
+        u = t.put(u, t.where(full, u_p, 0.0), slot)
+        active = t.where(stuck, active, t.put(active, full, slot))
+        passes = t.where(stuck, 50 * (m + d), passes + 1)
+        return w, chosen, active, u, p, u_p, t.not_(full), passes
+
+    slots = (t.to_int(t.zeros((d,))), t.full(False, (d,)), t.zeros((d,)))
+    start = (v, *slots, t.lift(0), t.lift(0.0), t.lift(False), t.lift(0))
+    w, chosen, active, *_ = t.while_(unsettled, step, start)
+    # Twice onto the face of the active rows: the first removes what rounding along the way has left.
+    N, K = _active_rows(t, G, chosen, active)
+    edge = t.gather(h, chosen)
+    for _ in range(2):
+        w = w - N.T @ t.solve(K, t.where(active, N @ w - edge, 0.0))
+    return w
+
+
+def _active_rows(t: Tracer, G: Value, chosen: Value, active: Value) -> tuple[Value, Value]:
+    """The active rows N (zero where a slot is empty) and N N' (the identity there)."""
+    used = t.to_float(active)
+    N = t.gather(G, chosen) * t.reshape(used, (used.size, 1))
+    return N, N @ N.T + t.diag(1.0 - used)

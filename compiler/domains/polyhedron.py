@@ -1,0 +1,212 @@
+"""Bounded polyhedra { x : A x <= b, E x = f }: the mathematics of `polytope`, of flows and of cut domains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.domains.active_set import nearest_point
+from oco.compiler.domains.arguments import finite
+from oco.compiler.domains.base import MAX_VERTICES, Domain
+from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.pivoting import cheapest_vertex
+from oco.compiler.domains.reduction import Reduced, reduce_polyhedron
+from oco.compiler.domains.sampling import hit_and_run
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+
+MAX_ROWS = 4000
+MAX_DIMENSION = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Polyhedron(Domain):
+    """{ x : A x <= b, E x = f } for the flattened x, bounded and not empty."""
+
+    A: Floats = field(default_factory=lambda: np.zeros((0, 1)))
+    b: Floats = field(default_factory=lambda: np.zeros(0))
+    E: Floats | None = None
+    f: Floats | None = None
+
+    projection_cost = "a few to several dozen solutions of d equations, d the dimension (active-set method)"
+    lmo_cost = "the smallest of all vertices where they are few, else pivots of O(d^3 + d m) for m inequalities"
+
+    def __post_init__(self) -> None:
+        A = finite("A", self.A).reshape(-1, self.size)
+        E = np.zeros((0, self.size)) if self.E is None else finite("E", self.E).reshape(-1, self.size)
+        object.__setattr__(self, "A", A)
+        object.__setattr__(self, "b", np.broadcast_to(finite("b", self.b), (len(A),)))
+        object.__setattr__(self, "E", E)
+        object.__setattr__(
+            self, "f", np.zeros(0) if self.f is None else np.broadcast_to(finite("f", self.f), (len(E),))
+        )
+        self._reduced  # noqa: B018  finds out now whether the set is empty or unbounded
+
+    @cached_property
+    def _reduced(self) -> Reduced:
+        assert self.E is not None and self.f is not None
+        return reduce_polyhedron(self.A, self.b, self.E, self.f, f"the {self.kind}")
+
+    @property
+    def refusals(self) -> Mapping[str, str]:
+        r = self._reduced
+        if len(r.h) <= MAX_ROWS and r.dimension <= MAX_DIMENSION:
+            return {}
+        why = f"a polyhedron of dimension {r.dimension} with {len(r.h)} inequalities is too large for an active-set method"
+        return {"project": why, "project_jacobian": why, "bregman_step": why}
+
+    @property
+    def bounds_only(self) -> frozenset[str]:
+        if self._reduced.vertices is not None:
+            return frozenset()
+        return frozenset({"diameter.l1", "diameter.l2", "radius", "radius_about_centre"})
+
+    # Between x and the coordinates w of the reduction.
+
+    def _down(self, x: Floats) -> Floats:
+        r = self._reduced
+        return np.asarray(((x.ravel() - r.origin) / r.size) @ r.Z)
+
+    def _up(self, w: Floats) -> Floats:
+        r = self._reduced
+        return np.asarray(r.origin + r.size * (w @ r.Z.T)).reshape(*w.shape[:-1], *self.shape)
+
+    def _frame(self, t: Tracer) -> tuple[Value, Value]:
+        r = self._reduced
+        return (
+            t.constant(r.origin, "origin", f"the middle of the {self.kind}"),
+            t.constant(r.Z, "Z", f"an orthonormal basis of the directions in the {self.kind}"),
+        )
+
+    # Membership.
+
+    @cached_property
+    def _scale(self) -> float:
+        return max(self._reduced.size, float(np.max(np.abs(self._reduced.origin))))
+
+    def excess(self, x: Floats) -> float:
+        r = self._reduced
+        w = self._down(x)
+        off = float(np.max(np.abs((x.ravel() - r.origin) / r.size - r.Z @ w)))
+        inside = float(np.max(r.G @ w - r.h, initial=-math.inf)) if r.dimension else 0.0
+        return max(off if off > 1e-14 else 0.0, inside) * r.size / self._scale
+
+    def interior_margin(self, x: Floats) -> float:
+        r = self._reduced
+        return r.size * float(np.min(r.h - r.G @ self._down(x))) if r.dimension else 0.0
+
+    # Operations of a round.
+
+    def project(self, t: Tracer, v: Value) -> Value:
+        r = self._reduced
+        origin, Z = self._frame(t)
+        if r.dimension == 0:
+            return self.shaped(t, origin)
+        w = ((self.flat(t, v) - origin) / r.size) @ Z
+        return self.shaped(t, origin + r.size * (Z @ nearest_point(t, w, r.G, r.h)))
+
+    def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
+        # The projector on the directions that keep the tight rows tight: the null space of the sum of g g' over them.
+        r = self._reduced
+        if r.dimension == 0:
+            return M * 0.0
+        origin, Z = self._frame(t)
+        G = t.constant(r.G, "G", "rows of the inequalities G w <= h, of norm one")
+        w = ((self.flat(t, p) - origin) / r.size) @ Z
+        tight = t.to_float(G @ w - r.h > -1e-9)
+        values, Q = t.eigh(G.T @ (G * t.reshape(tight, (len(r.h), 1))))
+        keep = t.to_float(values < 1e-9)
+        return self.shaped_rows(t, ((self.rows(t, M) @ Z @ Q) * keep) @ Q.T @ Z.T)
+
+    def lmo(self, t: Tracer, c: Value) -> Value:
+        r = self._reduced
+        corners = self.vertices()
+        if corners is not None:
+            table = t.constant(corners.reshape(len(corners), -1), "V", f"vertices of the {self.kind}")
+            return self.shaped(t, t.gather(table, t.argmin(table @ self.flat(t, c))))
+        origin, Z = self._frame(t)
+        w = cheapest_vertex(t, self.flat(t, c) @ Z, r.G, r.h, r.basis)
+        return self.shaped(t, origin + r.size * (Z @ w))
+
+    # Geometry.
+
+    def vertices(self) -> Floats | None:
+        corners = self._reduced.vertices
+        return None if corners is None or len(corners) > MAX_VERTICES else self._up(corners)
+
+    def support(self, c: Floats) -> float:
+        return math.fsum((c * self.lmo_array(-c)).ravel())
+
+    @cached_property
+    def _hull(self) -> tuple[Floats, Floats]:
+        corners = self.vertices()
+        if corners is None:
+            axes = np.eye(self.size).reshape(-1, *self.shape)
+            low = np.array([-self.support(-a) for a in axes]).reshape(self.shape)
+            return low, np.array([self.support(a) for a in axes]).reshape(self.shape)
+        return corners.min(axis=0), corners.max(axis=0)
+
+    @property
+    def lower(self) -> Floats:
+        return self._hull[0]
+
+    @property
+    def upper(self) -> Floats:
+        return self._hull[1]
+
+    def _widest(self, norm: Callable[[Floats], float]) -> float:
+        corners = self.vertices()
+        if corners is None:
+            return norm(self.upper - self.lower)
+        return max(norm(x - y) for x in corners for y in corners)
+
+    def _diameter_l2(self) -> float:
+        return self._widest(vector_norm)
+
+    def _diameter_l1(self) -> float:
+        return self._widest(lambda d: math.fsum(np.abs(d).ravel()))
+
+    def _farthest(self, centre: Floats) -> float:
+        corners = self.vertices()
+        if corners is None:
+            return vector_norm(np.maximum(np.abs(self.lower - centre), np.abs(self.upper - centre)))
+        return max(vector_norm(x - centre) for x in corners)
+
+    @property
+    def radius(self) -> float:
+        return self._farthest(np.zeros(self.shape))
+
+    @property
+    def radius_about_centre(self) -> float:
+        return self._farthest(self.centre())
+
+    @property
+    def inner_radius(self) -> float:
+        return self._reduced.size * float(np.min(self._reduced.h)) if self._reduced.dimension else 0.0
+
+    def centre(self) -> Floats:
+        """The centre of a largest ball within."""
+        return self._reduced.origin.reshape(self.shape)
+
+    def affine_hull(self) -> tuple[Floats, Floats]:
+        r = self._reduced
+        normal = np.linalg.svd(r.Z.T)[2][r.dimension :] if r.dimension else np.eye(self.size)
+        return normal, normal @ r.origin
+
+    def sample(self, rng: np.random.Generator, n: int) -> Floats:
+        r = self._reduced
+        if r.dimension == 0:
+            return np.tile(self.centre(), (n, *(1 for _ in self.shape)))
+        w = hit_and_run(rng, n, np.zeros(r.dimension), lambda u: u, lambda u: u @ r.G.T, lambda w: r.h - w @ r.G.T)
+        return self._up(w)
+
+    def constraints(self, cp: Any, variable: Any) -> list[Any]:
+        assert self.E is not None and self.f is not None
+        x = cp.vec(variable, order="C") if len(self.shape) != 1 else variable
+        rows = [self.A @ x <= self.b] if len(self.A) else []
+        return [*rows, self.E @ x == self.f] if len(self.E) else rows

@@ -1,0 +1,19 @@
+"""Polytope: A x <= b, bounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from oco.compiler.domains.arguments import written
+from oco.compiler.domains.polyhedron import Polyhedron
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope(Polyhedron):
+    """{ x : A x <= b }."""
+
+    kind: ClassVar[str] = "polytope"
+
+    def __str__(self) -> str:
+        return f"polytope({written(self.A)}, {written(self.b)})"

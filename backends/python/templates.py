@@ -45,6 +45,16 @@ def _function(name: str, *, plain: bool = False) -> Template:
     return write
 
 
+def _extreme(name: str, word: str) -> Template:
+    """Python's own `min` for two whole numbers, which knows no NaN to go wrong on; NumPy's elsewhere."""
+    general = _function(name)
+
+    def write(args: Sequence[Text], e: Equation) -> Text:
+        return call(word, args, _made(e)) if _made(e) == Type(DType.INT) else general(args, e)
+
+    return write
+
+
 def _method(name: str) -> Template:
     def write(args: Sequence[Text], e: Equation) -> Text:
         axis = dict(e.attrs).get("axis")
@@ -200,8 +210,8 @@ TEMPLATES: dict[str, Template] = {
     "div": _quotient("/", "np.divide"),
     "pow": _power,
     "mod": _quotient("%", "np.mod"),
-    "maximum": _function("np.maximum"),
-    "minimum": _function("np.minimum"),
+    "maximum": _extreme("np.maximum", "max"),
+    "minimum": _extreme("np.minimum", "min"),
     "lt": _compare("<"),
     "le": _compare("<="),
     "eq": _compare("=="),

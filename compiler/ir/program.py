@@ -106,7 +106,7 @@ class Program:
     """A learner as data.
 
     init(start...) -> state; decide(state...) -> decision; update(state..., feedback..., draws...) -> state;
-    measure(round, decision..., feedback...) -> (loss, constraints (N,), equalities (M,)). Parameters stand in the order of the field tuples.
+    measure(round, decision..., feedback...) -> (loss, constraints (N,), equalities (M,)). Parameters stand as the fields do.
     """
 
     name: str

@@ -48,44 +48,50 @@ class Value:
     def T(self) -> Value:
         return self.tracer.transpose(self)
 
+    def _binary(self, op: str, other: Liftable, swapped: bool = False) -> Value:
+        """One equation; other kinds of objects get the chance to answer themselves."""
+        if not isinstance(other, LIFTABLE):
+            return NotImplemented
+        return self.tracer.apply(op, *((other, self) if swapped else (self, other)))[0]
+
     def __add__(self, other: Liftable) -> Value:
-        return self.tracer.add(self, other)
+        return self._binary("add", other)
 
     def __radd__(self, other: Liftable) -> Value:
-        return self.tracer.add(other, self)
+        return self._binary("add", other, swapped=True)
 
     def __sub__(self, other: Liftable) -> Value:
-        return self.tracer.sub(self, other)
+        return self._binary("sub", other)
 
     def __rsub__(self, other: Liftable) -> Value:
-        return self.tracer.sub(other, self)
+        return self._binary("sub", other, swapped=True)
 
     def __mul__(self, other: Liftable) -> Value:
-        return self.tracer.mul(self, other)
+        return self._binary("mul", other)
 
     def __rmul__(self, other: Liftable) -> Value:
-        return self.tracer.mul(other, self)
+        return self._binary("mul", other, swapped=True)
 
     def __truediv__(self, other: Liftable) -> Value:
-        return self.tracer.div(self, other)
+        return self._binary("div", other)
 
     def __rtruediv__(self, other: Liftable) -> Value:
-        return self.tracer.div(other, self)
+        return self._binary("div", other, swapped=True)
 
     def __pow__(self, other: Liftable) -> Value:
-        return self.tracer.pow(self, other)
+        return self.tracer.pow(self, other) if isinstance(other, LIFTABLE) else NotImplemented
 
     def __rpow__(self, other: Liftable) -> Value:
-        return self.tracer.pow(other, self)
+        return self._binary("pow", other, swapped=True)
 
     def __mod__(self, other: Liftable) -> Value:
-        return self.tracer.mod(self, other)
+        return self._binary("mod", other)
 
     def __matmul__(self, other: Liftable) -> Value:
-        return self.tracer.matmul(self, other)
+        return self._binary("matmul", other)
 
     def __rmatmul__(self, other: Liftable) -> Value:
-        return self.tracer.matmul(other, self)
+        return self._binary("matmul", other, swapped=True)
 
     def __neg__(self) -> Value:
         return self.tracer.neg(self)
@@ -94,16 +100,16 @@ class Value:
         return self.tracer.abs(self)
 
     def __lt__(self, other: Liftable) -> Value:
-        return self.tracer.lt(self, other)
+        return self._binary("lt", other)
 
     def __le__(self, other: Liftable) -> Value:
-        return self.tracer.le(self, other)
+        return self._binary("le", other)
 
     def __gt__(self, other: Liftable) -> Value:
-        return self.tracer.lt(other, self)
+        return self._binary("lt", other, swapped=True)
 
     def __ge__(self, other: Liftable) -> Value:
-        return self.tracer.le(other, self)
+        return self._binary("le", other, swapped=True)
 
     def __eq__(self, other: Liftable) -> Value:  # type: ignore[override]
         return self.tracer.eq(self, other)
@@ -114,10 +120,10 @@ class Value:
     __hash__ = None  # type: ignore[assignment]
 
     def __and__(self, other: Liftable) -> Value:
-        return self.tracer.and_(self, other)
+        return self._binary("and", other)
 
     def __or__(self, other: Liftable) -> Value:
-        return self.tracer.or_(self, other)
+        return self._binary("or", other)
 
     def __invert__(self) -> Value:
         return self.tracer.not_(self)
@@ -140,4 +146,5 @@ class Value:
         return f"Value({getattr(self.operand, 'name', getattr(self.operand, 'value', ''))}: {self.type})"
 
 
+LIFTABLE = (Value, float, int, np.generic, np.ndarray)
 Liftable = Value | float | int | bool | np.generic | np.ndarray[Any, Any]

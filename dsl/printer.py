@@ -173,7 +173,7 @@ def _bounds(bounds: tuple[Expr, Expr] | None, integer: bool) -> str:
     if bounds is None:
         return ""
     low, high = bounds
-    if not integer:
+    if not (integer and low.integer and high.integer and low.shape == high.shape == ()):
         return f" in [{print_expr(low)}, {print_expr(high)}]"
     ends = (_tight(_text(end), _precedence("range")) for end in (low, high))
     return f" in {'..'.join(ends)}"

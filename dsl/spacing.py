@@ -66,8 +66,10 @@ def _tight(tokens: list[Token], ends: list[bool]) -> list[bool]:
 def _apart(tokens: list[Token], i: int, ends: list[bool], tight: list[bool]) -> bool:
     """Whether a blank stands between token i and the next."""
     left, right = tokens[i], tokens[i + 1]
-    if left.type in OPENERS or right.type in CLOSERS or right.type in ("COMMA", "COLON"):
+    if left.type in OPENERS or right.type in CLOSERS or right.type == "COMMA":
         return False
+    if right.type == "COLON":
+        return left.type == "COMMA"
     if left.type in ("DOT", "RANGE") or right.type in ("DOT", "RANGE"):
         return False
     if left.type == "COLON":

@@ -106,10 +106,9 @@ def _flush(current: _Statement, lines: list[Line]) -> _Statement:
 def _starts_statement(tokens: list[Token], start: int, opener: Token) -> bool:
     """Whether the line at `start`, which stands inside an open bracket, can only be a new statement."""
     row: list[Token] = []
-    for token in tokens[start:]:
-        if token.type == "NEWLINE":
-            break
-        row.append(token)
+    while start < len(tokens) and tokens[start].type != "NEWLINE":
+        row.append(tokens[start])
+        start += 1
     if not row:
         return False
     if row[0].type in STATEMENT_KINDS:

@@ -1,0 +1,134 @@
+"""The printed text of a model reads back as the same model, and expressions carry no bracket more than they need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from oco.dsl.builder import ModelBuilder
+from oco.dsl.formatter import format_text
+from oco.dsl.load import load, parse
+from oco.dsl.model import Model
+from oco.dsl.printer import print_expr, print_model
+
+from tests.strategies import models
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(models())
+def test_printed_models_read_back(model: Model) -> None:
+    assert parse(print_model(model)) == model
+
+
+@settings(max_examples=50, deadline=None)
+@given(models())
+def test_printed_models_are_in_canonical_layout(model: Model) -> None:
+    text = print_model(model)
+    assert format_text(text) == text
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_examples_read_back(path: Path) -> None:
+    model = load(path)
+    assert parse(print_model(model), folder=path.parent) == model
+
+
+def _objective(text: str) -> str:
+    head = "model m\nhorizon T = 9\nparam a\nparam b\nparam A[2, 2]\nparam v[2]\nparam k in 0..1\ndecision x in box(0, 1)\n"
+    objective = parse(f"{head}minimize {text}\n").objective
+    assert objective is not None
+    return print_expr(objective)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a - (b - x)",
+        "a - b - x",
+        "a * (b + x)",
+        "a / (b / x)",
+        "a / b * x",
+        "-x ** 2",
+        "(-x) ** 2",
+        "x ** -a",
+        "a ** b ** x",
+        "(a ** b) ** x",
+        "-(a * x)",
+        "-a * x",
+        "a - -x",
+        "(-2) ** x",
+        "-2 ** x",
+        "-2 * x",
+        "-(2) * x",
+        "(A @ A).T[0, 1] * x",
+        "(v * x)[k]",
+        "sum((x * A)[:, 0:1])",
+        "sum(v[0:2] * x)",
+        "x + [1, 2] @ [x, 3.5]",
+        "sum(repeat(0..2, 2) * x)",
+        "sum(A, axis = 0) @ v * x",
+        "x + 1.0",
+        "x + 1e+22",
+        "x + 0.1 - 5e-324",
+        "(5).T * x",
+        "0.5 * (x - a) ** 2",
+    ],
+)
+def test_expressions_print_as_they_were_written(text: str) -> None:
+    assert _objective(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("((a) * (x))", "a * x"),
+        ("(a * b) * x", "a * b * x"),
+        ("a + (b * x)", "a + b * x"),
+        ("(-(x)) * a", "-x * a"),
+        ("(x * v) @ (v + 1)", "x * v @ (v + 1)"),
+        ("x ** (-a)", "x ** -a"),
+        ("x + 1e2", "x + 100.0"),
+        ("x + 007", "x + 7"),
+        ("sum(repeat(0..(1 + 1), 2)) * x", "sum(repeat(0..1+1, 2)) * x"),
+    ],
+)
+def test_brackets_that_are_not_needed_go(text: str, printed: str) -> None:
+    assert _objective(text) == printed
+
+
+def test_long_arrays_get_a_line_for_each_row() -> None:
+    builder = ModelBuilder("wide", 5)
+    A = builder.param("A", value=np.arange(40.0).reshape(4, 10) / 7)
+    x = builder.decision("x", 10, domain=_box())
+    builder.minimize(sum(A @ x))
+    text = builder.to_oco()
+    assert parse(text) == builder.build()
+    assert max(map(len, text.splitlines())) < 230
+    assert format_text(text) == text
+
+
+def _box() -> object:
+    from oco.dsl.checks import domain_spec
+    from oco.dsl.expressions import constant
+    from oco.dsl.terms import DomainTerm
+
+    return DomainTerm(domain_spec("box", [constant(0), constant(1)], {}, None))
+
+
+def test_a_horizon_made_of_params_follows_them() -> None:
+    text = "model m\nparam days = 10\nhorizon T = 24 * days\ndecision x in box(0, 1)\nminimize x\n"
+    printed = print_model(parse(text))
+    assert printed.index("param days") < printed.index("horizon")
+    assert parse(printed) == parse(text)
+
+
+def test_ranges_of_whole_params_keep_their_form() -> None:
+    """A whole value does not turn `in [0.5, 2]` into `in 0.5..2`."""
+    text = "model m\nhorizon T = 5\nparam a in [0.5, 2] = 1\nparam k in 0..3-1 = 2\ndecision x in box(0, a)\nminimize k * x\n"
+    printed = print_model(parse(text))
+    assert "param a in [0.5, 2] = 1\nparam k in 0..3-1 = 2\n" in printed
+    assert parse(printed) == parse(text)

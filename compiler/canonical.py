@@ -116,6 +116,11 @@ class Canonical:
     def feedback(self) -> Feedback:
         return self.model.feedback
 
+    @property
+    def constraints(self) -> tuple[Inequality | Equality, ...]:
+        """All constraints: the inequalities, then the equalities on average."""
+        return (*self.inequalities, *self.equalities)
+
     @cached_property
     def size(self) -> int:
         """How many numbers a decision is made of."""
@@ -139,7 +144,7 @@ def canonical(model: Model) -> Canonical:
     folding = _Folding(model)
     findings = Findings()
     if model.objective is None:
-        raise fail("OCO105", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
+        raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
     blocks: list[Block] = []
     streams: list[StreamRange] = []
     for decision in model.decisions:
@@ -230,7 +235,7 @@ def _is_constant(node: Expr) -> bool:
 
 def _no_value(name: str, span: Span | None) -> Exception:
     return fail(
-        "OCO209", f"the param `{name}` has no value", span, f"give one: --param {name}=..., or params={{{name!r}: ...}}"
+        "OCO216", f"the param `{name}` has no value", span, f"give one: --param {name}=..., or params={{{name!r}: ...}}"
     )
 
 
@@ -243,10 +248,10 @@ def _difference(left: Expr, right: Expr) -> Expr:
 
 def _horizon(rounds: Expr) -> int:
     if not isinstance(rounds, Constant) or rounds.shape != ():
-        raise fail("OCO405", "the horizon is one whole number", rounds.span)
+        raise fail("OCO323", "the horizon is one whole number", rounds.span)
     value = float(rounds.value.array)
     if value < 1 or value != int(value):
-        raise fail("OCO405", f"the horizon is a whole number of rounds, at least 1; here it is {value:g}", rounds.span)
+        raise fail("OCO323", f"the horizon is a whole number of rounds, at least 1; here it is {value:g}", rounds.span)
     return int(value)
 
 
@@ -271,5 +276,5 @@ def _range(stream: Stream, folding: _Folding) -> StreamRange:
     if stream.integer:
         lower, upper = np.ceil(lower), np.floor(upper)
     if not bool(np.all(lower <= upper)):
-        raise fail("OCO406", f"no value is left for the stream `{stream.name}`: its bounds are empty", stream.span)
+        raise fail("OCO426", f"no value is left for the stream `{stream.name}`: its bounds are empty", stream.span)
     return StreamRange(stream.name, shape, lower, upper, stream.integer, stream, law, mean)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical, Equality, Inequality, canonical, entry_labels
+from oco.compiler.facts import feasible
 from oco.compiler.facts.domain import domain_facts
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.function import Function
 from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.types import Fact, Facts, Status, Step
+from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
 from oco.dsl.fact_keys import catalogue
 from oco.dsl.model import Model
 
@@ -22,20 +23,18 @@ def check(model: Model) -> Facts:
     problem = canonical(model)
     setting = Setting(problem)
     known = {f.key: f for f in _facts(problem, setting)}
-    labels = tuple(c.label for c in constraints(problem))
-    missing = {key: Fact(key, None, Status.UNKNOWN) for key in catalogue(labels) if key not in known}
-    return Facts(model, {**known, **missing})
+    labels = tuple(c.label for c in problem.constraints)
+    later = Deferred(feasible.KEYS, lambda: feasible.Feasibility(setting).find())
+    wanted = [key for key in catalogue(labels) if key not in known and key not in later.keys]
+    missing = {key: Fact(key, None, Status.UNKNOWN) for key in wanted}
+    return Facts(model, {**known, **missing}, deferred=(later,))
 
 
 def _facts(problem: Canonical, setting: Setting) -> Iterator[Fact]:
     yield from domain_facts(problem)
     yield from Function(setting, problem.objective, "loss", "the loss").facts()
-    for c in constraints(problem):
+    for c in problem.constraints:
         yield from constraint_facts(setting, c)
-
-
-def constraints(problem: Canonical) -> tuple[Inequality | Equality, ...]:
-    return (*problem.inequalities, *problem.equalities)
 
 
 def constraint_facts(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:

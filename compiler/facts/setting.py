@@ -35,7 +35,11 @@ class Setting:
 
     @cached_property
     def ranges(self) -> Enclosure:
-        return Enclosure(self.box, Refiner(self))
+        return Enclosure(self.box, self.refiner)
+
+    @cached_property
+    def refiner(self) -> Refiner:
+        return Refiner(self)
 
     @cached_property
     def curvatures(self) -> Curvatures:

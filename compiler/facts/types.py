@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from oco.dsl.diagnostics import Diagnostic
@@ -62,24 +63,49 @@ class Fact:
         return self.status in (Status.PROVED, Status.DECLARED, Status.MEASURED)
 
 
+@dataclass(frozen=True, eq=False)
+class Deferred:
+    """Facts that need a solver: found together, at the first question for one of them."""
+
+    keys: tuple[str, ...]
+    find: Callable[[], tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]]
+
+    @cached_property
+    def found(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+        return self.find()
+
+
 @dataclass(frozen=True)
 class Facts(Mapping[str, Fact]):
-    """The ledger. A key of the catalogue that nothing is known about is there, with status `unknown`."""
+    """The ledger. A key of the catalogue that nothing is known about is there, with status `unknown`.
+
+    `items_by_key` are known from the start; those of `deferred` are worked out when somebody asks.
+    """
 
     model: Any
     items_by_key: Mapping[str, Fact]
-    warnings: tuple[Diagnostic, ...] = ()
+    noticed: tuple[Diagnostic, ...] = ()
+    deferred: tuple[Deferred, ...] = ()
 
     def __getitem__(self, key: str) -> Fact:
+        for later in self.deferred:
+            if key in later.keys:
+                return later.found[0][key]
         return self.items_by_key[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.items_by_key)
+        late = [key for later in self.deferred for key in later.keys]
+        return iter([*(k for k in self.items_by_key if k not in late), *late])
 
     def __len__(self) -> int:
-        return len(self.items_by_key)
+        return sum(1 for _ in self)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What is worth a second look, each once."""
+        return tuple(dict.fromkeys((*self.noticed, *(w for later in self.deferred for w in later.found[1]))))
 
     def value(self, key: str, default: Any = None) -> Any:
         """The value where it may be relied on, else `default`."""
-        fact = self.items_by_key.get(key)
+        fact = self.get(key)
         return fact.value if fact is not None and fact.known else default

@@ -35,7 +35,7 @@ def number(value: float) -> str:
     """At most six significant digits; rounding for the eye alone."""
     if math.isinf(value):
         return "infinity" if value > 0 else "-infinity"
-    return f"{value:.6g}"
+    return f"{value + 0.0:.6g}"
 
 
 def span_of_values(interval: Interval) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from oco.dsl.atoms.shapes import as_dim
 from oco.dsl.atoms.words import describe, with_shape
 from oco.dsl.diagnostics import fail
-from oco.dsl.dims import Dim, Shape, SymbolicDim, add, broadcast, multiply, show
+from oco.dsl.dims import Dim, Shape, SymbolicDim, add, broadcast, known, multiply, show
 from oco.dsl.expressions import Call, Constant, Expr, Slice
 from oco.dsl.source import Span
 
@@ -126,12 +126,16 @@ def lower_index(o: Any, base: Any, shape: Shape, sizes: Shape, items: Sequence[A
 
 
 def lower_scatter(o: Any, call: Call, values: Any, *items: Any) -> Any:
-    """The transpose of `lower_index`: zeros of the call's shape, with the values added where the items say."""
-    ends = [(int(i), int(i) + 1) if isinstance(i, int) else i for i in items]
-    if all(isinstance(i, tuple) for i in ends):
-        ends += [(0, d) for d in call.shape[len(items) :]]
+    """The transpose of `lower_index`: zeros of the call's shape, with the values added where the items say.
+
+    In a slice None stands for an end of the axis.
+    """
+    sizes = known(call.shape)
+    ends = [(i[0] or 0, size if i[1] is None else i[1]) if isinstance(i, tuple) else i for i, size in zip(items, sizes)]
+    if all(isinstance(i, (tuple, int)) for i in ends):
+        ends = [i if isinstance(i, tuple) else (i, i + 1) for i in ends] + [(0, d) for d in sizes[len(items) :]]
         values = o.reshape(values, shape=tuple(b - a for a, b in ends))
-    return o.scatter_add(values, *_paired(o, ends), shape=call.shape)
+    return o.scatter_add(values, *_paired(o, ends), shape=sizes)
 
 
 def _paired(o: Any, items: Sequence[Any]) -> list[Any]:

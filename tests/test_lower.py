@@ -1,0 +1,160 @@
+"""Lowering to the step IR: every atom, its derivative and every kind of index gives there what it gives in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from atom_cases import CASES, FIXED_CASES, Case
+
+from oco.compiler.calculus import vector_jacobian
+from oco.compiler.ir.interpret import run_function
+from oco.compiler.ir.program import DType, Type
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.jacobians import jacobian
+from oco.compiler.lower import Lowering, lower_expr
+from oco.dsl.atoms.internal import INTERNAL
+from oco.dsl.build import array, call, index
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Call, Expr, Kind, Name, Slice, constant, walk
+
+every = pytest.mark.parametrize("case", CASES + FIXED_CASES, ids=lambda c: c.name)
+
+
+def lowered(expr: Expr, at: dict[str, np.ndarray]) -> np.ndarray:
+    """The value through the IR: traced with one parameter a name, then interpreted."""
+    values = {name: np.asarray(v) for name, v in at.items()}
+    kinds = {name: DType.INT if v.dtype.kind == "i" else DType.FLOAT for name, v in values.items()}
+    tracer = Tracer("test")
+    function = tracer.function(
+        "value",
+        lambda *vs: lower_expr(expr, tracer, dict(zip(values, vs))),
+        [(name, Type(kinds[name], v.shape)) for name, v in values.items()],
+    )
+    (found,) = run_function(function, list(values.values()), tracer.functions, tracer.constants)
+    return np.asarray(found)
+
+
+@every
+def test_every_atom(case: Case) -> None:
+    at = case.draw(np.random.default_rng(0))
+    assert np.array_equal(lowered(case.call(), at), evaluate(case.call(), at))
+
+
+def derivatives(case: Case, rng: np.random.Generator) -> dict[str, list[Expr]]:
+    expr = case.call()
+    along = vector_jacobian(expr, constant(rng.normal(size=expr.shape)), case.boxes)
+    rows = jacobian(expr, case.boxes)
+    return {name: [along[name], rows[name]] for name in case.boxes}
+
+
+@every
+def test_every_derivative(case: Case) -> None:
+    rng = np.random.default_rng(1)
+    at = case.draw(rng)
+    for found in derivatives(case, rng).values():
+        for expr in found:
+            assert np.allclose(lowered(expr, at), evaluate(expr, at), rtol=1e-13, atol=1e-13)
+
+
+def test_the_derivatives_of_the_cases_use_every_internal_atom() -> None:
+    rng = np.random.default_rng(2)
+    used = {
+        node.atom
+        for case in CASES
+        for found in derivatives(case, rng).values()
+        for expr in found
+        for node in walk(expr)
+        if isinstance(node, Call)
+    }
+    assert {a.name for a in INTERNAL} - {"_scatter"} <= used
+
+
+X = np.arange(24.0).reshape(2, 3, 4)
+X_NAME = Name("x", Kind.DECISION, shape=X.shape)
+ONE, MANY = Name("i", Kind.STREAM, integer=True), Name("j", Kind.STREAM, shape=(5,), integer=True)
+AT = {"x": X, "i": np.int64(1), "j": np.array([0, 2, 1, 2, 2])}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        (constant(1),),
+        (constant(1), Slice(constant(1), constant(3))),
+        (Slice(), constant(2)),
+        (Slice(), Slice(), Slice(constant(1), None)),
+        (ONE,),
+        (ONE, MANY),
+        (Slice(), MANY),
+        (Slice(), MANY, ONE),
+        (ONE, Slice(), MANY),
+        (ONE, Slice(None, constant(2)), constant(3)),
+        (constant([1, 0, 1]), constant([2, 2, 0])),
+    ],
+    ids=str,
+)
+def test_indices_and_their_transposes(items: tuple[Expr, ...]) -> None:
+    """The transpose of selecting: <weights, x[items]> = <scatter(weights), x>."""
+    used = {n for item in items for node in walk(item) if isinstance(node, Name) for n in [node.name]}
+    at = {name: AT[name] for name in AT if name in used | {"x"}}
+    node = index(X_NAME, items)
+    assert np.array_equal(lowered(node, at), evaluate(node, at))
+    weights = np.random.default_rng(3).normal(size=node.shape)
+    back = vector_jacobian(node, constant(weights), ("x",))["x"]
+    assert back.shape == X.shape
+    scattered = lowered(back, at)
+    assert np.allclose(scattered, evaluate(back, at), rtol=1e-14)
+    assert np.sum(scattered * X) == pytest.approx(np.sum(weights * evaluate(node, at)), rel=1e-12)
+
+
+def test_arrays_and_the_round() -> None:
+    expr = array((call("sum", X_NAME), call("sqrt", Name("t", Kind.ROUND)), constant(2.5)))
+    assert lowered(expr, {"x": X, "t": np.asarray(9.0)}).tolist() == [X.sum(), 3.0, 2.5]
+
+
+def test_shared_nodes_are_traced_once() -> None:
+    """Also between expressions that one `Lowering` has seen."""
+    x = Name("x", Kind.DECISION, shape=(3,))
+    shared = call("exp", x)
+    loss, constraint = call("sum", call("mul", shared, shared)), call("sub", call("max", shared), 1)
+    tracer = Tracer("test")
+
+    def traced(value):
+        lower = Lowering(tracer, {"x": value})
+        return lower(loss), lower(constraint)
+
+    function = tracer.function("both", traced, [("x", Type(DType.FLOAT, (3,)))])
+    assert [e.op for e in function.body.equations].count("exp") == 1
+
+
+def test_numbers_are_literals_and_arrays_are_constants() -> None:
+    x = Name("x", Kind.DECISION, shape=(2,))
+    expr = call("add", call("mul", 4, x), np.array([1.0, 2.0]))
+    tracer = Tracer("test")
+    tracer.function("f", lambda v: lower_expr(expr, tracer, {"x": v}), [("x", Type(DType.FLOAT, (2,)))])
+    assert [g.value.tolist() for g in tracer.constants] == [[1.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("atom", "at", "expected"),
+    [
+        ("logistic", [-1000.0, 0.0, 1000.0], [0.0, np.log(2), 1000.0]),
+        ("entr", [0.0, 1.0, np.e], [0.0, 0.0, -np.e]),
+        ("huber", [-1e200, 0.5, 2.0], [2e200, 0.25, 3.0]),
+    ],
+)
+def test_stable_at_the_ends(atom: str, at: list[float], expected: list[float]) -> None:
+    assert np.allclose(evaluate(call(atom, constant(np.array(at))), {}), expected, rtol=1e-15)
+
+
+def test_log_sum_exp_does_not_overflow() -> None:
+    x = Name("x", Kind.DECISION, shape=(2, 2))
+    at = {"x": np.array([[1000.0, 1000.0], [-1000.0, -1001.0]])}
+    assert evaluate(call("log_sum_exp", x), at) == pytest.approx(1000 + np.log(2))
+    rows = evaluate(call("log_sum_exp", x, axis=1), at)
+    assert np.allclose(rows, [1000 + np.log(2), -1000 + np.log1p(np.exp(-1))])
+
+
+def test_relative_entropy_is_zero_at_zero() -> None:
+    for atom, expected in (("rel_entr", [0.0, 0.0]), ("kl_div", [2.0, 0.0])):
+        found = evaluate(call(atom, np.array([0.0, 1.0]), np.array([2.0, 1.0])), {})
+        assert found.tolist() == expected

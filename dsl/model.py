@@ -166,3 +166,9 @@ class Model:
         """Every declared name with its declaration."""
         declared: list[Param | Decision | Stream | Let] = [*self.params, *self.decisions, *self.streams, *self.lets]
         return {d.name: d for d in declared}
+
+    def to_oco(self) -> str:
+        """The model as a file of the language; `oco.parse` of it gives an equal model."""
+        from oco.dsl.printer import print_model
+
+        return print_model(self)

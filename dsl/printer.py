@@ -206,13 +206,14 @@ def _domain(domain: DomainSpec) -> str:
     return f"{domain.kind}({', '.join(map(print_expr, domain.args))})" if domain.args else domain.kind
 
 
-def _distribution(distribution: Distribution) -> str:
+def print_distribution(distribution: Distribution) -> str:
+    """`poisson(2500)`."""
     options = [f"{key} = {print_expr(value)}" for key, value in distribution.options]
     return f"{distribution.kind}({', '.join([*map(print_expr, distribution.args), *options])})"
 
 
 def _stream(stream: Stream) -> str:
-    law = f" ~ {_distribution(stream.distribution)}" if stream.distribution is not None else ""
+    law = f" ~ {print_distribution(stream.distribution)}" if stream.distribution is not None else ""
     iid = " iid" if stream.iid else ""
     mean = f" mean = {print_expr(stream.mean)}" if stream.mean is not None else ""
     return f"stream {_declared(stream.name, stream.dims)}{law}{_bounds(stream.bounds, stream.integer)}{iid}{mean}"

@@ -11,6 +11,7 @@ import typer
 from oco.cli.options import Force, Json, refuse_overwrite
 from oco.cli.output import console, note, say, show_json
 from oco.dsl.diagnostics import fail
+from oco.dsl.writing import read_text, write_text
 
 STARTER = """\
 # Spend a budget over a day: {name}.
@@ -57,7 +58,9 @@ def new(
 ) -> None:
     """Write a small model to start from."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-        raise fail("OCO906", f"`{name}` cannot be the name of a model", hint="use letters, digits and _, a letter first")
+        raise fail(
+            "OCO906", f"`{name}` cannot be the name of a model", hint="use letters, digits and _, a letter first"
+        )
     path = Path(f"{name}.oco")
     refuse_overwrite(path, force)
     write_text(path, STARTER.format(name=name))
@@ -82,7 +85,9 @@ def explain_code(
     row = CODES.get(code.upper())
     if row is None:
         near = nearest(code.upper(), CODES)
-        raise fail("OCO907", f"there is no code {code}", hint=f"did you mean {near}?" if near else "`oco help` lists them")
+        raise fail(
+            "OCO907", f"there is no code {code}", hint=f"did you mean {near}?" if near else "`oco help` lists them"
+        )
     say(f"{code.upper()}: {row.title}", "bold")
     say()
     say(row.explanation)
@@ -106,33 +111,3 @@ def algorithms(as_json: Json = False) -> None:
     for row in rows:
         table.add_row(row["name"], "; ".join(row["needs"]), row["regret"], row["violation"], row["cite"])
     console().print(table)
-
-
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise fail("OCO902", f"{path} is not text in UTF-8") from None
-    except OSError as error:
-        raise fail("OCO901", f"cannot read {path}: {(error.strerror or 'unknown reason').lower()}") from None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all: to a neighbour first, then renamed."""
-    import os
-    import tempfile
-
-    try:
-        handle, neighbour = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                out.write(text)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(neighbour, 0o666 & ~mask)
-            os.replace(neighbour, path)
-        except BaseException:
-            os.unlink(neighbour)
-            raise
-    except OSError as error:
-        raise fail("OCO903", f"cannot write {path}: {(error.strerror or 'unknown reason').lower()}") from None

@@ -1,0 +1,73 @@
+"""What a plan promises and expects, in the words and numbers that backends print and learners check."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from oco.backends.contract import Contract, Range
+from oco.compiler.canonical import entry_labels
+from oco.compiler.plan import Plan
+from oco.compiler.theorems import Guarantee
+from oco.dsl.expressions import File, constant, walk
+from oco.dsl.model import Feedback, Model
+from oco.dsl.printer import print_model
+
+
+def contract_of(plan: Plan) -> Contract:
+    problem = plan.canonical
+    full = problem.feedback is Feedback.FULL
+    return Contract(
+        text=print_model(plan.model),
+        algorithm=plan.algorithm,
+        horizon=plan.horizon,
+        start={b.name: np.asarray(b.domain.centre(), dtype=np.float64) for b in problem.blocks},
+        cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
+        guarantee=promises(plan.guarantee),
+        ranges={s.name: Range(s.lower, s.upper, _law(s)) for s in problem.streams} if full else {},
+        equalities=tuple(label for c in problem.equalities for label in entry_labels(c.label, c.shape)),
+        recipe=recipe_of(plan),
+    )
+
+
+def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
+    """The guarantee, a line a measure."""
+    if guarantee is None:
+        return ("No guarantee: the algorithm was asked for, and its theorem does not apply to this model.",)
+    lines = [f"{guarantee.theorem}, for T = {guarantee.horizon}:"]
+    for bound in guarantee.bounds:
+        number = bound.number(guarantee.horizon)
+        size = "" if number is None else f" <= {number:.6g}"
+        vacuous = " (vacuous: no sequence of decisions can do worse)" if bound.vacuous(guarantee.horizon) else ""
+        lines.append(f"{bound.measure}{size}, O({bound.rate}){vacuous}")
+    return (*lines, *guarantee.conditions)
+
+
+def recipe_of(plan: Plan) -> dict[str, Any]:
+    """What makes the same plan again. Data from files is written into the model's text, so that it stands alone."""
+    return {
+        "name": plan.model.name,
+        "model": print_model(self_contained(plan.model)),
+        "algorithm": plan.algorithm,
+        "settings": {name: str(value) for name, value in plan.given.items()},
+        "mode": plan.mode,
+    }
+
+
+def self_contained(model: Model) -> Model:
+    """The model with the contents of its files in the place of their names."""
+    params = tuple(
+        replace(p, value=constant(p.data))
+        if p.value is not None and p.data is not None and any(isinstance(e, File) for e in walk(p.value))
+        else p
+        for p in model.params
+    )
+    return replace(model, params=params)
+
+
+def _law(stream: Any) -> str:
+    from oco.dsl.printer import print_distribution
+
+    return "" if stream.stream.distribution is None else print_distribution(stream.stream.distribution)

@@ -1,0 +1,67 @@
+"""From a model to its facts, its plan, and a learner that was saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from oco.dsl.builder import ModelBuilder
+from oco.dsl.diagnostics import fail
+from oco.dsl.load import parse
+from oco.dsl.model import Model
+from oco.dsl.printer import print_model
+
+if TYPE_CHECKING:
+    from oco.backends.learner import Learner
+    from oco.compiler.facts.types import Facts
+    from oco.plan import Plan
+
+
+def check(model: Model | ModelBuilder, params: Mapping[str, Any] | None = None) -> Facts:
+    """What can be proved of the model: `facts["loss.lipschitz.l2"]` has a value, a status and a reason.
+
+    Raises OcoError where the model is wrong, and where a loss or a constraint is shown not to be convex.
+    """
+    from oco.compiler.facts.check import check as prove
+
+    return prove(_settled(model, params))
+
+
+def compile(
+    model: Model | ModelBuilder,
+    algorithm: str | None = None,
+    settings: str | Mapping[str, str | float] = "paper",
+    backend: str | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Check the model, choose the algorithm whose theorem promises most, and settle its settings.
+
+    algorithm  takes this one instead of choosing
+    settings   "paper", or formulas in t, T and facts by name: {"alpha": "2 * sqrt(t)"}
+    backend    "numpy"; None takes the fastest that is there
+    params     values for the params that the model leaves open
+
+    Raises OcoError where the model is wrong or no algorithm applies.
+    """
+    from oco.compiler.plan import compile_plan
+    from oco.plan import Plan
+
+    return Plan.of(compile_plan(_settled(model, params), algorithm, settings), backend)
+
+
+def restore(path: str | os.PathLike[str], backend: str | None = None) -> Learner:
+    """The learner that `learner.save(path)` wrote, to go on bit for bit. Raises OcoError where the file is not whole."""
+    from oco.backends.learner import Learner, read_saved
+    from oco.plan import Plan
+
+    saved = read_saved(path)
+    plan = Plan.from_recipe(saved["recipe"], backend)
+    return Learner.from_saved(saved, plan.compiled(), plan.contract)
+
+
+def _settled(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:
+    built = model.build() if isinstance(model, ModelBuilder) else model
+    if not isinstance(built, Model):
+        raise fail("OCO526", f"a model is wanted; here it is a {type(built).__name__}", hint="oco.load(path) reads one")
+    return parse(print_model(built), params, built.name, built.folder) if params else built

@@ -1,0 +1,109 @@
+"""The plan as a user holds it: what was decided, and the learner, the run and the module that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from oco.backends.base import Compiled
+from oco.backends.base import backend as find_backend
+from oco.backends.contract import Contract
+from oco.backends.learner import Learner
+from oco.compiler import plan as core
+from oco.contract import contract_of, recipe_of
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.load import parse
+
+if TYPE_CHECKING:
+    from oco.evaluation.recorder import Keep
+    from oco.evaluation.run import Progress
+    from oco.evaluation.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(core.Plan):
+    """A model, its algorithm, settings and guarantee; makes learners. `target` is the backend's name, None for the fastest."""
+
+    target: str | None = None
+
+    @classmethod
+    def of(cls, plan: core.Plan, target: str | None = None) -> Self:
+        """A plan of the compiler, bound to a backend."""
+        find_backend(target)
+        return cls(**{f.name: getattr(plan, f.name) for f in fields(core.Plan)}, target=target)
+
+    @classmethod
+    def from_recipe(cls, recipe: Mapping[str, Any], target: str | None = None) -> Self:
+        """The plan that a saved state names."""
+        model = parse(recipe["model"], name=recipe["name"])
+        plan = core.compile_plan(model, recipe["algorithm"], recipe["settings"] or recipe["mode"])
+        return cls.of(plan, target)
+
+    @cached_property
+    def contract(self) -> Contract:
+        return contract_of(self)
+
+    def compiled(self, backend: str | None = None) -> Compiled:
+        """The program as functions of a backend."""
+        return find_backend(backend or self.target).compile(self.program)
+
+    def learner(
+        self,
+        seed: int = 0,
+        start: Any = None,
+        draws: Mapping[str, Any] | None = None,
+        backend: str | None = None,
+        on_out_of_bounds: str = "error",
+    ) -> Learner:
+        """A learner before its first round.
+
+        seed   of the algorithm's own random numbers; `draws` gives them as arrays instead, by name
+        start  the first decision (a dict for several), by default the domain's centre
+        on_out_of_bounds  "error", "clip" or "accept" what lies outside the bounds that the model states
+        """
+        compiled = self.compiled(backend)
+        return Learner(compiled, self.contract, seed=seed, start=start, draws=draws, on_out_of_bounds=on_out_of_bounds)
+
+    def run(
+        self,
+        data: Any = None,
+        rounds: int | None = None,
+        seed: int = 0,
+        start: Any = None,
+        draws: Mapping[str, Any] | None = None,
+        backend: str | None = None,
+        keep: Keep = "all",
+        progress: Progress | None = None,
+        *,
+        mapping: Mapping[str, str | Sequence[str]] | None = None,
+    ) -> Trace:
+        """Run a learner over data: a path, arrays with the round first, an iterator of rounds, or None to draw."""
+        from oco.evaluation.run import run
+
+        return run(self, data, rounds, seed, start, draws, backend, keep, progress, mapping=mapping)
+
+    def with_horizon(self, T: int) -> Self:
+        """The same choice for another horizon."""
+        return type(self).of(super().with_horizon(T), self.target)
+
+    def source(self, backend: str | None = None) -> str:
+        """The standalone module as text."""
+        from oco.backends.python.module import emit
+
+        if find_backend(backend or self.target).name != "numpy":
+            raise InternalError("only the NumPy backend writes modules")
+        return emit(self.program, self.contract)
+
+    def write(self, path: str | Path, backend: str | None = None) -> None:
+        """Write the standalone module, whole or not at all."""
+        from oco.dsl.writing import write_text
+
+        write_text(Path(path), self.source(backend))
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """What makes the same plan again, as JSON values."""
+        return recipe_of(self)

@@ -1,0 +1,48 @@
+"""Reading and writing text files: whole or not at all, and errors in words."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from oco.dsl.diagnostics import fail
+
+
+def read_text(path: Path) -> str:
+    """The text of a file. Raises OCO901 where it cannot be read, OCO902 where it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise fail("OCO902", f"{path} is not text in UTF-8: byte {error.start} cannot be read") from None
+    except (OSError, ValueError) as error:
+        raise fail("OCO901", f"{path} cannot be read: {_reason(error)}") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a neighbour first, then rename it, so that no half of a file is ever seen. Raises OCO903."""
+    try:
+        handle, neighbour = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as out:
+                out.write(text)
+            os.chmod(neighbour, _mode(path))
+            os.replace(neighbour, path)
+        except BaseException:
+            os.unlink(neighbour)
+            raise
+    except (OSError, ValueError) as error:
+        raise fail("OCO903", f"{path} cannot be written: {_reason(error)}") from None
+
+
+def _mode(path: Path) -> int:
+    """The permissions of the file that is replaced, or those of a new file."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)

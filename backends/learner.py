@@ -176,9 +176,9 @@ class Learner:
         drawn = self._drawn()
         with np.errstate(all="ignore"):
             self._state = self.compiled.update(*self._state, *feedback.values.values(), *drawn)
-        if feedback.round == self.contract.horizon:
+        if self.contract.horizon is not None and feedback.round == self.contract.horizon + 1:
             self._warn(
-                f"round {feedback.round} was the last of the horizon: settings stay those of it, the guarantee ends"
+                f"the horizon of {self.contract.horizon} rounds is over: settings stay those of its last, the guarantee has ended"
             )
 
     def _warn(self, message: str) -> None:

@@ -51,55 +51,59 @@ class Batched:
         return Batched(-self.array)
 
     def __add__(self, other: Value) -> Batched:
-        return elementwise(np.add, self, other)
+        return _batched(np.add, self, other)
 
     def __radd__(self, other: Value) -> Batched:
-        return elementwise(np.add, other, self)
+        return _batched(np.add, other, self)
 
     def __sub__(self, other: Value) -> Batched:
-        return elementwise(np.subtract, self, other)
+        return _batched(np.subtract, self, other)
 
     def __rsub__(self, other: Value) -> Batched:
-        return elementwise(np.subtract, other, self)
+        return _batched(np.subtract, other, self)
 
     def __mul__(self, other: Value) -> Batched:
-        return elementwise(np.multiply, self, other)
+        return _batched(np.multiply, self, other)
 
     def __rmul__(self, other: Value) -> Batched:
-        return elementwise(np.multiply, other, self)
+        return _batched(np.multiply, other, self)
 
     def __truediv__(self, other: Value) -> Batched:
-        return elementwise(np.divide, self, other)
+        return _batched(np.divide, self, other)
 
     def __rtruediv__(self, other: Value) -> Batched:
-        return elementwise(np.divide, other, self)
+        return _batched(np.divide, other, self)
 
     def __pow__(self, other: Value) -> Batched:
-        return elementwise(np.power, self, other)
+        return _batched(np.power, self, other)
 
     def __rpow__(self, other: Value) -> Batched:
-        return elementwise(np.power, other, self)
+        return _batched(np.power, other, self)
 
     def __matmul__(self, other: Value) -> Batched:
-        return matmul(self, other)
+        return Batched(matmul(self, other).array)
 
     def __rmatmul__(self, other: Value) -> Batched:
-        return matmul(other, self)
+        return Batched(matmul(other, self).array)
 
     def __lt__(self, other: Value) -> Batched:
-        return elementwise(np.less, self, other)
+        return _batched(np.less, self, other)
 
     def __le__(self, other: Value) -> Batched:
-        return elementwise(np.less_equal, self, other)
+        return _batched(np.less_equal, self, other)
 
     def __gt__(self, other: Value) -> Batched:
-        return elementwise(np.greater, self, other)
+        return _batched(np.greater, self, other)
 
     def __ge__(self, other: Value) -> Batched:
-        return elementwise(np.greater_equal, self, other)
+        return _batched(np.greater_equal, self, other)
 
     def __getitem__(self, items: Any) -> Batched:
-        return pick(self, items if isinstance(items, tuple) else (items,))
+        return Batched(pick(self, items if isinstance(items, tuple) else (items,)).array)
+
+
+def _batched(operation: Callable[..., Array], *args: Any) -> Batched:
+    return Batched(elementwise(operation, *args).array)
 
 
 Value = Any  # Batched, or an array that is the same in every round
@@ -180,7 +184,7 @@ def _pick_fixed(array: Array, items: Sequence[Any]) -> Array:
     arrays = [k for k, item in enumerate(items) if not isinstance(item, slice)]
     rank = max((np.ndim(items[k]) for k in arrays), default=0)
     if len(items) == 1 and arrays:
-        return np.take(array, items[0], axis=1)
+        return np.asarray(np.take(array, items[0], axis=1))
     found = array[(slice(None), *items)]
     apart = bool(arrays) and rank > 0 and arrays[-1] - arrays[0] + 1 != len(arrays)
     return np.moveaxis(found, rank, 0) if apart else found
@@ -351,7 +355,7 @@ def _node_value(node: Expr, found: dict[int, Value], env: Mapping[str, Value], o
         case ArrayExpr(items=items):
             return ops.stack(*(found[id(i)] for i in items))
         case Index():
-            items = [found[id(i)] for i in node.items]
-            base = found[id(node.base)]
-            return pick(base, [i if isinstance(i, slice | Batched) else np.asarray(i, dtype=np.int64) for i in items])
+            places = [found[id(i)] for i in node.items]
+            whole = [p if isinstance(p, slice | Batched) else np.asarray(p, dtype=np.int64) for p in places]
+            return pick(found[id(node.base)], whole)
     raise InternalError(f"no value of a {type(node).__name__}")

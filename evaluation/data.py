@@ -226,7 +226,7 @@ def _repair(table: Table, on_missing: str) -> Table:
         raise fail(
             "OCO826", f"`{on_missing}` is no way to treat missing values", hint='it is "error", "hold" or "skip"'
         )
-    missing = {n: np.isnan(a).reshape(len(a), -1).any(axis=1) for n, a in table.arrays.items()}
+    missing = {n: np.asarray(np.isnan(a).reshape(len(a), -1).any(axis=1)) for n, a in table.arrays.items()}
     for name, cells in table.texts.items():
         missing[name][list(cells)] = False
     if on_missing == "skip":

@@ -13,19 +13,19 @@ Total = Literal["papers", "scaled"]
 
 def regret(loss: Array, comparator_loss: Array) -> Array:
     """sum over rounds 1..t of f_t(x_t) - f_t(x*_t), for every t: (T,)."""
-    return np.cumsum(loss - comparator_loss)
+    return np.asarray(np.cumsum(loss - comparator_loss))
 
 
 def violation(constraints: Array, kind: ViolationKind) -> Array:
     """For values g (T, N): hard is sum_t [g_t]_+, soft is [sum_t g_t]_+, after every round (T, N)."""
     if kind == "hard":
-        return np.cumsum(np.maximum(constraints, 0.0), axis=0)
-    return np.maximum(np.cumsum(constraints, axis=0), 0.0)
+        return np.asarray(np.cumsum(np.maximum(constraints, 0.0), axis=0))
+    return np.asarray(np.maximum(np.cumsum(constraints, axis=0), 0.0))
 
 
 def equality_violation(equalities: Array) -> Array:
     """|sum_t h_t| after every round, for values h (T, M): (T, M)."""
-    return np.abs(np.cumsum(equalities, axis=0))
+    return np.asarray(np.abs(np.cumsum(equalities, axis=0)))
 
 
 def total(violations: Array, kind: Total, scales: Array | None) -> Array:

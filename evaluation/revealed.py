@@ -10,9 +10,8 @@ import numpy as np
 
 from oco.compiler.calculus import vector_jacobian
 from oco.compiler.canonical import Canonical
-from oco.dsl.algebra import constant
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Expr
+from oco.dsl.expressions import Expr, constant
 from oco.dsl.model import Feedback
 
 Array = np.ndarray[Any, Any]

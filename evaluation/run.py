@@ -43,7 +43,7 @@ class RunnablePlan(Protocol):
     @property
     def guarantee(self) -> Guarantee | None: ...
 
-    def with_horizon(self, T: int) -> RunnablePlan: ...  # noqa: N803
+    def with_horizon(self, T: int) -> RunnablePlan: ...
 
     def learner(
         self,
@@ -76,15 +76,16 @@ def run(
     keep      decisions to keep: "all", "last", every n-th (a number), or names of decisions
     progress  called now and then with the round, the sum of the losses and the sum of the hard violations so far
     """
+    loaded: Data | None = None
+    notes: tuple[str, ...] = ()
     if _is_iterator(data):
-        plan, notes, feed, length = plan, (), _taken(from_rounds(plan.canonical, data, seed), rounds), rounds
-        loaded = None
+        feed = _taken(from_rounds(plan.canonical, data, seed), rounds)
     else:
         loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
         plan, said = _planned_for(plan, loaded.rounds)
-        notes, feed, length = (*loaded.notes, *said), iter(loaded), loaded.rounds
+        notes, feed, rounds = (*loaded.notes, *said), iter(loaded), loaded.rounds
     learner = plan.learner(seed=seed, start=start, draws=draws, backend=backend)
-    recorder = Recorder(plan.canonical, learner, length, keep, collect=loaded is None)
+    recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
     _drive(plan.canonical, learner, feed, recorder, progress)
     if loaded is None:
         streams = MappingProxyType(recorder.streams())

@@ -126,7 +126,10 @@ def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
     drawn = tuple(s for s in problem.streams if s.name in told["drawn"])
     data = Data(problem, dataset.sizes["round"], given, drawn, told["data_seed"])
     record = Record(
-        *(dataset[name].to_numpy() for name in ("loss", "constraints", "equalities", "duals")),
+        dataset["loss"].to_numpy(),
+        dataset["constraints"].to_numpy(),
+        dataset["equalities"].to_numpy(),
+        dataset["duals"].to_numpy(),
         named("decision."),
         dataset["kept"].to_numpy() - 1,
         told["seconds"],

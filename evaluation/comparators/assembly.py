@@ -120,9 +120,8 @@ class Summed:
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         everything = np.arange(self.rounds.count)
         spread = np.broadcast_to(self.weight * weights, (len(everything), weights.shape[1]))
-        return self.base.hessian(np.broadcast_to(x, (len(everything), x.shape[1])), spread, everything).sum(axis=0)[
-            None
-        ]
+        each = self.base.hessian(np.broadcast_to(x, (len(everything), x.shape[1])), spread, everything)
+        return np.asarray(each.sum(axis=0)[None])
 
 
 def summed(function: Smooth, rounds: Rounds, weight: float) -> Smooth:
@@ -132,7 +131,7 @@ def summed(function: Smooth, rounds: Rounds, weight: float) -> Smooth:
 
     def total(coefficients: Array) -> Array:
         times = weight * (rounds.count if len(coefficients) == 1 else 1)
-        return times * coefficients.sum(axis=0, keepdims=True)
+        return np.asarray(times * coefficients.sum(axis=0, keepdims=True))
 
     square = None if function.square is None else total(function.square)
     return Quadratic(total(function.constant), total(function.linear), square, function.diagonal)

@@ -100,13 +100,14 @@ def _violated(each: _EachRound, chosen: Array, x: Array, rounds: Rounds) -> Arra
     worst = (_values(each.function, x, rounds) / each.slope).max(axis=1)
     worst[chosen] = -np.inf
     order = np.argsort(-worst)[:MORE]
-    return order[worst[order] > TOLERANCE]
+    return np.asarray(order[worst[order] > TOLERANCE])
 
 
 def _values(function: OfRounds, x: Array, rounds: Rounds) -> Array:
     """(T, entries) at one x (n,)."""
     everything = np.arange(rounds.count)
-    return function.values(np.broadcast_to(x, (rounds.count, len(x))), everything)
+    values: Array = function.values(np.broadcast_to(x, (rounds.count, len(x))), everything)
+    return values
 
 
 def _losses(rounds: Rounds, x: Array) -> Array:

@@ -16,7 +16,8 @@ import numpy as np
 from oco.compiler.calculus import hessian_vector, vector_jacobian
 from oco.compiler.canonical import Canonical
 from oco.dsl import algebra
-from oco.dsl.expressions import Expr, Kind, Name, walk
+from oco.dsl.dims import known
+from oco.dsl.expressions import Expr, Kind, Name, constant, walk
 from oco.evaluation.batch import Batched, evaluate_rounds, values_of
 from oco.evaluation.comparators.structure import degree, separable
 
@@ -73,8 +74,11 @@ class Rounds:
 class Smooth(Protocol):
     """`entries` functions of x, for every round of the batch."""
 
-    entries: int
-    diagonal: bool
+    @property
+    def entries(self) -> int: ...
+
+    @property
+    def diagonal(self) -> bool: ...
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
         """Values (b, entries) and gradients (b, entries, n)."""
@@ -175,7 +179,7 @@ class Quadratic:
 
     @property
     def entries(self) -> int:
-        return self.constant.shape[1]
+        return int(self.constant.shape[1])
 
     def values(self, x: Array, rows: Array) -> Array:
         return self.jet(x, rows)[0]
@@ -205,7 +209,7 @@ OfRounds = General | Quadratic
 
 def smooth_function(rounds: Rounds, expr: Expr) -> OfRounds:
     """The expression as a batch of functions: coefficients where it is a polynomial of degree two at most."""
-    entries = int(np.prod(expr.shape, dtype=np.int64))
+    entries = int(np.prod(known(expr.shape), dtype=np.int64))
     order = degree(expr, rounds.decisions)
     diagonal = order <= 1 or all(separable(part, rounds.decisions) for part in entries_of(expr))
     general = General(rounds, expr, entries, diagonal)
@@ -216,8 +220,9 @@ def entries_of(expr: Expr) -> Sequence[Expr]:
     """The entries of a vector expression as scalar ones."""
     if expr.shape == ():
         return (expr,)
-    whole = tuple(int(str(d)) for d in expr.shape)
-    return tuple(algebra.index(expr, tuple(algebra.constant(int(i)) for i in place)) for place in np.ndindex(*whole))
+    return tuple(
+        algebra.index(expr, tuple(constant(int(i)) for i in place)) for place in np.ndindex(*known(expr.shape))
+    )
 
 
 def coefficients(general: General, order: float) -> Quadratic:

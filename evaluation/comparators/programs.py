@@ -28,16 +28,31 @@ class Jet:
 class Programs(Protocol):
     """A batch of programs. `rows` picks the members of the batch that are asked about; x has one row for each of them."""
 
-    count: int
-    """B."""
-    size: int
-    """n."""
-    constraints: int
-    """M."""
-    diagonal: bool
-    """Whether the Hessians are diagonal: `hessian` then gives (B, n)."""
-    lower: Array
-    upper: Array
+    @property
+    def count(self) -> int:
+        """B."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """n."""
+        ...
+
+    @property
+    def constraints(self) -> int:
+        """M."""
+        ...
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether the Hessians are diagonal: `hessian` then gives (B, n)."""
+        ...
+
+    @property
+    def lower(self) -> Array: ...
+
+    @property
+    def upper(self) -> Array: ...
 
     def equalities(self, rows: Array) -> tuple[Array, Array]:
         """A (B, k, n) and c (B, k)."""
@@ -120,7 +135,7 @@ class Scaled:
         inner = multipliers * self.weight_g[rows] / wf[:, None]
         hessian = self.base.hessian(self.outward(x), inner, rows)
         if self.diagonal:
-            return hessian[:, self.free] * self.width**2 * wf[:, None]
+            return np.asarray(hessian[:, self.free] * self.width**2 * wf[:, None])
         picked = hessian[:, self.free[:, None], self.free]
         return np.asarray(picked * np.multiply.outer(self.width, self.width) * wf[:, None, None])
 

@@ -20,8 +20,9 @@ from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
 
-TOLERANCE = 1e-6  # of the certified gap and of the excess, in scaled units: what counts as certified
-"""A member is certified when its gap is at most this share of the range of its loss, and its excess of its constraints' slopes."""
+TOLERANCE = (
+    1e-6  # of the excess, in units of the constraint's slope over the region; of the gap, in units of the losses
+)
 
 
 def dynamic(problem: Canonical, data: Data, region: Region, budget: Budget) -> Comparator:
@@ -68,15 +69,14 @@ def _solve(rounds: Rounds, region: Region) -> _Part:
     programs = programs_of(rounds, region)
     found = solve_certified(programs, region.start)
     part = _Part(rounds, found, sum(c.size for c in rounds.problem.inequalities))
-    spread = np.maximum(np.abs(found.f), np.abs(found.f - found.bound))
-    doubtful = (found.near > TOLERANCE) | ~(found.f - found.bound <= TOLERANCE * np.maximum(spread, 1.0))
-    if doubtful.any():
-        _repair(part, programs, np.flatnonzero(doubtful), region)
+    unmet = np.flatnonzero(~(found.near <= TOLERANCE))
+    if len(unmet):
+        _repair(part, programs, unmet, region)
     return part
 
 
 def _repair(part: _Part, programs: Assembled, rows: Array, region: Region) -> None:
-    """Rounds without a certificate: those that are proved impossible get the least violating decision, the others stay open."""
+    """Rounds whose constraints are not met: those that are proved impossible get the least violating decision, the others stay open."""
     found, scale = least_violation(programs, rows, region.start)
     proved = found.bound > TOLERANCE
     part.impossible[rows[proved]] = True
@@ -105,7 +105,9 @@ def _joined(problem: Canonical, parts: list[_Part], seconds: float) -> Comparato
             f"{_count(len(numbers))} nothing satisfies, the first is round {numbers[0]}",
         )
     elif still_open.any():
-        status, why = Status.INTERVAL, f"{_count(int(still_open.sum()))} could not be solved to full accuracy"
+        status, why = Status.INTERVAL, f"{_count(int(still_open.sum()))} could not be solved"
+    elif not losses.sum() - bounds.sum() <= TOLERANCE * np.abs(losses).sum() + 1e-9:
+        status, why = Status.INTERVAL, "the solver stopped before full accuracy"
     return Comparator(
         "dynamic",
         status,

@@ -1,0 +1,217 @@
+"""Pictures of a run: regret and violation against the round with what was promised beside them, decisions, queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oco.evaluation.measures import fitted_exponent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from oco.evaluation.trace import Trace
+
+Array = np.ndarray[Any, Any]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
+"""Okabe & Ito's palette: told apart with any kind of colour vision."""
+
+POINTS = 2000  # the most points of a curve that are drawn
+LINES = 6  # the most curves in one picture
+TIMES = 4.0  # a guarantee more than so many times above a curve is written on a linear axis, not drawn
+DECADES = 4.0  # and on a logarithmic axis when it is more than so many powers of ten above
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values after rounds 1..T, and what they are called."""
+
+    label: str
+    values: Array
+
+
+def thin(rounds: Array, values: Array, points: int = POINTS, log: bool = False) -> tuple[Array, Array]:
+    """At most about `points` of a curve: of each stretch of rounds the first, least, greatest and last value, so no peak is lost."""
+    if len(values) <= points:
+        return rounds, values
+    ends = (np.geomspace if log else np.linspace)(1, len(values), points // 4 + 1)
+    edges = np.unique(np.concatenate([[0], ends.astype(np.int64)]))
+    kept: list[int] = []
+    for low, high in zip(edges[:-1], edges[1:]):
+        part = values[low:high]
+        kept += [low, low + int(np.argmin(part)), low + int(np.argmax(part)), high - 1]
+    picked = np.unique(kept)
+    return rounds[picked], values[picked]
+
+
+def figure(trace: Trace, axes: Sequence[Axes] | None = None, size: tuple[float, float] = (11.0, 11.0)) -> Figure:
+    """All pictures of a trace on one page: regret and violation (linear, and on logarithmic axes), decisions, queues.
+
+    `axes`: six axes to draw on instead, in that order.
+    """
+    from matplotlib.figure import Figure
+
+    if axes is None:
+        page = Figure(figsize=size, layout="constrained")
+        axes = page.subplots(3, 2).ravel()
+    else:
+        page = axes[0].get_figure(root=True)
+    for ax, draw in zip(axes, PANELS.values()):
+        draw(trace, ax)
+    return page
+
+
+def figures(trace: Trace) -> dict[str, Figure]:
+    """One picture a file, by name: what `oco run --out` writes."""
+    from matplotlib.figure import Figure
+
+    pages: dict[str, Figure] = {}
+    for name, panels in FILES.items():
+        if name == "queues" and not trace.duals.shape[1]:
+            continue
+        page = Figure(figsize=(5.6 * len(panels), 3.9), layout="constrained")
+        for ax, panel in zip(np.atleast_1d(page.subplots(1, len(panels))), panels):
+            PANELS[panel](trace, ax)
+        pages[name] = page
+    return pages
+
+
+def regret(trace: Trace, ax: Axes, log: bool = False) -> None:
+    """Regret against the best fixed decision and against the best decision of each round, as far as they are known."""
+    curves = []
+    for kind in ("static", "dynamic"):
+        comparator = trace.comparator(kind)  # type: ignore[arg-type]
+        if comparator.losses is not None:
+            note = "" if not len(comparator.impossible) else ", least violating comparator"
+            curves.append(Curve(f"{kind} regret{note}", trace.regret(kind)))  # type: ignore[arg-type]
+    _chart(trace, ax, curves, "regret", "regret", log)
+
+
+def violation(trace: Trace, ax: Axes, log: bool = False) -> None:
+    """Violation of each constraint, of the kind that the guarantee speaks of; hard where it speaks of none."""
+    kind = "soft" if "soft" in trace.promise.measures.get("violation", "") else "hard"
+    found = trace.violation(kind)  # type: ignore[arg-type]
+    curves = [Curve(label, found[:, i]) for i, label in enumerate(trace.labels)]
+    if len(curves) > LINES:
+        order = np.argsort(-found[-1])[: LINES - 1]
+        rest = f"sum of all {len(curves)}"
+        curves = [curves[i] for i in order] + [Curve(rest, found.sum(axis=1))]
+    equal = trace.equality_violation()
+    names = trace.equality_labels
+    curves += [
+        Curve(f"{label} (equality)", equal[:, i]) for i, label in enumerate(names[: max(0, LINES - len(curves))])
+    ]
+    _chart(trace, ax, curves, f"{kind} violation" if found.shape[1] else "equality violation", "violation", log)
+
+
+def decisions(trace: Trace, ax: Axes) -> None:
+    """The entries of the decision that move most, over the rounds."""
+    name, values = next(iter(trace.record.decisions.items()))
+    flat = values.reshape(len(values), -1)
+    shown = np.sort(np.argsort(-flat.std(axis=0), kind="stable")[:LINES])
+    for colour, entry in zip(COLOURS, shown):
+        place = ", ".join(str(int(i)) for i in np.unravel_index(entry, values.shape[1:])) if values.ndim > 1 else ""
+        t, y = thin(trace.kept, flat[:, entry])
+        ax.plot(t, y, color=colour, lw=0.9, label=f"{name}[{place}]" if place else name)
+    more = f" (the {len(shown)} of {flat.shape[1]} entries that move most)" if flat.shape[1] > len(shown) else ""
+    _finish(ax, f"decision {name}{more}", "value")
+
+
+def queues(trace: Trace, ax: Axes) -> None:
+    """The queues or multipliers of the algorithm."""
+    duals = trace.duals
+    names = (*trace.labels, *trace.equality_labels)
+    shown = np.sort(np.argsort(-np.abs(duals).max(axis=0, initial=0.0), kind="stable")[:LINES])
+    for colour, entry in zip(COLOURS, shown):
+        t, y = thin(np.arange(1, len(duals) + 1), duals[:, entry])
+        ax.plot(t, y, color=colour, lw=1.1, label=names[entry] if duals.shape[1] == len(names) else f"dual {entry}")
+    if not len(shown):
+        ax.text(
+            0.5, 0.5, "the algorithm keeps no queues", ha="center", va="center", transform=ax.transAxes, color="0.4"
+        )
+    _finish(ax, "queues", "value")
+
+
+def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised: str, log: bool) -> None:
+    bound = trace.promise.curves.get(promised)
+    rounds = np.arange(1, trace.rounds + 1)
+    top = max((float(np.max(np.abs(c.values), initial=0.0)) for c in curves), default=0.0)
+    for colour, curve in zip(COLOURS, curves):
+        _line(ax, rounds, curve, colour, log)
+    if not curves:
+        ax.text(0.5, 0.5, f"no {title} to show", ha="center", va="center", transform=ax.transAxes, color="0.4")
+    if bound is not None:
+        _guarantee(ax, rounds, bound, top, promised in trace.promise.vacuous, log)
+    elif promised in trace.promise.rates:
+        _note(ax, f"guarantee: O({trace.promise.rates[promised]}), constants not known")
+    if log:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+    else:
+        ax.margins(y=0.12)
+    _finish(ax, f"{title}, logarithmic axes" if log else title, title)
+
+
+def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool) -> None:
+    label = curve.label
+    values = curve.values
+    if log:
+        exponent = fitted_exponent(values)
+        label += f" (grows like t^{exponent:.2f})" if exponent is not None else ""
+        values = np.where(values > 0, values, np.nan)
+        if np.all(np.isnan(values)):
+            ax.plot([], [], color=colour, label=f"{curve.label} (never positive)")
+            return
+    t, y = thin(rounds, np.nan_to_num(values, nan=0.0), log=log)
+    ax.plot(t, np.where(y > 0, y, np.nan) if log else y, color=colour, lw=1.5, label=label)
+
+
+def _guarantee(ax: Axes, rounds: Array, bound: Array, top: float, vacuous: bool, log: bool) -> None:
+    """Draw the bound where it fits beside the curves; else write its value, so that it does not flatten them."""
+    last = float(bound[-1])
+    far = last > TIMES * top if not log else top <= 0 or np.log10(max(last, 1e-300) / top) > DECADES
+    words = f"guarantee at round {len(rounds)}: {last:.3g}" + (" (vacuous)" if vacuous else "")
+    if far or not np.isfinite(last):
+        _note(ax, f"{words}, above this picture")
+        return
+    t, y = thin(rounds, bound, log=log)
+    ax.plot(t, y, color="0.25", lw=1.2, ls=(0, (5, 3)), label="guarantee" + (" (vacuous)" if vacuous else ""))
+
+
+def _note(ax: Axes, text: str) -> None:
+    ax.annotate(text, (0.99, 0.015), xycoords="axes fraction", ha="right", va="bottom", fontsize=8, color="0.3")
+
+
+def _finish(ax: Axes, title: str, what: str) -> None:
+    ax.set_title(title, fontsize=10, loc="left")
+    ax.set_xlabel("round", fontsize=9)
+    ax.set_ylabel(what, fontsize=9)
+    ax.tick_params(labelsize=8)
+    ax.grid(True, color="0.92", lw=0.7)
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize=8, frameon=True, framealpha=0.85, edgecolor="none", loc="upper left")
+
+
+PANELS: Mapping[str, Callable[[Trace, Axes], None]] = {
+    "regret": regret,
+    "violation": violation,
+    "regret, log": lambda trace, ax: regret(trace, ax, log=True),
+    "violation, log": lambda trace, ax: violation(trace, ax, log=True),
+    "decisions": decisions,
+    "queues": queues,
+}
+
+FILES: Mapping[str, tuple[str, ...]] = {
+    "regret": ("regret", "regret, log"),
+    "violation": ("violation", "violation, log"),
+    "decisions": ("decisions",),
+    "queues": ("queues",),
+}

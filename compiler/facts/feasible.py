@@ -1,0 +1,213 @@
+"""Feasibility, Slater margin and multipliers: the facts that a solver helps to find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.facts.infeasible import Impossible, impossible
+from oco.compiler.facts.multipliers import (
+    Dependence,
+    Interior,
+    affine_hull,
+    dependent_rows,
+    equality_rows,
+    interior_point,
+    separating,
+)
+from oco.compiler.facts.scenario import mean, robust
+from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.slater import SlaterPoint, slater_point
+from oco.compiler.facts.types import Fact, Status, Step, Witness
+from oco.compiler.facts.words import number
+from oco.dsl.diagnostics import Diagnostic, Severity
+from oco.dsl.model import Timing
+
+Floats = np.ndarray[Any, Any]
+KEYS = (
+    "feasible.common",
+    "feasible.each_round",
+    "feasible.mean",
+    "slater.margin",
+    "slater.point",
+    "multipliers.bounded",
+)
+
+
+class Feasibility:
+    """Whether the constraints can be met, and with how much to spare."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.canonical = setting.canonical
+        self.robust = robust(setting)
+        self.mean = mean(setting)
+
+    def find(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+        found = {f.key: f for f in self.facts()}
+        return found, tuple(self.warnings())
+
+    def facts(self) -> Iterator[Fact]:
+        if not self.canonical.inequalities and not self.canonical.equalities:
+            yield from _unconstrained(self.setting)
+            return
+        yield from self._common()
+        yield self._in_the_mean()
+        yield from self._slater()
+        yield self._multipliers()
+
+    # ---- points, each sought once
+
+    @cached_property
+    def robust_point(self) -> SlaterPoint | None:
+        return slater_point(self.robust) if self.canonical.inequalities else None
+
+    @cached_property
+    def mean_point(self) -> SlaterPoint | None:
+        if self.mean is None or not self.canonical.inequalities:
+            return None
+        return slater_point(self.mean) if self.mean.averaged else self.robust_point
+
+    @cached_property
+    def dependent(self) -> list[Dependence]:
+        if self.mean is None or not self.canonical.equalities:
+            return []
+        return dependent_rows(equality_rows(self.mean), affine_hull(self.setting))
+
+    @cached_property
+    def interior(self) -> Interior | None:
+        if self.mean is None or not self.mean.bounded:
+            return None
+        rows = equality_rows(self.mean)
+        dropped = {d.index for d in self.dependent}
+        return interior_point(self.mean, rows, [i for i in range(len(rows.labels)) if i not in dropped])
+
+    # ---- feasibility
+
+    def _common(self) -> Iterator[Fact]:
+        point, equalities = self.robust_point, self.canonical.equalities
+        if point is not None and point.margin >= 0 and all(self._holds_always(c.expr, point.x) for c in equalities):
+            yield Fact("feasible.common", True, Status.PROVED, point.step)
+            step = Step("common point", "the same decision serves every round", True, (point.step,))
+            yield Fact("feasible.each_round", True, Status.PROVED, step)
+            return
+        found = impossible(self.robust) if self.robust.bounded else None
+        if found is None:
+            yield Fact("feasible.common", None, Status.UNKNOWN)
+            yield Fact("feasible.each_round", None, Status.UNKNOWN)
+            return
+        yield Fact("feasible.common", False, Status.REFUTED, found.step, witness=found.witness)
+        if found.one_round:
+            yield Fact("feasible.each_round", False, Status.REFUTED, found.step, witness=found.witness)
+        else:
+            yield Fact("feasible.each_round", None, Status.UNKNOWN)
+
+    def _holds_always(self, expr: Any, x: Mapping[str, Floats]) -> bool:
+        found = self.robust.worst(expr, x)
+        return found.least == 0 == found.greatest
+
+    def _in_the_mean(self) -> Fact:
+        key = "feasible.mean"
+        if self.mean is None:
+            why = Step("no mean", "the mean of a constraint is not known: it is not affine in streams of known mean")
+            return Fact(key, None, Status.UNKNOWN, why)
+        if self.canonical.equalities:
+            inconsistent = next((d for d in self.dependent if not d.consistent), None)
+            if inconsistent is not None:
+                words = f"{inconsistent.label} contradicts the other equalities and the domain in the mean"
+                return Fact(key, False, Status.REFUTED, Step("dependent rows", words), witness=Witness({}, 0.0, words))
+            if self.interior is not None and self.interior.margin >= 0:
+                return Fact(key, True, Status.PROVED, self.interior.step)
+            return Fact(key, None, Status.UNKNOWN)
+        point = self.mean_point
+        if point is not None and point.margin >= 0:
+            return Fact(key, True, Status.PROVED, point.step)
+        found = impossible(self.mean) if self.mean.bounded else None
+        return _refuted(key, found) if found is not None else Fact(key, None, Status.UNKNOWN)
+
+    # ---- Slater
+
+    def _slater(self) -> Iterator[Fact]:
+        keys = ("slater.margin", "slater.point")
+        if self.canonical.equalities:
+            words = "an equality leaves nothing to spare: no Slater point exists (see multipliers.bounded)"
+            why = Step("equality", words, 0.0, (), self.canonical.equalities[0].span)
+            yield from (Fact(key, None, Status.REFUTED, why, witness=Witness({}, 0.0, words)) for key in keys)
+            return
+        point = self._called_for()
+        if point is None:
+            yield from (Fact(key, None, Status.UNKNOWN) for key in keys)
+        elif point.margin > 0:
+            loose = point.best is None or point.best > 1.05 * point.margin
+            yield Fact("slater.margin", point.margin, Status.PROVED, point.step, loose=loose)
+            yield Fact("slater.point", _as_value(point.x), Status.PROVED, point.step)
+        elif point.best is not None and point.best <= 1e-7:
+            words = f"the greatest margin of any decision is {number(max(point.best, point.margin))}: none satisfies all strictly"
+            why = Step("no margin", words, point.best, (point.step,))
+            yield from (Fact(key, None, Status.REFUTED, why, witness=Witness({}, 0.0, words)) for key in keys)
+        else:
+            yield from (Fact(key, None, Status.UNKNOWN, point.step) for key in keys)
+
+    def _called_for(self) -> SlaterPoint | None:
+        """Of every round where a constraint binds each round; else of the mean, where that is known."""
+        each_round = any(c.timing is Timing.EACH_ROUND for c in self.canonical.inequalities)
+        return self.robust_point if each_round or self.mean_point is None else self.mean_point
+
+    # ---- multipliers
+
+    def _multipliers(self) -> Fact:
+        key, cite = (
+            "multipliers.bounded",
+            "Wei, Yu & Neely 2020, SELM; a relative-interior point (Rockafellar 1970, 28.2)",
+        )
+        if self.mean is None:
+            return Fact(key, None, Status.UNKNOWN, Step("no mean", "the mean of a constraint is not known"))
+        if not self.canonical.equalities:
+            point = self.mean_point
+            if point is not None and point.margin > 0:
+                return Fact(key, True, Status.PROVED, point.step, cite)
+            return Fact(key, None, Status.UNKNOWN)
+        inner = self.interior
+        if inner is not None and inner.margin > 0:
+            dropped = tuple(
+                Step("dependent row", f"{d.label} follows from the other rows and the domain") for d in self.dependent
+            )
+            return Fact(
+                key, True, Status.PROVED, Step("interior point", inner.step.claim, True, (inner.step, *dropped)), cite
+            )
+        witness = separating(self.mean, equality_rows(self.mean))
+        if witness is not None:
+            return Fact(key, False, Status.REFUTED, Step("no interior point", witness.words), cite, witness=witness)
+        return Fact(key, None, Status.UNKNOWN)
+
+    def warnings(self) -> Iterator[Diagnostic]:
+        for row in self.dependent:
+            label = row.label.partition("[")[0]
+            span = next((c.span for c in self.canonical.equalities if c.label == label), None)
+            says = "it says nothing new" if row.consistent else "and it contradicts them"
+            message = f"{row.label} follows in the mean from the other equalities and the domain: {says}"
+            hint = "its multiplier is unbounded along with theirs; the row is left out where bounded multipliers are needed"
+            yield Diagnostic("OCO601", message, span, hint, Severity.WARNING)
+
+
+def _refuted(key: str, found: Impossible) -> Fact:
+    return Fact(key, False, Status.REFUTED, found.step, witness=found.witness)
+
+
+def _as_value(x: Mapping[str, Floats]) -> Any:
+    """The array of a single decision, else a dict by name."""
+    return next(iter(x.values())) if len(x) == 1 else dict(x)
+
+
+def _unconstrained(setting: Setting) -> Iterator[Fact]:
+    """A model without constraints meets all of them."""
+    why = Step("no constraints", "there are no constraints", True)
+    for key in ("feasible.common", "feasible.each_round", "feasible.mean", "multipliers.bounded"):
+        yield Fact(key, True, Status.PROVED, why)
+    yield Fact("slater.margin", np.inf, Status.PROVED, why)
+    yield Fact(
+        "slater.point", _as_value({b.name: b.domain.centre() for b in setting.canonical.blocks}), Status.PROVED, why
+    )

@@ -1,0 +1,143 @@
+"""The constraints without their streams: in the worst case over every value, or in the mean where the law is known.
+
+`worst(x)` bounds each constraint at a decision rigorously; `program(...)` says the same to CVXPY, to find good decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.calculus import gradient
+from oco.compiler.canonical import StreamRange
+from oco.compiler.facts.curvature import FLAT_KINDS, Curvatures
+from oco.compiler.facts.enclosure import Enclosure, entries
+from oco.compiler.facts.entry import entry
+from oco.compiler.facts.setting import Setting
+from oco.compiler.twin import to_cvxpy
+from oco.dsl.dims import known
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Expr, Index, Kind, Name, names, rewrite, walk
+from oco.dsl.intervals import Interval, point
+
+Floats = np.ndarray[Any, Any]
+MEAN_SLACK = 1e-9  # the means of laws are computed to better than this, relative
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """Ranges of the streams: `words` says whether they are worst-case or mean; `averaged` are the streams held at their mean."""
+
+    setting: Setting
+    words: str
+    streams: Mapping[str, Interval]
+    averaged: frozenset[str] = frozenset()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether every stream of a constraint has finite ends."""
+        c = self.setting.canonical
+        used = {n for g in c.constraints for n in names(g.expr, Kind.STREAM)}
+        return all(self.streams[n].bounded for n in used)
+
+    def worst(self, expr: Expr, x: Mapping[str, Floats]) -> Interval:
+        """The range of an expression at the decision `x`."""
+        return Enclosure(self._box(x))(self.setting.simplify(expr))
+
+    def _box(self, x: Mapping[str, Floats]) -> dict[str, Interval]:
+        return {**self.setting.box, **self.streams, **{n: point(v) for n, v in x.items()}}
+
+    def twins(self, expr: Expr, variables: Mapping[str, Any]) -> list[Any] | None:
+        """CVXPY expressions, one an entry, that are at least the entry at every stream value; None where there is no such form."""
+        import cvxpy as cp
+
+        found: list[Any] = []
+        for at in np.ndindex(*known(expr.shape)):
+            twin = self._twin(cp, self.setting.simplify(entry(expr, at)), variables)
+            if twin is None or not twin.is_convex():
+                return None
+            found.append(twin)
+        return found
+
+    def _twin(self, cp: Any, g: Expr, variables: Mapping[str, Any]) -> Any:
+        """g at the worst end of each stream in which it is monotone, plus the radius times |dg/ds| where it is linear."""
+        box = {**self.setting.box, **self.streams}
+        ranges = Enclosure(box, self.setting.refiner)
+        env: dict[str, Floats] = {}
+        spread: list[tuple[Floats, Expr]] = []
+        free = names(g, Kind.STREAM)
+        if any(free and names(item, Kind.STREAM) for n in walk(g) if isinstance(n, Index) for item in n.items):
+            return None
+        linear = Curvatures(ranges, frozenset(free))(g) in FLAT_KINDS
+        for name, slope in stream_gradient(g, free).items():
+            slope = self.setting.simplify(slope)
+            low, high = ranges(slope).broadcast(self.setting.streams[name].shape).expanded()
+            lo, hi = box[name].expanded()
+            mixed = (low < 0) & (high > 0) & (lo < hi)
+            if mixed.any() and not linear:
+                return None
+            env[name] = np.where(mixed, lo / 2 + hi / 2, np.where(low >= 0, hi, lo))
+            if mixed.any():
+                spread.append((np.where(mixed, hi / 2 - lo / 2, 0.0), slope))
+        twin = to_cvxpy(g, variables, env, self._last_round())
+        for radius, slope in spread:
+            twin = twin + cp.sum(cp.multiply(radius, cp.abs(to_cvxpy(slope, variables, env, self._last_round()))))
+        return twin
+
+    def _last_round(self) -> float:
+        return float(self.setting.canonical.horizon or 1)
+
+
+def stream_gradient(expr: Expr, streams: list[str]) -> dict[str, Expr]:
+    """The gradient of a scalar towards each of the streams, as if they were decisions."""
+
+    def kind(node: Expr, wanted: Kind, of: Kind) -> Expr:
+        if isinstance(node, Name) and node.kind is of and node.name in streams:
+            return Name(node.name, wanted, shape=node.shape)
+        return node
+
+    turned = rewrite(expr, lambda n: kind(n, Kind.DECISION, Kind.STREAM))
+    found = gradient(turned, streams)
+    return {name: rewrite(g, lambda n: kind(n, Kind.STREAM, Kind.DECISION)) for name, g in found.items()}
+
+
+def robust(setting: Setting) -> Scenario:
+    """Every value that the streams may take."""
+    ranges = {n: setting.box[n] for n in setting.streams}
+    return Scenario(setting, "for every value of the streams", ranges)
+
+
+def mean(setting: Setting) -> Scenario | None:
+    """Streams of known mean at their mean, the others at every value; None where the mean of a constraint is not that of its streams."""
+    means = {n: s for n, s in setting.streams.items() if s.mean is not None}
+    canonical = setting.canonical
+    for g in canonical.constraints:
+        if not _averages(setting, g.expr, means):
+            return None
+    ranges = {n: _mean_range(s) if n in means else setting.box[n] for n, s in setting.streams.items()}
+    return Scenario(setting, "in the mean", ranges, frozenset(means))
+
+
+def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) -> bool:
+    """Whether E expr is expr at the mean: affine in each averaged stream, and no two of them dependent on each other."""
+    used = [n for n in names(expr, Kind.STREAM) if n in means]
+    simple = setting.simplify(expr)
+    if any(Curvatures(setting.ranges, frozenset({n}))(simple) not in FLAT_KINDS for n in used):
+        return False
+    dependent = [n for n in used if means[n].law is None]
+    return len(dependent) < 2 or Curvatures(setting.ranges, frozenset(dependent))(simple) in FLAT_KINDS
+
+
+def _mean_range(stream: StreamRange) -> Interval:
+    mean = np.asarray(stream.mean)
+    slack = np.abs(mean) * MEAN_SLACK
+    return entries(np.maximum(mean - slack, stream.lower), np.minimum(mean + slack, stream.upper), stream.shape)
+
+
+def at_mean(expr: Expr, scenario: Scenario, x: Mapping[str, Floats]) -> Floats:
+    """The value at a decision with every stream in the middle of its range."""
+    env = {n: (r.expanded()[0] + r.expanded()[1]) / 2 for n, r in scenario.streams.items()}
+    return evaluate(expr, {**env, **x}, 1.0)

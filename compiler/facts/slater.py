@@ -1,0 +1,98 @@
+"""Slater points and common feasibility: a decision that satisfies every inequality, with how much to spare.
+
+The solver only proposes decisions. What is claimed of one, its margin, is a range of the constraints at that decision over every
+value of the streams (or at their mean), so it holds however the decision was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.facts.scenario import Scenario
+from oco.compiler.facts.solver import decision_variables, into_domain, solve, values, within_reach
+from oco.compiler.facts.types import Step
+from oco.compiler.facts.words import coordinates, number
+
+Floats = np.ndarray[Any, Any]
+MOST_CORNERS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class SlaterPoint:
+    """A decision and its proved margin: every inequality is at most `-margin` there. `best` is what the solver says is possible."""
+
+    x: Mapping[str, Floats]
+    margin: float
+    step: Step
+    best: float | None = None
+
+
+def slater_point(scenario: Scenario) -> SlaterPoint | None:
+    """The decision of the greatest proved margin among the solver's and a few that come to mind; None where no stream is bounded."""
+    if not scenario.bounded:
+        return None
+    proposed, best = _solved(scenario)
+    found = max((_proved(scenario, x, best) for x in _candidates(scenario, proposed)), key=lambda p: p.margin)
+    return found
+
+
+def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None) -> SlaterPoint:
+    """The margin at `x`, with the step that proves it."""
+    steps = []
+    margin = np.inf
+    for c in scenario.setting.canonical.inequalities:
+        most = scenario.worst(c.expr, x).greatest
+        margin = min(margin, 0.0 - most)
+        claim = f"{c.label} is at most {number(most)} there, {scenario.words}"
+        steps.append(Step("at a point", claim, most, (), c.span, (c.expr, x, scenario.streams)))
+    where = ", ".join(f"{n} = {coordinates(v)}" for n, v in x.items())
+    words = f"at {where} every inequality holds with {number(margin)} to spare, {scenario.words}"
+    return SlaterPoint(x, float(margin), Step("slater point", words, margin, tuple(steps), None, x), best)
+
+
+def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]:
+    """max m subject to g + m <= 0 in the domain: the point, and the value."""
+    import cvxpy as cp
+
+    blocks = scenario.setting.canonical.blocks
+    if not within_reach(blocks):
+        return None, None
+    variables, constraints = decision_variables(blocks)
+    margin = cp.Variable()
+    twins = []
+    for c in scenario.setting.canonical.inequalities:
+        found = scenario.twins(c.expr, variables)
+        if found is None:
+            return None, None
+        twins += found
+    if not twins:
+        return None, None
+    best = solve(cp.Maximize(margin), [*constraints, *(g + margin <= 0 for g in twins)])
+    if best is None or not np.isfinite(best):
+        return None, None
+    return into_domain(blocks, values(variables)), best
+
+
+def _candidates(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> Iterator[Mapping[str, Floats]]:
+    blocks = scenario.setting.canonical.blocks
+    yield {b.name: b.domain.centre() for b in blocks}
+    if all(b.domain.kind == "box" for b in blocks):
+        yield {b.name: np.array(b.domain.lower) for b in blocks}
+        yield {b.name: np.array(b.domain.upper) for b in blocks}
+    zero = {b.name: np.zeros(b.shape) for b in blocks}
+    if any(b.domain.centre().any() for b in blocks) and all(b.domain.contains(zero[b.name]) for b in blocks):
+        yield zero
+    corners = blocks[0].domain.vertices() if len(blocks) == 1 else None
+    if corners is not None and len(corners) <= MOST_CORNERS:
+        yield from ({blocks[0].name: corner} for corner in corners)
+    if proposed is not None:
+        yield proposed
+        # Solvers stop a hair beside a bound or a round number: try the number itself.
+        for digits in (9, 6, 3):
+            rounded = {n: np.round(v, digits) for n, v in proposed.items()}
+            if all(b.domain.contains(rounded[b.name]) for b in blocks):
+                yield rounded

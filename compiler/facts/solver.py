@@ -1,0 +1,67 @@
+"""Convex programs of the checker. Solvers find points and multipliers; what is claimed of these is proved without the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.canonical import Block
+
+Floats = np.ndarray[Any, Any]
+TIME_LIMIT = 10.0  # seconds a program
+MOST_ENTRIES = 20_000
+MOST_SPECTRAL_ENTRIES = 400
+SPECTRAL = ("nuclear_ball", "spectrahedron")
+
+
+def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[Any]]:
+    """A CVXPY variable for each decision, and the constraints of its domain."""
+    import cvxpy as cp
+
+    variables = {b.name: cp.Variable(b.shape, name=b.name) for b in blocks}
+    constraints = [c for b in blocks for c in b.domain.constraints(cp, variables[b.name])]
+    return variables, constraints
+
+
+def within_reach(blocks: tuple[Block, ...]) -> bool:
+    """Whether a program over these domains is solved in about a second."""
+    spectral = [b.domain.size for b in blocks if b.domain.kind in SPECTRAL]
+    return sum(b.domain.size for b in blocks) <= MOST_ENTRIES and sum(spectral) <= MOST_SPECTRAL_ENTRIES
+
+
+def solve(objective: Any, constraints: list[Any]) -> float | None:
+    """Solve; the optimal value, None where the solver gives no answer. `inf` where the program is infeasible."""
+    import warnings
+
+    import cvxpy as cp
+
+    problem = cp.Problem(objective, constraints)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            problem.solve(solver=cp.CLARABEL, time_limit=TIME_LIMIT)
+        except cp.error.SolverError:
+            return None
+    if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
+        return float("inf") if isinstance(objective, cp.Minimize) else float("-inf")
+    if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        return None
+    return float(problem.value)
+
+
+def values(variables: Mapping[str, Any]) -> dict[str, Floats]:
+    """The solution found."""
+    return {name: np.asarray(v.value, dtype=np.float64) for name, v in variables.items()}
+
+
+def into_domain(blocks: tuple[Block, ...], x: Mapping[str, Floats]) -> dict[str, Floats]:
+    """The nearest decision within the domain: solvers end a little outside."""
+    found: dict[str, Floats] = {}
+    for b in blocks:
+        inside = np.clip(x[b.name], b.domain.lower, b.domain.upper)
+        if b.domain.kind != "box" and "project" not in b.domain.refusals:
+            inside = b.domain.project_array(inside)
+        found[b.name] = inside
+    return found

@@ -7,13 +7,14 @@ from typing import NamedTuple
 from oco.dsl import syntax
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.mistakes import LOOP_WORDS, later
-from oco.dsl.source import Span
+from oco.dsl.spacing import canonical
 from oco.dsl.statements import RELATIONS
 from oco.dsl.suggest import nearest
 from oco.dsl.tokens import LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, Token
 from oco.dsl.words import STATEMENT_WORDS, SYNONYMS, shown
 
 DECLARING = frozenset({"param", "decision", "stream", "let", "model"})
+LONGEST = 60
 OPERAND_STARTS = NAME_KINDS | {"NUMBER", "TEXT", "MINUS", "LPAR", "ALGORITHM"}
 
 
@@ -84,9 +85,8 @@ def _misspelt(tokens: list[Token], under_subject_to: bool, compares: bool) -> He
 
 
 def _maximize(tokens: list[Token]) -> Heading:
-    rest = tokens[1].span.to(tokens[-1].span).text if len(tokens) > 1 else "..."
-    shown_rest = rest if len(rest) <= 40 and "\n" not in rest else "..."
-    hint = f"minimize the negative: `minimize -({shown_rest})`"
+    rest = canonical(tokens[1].span.to(tokens[-1].span).text) if len(tokens) > 1 else "..."
+    hint = f"minimize the negative: `minimize -({rest if len(rest) <= LONGEST else '...'})`"
     return Heading(
         "minimize", None, Diagnostic("OCO116", "losses are minimized; nothing is maximized", tokens[0].span, hint), None
     )
@@ -100,15 +100,20 @@ def _without_word(tokens: list[Token], under_subject_to: bool, compares: bool) -
 
 
 def _without_label(tokens: list[Token], under_subject_to: bool) -> Heading:
-    span = Span(tokens[0].source, tokens[0].start, tokens[-1].end)
+    first = tokens[0]
     if under_subject_to:
-        text = span.text if len(span.text) <= 40 and "\n" not in span.text else "..."
-        problem = Diagnostic("OCO109", "a constraint begins with a label", tokens[0].span, f"write `cap: {text}`")
+        text = canonical(first.span.to(tokens[-1].span).text)
+        hint = f"write `cap: {text if len(text) <= LONGEST else '...'}`"
+        if first.type == "COLON":
+            hint = "write a name before the colon"
+        elif first.type in NAME_KINDS and len(tokens) > 1 and tokens[1].type in OPERAND_STARTS - {"MINUS", "LPAR"}:
+            hint = f"write `{first.text}: ...`"
+        problem = Diagnostic("OCO109", "a constraint begins with a label", first.span, hint)
     else:
         problem = Diagnostic(
             "OCO109",
             "a constraint stands under `subject to`, with a label",
-            tokens[0].span,
+            first.span,
             "write `subject to` on the line before",
         )
     return Heading("constraint", None, problem, None)

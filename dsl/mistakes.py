@@ -241,6 +241,9 @@ def _missing_in(trouble: Trouble) -> Diagnostic | None:
             else "after its name a stream has `in [lo, hi]`, `~ distribution(...)` or `iid`"
         )
         return Diagnostic("OCO119", f"expected `in`, `~` or `iid`; {trouble.found()}", at.span, hint)
+    if at.type == "LSQB" and trouble.word == "param":
+        hint = f"write `= {_rest(trouble)}` for its value, `in {_rest(trouble)}` for its range"
+        return Diagnostic("OCO119", "expected `=` or `in`", at.span, hint)
     if at.type in NAME_KINDS or at.type == "LSQB":
         what = "the domain" if trouble.word == "decision" else "the bounds"
         return Diagnostic("OCO119", f"expected `in` before {what}", at.span, f"write `in {_rest(trouble)}`")
@@ -305,7 +308,10 @@ def _adjacent(trouble: Trouble) -> Diagnostic | None:
             "OCO100", "only a function's name can stand before `(`", at.span, "a product is written with `*`"
         )
     if at.type in NAME_KINDS or at.type in ("NUMBER", "TEXT", "LSQB"):
-        hint = f"an operator may be missing: `{trouble.before.text} * {at.text}`" if at.type != "TEXT" else ""
+        hint = ""
+        if at.type != "TEXT":
+            both = trouble.before.type in NAME_KINDS | {"NUMBER"} and at.type != "LSQB"
+            hint = "an operator may be missing" + (f": `{trouble.before.text} * {at.text}`" if both else "")
         return Diagnostic("OCO100", f"expected {expected_words(trouble)}; {trouble.found()}", at.span, hint)
     return None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from oco.dsl import syntax
 from oco.dsl.diagnostics import Diagnostic, OcoError
-from oco.dsl.headings import Heading, recognise
+from oco.dsl.headings import DECLARING, Heading, recognise
 from oco.dsl.mistakes import Trouble, explain
 from oco.dsl.source import Source
 from oco.dsl.spacing import canonical
@@ -37,16 +37,32 @@ def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
     statements: list[syntax.Statement] = []
     findings: list[Diagnostic] = []
     under_subject_to = False
+    broken_off: Heading | None = None
     for line in split(scan(source)):
         heading = recognise(line.tokens, under_subject_to)
+        if broken_off is not None and heading.problem is not None:
+            statements.append(_continuation(line, broken_off))
+            broken_off = None
+            continue
         under_subject_to = heading.word in ("subject", "constraint") or (under_subject_to and not heading.word)
+        broken_off = None
         try:
             statements.append(_read(line, heading))
             findings += [heading.problem] if heading.problem is not None else []
         except OcoError as error:
-            findings.append(heading.problem or error.diagnostics[0])
+            problem = heading.problem or error.diagnostics[0]
+            broken_off = heading if problem.span is not None and problem.span.start == line.span.end else None
+            findings.append(problem)
             statements.append(syntax.UnreadableStatement(heading.word, heading.name, span=line.span))
     return syntax.File(source, tuple(statements)), findings
+
+
+def _continuation(line: Line, before: Heading) -> syntax.UnreadableStatement:
+    """A line that begins no statement, after one that broke off: the rest of that one, reported already."""
+    first = line.tokens[0]
+    declares = before.word in DECLARING and before.name is None and first.type in NAME_KINDS
+    name = syntax.Identifier(first.text, span=first.span) if declares else before.name
+    return syntax.UnreadableStatement(before.word, name, span=line.span)
 
 
 def parse_formula(text: str) -> syntax.Expression:

@@ -277,6 +277,8 @@ def _domain(domain: syntax.Expression) -> syntax.Call:
     call = _as_call(domain)
     if call is not None:
         return call
+    if (missing := _missing_in(domain)) is not None:
+        raise missing
     hint = "write the name of a domain: box(lo, hi), ball(r), simplex, ..."
     if isinstance(domain, syntax.ArrayLiteral) and len(domain.items) == 2:
         hint = f"write box({canonical(domain.items[0].span.text)}, {canonical(domain.items[1].span.text)})"
@@ -285,11 +287,21 @@ def _domain(domain: syntax.Expression) -> syntax.Call:
 
 def _distribution(law: syntax.Expression) -> syntax.Call:
     call = _as_call(law)
-    if call is None:
-        raise fail(
-            "OCO120", "a distribution follows `~`", law.span, "write uniform(0, 1), normal(0, 1), poisson(5), ..."
-        )
-    return call
+    if call is not None:
+        return call
+    if (missing := _missing_in(law)) is not None:
+        raise missing
+    hint = "write uniform(0, 1), normal(0, 1), poisson(5), ..."
+    raise fail("OCO120", "a distribution follows `~`", law.span, hint)
+
+
+def _missing_in(expression: syntax.Expression) -> OcoError | None:
+    """`~ normal(0, 1) [-6, 6]` reads as an index of what stands before."""
+    if not isinstance(expression, syntax.Subscript):
+        return None
+    source, start = expression.span.source, expression.base.span.end
+    span = Span(source, start + source.text[start:].find("["), expression.span.end)
+    return fail("OCO119", "expected `in` before the bounds", span, f"write `in {canonical(span.text)}`")
 
 
 def _as_call(expression: syntax.Expression) -> syntax.Call | None:

@@ -80,7 +80,9 @@ class Choice:
 GivenSettings = Mapping[str, str | float]
 
 
-def choose(s: Situation, name: str | None = None, given: GivenSettings | None = None, span: Span | None = None) -> Choice:
+def choose(
+    s: Situation, name: str | None = None, given: GivenSettings | None = None, span: Span | None = None
+) -> Choice:
     """Judge every algorithm and rank those whose theorems hold; with `name`, take that one whatever its theorems say."""
     settings = dict(given or {})
     if name is not None:
@@ -102,13 +104,24 @@ def named(name: str, span: Span | None = None) -> Algorithm:
         if a.name == name:
             return a
     if name in SETTINGS:
-        raise fail("OCO703", f"the algorithm `{name}` is not there yet", span, f"there are {', '.join(a.name for a in ALGORITHMS)}")
-    raise fail("OCO701", f"there is no algorithm `{name}`", span, did_you_mean(name, list(SETTINGS), "see `oco algorithms`"))
+        raise fail(
+            "OCO703",
+            f"the algorithm `{name}` is not there yet",
+            span,
+            f"there are {', '.join(a.name for a in ALGORITHMS)}",
+        )
+    raise fail(
+        "OCO701", f"there is no algorithm `{name}`", span, did_you_mean(name, list(SETTINGS), "see `oco algorithms`")
+    )
 
 
 def check_setting_names(given: GivenSettings, algorithm: Algorithm | None, span: Span | None) -> None:
     """Raises for a setting that the algorithm (None: every algorithm) does not have."""
-    known = list(SETTINGS[algorithm.name]) if algorithm else list(dict.fromkeys(n for names in SETTINGS.values() for n in names))
+    known = (
+        list(SETTINGS[algorithm.name])
+        if algorithm
+        else list(dict.fromkeys(n for names in SETTINGS.values() for n in names))
+    )
     for name in given:
         if name not in known:
             owner = f"`{algorithm.name}` has" if algorithm else "no algorithm has"
@@ -203,10 +216,12 @@ def _exponents(v: Verdict) -> float:
     import sympy
 
     assert v.guarantee is not None
-    T = rate_symbols()["T"]  # noqa: N806
+    T = rate_symbols()["T"]
     total = 0.0
     for b in v.guarantee.bounds:
-        rate = v.guarantee.rates[b.measure].subs({x: 1 for name, x in rate_symbols().items() if name in ("V_x", "V_g", "V_star")})
+        rate = v.guarantee.rates[b.measure].subs(
+            {x: 1 for name, x in rate_symbols().items() if name in ("V_x", "V_g", "V_star")}
+        )
         rate = rate.subs(rate_symbols()["d"], 2)
         total += float(sympy.limit(sympy.log(rate) / sympy.log(T), T, sympy.oo)) if rate.has(T) else 0.0
     return total
@@ -245,14 +260,18 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None)
         verdict = _against_objections(a, verdict, s, given, span)
         said = "; ".join(verdict.reasons)
         warnings.append(
-            Diagnostic("OCO704", f"nothing is guaranteed of `{a.name}` here: {said}", span, verdict.mend, Severity.WARNING)
+            Diagnostic(
+                "OCO704", f"nothing is guaranteed of `{a.name}` here: {said}", span, verdict.mend, Severity.WARNING
+            )
         )
     chosen = replace(verdict, standing=Standing.CHOSEN, reason="the model or the caller asks for it")
     others = [judge(b, s, {}, span) for b in ALGORITHMS if b is not a]
     return Choice(s, (chosen, *others), True, (*warnings, *_broken(chosen, s, span)))
 
 
-def _against_objections(a: Algorithm, verdict: Verdict, s: Situation, given: GivenSettings, span: Span | None) -> Verdict:
+def _against_objections(
+    a: Algorithm, verdict: Verdict, s: Situation, given: GivenSettings, span: Span | None
+) -> Verdict:
     """Settings without a guarantee, where the rule itself can run."""
     required = [o for h in a.requirements if (o := h.test(s)) is not None] + _inapplicable(a, s)
     if required:
@@ -263,7 +282,10 @@ def _against_objections(a: Algorithm, verdict: Verdict, s: Situation, given: Giv
         settings = settle(theorem, s, given, span)
     except OcoError as error:
         raise fail(
-            "OCO706", f"`{a.name}` has no settings here: {error.message}", span, f"give them: using {a.name} with ... = ..."
+            "OCO706",
+            f"`{a.name}` has no settings here: {error.message}",
+            span,
+            f"give them: using {a.name} with ... = ...",
         ) from None
     return replace(verdict, settings=settings, theorem=theorem)
 
@@ -274,7 +296,9 @@ def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
 
     found: list[Objection] = []
     if s.canonical.feedback is Feedback.BANDIT:
-        found.append(Objection("it needs gradients, and bandit feedback gives only values", "write `feedback gradient`"))
+        found.append(
+            Objection("it needs gradients, and bandit feedback gives only values", "write `feedback gradient`")
+        )
     hard = any(t.violation is Violation.HARD for t in a.theorems)
     if hard and s.canonical.feedback is not Feedback.FULL:
         found.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))

@@ -60,7 +60,9 @@ def _verdict_lines(v: Verdict) -> list[str]:
 def _wrapped(label: str, text: str, width: int = WIDTH) -> list[str]:
     indent = 28
     first = f"{'':12}{label:<{indent - 12}}" if label else ""
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=" " * (indent if label else 0), break_long_words=False)
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=" " * (indent if label else 0), break_long_words=False
+    )
 
 
 def setting_text(setting: Setting) -> str:
@@ -75,7 +77,9 @@ def formula_text(formula: Any) -> str:
     """A SymPy formula with short numbers."""
     import sympy
 
-    return str(formula.xreplace({n: sympy.Float(n, 6) for n in formula.atoms(sympy.Float, sympy.Rational) if len(str(n)) > 8}))
+    return str(
+        formula.xreplace({n: sympy.Float(n, 6) for n in formula.atoms(sympy.Float, sympy.Rational) if len(str(n)) > 8})
+    )
 
 
 def bound_text(bound: Bound, guarantee: Guarantee) -> str:

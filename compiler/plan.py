@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from oco.compiler.assemble import assemble
 from oco.compiler.canonical import Canonical, canonical
@@ -78,7 +77,7 @@ class Plan:
         a = self._winner.algorithm
         return assemble(a, task, f"{a.title} ({a.cite}) for the model {self.model.name}")
 
-    def with_horizon(self, T: int) -> Plan:  # noqa: N803
+    def with_horizon(self, T: int) -> Plan:
         """The same algorithm, with settings and guarantee for another horizon."""
         model = replace(self.model, horizon=Horizon(constant(T), self.model.horizon.span))
         settings: SettingsMode = dict(self.given) if self.given else self.mode
@@ -90,7 +89,9 @@ class Plan:
 
     def to_json(self) -> str:
         """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""
-        return json.dumps({"version": 1, "model": self.model.name, "settings_kind": self.mode} | explain_data(self.choice), indent=2)
+        return json.dumps(
+            {"version": 1, "model": self.model.name, "settings_kind": self.mode} | explain_data(self.choice), indent=2
+        )
 
 
 def compile_plan(
@@ -107,7 +108,9 @@ def compile_plan(
     using = model.using
     name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
     span = using.span if using is not None and algorithm is None else None
-    given: dict[str, str | float] = dict(using.settings) if using is not None and algorithm in (None, using.algorithm) else {}
+    given: dict[str, str | float] = (
+        dict(using.settings) if using is not None and algorithm in (None, using.algorithm) else {}
+    )
     choice = choose(situation, name, given | formulas, span)
     if choice.winner is None:
         raise fail("OCO708", refusal_text(choice), model.span)
@@ -121,7 +124,12 @@ def explain_choice(model: Model) -> Choice:
     problem = canonical(model)
     using = model.using
     situation = Situation(problem, check(model), problem.horizon)
-    return choose(situation, using.algorithm if using else None, dict(using.settings) if using else {}, using.span if using else None)
+    return choose(
+        situation,
+        using.algorithm if using else None,
+        dict(using.settings) if using else {},
+        using.span if using else None,
+    )
 
 
 def _mode(settings: SettingsMode) -> tuple[str, dict[str, str | float]]:
@@ -130,5 +138,12 @@ def _mode(settings: SettingsMode) -> tuple[str, dict[str, str | float]]:
     if settings == "paper":
         return "paper", {}
     if settings in MODES:
-        raise fail("OCO709", f'settings="{settings}" is not there yet', None, 'use settings="paper", or give formulas: {"alpha": "2*sqrt(t)"}')
-    raise fail("OCO709", f'there are no settings "{settings}"', None, f"there are {', '.join(MODES)}, or formulas by name")
+        raise fail(
+            "OCO709",
+            f'settings="{settings}" is not there yet',
+            None,
+            'use settings="paper", or give formulas: {"alpha": "2*sqrt(t)"}',
+        )
+    raise fail(
+        "OCO709", f'there are no settings "{settings}"', None, f"there are {', '.join(MODES)}, or formulas by name"
+    )

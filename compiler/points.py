@@ -17,6 +17,10 @@ class Point:
 
     blocks: tuple[Value, ...]
 
+    def named(self, t: Tracer, name: str) -> Point:
+        """The same point, to be called `name` in generated code."""
+        return Point(tuple(t.name(name, b) for b in self.blocks))
+
     def map(self, f: Callable[..., Value], *others: Point) -> Point:
         """`f` on each block, together with the same block of the others."""
         return Point(tuple(f(*parts) for parts in zip(self.blocks, *(o.blocks for o in others), strict=True)))
@@ -53,9 +57,9 @@ class Rows:
 
     blocks: tuple[Value, ...]
 
-    @property
-    def count(self) -> int:
-        return self.blocks[0].shape[0]
+    def named(self, t: Tracer, name: str) -> Rows:
+        """The same rows, to be called `name` in generated code."""
+        return Rows(tuple(t.name(name, b) for b in self.blocks))
 
     def combine(self, weights: Value) -> Point:
         """sum_n weights_n row_n."""
@@ -126,7 +130,9 @@ class Geometry:
         return lambda v: self._call(what, domain, v)
 
     def _call(self, what: str, domain: Domain, v: Value) -> Value:
-        found: Value = self.t.call(what, lambda v: domain.project(self.t, v), v, doc=f"The point of {domain} nearest to v.")
+        found: Value = self.t.call(
+            what, lambda v: domain.project(self.t, v), v, doc=f"The point of {domain} nearest to v."
+        )
         return found
 
 
@@ -135,7 +141,11 @@ def _bound(t: Tracer, bound: object, name: str) -> Value:
 
     array = np.asarray(bound, dtype=np.float64)
     same = array.size and bool((array == array.flat[0]).all())
-    return t.lift(float(array.flat[0])) if same else t.constant(np.ascontiguousarray(array), name, f"the {name} bounds of the domain")
+    return (
+        t.lift(float(array.flat[0]))
+        if same
+        else t.constant(np.ascontiguousarray(array), name, f"the {name} bounds of the domain")
+    )
 
 
 def _matrix(m: Value) -> Value:
@@ -152,3 +162,26 @@ def _shaped(v: Value, shape: tuple[int, ...]) -> Value:
 
 def _total(parts: Sequence[Value]) -> Value:
     return reduce(lambda a, b: a + b, parts)
+
+
+Structured = Value | Point | Rows
+
+
+def call_over(
+    t: Tracer, name: str, fn: Callable[..., Sequence[Value]], *args: Structured, doc: str = ""
+) -> tuple[Value, ...]:
+    """`t.call` for a function of points and rows: they travel block by block, and `fn` gets them whole."""
+
+    def run(*values: Value) -> Sequence[Value]:
+        left = iter(values)
+        given: list[Structured] = []
+        for a in args:
+            if isinstance(a, Value):
+                given.append(next(left))
+            else:
+                given.append(type(a)(tuple(next(left) for _ in a.blocks)))
+        return fn(*given)
+
+    flat = [v for a in args for v in ((a,) if isinstance(a, Value) else a.blocks)]
+    found: tuple[Value, ...] = t.call(name, run, *flat, doc=doc)
+    return found

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-from oco.compiler.calculus import gradient
-from oco.compiler.jacobians import jacobian
+from oco.compiler.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.canonical import Canonical
 from oco.compiler.ir.formulas import trace_formula
 from oco.compiler.ir.program import DType, Field, Type
@@ -176,7 +175,7 @@ class Problem:
 
     def _lowering(self, x: Point, more: Mapping[str, Value] | None = None) -> Lowering:
         env = dict(zip(self.task.decisions, x.blocks, strict=True)) | dict(self.seen) | dict(more or {})
-        return Lowering(self.tracer, env | ({} if self.round is None else {"t": self.t}))
+        return Lowering(self.tracer, env | ({} if self.round is None else {"t": self.tracer.to_float(self.round)}))
 
     def _points(self, parts: Sequence[Mapping[str, Expr]], x: Point, more: Mapping[str, Value] | None = None) -> Point:
         """The sum of points given by an expression for each decision."""

@@ -149,7 +149,11 @@ def exact(number: int | float) -> Any:
 
 
 def resolve_settings(
-    defaults: Mapping[str, Default], given: Mapping[str, str | float], symbols: Symbols, horizon: int | None, span: Span | None = None
+    defaults: Mapping[str, Default],
+    given: Mapping[str, str | float],
+    symbols: Symbols,
+    horizon: int | None,
+    span: Span | None = None,
 ) -> dict[str, Setting]:
     """Every setting as a formula in t and T: the given ones as they are, the others as the theorem says.
 

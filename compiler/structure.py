@@ -15,9 +15,9 @@ import numpy as np
 
 from oco.compiler.calculus import dependence, vector_jacobian
 from oco.compiler.canonical import Canonical
-from oco.dsl.dims import Shape, known
 from oco.compiler.theorems import Objection
 from oco.dsl.atoms import ATOMS
+from oco.dsl.dims import Shape, known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
 from oco.dsl.primitives import PRIMITIVES
 
@@ -69,7 +69,8 @@ def solver_objection(canonical: Canonical) -> Objection | None:
             return None
         other = next(d for d in domains if d.kind != "box")
         return Objection(
-            f"its step is solved exactly for constraints like `{label}` over a box only, not yet over {other}", "decide in a box"
+            f"its step is solved exactly for constraints like `{label}` over a box only, not yet over {other}",
+            "decide in a box",
         )
     return Objection(
         f"its step is solved exactly for affine constraints, and over a box for sums of functions of single entries; "
@@ -100,7 +101,11 @@ def _marks(expr: Expr, decisions: tuple[str, ...]) -> Marks:
 
 def _offsets(nodes: list[Expr], decisions: tuple[str, ...]) -> Mapping[str, int]:
     """Where the entries of each decision begin in the numbering of all entries."""
-    sizes = {n.name: int(np.prod(known(n.shape), dtype=np.int64)) for n in nodes if isinstance(n, Name) and n.name in decisions}
+    sizes = {
+        n.name: int(np.prod(known(n.shape), dtype=np.int64))
+        for n in nodes
+        if isinstance(n, Name) and n.name in decisions
+    }
     starts = np.cumsum([0, *(sizes.get(d, 0) for d in decisions)])
     return dict(zip(decisions, (int(s) for s in starts)))
 
@@ -129,7 +134,9 @@ def _mark(node: Expr, found: Mapping[int, Any], offsets: Mapping[str, int]) -> A
 def _indexed(base: Marks, items: tuple[Expr, ...], shape: tuple[int, ...]) -> Marks:
     if all(isinstance(i, Constant) for i in items):
         return np.asarray(base[tuple(i.value.array for i in items if isinstance(i, Constant))])
-    places = [_known_slice(i) if isinstance(i, Slice) else i.value.array if isinstance(i, Constant) else None for i in items]
+    places = [
+        _known_slice(i) if isinstance(i, Slice) else i.value.array if isinstance(i, Constant) else None for i in items
+    ]
     if any(p is None for p in places):
         return np.full(shape, MIXED)  # which entry it is depends on the round
     return np.asarray(base[tuple(places)])
@@ -153,7 +160,9 @@ def _add(*parts: Marks) -> Marks:
     first, *rest = np.broadcast_arrays(*parts)
     for other in rest:
         worst = np.where(np.minimum(first, other) == MIXED, MIXED, SUM)
-        first = np.where(first == NONE, other, np.where((other == NONE) | ((first == other) & (first > NONE)), first, worst))
+        first = np.where(
+            first == NONE, other, np.where((other == NONE) | ((first == other) & (first > NONE)), first, worst)
+        )
     return first
 
 
@@ -216,7 +225,26 @@ RULES: dict[str, Callable[..., Marks]] = {
     "outer": lambda a, b: _times(a.reshape(a.shape + (1,) * b.ndim), b),
     "diag": lambda a: np.diagonal(a) if a.ndim == 2 else np.where(np.eye(len(a), dtype=bool), np.diag(a), NONE),
 }
-BENT = {"abs", "sqrt", "exp", "log", "log1p", "expm1", "sign", "floor", "pow", "mod", "maximum", "minimum", "lt", "le", "eq", "and", "or", "not"}
+BENT = {
+    "abs",
+    "sqrt",
+    "exp",
+    "log",
+    "log1p",
+    "expm1",
+    "sign",
+    "floor",
+    "pow",
+    "mod",
+    "maximum",
+    "minimum",
+    "lt",
+    "le",
+    "eq",
+    "and",
+    "or",
+    "not",
+}
 MOVING = {"transpose", "reshape", "broadcast", "concat", "stack", "slice"}
 
 
@@ -263,7 +291,9 @@ class _MarkOps:
 
     def __getattr__(self, name: str) -> Callable[..., _Marked]:
         primitive = name.rstrip("_")
-        rule = RULES.get(primitive) or (_apply if primitive in BENT else PRIMITIVES[primitive] if primitive in MOVING else None)
+        rule = RULES.get(primitive) or (
+            _apply if primitive in BENT else PRIMITIVES[primitive] if primitive in MOVING else None
+        )
         if rule is None:
             raise _Unmarked
 

@@ -150,7 +150,9 @@ class Bound:
     @cached_property
     def expression(self) -> Any:
         """The formula over symbols that print as the paper writes them."""
-        return parse_formula(self.formula, {q.name: _symbol(q.latex) for q in self.quantities}) if self.formula else None
+        return (
+            parse_formula(self.formula, {q.name: _symbol(q.latex) for q in self.quantities}) if self.formula else None
+        )
 
     @property
     def latex(self) -> str:
@@ -209,11 +211,11 @@ class Guarantee:
     def bounds(self) -> tuple[Bound, ...]:
         return tuple(b for b in (self.regret_bound, self.violation_bound, self.equality_bound) if b is not None)
 
-    def regret(self, T: int | None = None) -> float | None:  # noqa: N803
+    def regret(self, T: int | None = None) -> float | None:
         """The bound of the regret for a horizon of T rounds (default: the plan's); None where only a rate is known."""
         return self.regret_bound.number(self.horizon if T is None else T)
 
-    def violation(self, T: int | None = None) -> float | None:  # noqa: N803
+    def violation(self, T: int | None = None) -> float | None:
         """The bound of the summed violation of the inequalities; 0 where there are none, None where only a rate is known."""
         rounds = self.horizon if T is None else T
         return 0.0 if self.violation_bound is None else self.violation_bound.number(rounds)
@@ -303,7 +305,10 @@ def inequalities_know(what: str, words: str, meaning: str) -> Hypothesis:
         for c in s.canonical.inequalities:
             if s.entries(c.label, c.shape, what) is None:
                 key = f"constraints.{c.label}.{what}"
-                return Objection(f"nothing bounds {meaning} of `{c.origin}`", f"state bounds of its streams, or `assume {key} <= ...`")
+                return Objection(
+                    f"nothing bounds {meaning} of `{c.origin}`",
+                    f"state bounds of its streams, or `assume {key} <= ...`",
+                )
         return None
 
     return Hypothesis(words, test, (f"constraints.*.{what}",))
@@ -323,6 +328,8 @@ def horizon_known(words: str) -> Hypothesis:
     def test(s: Situation) -> Objection | None:
         if s.horizon is not None:
             return None
-        return Objection("its settings use the number of rounds, which the model leaves unknown", "write `horizon T = ...`")
+        return Objection(
+            "its settings use the number of rounds, which the model leaves unknown", "write `horizon T = ...`"
+        )
 
     return Hypothesis(words, test)

@@ -68,7 +68,10 @@ BOUNDED_GRADIENT = fact_is_known(
     "state bounds of the streams, or `assume loss.lipschitz.l2 <= ...`",
 )
 BOUNDED_DOMAIN = fact_is_known(
-    "domain.diameter.l2", "The domain is bounded, with diameter D.", "the diameter of the domain", "give a bounded domain"
+    "domain.diameter.l2",
+    "The domain is bounded, with diameter D.",
+    "the diameter of the domain",
+    "give a bounded domain",
 )
 
 
@@ -80,7 +83,9 @@ def _no_constraints(s: Situation) -> Objection | None:
 
 def _not_bandit(s: Situation) -> Objection | None:
     if s.canonical.feedback is Feedback.BANDIT:
-        return Objection("it needs the gradient of the loss, and bandit feedback gives only values", "write `feedback gradient`")
+        return Objection(
+            "it needs the gradient of the loss, and bandit feedback gives only values", "write `feedback gradient`"
+        )
     return None
 
 
@@ -132,7 +137,9 @@ def path_length(s: Situation, rounds: int) -> float:
 
 
 def _gradient_settings(s: Situation) -> Mapping[str, Default]:
-    return {"eta": Default("domain.diameter.l2 / (loss.lipschitz.l2 * sqrt(t))", "D / (G sqrt(t)), Hazan 2016, Theorem 3.1")}
+    return {
+        "eta": Default("domain.diameter.l2 / (loss.lipschitz.l2 * sqrt(t))", "D / (G sqrt(t)), Hazan 2016, Theorem 3.1")
+    }
 
 
 def _strong_settings(s: Situation) -> Mapping[str, Default]:
@@ -192,7 +199,9 @@ def _exponential_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Gua
         Quantity("eta", r"\eta", "step", scheduled(settings, "eta")),
         Quantity("rounds", "T", "rounds", lambda n, T: np.arange(1.0, n + 1)),
     )
-    bound = Bound("static regret", "sqrt(T * log(d))", "B / eta + eta * scale * G**2 * rounds / 2", quantities, s.loss_range)
+    bound = Bound(
+        "static regret", "sqrt(T * log(d))", "B / eta + eta * scale * G**2 * rounds / 2", quantities, s.loss_range
+    )
     return Guarantee("Hazan 2016, chapter 5", s.horizon or 1, bound)
 
 

@@ -23,7 +23,7 @@ from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number, schedule
-from oco.compiler.structure import Structure, solver_objection
+from oco.compiler.structure import solver_objection
 from oco.compiler.theorems import (
     Bound,
     Floats,
@@ -55,12 +55,12 @@ class Coldq:
         return point(state, "x")
 
     def update(self, p: Problem, state: State) -> State:
-        x, Q = point(state, "x"), array(state, "Q")  # noqa: N806
+        x, Q = point(state, "x"), array(state, "Q")
         alpha, eta, gamma = p.setting("alpha"), p.setting("eta"), p.setting("gamma")
         g = p.tracer.name("g", p.constraints(x))
         p.note("(8): the doubly bounded queue, for t > 1")
         grown = p.tracer.maximum((1.0 - eta) * Q + p.tracer.maximum(g, 0.0), gamma)
-        Q = p.tracer.name("Q", p.tracer.where(p.t > 1.0, grown, Q))  # noqa: N806
+        Q = p.tracer.name("Q", p.tracer.where(p.t > 1.0, grown, Q))
         p.note("P_t: argmin <grad f, x - x_t> + alpha |x - x_t|^2 + sum_n Q_n [g_n(x)]_+")
         return {"x": penalized_step(p, x, p.gradient(x), alpha, Q, g), "Q": Q}
 
@@ -78,14 +78,19 @@ def _no_equalities(s: Situation) -> Objection | None:
 
 
 def _some_constraint(s: Situation) -> Objection | None:
-    return None if s.constraints else Objection("the model has no constraints: without them it is ogd with eta = 1 / (2 alpha)")
+    return (
+        None
+        if s.constraints
+        else Objection("the model has no constraints: without them it is ogd with eta = 1 / (2 alpha)")
+    )
 
 
 def _constraint_functions_seen(s: Situation) -> Objection | None:
     if s.canonical.feedback is Feedback.FULL:
         return None
     return Objection(
-        f"it needs each round's constraint as a function, and {s.canonical.feedback} feedback does not give it", "write `feedback full`"
+        f"it needs each round's constraint as a function, and {s.canonical.feedback} feedback does not give it",
+        "write `feedback full`",
     )
 
 
@@ -96,9 +101,12 @@ def _comparator(s: Situation) -> Objection | None:
         return None
     if s.canonical.measure is Measure.STATIC:
         return Objection(
-            "it is not proved that one decision satisfies the constraints of every round", "write `measure dynamic regret`"
+            "it is not proved that one decision satisfies the constraints of every round",
+            "write `measure dynamic regret`",
         )
-    return Objection("it is not proved that every round has a decision that satisfies its constraints", "loosen the constraints")
+    return Objection(
+        "it is not proved that every round has a decision that satisfies its constraints", "loosen the constraints"
+    )
 
 
 def _exact_step(s: Situation) -> Objection | None:
@@ -115,7 +123,11 @@ _BASIC = (
     BOUNDED_GRADIENT,
     inequalities_convex("Each g_t^n is convex in the decision."),
     inequalities_know("bound", "Assumption 3: |g_t^n(x)| <= G.", "the size"),
-    Hypothesis("The comparator satisfies each round's constraints (Lemma 3).", _comparator, ("feasible.common", "feasible.each_round")),
+    Hypothesis(
+        "The comparator satisfies each round's constraints (Lemma 3).",
+        _comparator,
+        ("feasible.common", "feasible.each_round"),
+    ),
 )
 
 
@@ -140,7 +152,11 @@ def _queue_settings(corollary: str) -> dict[str, Default]:
 
 def _convex_settings(s: Situation) -> Mapping[str, Default]:
     exponent = {"V_x": Default(path_exponent(s), "log_T of the path length; 0 where none is known")}
-    return {"alpha": Default("t**((1 - V_x) / 2)", "t^((1 - V_x)/2) (Corollary 1)"), **exponent, **_queue_settings("Corollary 1")}
+    return {
+        "alpha": Default("t**((1 - V_x) / 2)", "t^((1 - V_x)/2) (Corollary 1)"),
+        **exponent,
+        **_queue_settings("Corollary 1"),
+    }
 
 
 def _strong_settings(s: Situation) -> Mapping[str, Default]:
@@ -151,9 +167,15 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """What Algorithm 1 asks of its parameters."""
-    T = s.horizon or 1  # noqa: N806
-    alpha, eta, gamma = schedule(settings["alpha"].formula, T, T), number(settings, "eta", T), number(settings, "gamma", T)
-    found = [] if (alpha > 0).all() and (np.diff(alpha) >= 0).all() else ["alpha must be positive and must not decrease"]
+    T = s.horizon or 1
+    alpha, eta, gamma = (
+        schedule(settings["alpha"].formula, T, T),
+        number(settings, "eta", T),
+        number(settings, "gamma", T),
+    )
+    found = (
+        [] if (alpha > 0).all() and (np.diff(alpha) >= 0).all() else ["alpha must be positive and must not decrease"]
+    )
     found += [] if 0 < eta <= 1 else ["eta must lie between 0 and 1"]
     return found + ([] if gamma > 0 else ["gamma must be positive"])
 
@@ -194,7 +216,9 @@ def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity
         Quantity("last", r"\alpha_T", "last weight of the move", alpha),
         Quantity("inverse", r"\sum_t 1/\alpha_t", "sum of the inverse weights", inverse),
         Quantity("moved", r"\sum_{t>1} \alpha_{t-1} \|x^*_t - x^*_{t-1}\|", "weighted path of the comparators", moved),
-        Quantity("witness", r"\sum_{t>1} \alpha_{t-1} \|y_t - y_{t-1}\|", "weighted path of a feasible sequence", witness),
+        Quantity(
+            "witness", r"\sum_{t>1} \alpha_{t-1} \|y_t - y_{t-1}\|", "weighted path of a feasible sequence", witness
+        ),
         Quantity(
             "changed",
             r"\sum_{t>1} \max_x \|g_t(x) - g_{t-1}(x)\|",
@@ -217,14 +241,22 @@ def constraint_variation(s: Situation, sizes: Floats, rounds: int, horizon: int)
 
 
 DYNAMIC_REGRET = "2*R*moved + D**2/4 * inverse + R**2 * last + D*R"
-VIOLATION = "G*sqrt(N)/(eta*gamma) * changed + (2*R*witness + D**2/4 * inverse + (D*R + 2*N*G**2)*T + R**2*last)/gamma + N*G"
+VIOLATION = (
+    "G*sqrt(N)/(eta*gamma) * changed + (2*R*witness + D**2/4 * inverse + (D*R + 2*N*G**2)*T + R**2*last)/gamma + N*G"
+)
 
 
 def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
     """Theorem 2."""
     sizes = s.inequality_bounds("bound")
     fixed = not constraint_variation(s, np.ones(1), 2, s.horizon or 2).any()
-    return Bound("hard violation", "1" if fixed else "T**V_g", VIOLATION, quantities, None if sizes is None else float(sizes.sum()))
+    return Bound(
+        "hard violation",
+        "1" if fixed else "T**V_g",
+        VIOLATION,
+        quantities,
+        None if sizes is None else float(sizes.sum()),
+    )
 
 
 def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
@@ -234,7 +266,11 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     rate = "sqrt(T)" if static else "T**((1 + V_x)/2)"
     regret = Bound(f"{s.canonical.measure} regret", rate, DYNAMIC_REGRET, quantities, s.loss_range)
     return Guarantee(
-        "Wang, Yan & Liu 2025, Theorems 1 and 2", s.horizon or 1, regret, _violation_bound(s, quantities), conditions=_conditions(s)
+        "Wang, Yan & Liu 2025, Theorems 1 and 2",
+        s.horizon or 1,
+        regret,
+        _violation_bound(s, quantities),
+        conditions=_conditions(s),
     )
 
 
@@ -247,10 +283,16 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     def growth(rounds: int, horizon: int) -> Floats:
         return np.cumsum(np.maximum(np.diff(alpha(rounds, horizon), prepend=0.0) - mu, 0.0))
 
-    quantities += (Quantity("growth", r"\sum_t [\alpha_t - \alpha_{t-1} - \mu]_+", "growth of the weights beyond mu", growth),)
+    quantities += (
+        Quantity("growth", r"\sum_t [\alpha_t - \alpha_{t-1} - \mu]_+", "growth of the weights beyond mu", growth),
+    )
     regret = Bound("static regret", "log(T)", "R**2 * growth + D**2/4 * inverse + D*R", quantities, s.loss_range)
     return Guarantee(
-        "Wang, Yan & Liu 2025, Theorems 2 and 3", s.horizon or 1, regret, _violation_bound(s, quantities), conditions=_conditions(s)
+        "Wang, Yan & Liu 2025, Theorems 2 and 3",
+        s.horizon or 1,
+        regret,
+        _violation_bound(s, quantities),
+        conditions=_conditions(s),
     )
 
 

@@ -49,7 +49,7 @@ class MirrorDescent:
         return point(state, "mu")
 
     def update(self, p: Problem, state: State) -> State:
-        mu, V, alpha = point(state, "mu"), p.setting("V"), p.setting("alpha")  # noqa: N806
+        mu, V, alpha = point(state, "mu"), p.setting("V"), p.setting("alpha")
         p.note("(4): the direction V grad f + sum_i Q_i grad g_i + sum_j H_j h_j")
         direction = V * p.gradient(mu)
         if p.constraint_count:
@@ -117,7 +117,9 @@ def _no_hard_constraint(s: Situation) -> Objection | None:
 def _some_constraint(s: Situation) -> Objection | None:
     if s.constraints + s.equalities:
         return None
-    return Objection("the model has no constraints: without them it is gradient descent with a step that does not shrink")
+    return Objection(
+        "the model has no constraints: without them it is gradient descent with a step that does not shrink"
+    )
 
 
 def _equalities_known(s: Situation) -> Objection | None:
@@ -158,7 +160,11 @@ _COMMON = (
         "no decision satisfies the constraints in the mean",
         "loosen the constraints",
     ),
-    Hypothesis("Assumption 2.2 (SELM): the multipliers of every stretch of sqrt(T) rounds are bounded.", _multipliers, ("multipliers.bounded",)),
+    Hypothesis(
+        "Assumption 2.2 (SELM): the multipliers of every stretch of sqrt(T) rounds are bounded.",
+        _multipliers,
+        ("multipliers.bounded",),
+    ),
 )
 
 
@@ -232,7 +238,10 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, slop
     if s.equalities:
         scale = float(np.sum(_known(s.equality_bounds("bound"))))
         equality = Bound(
-            "equality violation", rate, trivial=scale, note="in expectation; its constants c_0, l_0 exist without a number"
+            "equality violation",
+            rate,
+            trivial=scale,
+            note="in expectation; its constants c_0, l_0 exist without a number",
         )
     return Guarantee(theorem, s.horizon or 1, regret_bound, violation, equality)
 
@@ -257,18 +266,20 @@ def _slater_bound(s: Situation, settings: Mapping[str, Setting], c: _Constants, 
     bound_f = c.F
 
     def violation(rounds: int, horizon: int) -> Floats:
-        T = np.arange(1.0, rounds + 1)  # noqa: N806
-        V, alpha = number(settings, "V", horizon), number(settings, "alpha", horizon)  # noqa: N806
+        T = np.arange(1.0, rounds + 1)
+        V, alpha = number(settings, "V", horizon), number(settings, "alpha", horizon)
         theta = number(settings, "theta", horizon) if c.entropic else 0.0
         queue = _queue(c, bound_f, margin, V, alpha, theta, horizon)
         moves = (V * c.D1 + c.D2 * queue) / (alpha * c.beta) + theta * c.diameter
         return np.asarray(math.sqrt(s.constraints) * (queue + T * c.D2 * moves))
 
-    quantity = Quantity("v", r"\sqrt{N} (E|Q(T)| + D_2 \sum_t E|\mu^{t+1} - \mu^t|)", "queue and moves (Lemmas 5.3 and 5.6)", violation)
+    quantity = Quantity(
+        "v", r"\sqrt{N} (E|Q(T)| + D_2 \sum_t E|\mu^{t+1} - \mu^t|)", "queue and moves (Lemmas 5.3 and 5.6)", violation
+    )
     return Bound("soft violation", "sqrt(T)", "v", (quantity,), trivial, "in expectation, by the Slater point")
 
 
-def _queue(c: _Constants, F: float, sigma: float, V: float, alpha: float, theta: float, horizon: int) -> float:  # noqa: N803
+def _queue(c: _Constants, F: float, sigma: float, V: float, alpha: float, theta: float, horizon: int) -> float:
     """The bound of E |Q(t)|_2 of Lemma 5.6, by Lemma 5.9 over stretches of t_0 = sqrt(T) rounds."""
     t0 = math.ceil(math.sqrt(horizon))
     reach = c.diameter**2 * c.D2**2
@@ -326,7 +337,9 @@ MIRROR_DESCENT = Algorithm(
                     "the entries of the gradient of the loss",
                     "state bounds of the streams, or `assume loss.lipschitz.l1 <= ...`",
                 ),
-                inequalities_know("lipschitz.l1", "Assumption 2.1(1): sum_i |grad g_i|_inf^2 <= D_2^2.", "the gradient"),
+                inequalities_know(
+                    "lipschitz.l1", "Assumption 2.1(1): sum_i |grad g_i|_inf^2 <= D_2^2.", "the gradient"
+                ),
             ),
             settings=_settings,
             guarantee=_entropic_guarantee,
@@ -339,5 +352,9 @@ MIRROR_DESCENT = Algorithm(
         ),
     ),
     cost="one mirror step",
-    symbols={"mu": "the decision of this round", "Q": "multipliers of the inequalities", "H": "multipliers of the equalities"},
+    symbols={
+        "mu": "the decision of this round",
+        "Q": "multipliers of the inequalities",
+        "H": "multipliers of the equalities",
+    },
 )

@@ -1,0 +1,46 @@
+"""Drives the program of a plan through rounds of data, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oco.backends.base import backend
+from oco.compiler.plan import Plan
+
+Array = np.ndarray[Any, Any]
+Round = Mapping[str, Any]
+
+
+class Run:
+    """A program with its state; `play` takes one round."""
+
+    def __init__(self, plan: Plan, start: Sequence[Array] | None = None) -> None:
+        self.compiled = backend("numpy").compile(plan.program)
+        points = start or [b.domain.centre() for b in plan.canonical.blocks]
+        self.state = self.compiled.init(*(np.array(p, dtype=np.float64) for p in points))
+        self.names = [f.name for f in plan.program.state]
+
+    @property
+    def decisions(self) -> tuple[Array, ...]:
+        found = self.compiled.decide(*self.state)
+        return found if isinstance(found, tuple) else (found,)
+
+    def value(self, name: str) -> Array:
+        return np.asarray(self.state[self.names.index(name)])
+
+    def play(self, data: Round) -> None:
+        fields = self.compiled.program.feedback
+        self.state = self.compiled.update(*self.state, *(np.asarray(data[f.name]) for f in fields))
+
+
+def trajectory(plan: Plan, rounds: Sequence[Round], start: Sequence[Array] | None = None) -> list[tuple[Array, ...]]:
+    """The decisions of rounds 1..len(rounds) + 1."""
+    run = Run(plan, start)
+    found = [run.decisions]
+    for data in rounds:
+        run.play(data)
+        found.append(run.decisions)
+    return found

@@ -173,19 +173,39 @@ class Interval:
         return Interval(below, above, self.shape)
 
     def power(self, exponent: Interval) -> Interval:
-        """x**p; the negative part of x counts only where p is one whole number."""
-        if exponent.is_point and exponent.lo.size == 1 and abs(p := float(exponent.lo.item())) <= 64 and p == int(p):
-            raised = self.whole_power(abs(int(p)))
-            whole = raised if p >= 0 else point(1.0) / raised
-            return Interval(whole.lo, whole.hi, np.broadcast_shapes(self.shape, exponent.shape))
+        """x**p. Where p is no whole number only the nonnegative part of x has a value."""
+        if exponent.is_point and bool(
+            np.all(np.abs(exponent.lo) < 2.0**53) and np.all(exponent.lo == np.round(exponent.lo))
+        ):
+            return self._whole_powers(exponent)
+        found = self.maximum(point(0.0))._corner_power(exponent)
+        if exponent.is_point or self.nonnegative:
+            return found
+        # A whole number in the range of p may turn a negative x into anything of that size.
+        size = self.abs()._corner_power(exponent).hi
+        return Interval(np.where(self.lo < 0, -size, found.lo), np.where(self.lo < 0, size, found.hi), found.shape)
+
+    def _whole_powers(self, exponent: Interval) -> Interval:
+        """Powers whose exponents are known whole numbers, each value of them in turn."""
         shape = np.broadcast_shapes(self.shape, exponent.shape)
-        base = (np.maximum(self.lo, 0.0), np.maximum(self.hi, 0.0))
-        # Monotone in each argument alone on x >= 0: the extremes stand at corners.
-        ends = [(a, p) for a in base for p in (exponent.lo, exponent.hi)]
+        found: Interval | None = None
+        for p in np.unique(exponent.lo):
+            raised = self.whole_power(abs(int(p)))
+            one = raised if p >= 0 else point(1.0) / raised
+            chosen = exponent.lo == p
+            lo = one.lo if found is None else np.where(chosen, one.lo, found.lo)
+            hi = one.hi if found is None else np.where(chosen, one.hi, found.hi)
+            found = Interval(lo, hi, shape)
+        return self.broadcast(shape) if found is None else found
+
+    def _corner_power(self, exponent: Interval) -> Interval:
+        """x**p for x >= 0: monotone in each argument alone, so the extremes stand at corners."""
+        ends = [(a, p) for a in (self.lo, self.hi) for p in (exponent.lo, exponent.hi)]
         lo = _least([_float_power(a, p, -np.inf) for a, p in ends])
         hi = _greatest([_float_power(a, p, np.inf) for a, p in ends])
-        around = (self.hi > 0) & (self.lo <= 0) & (exponent.lo < 0)
-        return Interval(np.maximum(lo, 0.0), np.where(around, np.inf, hi), shape)
+        unbounded = (self.hi > 0) & (self.lo <= 0) & (exponent.lo < 0)
+        shape = np.broadcast_shapes(self.shape, exponent.shape)
+        return Interval(np.maximum(lo, 0.0), np.where(unbounded, np.inf, hi), shape)
 
     # ---- reductions and products
 
@@ -207,21 +227,19 @@ class Interval:
         return -(-self).max(axis)
 
     def __matmul__(self, other: Interval) -> Interval:
-        """The matrix product: entrywise products, summed along the axis where the two meet, one index at a time."""
-        left = self if len(self.shape) == 2 else self.reshape((1, self.shape[0]))
-        right = other if len(other.shape) == 2 else other.reshape((other.shape[0], 1))
-        shape = self.shape[:-1] + other.shape[1:]
-        meet = left.shape[1]
-        constant = all(end.shape[1] == 1 for end in left._aligned()) and all(
-            end.shape[0] == 1 for end in right._aligned()
+        """The matrix product of vectors and matrices: entrywise products, summed along the axis where the two meet."""
+        if len(other.shape) == 1:
+            return (self * other).sum(len(self.shape) - 1)
+        if len(self.shape) == 1:
+            return other.transpose() @ self
+        uniform = all(end.shape[1] == 1 for end in self._aligned()) and all(
+            end.shape[0] == 1 for end in other._aligned()
         )
-        columns = [left.column(0)] if constant else [left.column(k) for k in range(meet)]
-        total = columns[0] * right.row(0)
-        for k, column in enumerate(columns[1:], start=1):
-            total = total + column * right.row(k)
-        total = total.scaled(meet) if constant else total
-        result = Interval(total.lo, total.hi, (left.shape[0], right.shape[1]))
-        return result.reshape(shape)
+        meet = self.shape[1]
+        total = self.column(0) * other.row(0)
+        for k in range(1, 1 if uniform else meet):
+            total = total + self.column(k) * other.row(k)
+        return total.scaled(meet) if uniform else total
 
     def column(self, k: int) -> Interval:
         """Column k of a matrix, as a matrix of one column."""

@@ -28,7 +28,7 @@ from oco.dsl.atoms.rules import (
 )
 from oco.dsl.atoms.whole import whole
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr
+from oco.dsl.expressions import Call, Constant, Expr, constant
 from oco.dsl.intervals import Interval, point
 
 PSD_TOLERANCE = 1e-10  # of the largest eigenvalue; CVXPY's
@@ -91,8 +91,11 @@ def _quadratic_twin(cp: Any, c: Call, x: Any, matrix: Any) -> Any:
 
 def _quadratic_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
     x, matrix = c.args
-    symmetric = e.add(e.matmul(matrix, x), e.matmul(e.transpose(matrix), x))
-    return e.mul(g, symmetric), e.mul(g, e.call("outer", x, x))
+    if isinstance(matrix, Constant):
+        twice = e.matmul(constant(matrix.value.array + matrix.value.array.T), x)
+    else:
+        twice = e.add(e.matmul(matrix, x), e.matmul(e.transpose(matrix), x))
+    return e.mul(g, twice), e.mul(g, e.call("outer", x, x))
 
 
 def _dot_bounds(call: Call, left: Interval, right: Interval) -> Interval:

@@ -35,12 +35,16 @@ from oco.dsl.model import (
     Timing,
     Using,
 )
-from oco.dsl.scope import Scope, check_fixed, check_new_label, check_new_name
+from oco.dsl.scope import MOST_NUMBERS, Scope, check_fixed, check_new_label, check_new_name
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
-from oco.dsl.values import check_range, fixed_value, given_value, is_known, param_value, wrong_shape
+from oco.dsl.values import check_count, check_range, fixed_value, given_value, is_known, param_value, wrong_shape
 
 Bounds = tuple[Expr, Expr] | None
+
+FACTORED = ("nuclear_ball", "spectrahedron")
+MOST_FACTORED = 10**12
+"""Decisions in these domains may be kept as factors, so they may have more entries than an array."""
 
 
 @dataclass
@@ -90,6 +94,7 @@ class Assembly:
         scope = self.scope
         check_new_name(scope, name, Kind.PARAM, span)
         shape = self._shape(dims, f"`{name}`")
+        check_count(shape, f"`{name}`", span)
         if name in scope.given:
             value = given_value(name, scope.given[name], span)
         whole = integer or (value is not None and value.integer)
@@ -116,6 +121,7 @@ class Assembly:
         check_new_name(self.scope, name, Kind.DECISION, span)
         decision = Decision(name, dims, self._shape(dims, f"`{name}`"), domain, span)
         self.scope.declare(decision)
+        check_count(decision.shape, f"`{name}`", span, MOST_FACTORED if domain.kind in FACTORED else MOST_NUMBERS)
         check_domain(self.scope, decision)
         self.decisions.append(decision)
 
@@ -139,6 +145,7 @@ class Assembly:
         check_new_name(self.scope, name, Kind.STREAM, span)
         stream = Stream(name, dims, self._shape(dims, f"`{name}`"), bounds, integer, iid, mean, distribution, span)
         self.scope.declare(stream)
+        check_count(stream.shape, f"`{name}`", span)
         if bounds is not None:
             check_range(self.scope, bounds, stream.shape, f"`{name}`", integer)
         check_law(self.scope, stream)

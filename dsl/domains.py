@@ -165,6 +165,17 @@ def _group_shapes(shape: Shape, given: Shapes) -> Complaint | None:
     return _number("r", given["r"])
 
 
+def _flow_shapes(shape: Shape, given: Shapes) -> Complaint | None:
+    if len(shape) != 1:
+        return Complaint("OCO414", "", f"flow needs a vector, an entry for each edge; this decision {_has(shape)}")
+    if given["edges"] != (shape[0], 2):
+        wanted = show((shape[0], 2))
+        return Complaint(
+            "OCO412", "edges", f"`edges` needs shape {wanted}, a row for each edge; it {_has(given['edges'])}"
+        )
+    return _number("source", given["source"]) or _number("sink", given["sink"])
+
+
 # Values
 
 
@@ -273,6 +284,14 @@ def _group_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
     return _positive("r")(shape, given)
 
 
+def _flow_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
+    """Nodes are whole numbers; cycles and unreachable sinks are found in the compiler."""
+    for name, value in given.items():
+        if np.any(value != np.floor(value)) or np.any(value < 0):
+            return Complaint("OCO415", name, f"`{name}` numbers nodes with whole numbers from 0 on")
+    return None
+
+
 DOMAINS: dict[str, DomainKind] = {
     kind.name: kind
     for kind in (
@@ -337,6 +356,13 @@ DOMAINS: dict[str, DomainKind] = {
             "the l2 norms of the groups of entries sum to at most r",
             _group_shapes,
             _group_values,
+        ),
+        DomainKind(
+            "flow",
+            ("edges", "source", "sink"),
+            "x >= 0 sends one unit along the edges of a graph without cycles from the source to the sink",
+            _flow_shapes,
+            _flow_values,
         ),
     )
 }

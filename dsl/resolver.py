@@ -6,6 +6,7 @@ All independent mistakes are found in one run. What depends on a mistake is pass
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, assert_never
@@ -193,8 +194,10 @@ class _Resolver:
             self._declare(s.name, lambda: self.assembly.let(s.name.name, value, s.name.span))
 
     def _declare(self, name: syntax.Identifier, step: Callable[[], None]) -> None:
+        """Declare a name. One that is declared twice, perhaps with two shapes, is not judged by what uses it."""
+        again = name.name in self.scope.declared
         self._try(step)
-        if name.name not in self.scope.declared:
+        if again or name.name not in self.scope.declared:
             self.typer.broken.add(name.name)
 
     def _break(self, name: syntax.Identifier) -> None:
@@ -274,6 +277,9 @@ class _Resolver:
         if any(isinstance(s, syntax.UnreadableStatement) and not s.word for s in self.file.statements):
             return
         there = set(self.seen) | {"decision" for s in self.file.statements if isinstance(s, syntax.DecisionStatement)}
+        for s in self.file.statements:
+            if isinstance(s, syntax.UnreadableStatement):
+                there |= set(re.findall(r"\w+", s.span.text))  # several statements on one line, say
         end = Span(self.file.source, len(self.file.source.text.rstrip()), len(self.file.source.text.rstrip()))
         for word in ("model", "horizon", "decision", "minimize"):
             if word not in there:

@@ -28,6 +28,12 @@ def count(shape: Shape) -> int:
     return math.prod(d for d in shape if isinstance(d, int))
 
 
+def check_count(shape: Shape, role: str, span: Span | None, most: int = MOST_NUMBERS) -> None:
+    """Refuse an array of too many entries before anything is allocated."""
+    if is_known(shape) and count(shape) > most:
+        raise fail("OCO805", f"{role} has {count(shape):,} entries; at most {most:,} are allowed", span)
+
+
 def fixed_value(scope: Scope, expr: Expr, role: str) -> Array | None:
     """The value of an expression of numbers and params; None while a param in it has no value yet.
 
@@ -37,12 +43,7 @@ def fixed_value(scope: Scope, expr: Expr, role: str) -> Array | None:
     if any(name not in scope.values for name in names(expr, Kind.PARAM)):
         return None
     for part in walk(expr):
-        if is_known(part.shape) and count(part.shape) > MOST_NUMBERS:
-            raise fail(
-                "OCO805",
-                f"{role} has {count(part.shape):,} entries; fixed data has at most {MOST_NUMBERS:,}",
-                part.span or expr.span,
-            )
+        check_count(part.shape, role, part.span or expr.span)
     with np.errstate(all="ignore"):
         value = np.asarray(evaluate(expr, scope.values))
     check_finite(value, role, expr.span)
@@ -121,10 +122,6 @@ def _in_shape(raw: Array, param: Param) -> Array:
         and len(shape) < 2
     ):
         return raw.reshape(shape)
-    if count(shape) > MOST_NUMBERS:
-        raise fail(
-            "OCO805", f"`{param.name}` has {count(shape):,} entries; at most {MOST_NUMBERS:,} are allowed", param.span
-        )
     raise wrong_shape(param.name, param.shape, raw.shape, param.value)
 
 

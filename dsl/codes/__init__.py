@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from oco.dsl.codes.base import Code, Stage
+from oco.dsl.codes.building import ASSUMING, BUILDING, USING
 from oco.dsl.codes.constraints import CONSTRAINTS
 from oco.dsl.codes.data import DATA
-from oco.dsl.codes.domains import DOMAIN_CODES
+from oco.dsl.codes.declarations import FIXED, SPECS
 from oco.dsl.codes.facts import FACTS
 from oco.dsl.codes.files import FILES
 from oco.dsl.codes.learner import LEARNER
 from oco.dsl.codes.names import NAMES
+from oco.dsl.codes.params import PARAMS
 from oco.dsl.codes.plans import PLANS
 from oco.dsl.codes.sets import SETS
 from oco.dsl.codes.shapes import SHAPES
@@ -17,4 +19,25 @@ from oco.dsl.codes.syntax import SYNTAX
 
 __all__ = ["CODES", "Code", "Stage"]
 
-CODES: dict[str, Code] = SYNTAX | NAMES | SHAPES | DOMAIN_CODES | SETS | CONSTRAINTS | FACTS | PLANS | DATA | LEARNER | FILES
+CODES: dict[str, Code] = {
+    code: row
+    for table in (
+        SYNTAX,
+        NAMES,
+        SHAPES,
+        FIXED,
+        SPECS,
+        SETS,
+        CONSTRAINTS,
+        BUILDING,
+        FACTS,
+        ASSUMING,
+        USING,
+        PLANS,
+        PARAMS,
+        DATA,
+        LEARNER,
+        FILES,
+    )
+    for code, row in table.items()
+}

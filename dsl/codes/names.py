@@ -2,6 +2,101 @@
 
 from __future__ import annotations
 
-from oco.dsl.codes.base import Code
+from oco.dsl.codes.base import Code, Stage
 
-NAMES: dict[str, Code] = {}
+
+def _model(body: str) -> str:
+    """A model with `body` after its horizon."""
+    return f"model m\nhorizon T = 10\n{body}"
+
+
+_REST = "decision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\nminimize c @ x\n"
+
+NAMES: dict[str, Code] = {
+    "OCO201": Code(
+        "a name is not declared",
+        "Every name in an expression is a param, a decision, a stream or an abbreviation that stands above it in the file, or `t`, the "
+        "round.",
+        _model(_REST + "subject to\n    cap: x <= limit\n"),
+        "Correct the spelling, or declare the name: `param limit = ...` for fixed data, `stream limit in [lo, hi]` for data of each round.",
+    ),
+    "OCO202": Code(
+        "there is no such function",
+        "Functions have the names that CVXPY gives them: sum, log, norm2, sum_squares, quad_form, ... Domains, distributions and "
+        "declared names "
+        "are not functions.",
+        _model(_REST + "subject to\n    cap: norm(x) <= 1\n"),
+        "Take the name that the hint gives, or an operator: + - * / ** @.",
+    ),
+    "OCO203": Code(
+        "a name is declared twice",
+        "Params, decisions, streams and abbreviations share their names, so each name is declared once.",
+        _model("param c = 2\n" + _REST),
+        "Give one of the two another name.",
+    ),
+    "OCO204": Code(
+        "a name is used before it is declared",
+        "A model is read from the top, so that what a line means never depends on what follows it.",
+        _model("let double = 2 * c\n" + _REST),
+        "Move the declaration above the line that uses it.",
+    ),
+    "OCO205": Code(
+        "a name is reserved",
+        "`t` is the round and `T` the horizon; words that begin a statement, `context` and `prev` are kept; and a stream or a label is not "
+        "called round, loss, gradient, constraints or constraint_gradients, since `observe(...)` uses these words.",
+        _model("stream loss in [0, 1]\n" + _REST),
+        "Choose another name.",
+    ),
+    "OCO206": Code(
+        "an abbreviation is defined by itself",
+        "`let` gives a name to an expression of names that are declared before it.",
+        _model(_REST.replace("minimize", "let total = total + sum(c)\nminimize")),
+        "Use another name for the part that is meant.",
+    ),
+    "OCO207": Code(
+        "a statement is missing",
+        "A model has a name, a horizon, at least one decision, and something to minimize.",
+        "model m\n" + _REST,
+        "Add the statement that the message names.",
+    ),
+    "OCO208": Code(
+        "a statement stands twice",
+        "The name, the horizon, the objective, the measure, the feedback and the algorithm of a model are said once.",
+        _model(_REST + "minimize sum(x)\n"),
+        "Keep one of the two; several losses are added up in one expression.",
+    ),
+    "OCO209": Code(
+        "two constraints have the same label",
+        "Traces, facts and assumptions name a constraint by its label.",
+        _model(_REST + "subject to\n    cap: sum(x) <= 2\n    cap: x[0] <= 0.5\n"),
+        "Give one of them another label.",
+    ),
+    "OCO210": Code(
+        "no such regret or feedback",
+        "Regret is static or dynamic; feedback is full, gradient or bandit.",
+        'm = oco.Model("m", horizon=10)\nm.measure("adaptive")\n',
+        "Take one of the words.",
+        Stage.BUILDER,
+    ),
+    "OCO211": Code(
+        "a value is given for a param that is not there",
+        "The values given with `--param name=...` or `params={...}` are for params that the model declares.",
+        'oco.parse(text, params={"limt": 3})\n',
+        "Correct the name; the message lists the params of the model.",
+        Stage.RUN,
+    ),
+    "OCO212": Code(
+        "the horizon stands in an expression",
+        "A model may be compiled for another horizon, or for an unknown one, so what is minimized and what must hold do not depend on it. "
+        "The formulas after `using ... with` may use T.",
+        _model(_REST + "subject to\n    cap: sum(x) <= 100 / T\n"),
+        "Declare a param, `param rounds = 1000`, use it in the expression, and write `horizon T = rounds`.",
+    ),
+    "OCO213": Code(
+        "this cannot stand in an expression",
+        "A function needs its arguments in parentheses; a file is read as the value of a param, and only there; a fact has no value in "
+        "a model.",
+        _model('param a[3] = 2 * file("a.csv")\n' + _REST),
+        "Write the function with its arguments; give the file to a param of its own.",
+    ),
+}

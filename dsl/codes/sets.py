@@ -11,11 +11,11 @@ def _model(domain: str, shape: str = "3", params: str = "") -> str:
 
 SETS: dict[str, Code] = {
     "OCO413": Code(
-        "a domain's argument is not finite",
+        "a number that a domain is given is not finite",
         "Every guarantee needs a bounded domain, so infinite bounds and values that are not numbers are refused.",
-        _model("box(0, b)", params="param b[3] = [1, 2, 1e400]\n"),
-        "Give finite bounds, as wide as the decision can reasonably be.",
-        Stage.CHECK,
+        'oco.box(0, 1).project([0.5, float("nan")])\n',
+        "Give finite numbers; bounds as wide as the decision can reasonably be.",
+        Stage.BUILDER,
     ),
     "OCO418": Code(
         "the domain is unbounded",
@@ -27,7 +27,7 @@ SETS: dict[str, Code] = {
     "OCO416": Code(
         "the domain does not offer this operation",
         "Some sets have no projection, or none that is affordable at this size. Algorithms that need it are refused, with this reason.",
-        "import oco\noco.birkhoff().project([[0.0] * 1000] * 1000)\n",
+        "import oco\noco.birkhoff(1000).project([[0.0] * 1000] * 1000)\n",
         "Use an algorithm that needs linear minimisation alone, such as `projection-free`.",
         Stage.BUILDER,
     ),

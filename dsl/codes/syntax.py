@@ -183,7 +183,7 @@ SYNTAX: dict[str, Code] = {
     "OCO128": Code(
         "two statements on one line",
         "A statement ends at the end of its line, so a word that begins a statement stands at the beginning of a line.",
-        "model example  horizon T = 10\n",
+        "model example  horizon T = 10\ndecision x in box(0, 1)\nstream c in [-1, 1]\nminimize c * x\n",
         "Start a new line before the marked word.",
     ),
     "OCO129": Code(

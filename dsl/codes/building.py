@@ -1,0 +1,101 @@
+"""Constraints and objectives without decisions, the builder's own mistakes (OCO52x), assumptions (OCO60x) and `using` (OCO70x)."""
+
+from __future__ import annotations
+
+from oco.dsl.codes.base import Code, Stage
+
+_HEAD = "model m\nhorizon T = 10\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\n"
+_BUILDER = 'm = oco.Model("m", horizon=10)\nx = m.decision("x", 3, domain=oco.box(0, 1))\n'
+
+
+BUILDING: dict[str, Code] = {
+    "OCO520": Code(
+        "a constraint without a decision",
+        "Whether it holds does not depend on what is decided.",
+        _HEAD + "minimize c @ x\nsubject to\n    cap: c <= 1\n",
+        "Use a decision in it; what is known about a stream is said in its range: `stream c[3] in [lo, hi]`.",
+    ),
+    "OCO521": Code(
+        "an objective without a decision",
+        "Every decision would cost the same.",
+        _HEAD + "minimize sum(c)\n",
+        "Use a decision in the objective.",
+    ),
+    "OCO522": Code(
+        "a comparison that is no constraint",
+        "Constraints are `<=`, `>=` and `==`. The boundary belongs to the set, so `<` and `>` are not among them.",
+        _BUILDER + "m.subject_to(x < 1)\n",
+        "Write `<=` or `>=`.",
+        Stage.BUILDER,
+    ),
+    "OCO523": Code(
+        "a constraint or an expression used as a truth value",
+        "Python's `and`, `or`, `if` and chains such as `0 <= x <= 1` ask whether a comparison is true. That is not known while a model "
+        "is written.",
+        _BUILDER + "m.subject_to(0 <= x <= 1)\n",
+        "Give each comparison to `subject_to` by itself.",
+        Stage.BUILDER,
+    ),
+    "OCO524": Code(
+        "something that cannot stand in an expression",
+        "Expressions are made of the model's names, finite numbers, arrays of them, and the functions of oco.",
+        _BUILDER + 'm.minimize(x @ ["a", "b", "c"])\n',
+        "Use arrays of numbers, and `oco.log` in place of `np.log`.",
+        Stage.BUILDER,
+    ),
+    "OCO525": Code(
+        "names of two models in one expression",
+        "A decision, stream or param belongs to the model that declared it.",
+        _BUILDER + 'other = oco.Model("other", horizon=10)\nother.minimize(oco.sum(x))\n',
+        "Declare what the expression needs in one model. In a notebook, run again all cells that use a model that was made anew.",
+        Stage.BUILDER,
+    ),
+    "OCO526": Code(
+        "an argument of the builder of the wrong type",
+        "Names are text, domains and distributions come from oco's functions, bounds are pairs.",
+        _BUILDER + 'm.stream("c", bounds=5)\n',
+        "Give what the message asks for.",
+        Stage.BUILDER,
+    ),
+}
+
+ASSUMING: dict[str, Code] = {
+    "OCO601": Code(
+        "there is no such fact",
+        "The facts are loss.convex, loss.bound, loss.lipschitz.l2, loss.lipschitz.l1, loss.smoothness.l2, loss.strong_convexity.l2, the "
+        "same under "
+        "constraints.LABEL, domain.diameter.l2, domain.diameter.l1, domain.radius, domain.inner_radius, feasible.common, "
+        "feasible.each_round, "
+        "feasible.mean, slater.margin, slater.point, multipliers.bounded, path_length, variation.gradient and variation.constraint.",
+        _HEAD + "minimize c @ x\nassume slater.margn >= 0.1\n",
+        "Correct the key.",
+    ),
+    "OCO602": Code(
+        "a fact assumed twice",
+        "One bound on a fact is of use.",
+        _HEAD + "minimize c @ x\nassume path_length <= 40\nassume path_length <= 50\n",
+        "Keep the one that you are sure of.",
+    ),
+    "OCO603": Code(
+        "a bound in the direction that is of no use",
+        "Theorems need upper bounds on sizes, Lipschitz constants and variations, and lower bounds on margins, inner radii and strong "
+        "convexity.",
+        _HEAD + "minimize c @ x\nassume loss.bound >= 3\n",
+        "Turn the relation round.",
+    ),
+}
+
+USING: dict[str, Code] = {
+    "OCO701": Code(
+        "there is no such algorithm",
+        "`oco algorithms` lists the algorithms with what they need and what they promise.",
+        _HEAD + "minimize c @ x\nusing colq\n",
+        "Correct the name, or leave the statement out: then the algorithm with the best guarantee is chosen.",
+    ),
+    "OCO702": Code(
+        "the algorithm has no such setting",
+        "Settings have the names of the letters in the paper of the algorithm.",
+        _HEAD + "minimize c @ x\nusing coldq with step = 0.1\n",
+        "Take one of the settings that the message lists.",
+    ),
+}

@@ -1,0 +1,31 @@
+"""Goldens: one small file for each text that a person reads, rewritten by `pytest --update-golden` and reviewed in the diff."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the expected texts with what comes out now")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """`golden(actual)` compares with `tests/golden/FILE/TEST.txt`; `golden(actual, path)` with a file of one's own."""
+    name = re.sub(r"[^\w.-]+", "-", request.node.name).strip("-")
+    default = HERE / "golden" / request.path.stem / f"{name}.txt"
+
+    def check(actual: str, path: Path = default) -> None:
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(actual, encoding="utf-8")
+        assert path.exists(), f"{path} is missing: run pytest with --update-golden and read what it writes"
+        assert actual == path.read_text(encoding="utf-8"), f"see {path}; pytest --update-golden rewrites it"
+
+    return check

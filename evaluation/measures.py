@@ -41,16 +41,15 @@ def total(violations: Array, kind: Total, scales: Array | None) -> Array:
 
 
 def fitted_exponent(values: Array) -> float | None:
-    """The slope of log(values) against log(t) by least squares over the second half of the rounds on a logarithmic axis.
+    """The slope of log(values) against log(t) by least squares from a tenth of the rounds on.
 
-    None where fewer than ten rounds of it are positive: no power of t describes them.
+    None where there are too few rounds, the values are not positive, or no power of t describes them (R^2 below 0.9).
     """
-    first = max(1, int(np.sqrt(len(values))))
-    t = np.unique(np.geomspace(first, len(values), 200).astype(np.int64))
+    t = np.unique(np.geomspace(max(1, len(values) // 10), max(1, len(values)), 200).astype(np.int64))
     picked = values[t - 1]
-    positive = picked > 0
-    if positive.sum() < 10 or not np.all(positive[-5:]):
+    if len(t) < 10 or not np.all(picked > 0):
         return None
-    x, y = np.log(t[positive]), np.log(picked[positive])
-    x = x - x.mean()
-    return float((x * y).sum() / (x * x).sum())
+    x, y = np.log(t) - np.log(t).mean(), np.log(picked) - np.log(picked).mean()
+    slope = float((x * y).sum() / (x * x).sum())
+    unexplained = float(((y - slope * x) ** 2).sum())
+    return slope if unexplained <= 0.1 * float((y * y).sum()) or float(np.ptp(y)) < 0.05 else None

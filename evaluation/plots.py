@@ -113,12 +113,15 @@ def decisions(trace: Trace, ax: Axes) -> None:
     """The entries of the decision that move most, over the rounds."""
     name, values = next(iter(trace.record.decisions.items()))
     flat = values.reshape(len(values), -1)
-    shown = np.sort(np.argsort(-flat.std(axis=0), kind="stable")[:LINES])
-    for colour, entry in zip(COLOURS, shown):
+    _, first, alike = np.unique(flat[:: max(1, len(flat) // 64)], axis=1, return_index=True, return_counts=True)
+    order = np.argsort(-flat[:, first].std(axis=0), kind="stable")[:LINES]
+    order = order[np.argsort(first[order])]
+    for colour, entry, count in zip(COLOURS, first[order], alike[order]):
         place = ", ".join(str(int(i)) for i in np.unravel_index(entry, values.shape[1:])) if values.ndim > 1 else ""
         t, y = thin(trace.kept, flat[:, entry])
-        ax.plot(t, y, color=colour, lw=0.9, label=f"{name}[{place}]" if place else name)
-    more = f" (the {len(shown)} of {flat.shape[1]} entries that move most)" if flat.shape[1] > len(shown) else ""
+        label = f"{name}[{place}]" if place else name
+        ax.plot(t, y, color=colour, lw=0.9, label=f"{label}, {count} alike" if count > 1 else label)
+    more = f", the {len(order)} of {len(first)} different entries that move most" if len(first) > len(order) else ""
     _finish(ax, f"decision {name}{more}", "value")
 
 
@@ -138,7 +141,7 @@ def queues(trace: Trace, ax: Axes) -> None:
 
 
 def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised: str, log: bool) -> None:
-    bound = trace.promise.curves.get(promised)
+    bound, note = trace.promise.curves.get(promised), ""
     rounds = np.arange(1, trace.rounds + 1)
     top = max((float(np.max(np.abs(c.values), initial=0.0)) for c in curves), default=0.0)
     for colour, curve in zip(COLOURS, curves):
@@ -146,15 +149,16 @@ def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised
     if not curves:
         ax.text(0.5, 0.5, f"no {title} to show", ha="center", va="center", transform=ax.transAxes, color="0.4")
     if bound is not None:
-        _guarantee(ax, rounds, bound, top, promised in trace.promise.vacuous, log)
+        note = _guarantee(ax, rounds, bound, top, promised in trace.promise.vacuous, log)
     elif promised in trace.promise.rates:
-        _note(ax, f"guarantee: O({trace.promise.rates[promised]}), constants not known")
+        note = f"guarantee: O({trace.promise.rates[promised]}), constants not known"
     if log:
         ax.set_xscale("log")
         ax.set_yscale("log")
+        ax.set_xlim(1, max(2, trace.rounds))
     else:
         ax.margins(y=0.12)
-    _finish(ax, f"{title}, logarithmic axes" if log else title, title)
+    _finish(ax, f"{title}, logarithmic axes" if log else title, title, note)
 
 
 def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool) -> None:
@@ -171,33 +175,38 @@ def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool) -> None
     ax.plot(t, np.where(y > 0, y, np.nan) if log else y, color=colour, lw=1.5, label=label)
 
 
-def _guarantee(ax: Axes, rounds: Array, bound: Array, top: float, vacuous: bool, log: bool) -> None:
-    """Draw the bound where it fits beside the curves; else write its value, so that it does not flatten them."""
+def _guarantee(ax: Axes, rounds: Array, bound: Array, top: float, vacuous: bool, log: bool) -> str:
+    """Draw the bound where it fits beside the curves; else say its value, so that it does not flatten them."""
     last = float(bound[-1])
     far = last > TIMES * top if not log else top <= 0 or np.log10(max(last, 1e-300) / top) > DECADES
     words = f"guarantee at round {len(rounds)}: {last:.3g}" + (" (vacuous)" if vacuous else "")
     if far or not np.isfinite(last):
-        _note(ax, f"{words}, above this picture")
-        return
+        return f"{words}, above this picture"
     t, y = thin(rounds, bound, log=log)
     ax.plot(t, y, color="0.25", lw=1.2, ls=(0, (5, 3)), label="guarantee" + (" (vacuous)" if vacuous else ""))
+    return ""
 
 
-def _note(ax: Axes, text: str) -> None:
-    ax.annotate(text, (0.99, 0.015), xycoords="axes fraction", ha="right", va="bottom", fontsize=8, color="0.3")
+def _finish(ax: Axes, title: str, what: str, note: str = "") -> None:
+    """Title, legend above the picture so that it covers nothing, axes; a note stands under the axis."""
+    from matplotlib.ticker import EngFormatter
 
-
-def _finish(ax: Axes, title: str, what: str) -> None:
-    ax.set_title(title, fontsize=10, loc="left")
-    ax.set_xlabel("round", fontsize=9)
+    handles = ax.get_legend_handles_labels()[0]
+    columns = 2 if len(handles) == 4 else 3
+    rows = -(-len(handles) // columns)
+    if handles:
+        place = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0), "borderaxespad": 0.2}
+        ax.legend(fontsize=8, frameon=False, ncols=columns, columnspacing=1.2, handlelength=1.6, **place)
+    ax.set_title(title, fontsize=10, loc="left", pad=6 + 14 * rows)
+    ax.set_xlabel(f"round\n{note}" if note else "round", fontsize=9)
     ax.set_ylabel(what, fontsize=9)
+    if ax.get_yscale() == "linear":
+        ax.yaxis.set_major_formatter(EngFormatter(sep=" "))
     ax.tick_params(labelsize=8)
     ax.grid(True, color="0.92", lw=0.7)
     ax.set_axisbelow(True)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(fontsize=8, frameon=True, framealpha=0.85, edgecolor="none", loc="upper left")
 
 
 PANELS: Mapping[str, Callable[[Trace, Axes], None]] = {

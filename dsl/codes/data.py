@@ -84,4 +84,26 @@ DATA: dict[str, Code] = {
         "Check the data, widen the bounds in the model, or leave the column out with `--map`.",
         Stage.RUN,
     ),
+    "OCO831": Code(
+        "what is asked of a trace does not exist",
+        "Regret is `static` or `dynamic`, violation `hard` or `soft`; `keep` is `all`, `last`, a number or names of decisions.",
+        'trace.regret("best")',
+        "Use one of the words that the message gives.",
+        Stage.RUN,
+    ),
+    "OCO832": Code(
+        "the comparator was not computed",
+        "Regret compares with the best decision in hindsight. Where finding it costs more than the budget, or no solver here reaches the "
+        "problem, there is no number.",
+        'trace.regret("dynamic")',
+        "Ask `trace.comparator(kind).words` for the reason; give a larger budget where that is it.",
+        Stage.RUN,
+    ),
+    "OCO833": Code(
+        "a trace cannot be written or read",
+        "Traces are written as NetCDF (`.nc`, whole) or Parquet (`.parquet`, a table of the rounds), and read back from NetCDF.",
+        'trace.save("trace.txt")',
+        "Choose one of these forms; a file from another version of oco is read with that version.",
+        Stage.RUN,
+    ),
 }

@@ -1,0 +1,171 @@
+"""A run in a few numbers: what the command line prints, what `--json` holds, and what a report begins with."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.evaluation.comparators import Comparator
+from oco.evaluation.trace import RegretKind, Trace
+
+
+@dataclass(frozen=True)
+class RegretLine:
+    """Regret after the last round against one comparator; `value` is None where the comparator was not computed.
+
+    `guarantee` is the theorem's bound where it speaks of this kind of regret, `vacuous` whether that says nothing.
+    """
+
+    kind: str
+    value: float | None
+    comparator: float | None
+    gap: float | None
+    status: str
+    words: str
+    guarantee: float | None = None
+    vacuous: bool = False
+
+
+@dataclass(frozen=True)
+class ViolationLine:
+    """One constraint after the last round. `rounds` is in how many rounds it was broken, `worst` by how much at most."""
+
+    label: str
+    timing: str
+    hard: float
+    soft: float
+    scale: float | None
+    rounds: int
+    worst: float
+
+
+@dataclass(frozen=True)
+class EqualityLine:
+    """One equality on average: |sum_t h_t|, and its mean over the rounds."""
+
+    label: str
+    violation: float
+    mean: float
+    scale: float | None
+
+
+@dataclass(frozen=True)
+class Total:
+    """All constraints together: the papers' plain sum, and the sum of each divided by its scale; `guarantee` is of the plain sum."""
+
+    kind: str
+    papers: float
+    scaled: float
+    guarantee: float | None = None
+    vacuous: bool = False
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """Everything that is said of a run in one screen."""
+
+    model: str
+    algorithm: str
+    theorem: str
+    rounds: int
+    seconds: float
+    rounds_per_second: float
+    loss: float
+    mean_loss: float
+    regret: tuple[RegretLine, ...]
+    violation: tuple[ViolationLine, ...]
+    equality: tuple[EqualityLine, ...]
+    totals: tuple[Total, ...]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; what is not finite becomes null."""
+        found = _plain(asdict(self))
+        assert isinstance(found, dict)
+        return {"version": 1} | found
+
+
+def summarize(trace: Trace, kinds: tuple[RegretKind, ...] = ("static", "dynamic")) -> RunSummary:
+    """The summary of a trace; finds the comparators that it needs."""
+    return RunSummary(
+        model=trace.problem.name,
+        algorithm=trace.promise.algorithm,
+        theorem=trace.promise.theorem,
+        rounds=trace.rounds,
+        seconds=trace.seconds,
+        rounds_per_second=trace.rounds_per_second,
+        loss=float(trace.loss.sum()),
+        mean_loss=float(trace.loss.mean()),
+        regret=tuple(_regret(trace, kind) for kind in kinds),
+        violation=_violations(trace),
+        equality=_equalities(trace),
+        totals=_totals(trace),
+        notes=trace.notes,
+        warnings=trace.warnings,
+    )
+
+
+def _guarantee(trace: Trace, measure: str, word: str) -> tuple[float | None, bool]:
+    """The promised bound of "regret" or "violation" at the last round, where the promise is of the kind `word`."""
+    curve = trace.promise.curves.get(measure)
+    if curve is None or word not in trace.promise.measures.get(measure, word):
+        return None, False
+    return float(curve[-1]), measure in trace.promise.vacuous
+
+
+def _regret(trace: Trace, kind: RegretKind) -> RegretLine:
+    found: Comparator = trace.comparator(kind)
+    guarantee, vacuous = _guarantee(trace, "regret", kind)
+    if found.losses is None:
+        return RegretLine(kind, None, None, None, found.status.value, found.words, guarantee, vacuous)
+    value = float(trace.regret(kind)[-1])
+    return RegretLine(kind, value, found.value, found.gap, found.status.value, found.words, guarantee, vacuous)
+
+
+def _scale(trace: Trace, index: int) -> float | None:
+    return None if trace.promise.scales is None else float(trace.promise.scales[index])
+
+
+def _violations(trace: Trace) -> tuple[ViolationLine, ...]:
+    timings = [c.timing.value for c in trace.problem.inequalities for _ in range(c.size)]
+    lines = []
+    for i, label in enumerate(trace.labels):
+        g = trace.constraints[:, i]
+        broken = np.maximum(g, 0.0)
+        hard, soft = float(broken.sum()), max(float(g.sum()), 0.0)
+        lines.append(
+            ViolationLine(label, timings[i], hard, soft, _scale(trace, i), int((g > 0).sum()), float(broken.max()))
+        )
+    return tuple(lines)
+
+
+def _equalities(trace: Trace) -> tuple[EqualityLine, ...]:
+    sums = trace.equalities.sum(axis=0)
+    first = len(trace.labels)
+    return tuple(
+        EqualityLine(label, abs(float(sums[i])), float(sums[i]) / trace.rounds, _scale(trace, first + i))
+        for i, label in enumerate(trace.equality_labels)
+    )
+
+
+def _totals(trace: Trace) -> tuple[Total, ...]:
+    if not trace.labels:
+        return ()
+    lines = []
+    for kind in ("hard", "soft"):
+        papers, scaled = (float(trace.violation(kind, total=t)[-1]) for t in ("papers", "scaled"))  # type: ignore[arg-type]
+        lines.append(Total(kind, papers, scaled, *_guarantee(trace, "violation", kind)))
+    return tuple(lines)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

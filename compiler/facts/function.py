@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,6 +49,22 @@ class Function:
         yield self._convex()
         yield self._bound()
         yield from self._lipschitz()
+        yield from self._second_order()
+
+    def _second_order(self) -> Iterator[Fact]:
+        least, most, step = self.setting.hessians.eigenvalues(self.expr)
+        smooth = max(abs(least), abs(most))
+        key = f"{self.prefix}.smoothness.l2"
+        if math.isinf(smooth):
+            yield Fact(key, None, Status.UNKNOWN, step)
+        else:
+            why = Step("smoothness", f"the gradient has the Lipschitz constant {number(smooth)}", smooth, (step,))
+            yield Fact(key, smooth, Status.PROVED, why)
+        key, modulus = f"{self.prefix}.strong_convexity.l2", max(0.0, least)
+        why = Step(
+            "strong convexity", f"the modulus of strong convexity is at least {number(modulus)}", modulus, (step,)
+        )
+        yield Fact(key, modulus, Status.PROVED if least >= 0 else Status.UNKNOWN, why)
 
     def _convex(self) -> Fact:
         curvatures = self.setting.curvatures

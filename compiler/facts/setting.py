@@ -9,6 +9,7 @@ import numpy as np
 from oco.compiler.canonical import Block, Canonical
 from oco.compiler.facts.curvature import Curvatures
 from oco.compiler.facts.enclosure import Box, Enclosure, entries
+from oco.compiler.facts.hessian import Hessians
 from oco.compiler.facts.refine import Refiner
 from oco.compiler.facts.simplify import Simplifier
 from oco.dsl.expressions import Expr, Kind, Name, walk
@@ -50,6 +51,10 @@ class Setting:
     def joint(self) -> Curvatures:
         """Curvature in decisions and streams together."""
         return Curvatures(self.ranges, self.decisions | frozenset(self.streams) | {"t"})
+
+    @cached_property
+    def hessians(self) -> Hessians:
+        return Hessians(self)
 
     @cached_property
     def simplify(self) -> Simplifier:

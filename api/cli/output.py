@@ -30,6 +30,25 @@ def say(text: str = "", style: str | None = None) -> None:
     console().print(text, style=style, markup=False)
 
 
+STYLES = {
+    r"(?m)^(chosen|proved)\b|\bproved\b": "green",
+    r"(?m)^applicable\b|\bdeclared\b|\bmeasured\b": "cyan",
+    r"(?m)^refused\b|\brefuted\b": "red",
+    r"\bunknown\b|\bloose\b|\bvacuous\b": "yellow",
+}
+"""Words of the ledger and of explanations, and the colour in which they stand."""
+
+
+def paint(text: str) -> None:
+    """Text that is already laid out, with the words of `STYLES` in colour."""
+    from rich.text import Text
+
+    painted = Text(text.rstrip("\n"))
+    for pattern, style in STYLES.items():
+        painted.highlight_regex(pattern, style)
+    console().print(painted, soft_wrap=True)
+
+
 def note(text: str) -> None:
     """A remark on stderr, out of the way of what is piped on."""
     console(stderr=True).print(text, style="dim", markup=False)

@@ -47,4 +47,11 @@ FILES: dict[str, Code] = {
         "Use a code from the list.",
         Stage.COMMAND,
     ),
+    "OCO908": Code(
+        "there is no such fact",
+        "Facts are named by keys such as loss.lipschitz.l2 or constraints.LABEL.bound; `oco check` lists those of a model.",
+        "oco check model.oco --why loss.lipshitz",
+        "Use a key from the ledger.",
+        Stage.COMMAND,
+    ),
 }

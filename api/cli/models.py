@@ -1,0 +1,94 @@
+"""Commands about one model: check, explain, compile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oco.cli.options import Force, Json, ModelPath, Params, pairs, param_values, refuse_overwrite
+from oco.cli.output import paint, say, show_diagnostic, show_json
+
+Algorithm = Annotated[
+    str | None, typer.Option("--algorithm", metavar="NAME", help="Take this one instead of choosing.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=FORMULA", help="A setting, as a formula in t and T: alpha=2*sqrt(t)."),
+]
+Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="numpy (c and jax come later).")]
+
+
+def check(
+    model: ModelPath,
+    param: Params = None,
+    why: Annotated[str | None, typer.Option("--why", metavar="FACT", help="Print the derivation of one fact.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a model and list what was proved of it: curvature, bounds, constants, feasibility."""
+    import oco
+    from oco.compiler.facts.ledger import derivation_text, facts_data, ledger_text
+    from oco.dsl.diagnostics import fail
+    from oco.dsl.suggest import nearest
+
+    facts = oco.check(oco.load(model, param_values(param)))
+    if as_json:
+        show_json(facts_data(facts))
+        return
+    for warning in facts.warnings:
+        show_diagnostic(warning)
+    if why is None:
+        paint(ledger_text(facts))
+        return
+    if why not in facts:
+        near = nearest(why, facts)
+        raise fail(
+            "OCO908", f"there is no fact `{why}`", hint=f"did you mean {near}?" if near else "`oco check` lists them"
+        )
+    paint(derivation_text(facts[why]))
+
+
+def explain(model: ModelPath, param: Params = None, as_json: Json = False) -> None:
+    """Say which algorithm is chosen, with which settings and guarantee, and why every other one is not."""
+    import oco
+    from oco.compiler.explain import explain_data, explain_text
+    from oco.compiler.plan import explain_choice
+
+    choice = explain_choice(oco.load(model, param_values(param)))
+    if as_json:
+        show_json({"version": 1, "model": choice.situation.canonical.name} | explain_data(choice))
+        return
+    for warning in choice.warnings:
+        show_diagnostic(warning)
+    paint(explain_text(choice))
+
+
+def compile(
+    model: ModelPath,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Default: NAME_learner.py.", show_default=False),
+    ] = None,
+    backend: Backend = None,
+    algorithm: Algorithm = None,
+    setting: Settings = None,
+    param: Params = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Write the learner as a standalone module that needs NumPy alone."""
+    import oco
+
+    loaded = oco.load(model, param_values(param))
+    plan = oco.compile(loaded, algorithm, pairs(setting, "--set") or "paper", backend)
+    path = output or Path(f"{loaded.name}_learner.py")
+    refuse_overwrite(path, force)
+    plan.write(path)
+    if as_json:
+        show_json(json.loads(plan.to_json()) | {"file": str(path)})
+        return
+    for warning in plan.warnings:
+        show_diagnostic(warning)
+    say(f"{path}: {plan.algorithm} for {loaded.name}, NumPy alone. Run it: python {path} data.csv")

@@ -1,0 +1,117 @@
+"""Commands that meet data: run, data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oco.cli.models import Backend, Settings
+from oco.cli.options import DataPath, Json, Mapping, ModelPath, Params, pairs, param_values
+from oco.cli.output import note, say, show_diagnostic, show_json
+from oco.cli.progress import watched
+
+if TYPE_CHECKING:
+    from oco.evaluation.data import Data
+    from oco.evaluation.trace import Trace
+    from oco.plan import Plan
+
+Algorithms = Annotated[
+    str | None, typer.Option("--algorithms", metavar="A,B,C", help="Run these instead of the chosen one, side by side.")
+]
+
+
+def run(
+    model: ModelPath,
+    data: DataPath = None,
+    rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="How many rounds; by default all.")] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeat with seeds SEED, SEED+1, ...")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of everything that is drawn.")] = 0,
+    algorithms: Algorithms = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write the trace and plots here.", show_default=False)
+    ] = None,
+    mapping: Mapping = None,
+    on_missing: Annotated[str, typer.Option("--on-missing", help="Missing values: error, hold or skip.")] = "error",
+    setting: Settings = None,
+    backend: Backend = None,
+    param: Params = None,
+    as_json: Json = False,
+) -> None:
+    """Run the learner over data, or over draws from the model, and measure regret and violation."""
+    import oco
+    from oco.cli.results import compared, report, summary, write_results
+    from oco.compiler.canonical import canonical
+    from oco.evaluation.data import load_data
+    from oco.evaluation.mapping import parse_map
+
+    loaded = oco.load(model, param_values(param))
+    names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
+    settings: Any = pairs(setting, "--set") or "paper"
+    plans = [oco.compile(loaded, name, settings, backend) for name in names]
+    source = load_data(
+        canonical(loaded), data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing
+    )
+    plans = [_for_rounds(plan, source.rounds) for plan in plans]
+    if not as_json:
+        for diagnostic in dict.fromkeys(d for plan in plans for d in plan.warnings):
+            show_diagnostic(diagnostic)
+        for text in (*source.notes, *_replanned(loaded, source)):
+            note(text)
+        if len(plans) == 1:
+            report(plans[0])
+    traces = [_run(plan, replace(source, seed=seed + k), seed + k) for plan in plans for k in range(seeds)]
+    if as_json:
+        show_json({"version": 1, "model": loaded.name, "runs": [summary(t) for t in traces]})
+    else:
+        compared(traces)
+    if out is not None:
+        write_results(traces, out)
+        note(f"written to {out}/")
+
+
+def _for_rounds(plan: Plan, rounds: int) -> Plan:
+    return plan if plan.horizon in (None, rounds) else plan.with_horizon(rounds)
+
+
+def _replanned(model: Any, source: Data) -> tuple[str, ...]:
+    horizon = model.horizon.rounds
+    if horizon is None or source.problem.horizon == source.rounds:
+        return ()
+    return (
+        f"{source.rounds} rounds, and the model's horizon is {source.problem.horizon}: planned for {source.rounds}",
+    )
+
+
+def _run(plan: Plan, source: Data, seed: int) -> Trace:
+    with watched(f"{plan.algorithm}, seed {seed}", source.rounds) as progress:
+        return plan.run(source, seed=seed, progress=progress)
+
+
+def data(
+    model: ModelPath,
+    source: Annotated[Path, typer.Option("--data", metavar="FILE", help="CSV, Parquet, NPY or NPZ.")],
+    mapping: Mapping = None,
+    param: Params = None,
+    as_json: Json = False,
+) -> None:
+    """Say which columns fill which streams, and what is wrong with the data, without running anything."""
+    import oco
+    from oco.dsl.diagnostics import OcoError
+    from oco.evaluation.data import describe
+    from oco.evaluation.mapping import parse_map
+
+    found = describe(oco.load(model, param_values(param)), source, parse_map(mapping or []))
+    if as_json:
+        show_json({"version": 1} | found.to_json())
+        raise typer.Exit(1 if found.problems else 0)
+    say(f"{found.source}: {found.rounds} rounds")
+    for assignment in found.assignments:
+        say(f"  {assignment}")
+    for text in found.notes:
+        note(text)
+    if found.problems:
+        raise OcoError(*found.problems)
+    say("Nothing is wrong with it.")

@@ -12,11 +12,15 @@ from oco.compiler.domains import Domain, domain
 
 @dataclass(frozen=True)
 class Case:
-    """A domain as a function of its scale. `exact`: closed forms, good to 1e-12; the others are iterative, good to 1e-9."""
+    """A domain as a function of its scale. `exact`: closed forms, good to 1e-12; the others are iterative, good to 1e-9.
+
+    `scales`: whether the set has arguments to scale it by; without them `make` ignores s.
+    """
 
     name: str
     make: Callable[[float], Domain]
     exact: bool = True
+    scales: bool = True
 
     @property
     def tolerance(self) -> float:
@@ -33,6 +37,7 @@ FLAT = np.array([[1.0, 1, 1], [-1, -1, -1], [-1, 0, 0], [0, -1, 0], [0, 0, -1], 
 FLAT_RIGHT = np.array([1.0, -1, 0, 0, 0, 1])
 POINT = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
 MANY = np.concatenate([np.random.default_rng(0).standard_normal((12, 8)), np.eye(8), -np.eye(8)])
+GRAPH = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [2, 4], [3, 4], [4, 5]])
 
 CASES = [
     Case("box", lambda s: domain("box", (5,), -s, 2 * s)),
@@ -75,6 +80,9 @@ CASES = [
         "polytope-point", lambda s: domain("polytope", (2,), POINT, s * np.array([1.0, -1.0, 2.0, -2.0])), exact=False
     ),
     Case("polytope-many", lambda s: domain("polytope", (8,), MANY, s * np.ones(28)), exact=False),
+    Case("birkhoff", lambda s: domain("birkhoff", (3, 3), 3), exact=False, scales=False),
+    Case("birkhoff-seven", lambda s: domain("birkhoff", (7, 7), 7), exact=False, scales=False),
+    Case("flow", lambda s: domain("flow", (8,), GRAPH, 0, 4), exact=False, scales=False),
     Case("simplex", lambda s: domain("simplex", (6,), s)),
     Case("simplex-matrix", lambda s: domain("simplex", (2, 3), 3 * s)),
     Case("simplex-one", lambda s: domain("simplex", (1,), s)),

@@ -57,8 +57,10 @@ def test_projection_is_firmly_nonexpansive(case: Case) -> None:
 
 
 @offering_projection
-@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])
+@pytest.mark.parametrize("scale", [1e-150, 1e4, 1e150])
 def test_projection_scales_with_the_set(case: Case, scale: float) -> None:
+    if not case.scales:
+        pytest.skip("no argument to scale it by")
     d, scaled = case.make(1.0), case.make(scale)
     for v in points(d, rng(), 6):
         expected = scale * d.project_array(v)
@@ -79,9 +81,7 @@ def test_jacobian_is_the_derivative_of_the_projection(case: Case) -> None:
     generator, step, tested = rng(), 1e-6 * d.radius, 0
     for v in d.centre() + 1.5 * d.radius * generator.standard_normal((25, *d.shape)):
         M = generator.standard_normal((k, *d.shape))
-        moves = [
-            (d.project_array(v + step * m), d.project_array(v - step * m), d.project_array(v), m) for m in M
-        ]
+        moves = [(d.project_array(v + step * m), d.project_array(v - step * m), d.project_array(v), m) for m in M]
         kinks = [np.abs(up + down - 2 * p).max() > 1e-3 * step for up, down, p, _ in moves]
         if any(kinks):
             continue

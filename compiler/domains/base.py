@@ -23,6 +23,16 @@ MAX_VERTICES = 1024
 
 
 @dataclass(frozen=True, eq=False)
+class Halfspaces:
+    """{ x : A x <= b, E x = f } for flattened x, with A of shape (m, size) and E of shape (k, size)."""
+
+    A: Floats
+    b: Floats
+    E: Floats
+    f: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class Domain(ABC):
     """A nonempty compact convex set of arrays of one `shape`; norms and inner products are those of the flattened array.
 
@@ -175,6 +185,10 @@ class Domain(ABC):
             return c
         flat = c.ravel()
         return np.asarray(flat - np.linalg.lstsq(A, A @ flat, rcond=None)[0]).reshape(self.shape)
+
+    def halfspaces(self) -> Halfspaces | None:
+        """The set as inequalities and equalities of the flattened array; None where it is not a polyhedron, or has too many facets."""
+        return None
 
     def vertices(self) -> Floats | None:
         """All extreme points, shape (count, *shape), where there are at most `MAX_VERTICES`; else None."""

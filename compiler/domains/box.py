@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oco.compiler.domains.arguments import filling, written
-from oco.compiler.domains.base import MAX_VERTICES, Domain, euclidean_radius_of_hull
+from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces, euclidean_radius_of_hull
 from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
@@ -97,6 +97,11 @@ class Box(Domain):
     def affine_hull(self) -> tuple[Floats, Floats]:
         fixed = np.flatnonzero(self._width.ravel() == 0)
         return np.eye(self.size)[fixed], self.lower.ravel()[fixed]
+
+    def halfspaces(self) -> Halfspaces:
+        identity = np.eye(self.size)
+        sides = np.concatenate([self.upper.ravel(), -self.lower.ravel()])
+        return Halfspaces(np.concatenate([identity, -identity]), sides, np.zeros((0, self.size)), np.zeros(0))
 
     def vertices(self) -> Floats | None:
         free = np.flatnonzero(self._width.ravel() > 0)

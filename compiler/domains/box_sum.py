@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains.arguments import filling, number
-from oco.compiler.domains.base import Domain
+from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.domains.sampling import hit_and_run
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
@@ -283,6 +283,12 @@ class BoxSum(Domain):
         row = np.zeros((1, self.size))
         row[0, free] = 1.0
         return np.concatenate([A, row]), np.append(b, self.total - math.fsum(b))
+
+    def halfspaces(self) -> Halfspaces:
+        identity = np.eye(self.size)
+        low, high = (np.broadcast_to(b, self.shape).ravel() for b in (self.lo, self.hi))
+        total = np.array([self.total])
+        return Halfspaces(np.concatenate([identity, -identity]), np.concatenate([high, -low]), np.ones((1, self.size)), total)
 
     def vertices(self) -> Floats | None:
         return None if self._extreme_points is None else self._extreme_points.reshape(-1, *self.shape)

@@ -122,7 +122,7 @@ class Ellipsoid(Domain):
     @cached_property
     def _reach(self) -> Floats:
         """Half the width along each coordinate: sqrt(P_ii)."""
-        return np.sqrt(np.diag(self.P))
+        return np.asarray(np.sqrt(np.diag(self.P)))
 
     @property
     def lower(self) -> Floats:

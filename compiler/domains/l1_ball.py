@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oco.compiler.domains.arguments import number, written
-from oco.compiler.domains.base import MAX_VERTICES, Domain
+from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.simplex import simplex_threshold
 from oco.compiler.ir.trace import Tracer
@@ -92,6 +93,13 @@ class L1Ball(Domain):
 
     def centre(self) -> Floats:
         return np.zeros(self.shape)
+
+    def halfspaces(self) -> Halfspaces | None:
+        """A facet for each pattern of signs."""
+        if 2**self.size > MAX_VERTICES:
+            return None
+        signs = np.array(list(itertools.product((-1.0, 1.0), repeat=self.size)))
+        return Halfspaces(signs, np.full(len(signs), self.r), np.zeros((0, self.size)), np.zeros(0))
 
     def vertices(self) -> Floats | None:
         if 2 * self.size > MAX_VERTICES:

@@ -10,10 +10,12 @@ import numpy as np
 
 from oco.compiler.domains.ball import Ball
 from oco.compiler.domains.base import Domain
+from oco.compiler.domains.birkhoff import Birkhoff
 from oco.compiler.domains.box import Box
 from oco.compiler.domains.budget import Budget
 from oco.compiler.domains.capped_simplex import capped_simplex
 from oco.compiler.domains.ellipsoid import Ellipsoid
+from oco.compiler.domains.flow import flow
 from oco.compiler.domains.group_ball import GroupBall
 from oco.compiler.domains.l1_ball import L1Ball
 from oco.compiler.domains.nonneg_ball import NonnegBall
@@ -28,10 +30,12 @@ from oco.dsl.model import DomainSpec
 
 KINDS: dict[str, Callable[..., Domain]] = {
     "ball": Ball,
+    "birkhoff": Birkhoff,
     "box": Box,
     "budget": Budget,
     "capped_simplex": capped_simplex,
     "ellipsoid": Ellipsoid,
+    "flow": flow,
     "group_ball": GroupBall,
     "l1_ball": L1Ball,
     "nonneg_ball": NonnegBall,

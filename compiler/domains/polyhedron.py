@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.active_set import nearest_point
 from oco.compiler.domains.arguments import finite
-from oco.compiler.domains.base import MAX_VERTICES, Domain
+from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.domains.pivoting import cheapest_vertex
 from oco.compiler.domains.reduction import Reduced, reduce_polyhedron
@@ -62,7 +62,7 @@ class Polyhedron(Domain):
 
     @property
     def bounds_only(self) -> frozenset[str]:
-        if self._reduced.vertices is not None:
+        if self._corners is not None:
             return frozenset()
         return frozenset({"diameter.l1", "diameter.l2", "radius", "radius_about_centre"})
 
@@ -125,7 +125,7 @@ class Polyhedron(Domain):
 
     def lmo(self, t: Tracer, c: Value) -> Value:
         r = self._reduced
-        corners = self.vertices()
+        corners = self._corners
         if corners is not None:
             table = t.constant(corners.reshape(len(corners), -1), "V", f"vertices of the {self.kind}")
             return self.shaped(t, t.gather(table, t.argmin(table @ self.flat(t, c))))
@@ -135,16 +135,24 @@ class Polyhedron(Domain):
 
     # Geometry.
 
-    def vertices(self) -> Floats | None:
+    @cached_property
+    def _corners(self) -> Floats | None:
         corners = self._reduced.vertices
         return None if corners is None or len(corners) > MAX_VERTICES else self._up(corners)
+
+    def halfspaces(self) -> Halfspaces:
+        assert self.E is not None and self.f is not None
+        return Halfspaces(self.A, self.b, self.E, self.f)
+
+    def vertices(self) -> Floats | None:
+        return self._corners
 
     def support(self, c: Floats) -> float:
         return math.fsum((c * self.lmo_array(-c)).ravel())
 
     @cached_property
     def _hull(self) -> tuple[Floats, Floats]:
-        corners = self.vertices()
+        corners = self._corners
         if corners is None:
             axes = np.eye(self.size).reshape(-1, *self.shape)
             low = np.array([-self.support(-a) for a in axes]).reshape(self.shape)
@@ -160,7 +168,7 @@ class Polyhedron(Domain):
         return self._hull[1]
 
     def _widest(self, norm: Callable[[Floats], float]) -> float:
-        corners = self.vertices()
+        corners = self._corners
         if corners is None:
             return norm(self.upper - self.lower)
         return max(norm(x - y) for x in corners for y in corners)
@@ -172,7 +180,7 @@ class Polyhedron(Domain):
         return self._widest(lambda d: math.fsum(np.abs(d).ravel()))
 
     def _farthest(self, centre: Floats) -> float:
-        corners = self.vertices()
+        corners = self._corners
         if corners is None:
             return vector_norm(np.maximum(np.abs(self.lower - centre), np.abs(self.upper - centre)))
         return max(vector_norm(x - centre) for x in corners)

@@ -152,7 +152,8 @@ def _distinct(G: Floats, h: Floats) -> tuple[Floats, Floats]:
 def _first_basis(G: Floats, h: Floats) -> Floats:
     """d independent rows that are tight at one vertex, found by walking from 0 until row after row becomes tight."""
     d = G.shape[1]
-    w, basis = np.zeros(d), []
+    w = np.zeros(d)
+    basis: list[int] = []
     free = np.eye(d)
     while len(basis) < d:
         rates = G @ free[:, 0]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oco.compiler.domains.arguments import number, written
-from oco.compiler.domains.base import MAX_VERTICES, Domain
+from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
@@ -130,6 +130,9 @@ class Simplex(Domain):
 
     def affine_hull(self) -> tuple[Floats, Floats]:
         return np.ones((1, self.size)), np.array([self.s])
+
+    def halfspaces(self) -> Halfspaces:
+        return Halfspaces(-np.eye(self.size), np.zeros(self.size), *self.affine_hull())
 
     def vertices(self) -> Floats | None:
         return (self.s * np.eye(self.size)).reshape(-1, *self.shape) if self.size <= MAX_VERTICES else None

@@ -149,7 +149,7 @@ class Spectrahedron(Domain):
 
     def tangent(self, c: Floats) -> Floats:
         even = (c + c.T) / 2
-        return even - np.eye(self._order) * (np.trace(even) / self._order)
+        return np.asarray(even - np.eye(self._order) * (np.trace(even) / self._order))
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         g = rng.standard_normal((n, *self.shape))

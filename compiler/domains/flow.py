@@ -1,0 +1,133 @@
+"""Unit flows from a source to a sink of a directed graph without cycles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oco.compiler.domains.arguments import written
+from oco.compiler.domains.base import MAX_VERTICES
+from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.polyhedron import Polyhedron
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+from oco.dsl.diagnostics import fail
+
+
+@dataclass(frozen=True, eq=False)
+class Flow(Polyhedron):
+    """{ x >= 0 on the edges : one unit leaves `source` and reaches `sink`, what enters another node leaves it }.
+
+    Edge k goes from `edges[k, 0]` to `edges[k, 1]`. The extreme points are the paths from the source to the sink.
+    """
+
+    kind: ClassVar[str] = "flow"
+
+    edges: Floats = field(default_factory=lambda: np.zeros((1, 2), dtype=np.int64))
+    source: int = 0
+    sink: int = 1
+
+    lmo_cost = "O(number of edges), a shortest path"
+
+    def __post_init__(self) -> None:
+        if not self._paths_from[self.source]:
+            raise fail("OCO417", f"no path leads from node {self.source} to node {self.sink}")
+        super().__post_init__()
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The nodes, each before those that its edges lead to; an error where the graph has a cycle."""
+        incoming = np.bincount(self.edges[:, 1], minlength=self.nodes)
+        ready, found = [int(v) for v in np.flatnonzero(incoming == 0)], []
+        while ready:
+            node = ready.pop(0)
+            found.append(node)
+            for head in self.edges[self.edges[:, 0] == node, 1]:
+                incoming[head] -= 1
+                if incoming[head] == 0:
+                    ready.append(int(head))
+        if len(found) < self.nodes:
+            raise fail("OCO417", f"the graph has a cycle through node {int(np.flatnonzero(incoming > 0)[0])}")
+        return tuple(found)
+
+    @property
+    def nodes(self) -> int:
+        return int(max(self.edges.max(), self.source, self.sink)) + 1
+
+    @cached_property
+    def _paths_from(self) -> list[int]:
+        """Number of paths from each node to the sink."""
+        count = [0] * self.nodes
+        count[self.sink] = 1
+        for node in reversed(self.order):
+            if node != self.sink:
+                count[node] = sum(count[h] for h in self.edges[self.edges[:, 0] == node, 1])
+        return count
+
+    @cached_property
+    def _corners(self) -> Floats | None:
+        if self._paths_from[self.source] > MAX_VERTICES:
+            return None
+        partial = [(self.source, np.zeros(self.size))]
+        whole = []
+        while partial:
+            node, x = partial.pop()
+            if node == self.sink:
+                whole.append(x)
+                continue
+            for k in np.flatnonzero(self.edges[:, 0] == node)[::-1]:
+                if self._paths_from[self.edges[k, 1]]:
+                    longer = x.copy()
+                    longer[k] = 1.0
+                    partial.append((int(self.edges[k, 1]), longer))
+        return np.array(whole)
+
+    def lmo(self, t: Tracer, c: Value) -> Value:
+        """A shortest path; at each node the edge of the lowest index among equals."""
+        leaving = [np.flatnonzero(self.edges[:, 0] == node) for node in range(self.nodes)]
+        most = max(len(k) for k in leaving)
+        table = np.array([[*k, *[self.size] * (most - len(k))] for k in leaving])
+        out = t.constant(table, "out", "edges that leave each node, filled up with one of infinite cost")
+        heads = t.constant(np.append(self.edges[:, 1], 0), "head", "the node that each edge leads to")
+        order = t.constant(np.array(self.order[::-1]), "order", "nodes, from the last to the first")
+        cost = t.concat(c, t.full(np.inf, (1,)))
+
+        def relax(i: Value, distance: Value, best: Value) -> tuple[Value, Value]:
+            node = t.gather(order, i)
+            k = t.gather(out, node)
+            through = t.gather(cost, k) + t.gather(distance, t.gather(heads, k))
+            least = t.min(through)
+            at_sink = node == self.sink
+            distance = t.put(distance, t.where(at_sink, 0.0, least), node)
+            return distance, t.put(best, t.gather(k, t.argmin(through)), node)
+
+        start = (t.full(np.inf, (self.nodes,)), t.full(0, (self.nodes,)))
+        _, best = t.for_(self.nodes, relax, start)
+
+        def on_the_way(node: Value, x: Value) -> Value:
+            return t.not_(node == self.sink)
+
+        def walk(node: Value, x: Value) -> tuple[Value, Value]:
+            k = t.gather(best, node)
+            return t.gather(heads, k), t.put(x, 1.0, k)
+
+        return t.while_(on_the_way, walk, (t.lift(self.source), t.zeros((self.size,))))[1]
+
+    def __str__(self) -> str:
+        return f"flow({written(self.edges)}, {self.source}, {self.sink})"
+
+
+def flow(shape: tuple[int, ...], edges: Any, source: Any, sink: Any) -> Flow:
+    """The flows on `edges` (shape (number of edges, 2))."""
+    table = np.asarray(edges).astype(np.int64)
+    start, end = int(np.asarray(source)), int(np.asarray(sink))
+    nodes = int(max(table.max(), start, end)) + 1
+    incidence = np.zeros((nodes, len(table)))
+    np.add.at(incidence, (table[:, 0], np.arange(len(table))), 1.0)
+    np.add.at(incidence, (table[:, 1], np.arange(len(table))), -1.0)
+    balance = np.zeros(nodes)
+    balance[start], balance[end] = 1.0, -1.0
+    return Flow(shape, -np.eye(len(table)), np.zeros(len(table)), incidence, balance, table, start, end)

@@ -235,7 +235,7 @@ def _explain_number(token: Token) -> Diagnostic:
         return Diagnostic("OCO102", f"`{_short(text)}` is not a number", span, f"write {_short(text.replace('_', ''))}")
     head = re.match(r"[0-9]*\.?[0-9]+", text)
     tail = text[head.end() :] if head else ""
-    if head and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", tail) and not re.fullmatch("[eE]|[xXbBoO][0-9a-fA-F]*", tail):
+    if head and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", tail) and not re.fullmatch("[eE]|[xXbBoO][0-9a-fA-F]+", tail):
         return Diagnostic(
             "OCO102",
             f"`{_short(text)}` is not a number",

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.checks import distribution_spec, domain_spec
-from oco.dsl.diagnostics import OcoError
 from oco.dsl.expressions import constant
 from oco.dsl.model import Model, Relation
 from oco.dsl.terms import Comparison, DistributionTerm, DomainTerm, Term, apply, term

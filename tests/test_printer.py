@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
+
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.formatter import format_text
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 from oco.dsl.printer import print_expr, print_model
-
 from tests.strategies import models
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))

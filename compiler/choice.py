@@ -235,7 +235,7 @@ def _why_first(usable: Sequence[Verdict]) -> str:
         return "its guarantee is the best number at this horizon"
     if best.strength is Strength.RATES:
         return "its rates are the best, and no other guarantee is a number that says more"
-    return "every guarantee is vacuous at this horizon; its rates are the best (pilot runs, which would decide, are not there yet)"
+    return "at this horizon every guarantee has a vacuous number; its rates are the best (pilot runs, which would decide, are not there yet)"
 
 
 def _why_lost(v: Verdict, best: Verdict) -> str:
@@ -305,7 +305,7 @@ def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
     if hard and s.equalities:
         found.append(Objection("it has no rule for equalities on average", "write `each round` after them"))
     if hard and not s.constraints:
-        found.append(Objection("it has no rule without constraints", "`using ogd`"))
+        found.append(Objection("it has no rule without constraints", "write `using ogd`"))
     return found
 
 

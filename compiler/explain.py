@@ -53,7 +53,7 @@ def _verdict_lines(v: Verdict) -> list[str]:
         for bound in v.guarantee.bounds:
             lines += _wrapped("bound", bound_text(bound, v.guarantee))
         for condition in v.guarantee.conditions:
-            lines += _wrapped("note", condition)
+            lines += _wrapped("note", condition) if condition not in v.reasons else []
     return [*lines, ""]
 
 

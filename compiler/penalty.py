@@ -91,7 +91,7 @@ class _Affine:
 
     def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, g: Value, A: Rows) -> None:
         self.p, self.y, self.c, self.alpha, self.g, self.A = p, y, c, alpha, g, A
-        self.parts = (y, c, alpha, g, A)
+        self.parts: tuple[Structured, ...] = (y, c, alpha, g, A)
 
     def over(self, *parts: Structured) -> _Affine:
         return _Affine(self.p, *parts)  # type: ignore[arg-type]
@@ -135,7 +135,7 @@ class _Separable:
     def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> None:
         self.p = Problem(p.tracer, p.task, dict(zip(_stream_names(p), data)), round_)
         self.y, self.c, self.alpha = y, c, alpha
-        self.parts = (y, c, alpha, round_, *data)
+        self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
 
     def over(self, *parts: Structured) -> _Separable:
         return _Separable(self.p, *parts)  # type: ignore[arg-type]

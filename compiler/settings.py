@@ -216,7 +216,8 @@ def schedule(formula: Any, rounds: int, horizon: int) -> np.ndarray[Any, Any]:
 
     symbols = schedule_symbols()
     t = np.minimum(np.arange(1, rounds + 1, dtype=np.float64), float(horizon))
-    values = sympy.lambdify((symbols["t"], symbols["T"]), formula, "numpy")(t, float(horizon))
+    with np.errstate(all="ignore"):
+        values = sympy.lambdify((symbols["t"], symbols["T"]), formula, "numpy")(t, float(horizon))
     array = np.broadcast_to(np.asarray(values, dtype=np.float64), (rounds,))
     if not np.isfinite(array).all():
         raise fail("OCO722", f"the setting `{formula}` is not a finite number in every round")

@@ -17,7 +17,7 @@ from oco.compiler.calculus import dependence, vector_jacobian
 from oco.compiler.canonical import Canonical
 from oco.compiler.theorems import Objection
 from oco.dsl.atoms import ATOMS
-from oco.dsl.dims import Shape, known
+from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
 from oco.dsl.primitives import PRIMITIVES
 
@@ -255,8 +255,8 @@ class _Marked:
     marks: Marks
 
     @property
-    def shape(self) -> Shape:
-        return self.marks.shape
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.marks.shape)
 
     def __add__(self, other: Any) -> _Marked:
         return OPS.add(self, other)

@@ -192,7 +192,7 @@ def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity
 
     def size(rounds: int, horizon: int) -> Floats:
         """G with gamma < G / eta (erratum 19)."""
-        return np.maximum(float(sizes.max()), 2 * eta(rounds, horizon) * gamma(rounds, horizon))
+        return np.asarray(np.maximum(float(sizes.max()), 2 * eta(rounds, horizon) * gamma(rounds, horizon)))
 
     def inverse(rounds: int, horizon: int) -> Floats:
         return np.cumsum(1 / alpha(rounds, horizon))
@@ -202,8 +202,10 @@ def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity
 
     def witness(rounds: int, horizon: int) -> Floats:
         """Theorem 2 holds for any feasible sequence: one common point has no path."""
-        path = 0.0 if s.holds("feasible.common") else diameter * rounds
-        return path_weight(alpha(rounds, horizon), diameter, min(path, s.number("path_length") or path))
+        known = s.number("path_length")
+        worst = diameter * rounds if known is None else min(known, diameter * rounds)
+        path = 0.0 if s.holds("feasible.common") else worst
+        return path_weight(alpha(rounds, horizon), diameter, path)
 
     return (
         Quantity("R", "R", "diameter of the domain", diameter),

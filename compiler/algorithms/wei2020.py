@@ -12,6 +12,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN, ONE_SIMPLEX
+from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
@@ -93,8 +94,9 @@ def _entropic(domains: tuple[object, ...]) -> bool:
 
 def _independent(s: Situation) -> Objection | None:
     ranges = {r.name: r for r in s.canonical.streams}
-    for c in (*s.canonical.inequalities, *s.canonical.equalities):
-        label = getattr(c, "origin", c.label)
+    constraints: tuple[Inequality | Equality, ...] = (*s.canonical.inequalities, *s.canonical.equalities)
+    for c in constraints:
+        label = c.label if isinstance(c, Equality) else c.origin
         if names(c.expr, Kind.ROUND):
             return Objection(f"`{label}` changes with the round t, so it has no fixed law")
         for name in names(c.expr, Kind.STREAM):

@@ -4,7 +4,91 @@ from __future__ import annotations
 
 from oco.dsl.codes.base import Code, Stage
 
+_CONSTRAINED = """model m
+horizon T = 100
+decision x[2] in box(0, 1)
+stream c[2] in [-1, 1]
+minimize c @ x
+subject to
+    cap: c @ x <= 0.5 each round
+"""
+_LOSS = "model m\nhorizon T = 100\ndecision x[2] in box(0, 1)\nstream c[2] in [-1, 1]\nminimize c @ x\n"
+
 PLANS: dict[str, Code] = {
+    "OCO701": Code(
+        "no such algorithm",
+        "`using` and `--algorithm` take the name of an algorithm, as `oco algorithms` lists them.",
+        _LOSS + "using odg\n",
+        "Write the name as it stands in the list.",
+    ),
+    "OCO702": Code(
+        "no such setting",
+        "Each algorithm has settings of its own, named by the letters of its paper.",
+        _LOSS + "using ogd with gamma = 2\n",
+        "Use one of the settings that the message lists.",
+    ),
+    "OCO703": Code(
+        "the algorithm is not there yet",
+        "The name belongs to an algorithm of the papers or of their baselines that this version does not have.",
+        _LOSS + "using mahdavi\n",
+        "Leave the choice to the compiler, or name one of the algorithms that `oco algorithms` lists.",
+        Stage.COMPILE,
+    ),
+    "OCO704": Code(
+        "nothing is guaranteed of the algorithm here",
+        "The model names an algorithm whose theorem asks for more than the facts prove. The learner runs, without a guarantee.",
+        _CONSTRAINED.replace("<= 0.5", "<= -0.5") + "using coldq\n",
+        "Change the model as the hint says, or leave the choice to the compiler.",
+        Stage.COMPILE,
+    ),
+    "OCO705": Code(
+        "the algorithm cannot run on this model",
+        "The rule needs something that the model does not have: the feedback, the kind of constraint, or a step that can be solved exactly.",
+        _LOSS + "using coldq\n",
+        "Change the model as the hint says, or name another algorithm.",
+        Stage.COMPILE,
+    ),
+    "OCO706": Code(
+        "a setting has no value",
+        "The theorem computes a setting from a fact that nothing proves, and the model gives no formula in its place.",
+        _LOSS.replace("in [-1, 1]", "~ normal(0, 1)") + "using ogd\n",
+        "Give the setting: `using ogd with eta = 0.1`; or declare the fact with `assume`.",
+        Stage.COMPILE,
+    ),
+    "OCO707": Code(
+        "the settings are outside the theorem",
+        "A given setting breaks a condition of the theorem, so that its guarantee does not hold.",
+        _CONSTRAINED + "using coldq with alpha = 1 / t\n",
+        "Choose a setting that the theorem allows, or run without the guarantee.",
+        Stage.COMPILE,
+    ),
+    "OCO708": Code(
+        "no algorithm applies",
+        "Every algorithm was judged by its theorems, and each asks for something that the model does not have or that nothing proves.",
+        _CONSTRAINED + "feedback bandit\n",
+        "`oco explain` lists every reason, and the smallest change of the model that would make each algorithm apply.",
+        Stage.COMPILE,
+    ),
+    "OCO709": Code(
+        "no such kind of settings",
+        'Settings are "paper" (as the theorem prints them), or formulas by name. "optimal" and "tuned" come later.',
+        'oco.compile(model, settings="optimal")',
+        'Use settings="paper", or give formulas: settings={"alpha": "2*sqrt(t)"}.',
+        Stage.COMPILE,
+    ),
+    "OCO721": Code(
+        "the formula of a setting is not usable",
+        "A setting is a formula in t, T, d, params and facts, with + - * / ** and the functions sqrt, log, exp, min, max, floor, ceiling and abs.",
+        _LOSS + "using ogd with eta = 1 / sqrt(s)\n",
+        "Use the names that the message lists, and functions of numbers.",
+    ),
+    "OCO722": Code(
+        "a setting is not a finite number",
+        "A formula of the settings has no finite value in some round of the horizon.",
+        _CONSTRAINED + "using coldq with alpha = 1 / (t - 3)\n",
+        "Write a formula that is a finite number for every t from 1 to T.",
+        Stage.COMPILE,
+    ),
     "OCO731": Code(
         "the backend is not there yet",
         "A plan runs on NumPy. C99 and JAX are named in the language of plans, and come later.",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from rich.table import Column
 
 from oco.cli.output import console, paint, say
 from oco.dsl.diagnostics import fail
 from oco.dsl.writing import write_text
 
 if TYPE_CHECKING:
+    from oco.evaluation.summary import RunSummary
     from oco.evaluation.trace import Trace
     from oco.plan import Plan
 
@@ -38,92 +41,88 @@ def report(plan: Plan) -> None:
     say()
 
 
-def summary(trace: Trace) -> dict[str, Any]:
-    """The measures of a run after its last round, as plain values with stable keys."""
-    found: dict[str, Any] = {
-        "algorithm": trace.promise.algorithm,
-        "seed": trace.seed,
-        "rounds": trace.rounds,
-        "loss": float(trace.loss.sum()),
-    }
-    for kind in ("static", "dynamic"):
-        comparator = trace.comparator(kind)  # type: ignore[arg-type]
-        known = comparator.losses is not None
-        found[f"{kind}_regret"] = float(trace.regret(kind)[-1]) if known else None  # type: ignore[arg-type]
-        found[f"{kind}_comparator"] = {"words": comparator.words, "status": str(comparator.status)}
-    for kind in ("hard", "soft"):
-        last = trace.violation(kind)[-1] if trace.labels else np.zeros(0)  # type: ignore[arg-type]
-        found[f"{kind}_violation"] = dict(zip(trace.labels, last.tolist()))
-    if trace.equality_labels:
-        found["equality_violation"] = dict(zip(trace.equality_labels, trace.equality_violation()[-1].tolist()))
-    return found | {
-        "rounds_per_second": trace.rounds_per_second,
-        "notes": list(trace.notes),
-        "warnings": list(trace.warnings),
-    }
-
-
-def compared(traces: Sequence[Trace]) -> None:
-    """A table with a column a run, or mean and deviation over seeds a column an algorithm."""
+def measured(run: RunSummary) -> None:
+    """The measures of one run, each beside its guarantee."""
     from rich.table import Table
 
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for trace in traces:
-        groups.setdefault(trace.promise.algorithm, []).append(summary(trace))
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column("")
-    for name, runs in groups.items():
-        seeds = f" ({len(runs)} seeds)" if len(runs) > 1 else ""
-        table.add_column(name + seeds, justify="right")
-    for label, values in _rows(groups):
-        table.add_row(label, *values)
+    table = Table(
+        "", Column("measured", justify="right"), Column("guaranteed", justify="right"), "", box=None, pad_edge=False
+    )
+    table.add_row("loss", number(run.loss), "", f"{number(run.mean_loss)} a round")
+    for line in run.regret:
+        table.add_row(f"{line.kind} regret", number(line.value), promised(line.guarantee, line.vacuous), line.words)
+    for row in run.violation:
+        rounds = f"{row.timing}; broken in {row.rounds} of {run.rounds} rounds"
+        worst = f", by {number(row.worst)} at most" if row.rounds else ""
+        table.add_row(f"hard violation of {row.label}", number(row.hard), "", rounds + worst)
+        table.add_row(f"soft violation of {row.label}", number(row.soft))
+    for total in run.totals if len(run.violation) > 1 or any(t.guarantee for t in run.totals) else ():
+        bound = promised(total.guarantee, total.vacuous)
+        table.add_row(
+            f"{total.kind} violation, summed", number(total.papers), bound, f"{number(total.scaled)} in scales"
+        )
+    for equal in run.equality:
+        table.add_row(f"violation of {equal.label}", number(equal.violation), "", f"mean {number(equal.mean)} a round")
+    table.add_row("rounds a second", f"{run.rounds_per_second:,.0f}", "", f"{run.rounds} rounds in {run.seconds:.2f} s")
     console().print(table)
-    for said in dict.fromkeys(text for trace in traces for text in _remarks(trace)):
-        say(said)
+    for warning in run.warnings:
+        say(f"warning: {warning}", "yellow")
 
 
-def _rows(groups: dict[str, list[dict[str, Any]]]) -> list[tuple[str, list[str]]]:
-    first = next(iter(groups.values()))[0]
-    rows = [("rounds", [str(runs[0]["rounds"]) for runs in groups.values()])]
-    rows += [(name.replace("_", " "), _cells(groups, name)) for name in ("loss", "static_regret", "dynamic_regret")]
-    for kind in ("hard_violation", "soft_violation", "equality_violation"):
-        labels = list(first.get(kind, {}))
-        for label in labels if len(labels) <= 8 else ():
-            rows.append((f"{kind.replace('_', ' ')}, {label}", _cells(groups, kind, label)))
-        if len(labels) > 8:
-            rows.append((f"{kind.replace('_', ' ')}, worst of {len(labels)}", _cells(groups, kind, None)))
-    return [*rows, ("rounds a second", _cells(groups, "rounds_per_second", digits=0))]
+def compared(runs: Sequence[RunSummary]) -> None:
+    """A column an algorithm: the measures of its run, or their mean and deviation over seeds."""
+    from rich.table import Table
+
+    groups: dict[str, list[RunSummary]] = {}
+    for run in runs:
+        groups.setdefault(run.algorithm, []).append(run)
+    table = Table("", box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for name, same in groups.items():
+        table.add_column(name + (f" ({len(same)} seeds)" if len(same) > 1 else ""), justify="right")
+    for label, read in _MEASURES:
+        table.add_row(label, *(_cell([read(run) for run in same]) for same in groups.values()))
+    console().print(table)
+    for said in dict.fromkeys(f"warning: {w}" for run in runs for w in run.warnings):
+        say(said, "yellow")
 
 
-def _cells(groups: dict[str, list[dict[str, Any]]], key: str, label: str | None = "", digits: int = 2) -> list[str]:
-    """One cell an algorithm: the value, or mean +- deviation over seeds. `label` None takes the worst entry."""
-    return [_cell([_value(run[key], label) for run in runs], digits) for runs in groups.values()]
+_MEASURES: tuple[tuple[str, Callable[[RunSummary], float | None]], ...] = (
+    ("rounds", lambda r: float(r.rounds)),
+    ("loss", lambda r: r.loss),
+    ("static regret", lambda r: next(x.value for x in r.regret if x.kind == "static")),
+    ("dynamic regret", lambda r: next(x.value for x in r.regret if x.kind == "dynamic")),
+    ("hard violation, summed", lambda r: sum(v.hard for v in r.violation)),
+    ("soft violation, summed", lambda r: sum(v.soft for v in r.violation)),
+    ("equality violation, summed", lambda r: sum(e.violation for e in r.equality)),
+    ("rounds a second", lambda r: round(r.rounds_per_second)),
+)
 
 
-def _value(value: Any, label: str | None) -> float | None:
-    if not isinstance(value, dict):
-        return value  # type: ignore[no-any-return]
-    return max(value.values()) if label is None else value[label]
+def number(value: float | None) -> str:
+    """Six figures, thousands apart; "not known" for None."""
+    if value is None:
+        return "not known"
+    if value != 0 and not 1e-4 <= abs(value) < 1e12:
+        return f"{value:.5g}"
+    places = max(0, 5 - math.floor(math.log10(abs(value)))) if value else 0
+    text = f"{value:,.{min(places, 6)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _cell(values: list[float | None], digits: int) -> str:
+def promised(bound: float | None, vacuous: bool) -> str:
+    return "" if bound is None else f"{number(bound)}{' (vacuous)' if vacuous else ''}"
+
+
+def _cell(values: list[float | None]) -> str:
     known = [v for v in values if v is not None]
     if len(known) < len(values):
         return "not known"
     mean = float(np.mean(known))
-    places = digits if abs(mean) >= 1 or mean == 0 else 6
-    if len(known) == 1:
-        return f"{mean:,.{places}f}"
-    return f"{mean:,.{places}f} +- {np.std(known, ddof=1):,.{places}f}"
+    spread = float(np.std(known, ddof=1)) if len(known) > 1 else 0.0
+    return number(mean) + (f" +- {spread:.3g}" if spread else "")
 
 
-def _remarks(trace: Trace) -> list[str]:
-    """How sure the comparators are, and what the learner warned of."""
-    said = [comparator.words for comparator in trace.known_comparators.values()]
-    return [*said, *(f"warning: {w}" for w in trace.warnings)]
-
-
-def write_results(traces: Sequence[Trace], folder: Path) -> None:
+def write_results(traces: Sequence[Trace], summaries: Sequence[RunSummary], folder: Path) -> None:
     """A trace file and pictures for each run, and `summary.json` for all."""
     from oco.evaluation.plots import figures
 
@@ -136,5 +135,5 @@ def write_results(traces: Sequence[Trace], folder: Path) -> None:
         trace.save(folder / f"{stem}trace.nc")
         for name, figure in figures(trace).items():
             figure.savefig(folder / f"{stem}{name}.png", dpi=150)
-    runs = [summary(t) for t in traces]
-    write_text(folder / "summary.json", json.dumps({"version": 1, "runs": runs}, indent=2) + "\n")
+    runs = {"version": 1, "runs": [s.to_json() for s in summaries]}
+    write_text(folder / "summary.json", json.dumps(runs, indent=2) + "\n")

@@ -42,10 +42,11 @@ def run(
 ) -> None:
     """Run the learner over data, or over draws from the model, and measure regret and violation."""
     import oco
-    from oco.cli.results import compared, report, summary, write_results
+    from oco.cli.results import compared, measured, report, write_results
     from oco.compiler.canonical import canonical
     from oco.evaluation.data import load_data
     from oco.evaluation.mapping import parse_map
+    from oco.evaluation.summary import summarize
 
     loaded = oco.load(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
@@ -63,12 +64,15 @@ def run(
         if len(plans) == 1:
             report(plans[0])
     traces = [_run(plan, replace(source, seed=seed + k), seed + k) for plan in plans for k in range(seeds)]
+    summaries = [summarize(t) for t in traces]
     if as_json:
-        show_json({"version": 1, "model": loaded.name, "runs": [summary(t) for t in traces]})
+        show_json({"version": 1, "model": loaded.name, "runs": [s.to_json() for s in summaries]})
+    elif len(summaries) == 1:
+        measured(summaries[0])
     else:
-        compared(traces)
+        compared(summaries)
     if out is not None:
-        write_results(traces, out)
+        write_results(traces, summaries, out)
         note(f"written to {out}/")
 
 

@@ -100,30 +100,38 @@ def sqrt_up(x: Array) -> Array:
         return np.where(exact, root, np.nextafter(root, np.inf))
 
 
-def _sum_down(values: list[float]) -> float:
-    """The exact sum, rounded down."""
-    if -math.inf in values:
-        return -math.inf
-    if math.inf in values:
-        return math.inf
-    try:
-        total = math.fsum(values)
-        error = math.fsum([*values, -total])
-    except OverflowError:
-        return -math.inf
-    return math.nextafter(total, -math.inf) if error < 0 else total
-
-
 def sum_down(x: Array, axis: int | None) -> Array:
-    if axis is None:
-        return np.asarray(_sum_down(x.ravel().tolist()))
-    rows = np.moveaxis(x, axis, -1)
-    flat = rows.reshape(-1, rows.shape[-1]).tolist()
-    return np.array([_sum_down(row) for row in flat]).reshape(rows.shape[:-1])
+    """The sum of all entries, or along one axis."""
+    rows = x.ravel() if axis is None else np.moveaxis(x, axis, -1)
+    with np.errstate(all="ignore"):
+        total, error, slack = _distilled(rows)
+        low = add_down(total, add_down(error, -slack))
+    infinite = np.where(np.any(rows == -np.inf, axis=-1), -np.inf, np.inf)
+    overflowed = ~np.isfinite(total) | ~np.isfinite(error)
+    return np.where(np.any(np.isinf(rows), axis=-1), infinite, np.where(overflowed, -np.inf, low))
+
+
+def _distilled(rows: Array) -> tuple[Array, Array, Array]:
+    """The sums along the last axis as total + error, up to slack: pairs are added without error, their errors apart."""
+    length = rows.shape[-1]
+    error = spread = np.zeros(rows.shape[:-1])
+    while rows.shape[-1] > 1:
+        if rows.shape[-1] % 2:
+            rows = np.concatenate([rows, np.zeros((*rows.shape[:-1], 1))], axis=-1)
+        a, b = rows[..., ::2], rows[..., 1::2]
+        rows = a + b
+        t = rows - a
+        lost = (a - (rows - t)) + (b - t)
+        error, spread = error + lost.sum(axis=-1), spread + np.abs(lost).sum(axis=-1)
+    return (
+        rows[..., 0],
+        error,
+        np.where(spread > 0, np.nextafter(4 * length * np.finfo(float).eps * spread, np.inf), 0.0),
+    )
 
 
 def sum_up(x: Array, axis: int | None) -> Array:
-    return -sum_down(-x, axis)
+    return 0.0 - sum_down(-x, axis)
 
 
 def widened(

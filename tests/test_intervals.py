@@ -83,6 +83,17 @@ def test_sums_of_arrays_round_to_the_neighbours(values: list[float]) -> None:
     encloses(Interval(r.sum_down(x, None), r.sum_up(x, None), ()), exact)
 
 
+@pytest.mark.parametrize("spread", [0, 3, 30])
+def test_long_sums_are_enclosed_and_tight(spread: int) -> None:
+    rng = np.random.default_rng(spread)
+    x = rng.normal(size=(3, 1001)) * 10.0 ** rng.uniform(-spread, spread, size=(3, 1001))
+    low, high = r.sum_down(x, 1), r.sum_up(x, 1)
+    for row, lo, hi in zip(x, low, high):
+        exact = sum(map(Fraction, row.tolist()))
+        assert Fraction(lo) <= exact <= Fraction(hi)
+        assert Fraction(hi) - Fraction(lo) <= Fraction(1e-15) * abs(exact)
+
+
 @pytest.mark.parametrize(("a", "b"), [(1.0, 10.0), (4.0, 1000.0), (0.5, -3.0), (0.0, 7.0)])
 def test_what_floats_hold_stays_exact(a: float, b: float) -> None:
     assert float((point(a) + point(b)).lo) == a + b == float((point(a) + point(b)).hi)

@@ -44,7 +44,9 @@ def reference(case: Case, rounds: Sequence[Round], T: int, alpha: Callable[[int]
         Q = np.full(len(g), gamma) if Q is None else np.maximum((1 - eta) * Q + np.maximum(g, 0), gamma)
         variables = [cp.Variable(s) for s in case.shapes]
         slopes = case.gradient(data, x)
-        cost = sum(cp.sum(cp.multiply(s, v - y)) + alpha(t) * cp.sum_squares(v - y) for s, v, y in zip(slopes, variables, x))
+        cost = sum(
+            cp.sum(cp.multiply(s, v - y)) + alpha(t) * cp.sum_squares(v - y) for s, v, y in zip(slopes, variables, x)
+        )
         cost += sum(q * cp.pos(h) for q, h in zip(Q, case.constraints(data, variables)))
         problem = cp.Problem(cp.Minimize(cost / gamma), case.domain(variables))
         problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
@@ -194,7 +196,11 @@ subject to
 )
 
 
-@pytest.mark.parametrize("case", [TRACKING, BALL, SIMPLEX, EQUALITY, SQUARES, TWO], ids=["box", "ball", "simplex", "equality", "squares", "two"])
+@pytest.mark.parametrize(
+    "case",
+    [TRACKING, BALL, SIMPLEX, EQUALITY, SQUARES, TWO],
+    ids=["box", "ball", "simplex", "equality", "squares", "two"],
+)
 def test_trajectories_equal_the_listing(case: Case) -> None:
     rng = np.random.default_rng(7)
     model = parse(case.text)

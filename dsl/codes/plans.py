@@ -15,18 +15,6 @@ subject to
 _LOSS = "model m\nhorizon T = 100\ndecision x[2] in box(0, 1)\nstream c[2] in [-1, 1]\nminimize c @ x\n"
 
 PLANS: dict[str, Code] = {
-    "OCO701": Code(
-        "no such algorithm",
-        "`using` and `--algorithm` take the name of an algorithm, as `oco algorithms` lists them.",
-        _LOSS + "using odg\n",
-        "Write the name as it stands in the list.",
-    ),
-    "OCO702": Code(
-        "no such setting",
-        "Each algorithm has settings of its own, named by the letters of its paper.",
-        _LOSS + "using ogd with gamma = 2\n",
-        "Use one of the settings that the message lists.",
-    ),
     "OCO703": Code(
         "the algorithm is not there yet",
         "The name belongs to an algorithm of the papers or of their baselines that this version does not have.",
@@ -43,7 +31,7 @@ PLANS: dict[str, Code] = {
     ),
     "OCO705": Code(
         "the algorithm cannot run on this model",
-        "The rule needs something that the model does not have: the feedback, the kind of constraint, or a step that can be solved exactly.",
+        "The rule needs what the model does not have: a kind of feedback or of constraint, or a step that can be solved exactly.",
         _LOSS + "using coldq\n",
         "Change the model as the hint says, or name another algorithm.",
         Stage.COMPILE,
@@ -78,7 +66,7 @@ PLANS: dict[str, Code] = {
     ),
     "OCO721": Code(
         "the formula of a setting is not usable",
-        "A setting is a formula in t, T, d, params and facts, with + - * / ** and the functions sqrt, log, exp, min, max, floor, ceiling and abs.",
+        "A setting is a formula in t, T, d, params and facts, with + - * / ** and sqrt, log, exp, min, max, floor, ceiling, abs.",
         _LOSS + "using ogd with eta = 1 / sqrt(s)\n",
         "Use the names that the message lists, and functions of numbers.",
     ),

@@ -33,13 +33,7 @@ from oco.dsl.atoms.whole import whole
 from oco.dsl.expressions import Call, Expr
 from oco.dsl.intervals import Interval, point
 
-
-def _zero() -> Interval:
-    return point(0.0)
-
-
-def _one() -> Interval:
-    return point(1.0)
+_ZERO, _ONE = point(0.0), point(1.0)
 
 
 def _extreme_curvature(bends: Curvature) -> Any:
@@ -81,7 +75,7 @@ def _huber_lower(o: Any, c: Call, x: Any, *rest: Any) -> Any:
 
 def _huber_bounds(c: Call, x: Interval, *rest: Interval) -> Interval:
     """It grows with |x| and with M."""
-    size, limit = x.abs(), rest[0] if rest else _one()
+    size, limit = x.abs(), rest[0] if rest else _ONE
 
     def at(end: np.ndarray[Any, Any], bound: np.ndarray[Any, Any]) -> Interval:
         inner = np.minimum(end, np.maximum(bound, 0.0))
@@ -115,7 +109,7 @@ def _huber_allowed(call: Call, x: Interval, *rest: Interval) -> str:
 
 def _entropy_bounds(c: Call, x: Interval) -> Interval:
     """-x log(x) rises to 1/e at 1/e and falls after it."""
-    inside = x.maximum(_zero())
+    inside = x.maximum(_ZERO)
     low, high = (-(point(end) * point(end).log()) for end in (inside.lo, inside.hi))
     top = point(-1.0).exp()
     peak = np.exp(-1.0)
@@ -158,7 +152,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         (1, 1),
         entrywise,
         lower=lambda o, c, x: o.maximum(x, 0),
-        bounds=lambda c, x: x.maximum(_zero()),
+        bounds=lambda c, x: x.maximum(_ZERO),
         curvature=hinged_at(0.0),
         monotone=up,
         vjp=lambda e, c, g: (e.mul(g, e.call("_positive", c.args[0])),),
@@ -171,7 +165,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         (1, 1),
         entrywise,
         lower=lambda o, c, x: o.maximum(-x, 0),
-        bounds=lambda c, x: (-x).maximum(_zero()),
+        bounds=lambda c, x: (-x).maximum(_ZERO),
         curvature=hinged_at(0.0),
         monotone=down,
         vjp=lambda e, c, g: (e.minus(e.mul(g, e.call("_positive", e.minus(c.args[0])))),),
@@ -312,7 +306,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         (1, 1),
         entrywise,
         lower=lambda o, c, x: 1.0 / x,
-        bounds=lambda c, x: _one() / x.maximum(_zero()),
+        bounds=lambda c, x: _ONE / x.maximum(_ZERO),
         curvature=always(CONVEX),
         monotone=down,
         vjp=lambda e, c, g: (e.minus(e.div(g, e.square(c.args[0]))),),
@@ -326,7 +320,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         (1, 1),
         entrywise,
         lower=lambda o, c, x: o.maximum(1.0 - x, 0.0),
-        bounds=lambda c, x: (_one() - x).maximum(_zero()),
+        bounds=lambda c, x: (_ONE - x).maximum(_ZERO),
         curvature=hinged_at(1.0),
         monotone=down,
         vjp=lambda e, c, g: (e.minus(e.mul(g, e.call("_positive", e.sub(e.number(1), c.args[0])))),),

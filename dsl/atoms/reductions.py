@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.atoms.base import Atom
-from oco.dsl.atoms.rules import AFFINE as LINEAR
 from oco.dsl.atoms.rules import (
+    AFFINE,
     CONCAVE,
     CONVEX,
     always,
@@ -70,7 +70,7 @@ REDUCTIONS: tuple[Atom, ...] = (
         reduced,
         lower=lambda o, c, x: o.sum(x, axis=axis(c)),
         bounds=lambda c, x: x.sum(axis(c)),
-        curvature=always(LINEAR),
+        curvature=always(AFFINE),
         monotone=up,
         vjp=lambda e, c, g: (e.spread(g, c),),
         cvxpy=lambda cp, c, x: cp.sum(x, axis=axis(c)),
@@ -84,7 +84,7 @@ REDUCTIONS: tuple[Atom, ...] = (
         reduced,
         lower=lambda o, c, x: o.sum(x, axis=axis(c)) / float(_count(c)),
         bounds=lambda c, x: x.sum(axis(c)) / point(float(_count(c))),
-        curvature=always(LINEAR),
+        curvature=always(AFFINE),
         monotone=up,
         vjp=lambda e, c, g: (e.spread(e.div(g, e.number(_count(c))), c),),
         cvxpy=lambda cp, c, x: cp.mean(x, axis=axis(c)),

@@ -54,7 +54,7 @@ def impossible(scenario: Scenario) -> Impossible | None:
     least = solve(cp.Minimize(excess), [*domain, *rows])
     if least is None or least <= 0 or not np.isfinite(least):
         return None
-    weights = np.maximum([float(np.asarray(r.dual_value)) for r in rows], 0.0)
+    weights = np.maximum([float(np.sum(r.dual_value)) for r in rows], 0.0)
     z = into_domain(canonical.blocks, values(variables))
     total, slopes, streams = _combination(scenario, entries, weights, z)
     lowest = total.least

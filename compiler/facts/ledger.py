@@ -1,0 +1,162 @@
+"""The ledger in words and as data: a line a fact, a derivation as indented steps, JSON with stable keys."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.facts.types import Fact, Facts, Status, Step, Witness
+from oco.compiler.facts.words import coordinates, number
+
+WIDTH = 116
+VERSION = 1
+
+
+def ledger_text(facts: Facts) -> str:
+    """All facts, a line each: value, status and the last step of the derivation. Entries of vector constraints are left out."""
+    return _table(f for key in facts if "[" not in key and (f := facts[key]).status is not Status.UNKNOWN) + _unknown(
+        facts
+    )
+
+
+def summary_text(facts: Facts) -> str:
+    """The facts about the loss, the constraints and feasibility that a reader asks for first."""
+    kinds = ("convex", "lipschitz.l2", "strong_convexity.l2", "bound", "diameter.l2", "bounded", "margin", "common")
+    shown = (f for key in facts if "[" not in key and key.endswith(kinds) and _tells(f := facts[key]))
+    return _table(shown)
+
+
+def _tells(fact: Fact) -> bool:
+    zero = isinstance(fact.value, float) and fact.value == 0 and fact.key.endswith("strong_convexity.l2")
+    return fact.status is not Status.UNKNOWN and not zero
+
+
+def _table(facts: Iterable[Fact]) -> str:
+    rows = [(f.key, value_text(f.value), str(f.status) + (", loose" if f.loose else ""), _reason(f)) for f in facts]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
+    indent = sum(widths) + 6
+    lines = []
+    for row, before in zip(rows, [None, *rows]):
+        if before is not None and _group(before[0]) != _group(row[0]):
+            lines.append("")
+        head = "  ".join(cell.ljust(width) for cell, width in zip(row, widths))
+        reason = textwrap.shorten(row[3], max(WIDTH - len(head) - 2, 30), placeholder=" ...") if row[3] else ""
+        lines.append(f"{head}  {reason}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _group(key: str) -> str:
+    """What a fact is about: the domain, the loss, one constraint, or all constraints together."""
+    first, *rest = key.split(".")
+    return f"{first}.{rest[0]}" if first == "constraints" else first if first in ("domain", "loss") else ""
+
+
+def _reason(fact: Fact) -> str:
+    """The last step in words; where it says no more than the value, the step before it."""
+    step = fact.why
+    if step is None:
+        return ""
+    return step.claim + (f" ({fact.cite})" if fact.cite else "")
+
+
+def _unknown(facts: Facts) -> str:
+    keys = [key for key in facts if "[" not in key and facts[key].status is Status.UNKNOWN]
+    if not keys:
+        return ""
+    wrapped = textwrap.wrap(", ".join(keys), WIDTH, initial_indent="unknown: ", subsequent_indent=" " * 9)
+    return "\n" + "\n".join(wrapped) + "\n"
+
+
+def value_text(value: Any) -> str:
+    """A fact's value in a few characters."""
+    match value:
+        case None:
+            return "-"
+        case bool() | np.bool_():
+            return "yes" if value else "no"
+        case str():
+            return value
+        case int() | float() | np.number():
+            return number(float(value))
+        case dict():
+            return f"{len(value)} decisions" if len(value) > 1 else value_text(next(iter(value.values()), None))
+        case _:
+            array = np.asarray(value)
+            return coordinates(array) if array.size <= 3 and array.dtype.kind in "if" else f"an array of {array.size}"
+
+
+def derivation_text(fact: Fact) -> str:
+    """How a fact was derived: each step under the one that uses it. A step that was shown is not shown again."""
+    lines = [f"{fact.key}: {value_text(fact.value)}, {fact.status}{', loose' if fact.loose else ''}"]
+    if fact.cite:
+        lines.append(fact.cite)
+    lines += ["", *_steps(fact.why, 0, set())] if fact.why is not None else ["Nothing is known about it."]
+    if fact.witness is not None:
+        lines += ["", *_witness_lines(fact.witness)]
+    return "\n".join(lines) + "\n"
+
+
+def _steps(step: Step, depth: int, shown: set[int]) -> Iterator[str]:
+    head = "  " * depth
+    again = id(step) in shown and step.premises
+    where = f" (line {step.span.line})" if step.span is not None else ""
+    said = f"{step.claim}{where}   [{step.rule}]{' (as above)' if again else ''}"
+    yield from textwrap.wrap(said, max(WIDTH, len(head) + 40), initial_indent=head, subsequent_indent=head + "    ")
+    if again:
+        return
+    shown.add(id(step))
+    for premise in step.premises:
+        yield from _steps(premise, depth + 1, shown)
+
+
+def _witness_lines(witness: Witness) -> Iterator[str]:
+    yield f"witness: {witness.words} (by {number(witness.excess)})"
+    for name, value in witness.values.items():
+        yield f"  {name} = {coordinates(np.asarray(value))}"
+
+
+def facts_data(facts: Facts) -> dict[str, Any]:
+    """The ledger as JSON values. Steps are numbered and listed once; premises are their numbers."""
+    steps: dict[int, int] = {}
+    listed: list[dict[str, Any]] = []
+    rows = {key: _fact_data(facts[key], steps, listed) for key in facts}
+    warnings = [{"code": d.code, "message": d.message, "hint": d.hint} for d in facts.warnings]
+    return {"version": VERSION, "model": facts.model.name, "facts": rows, "steps": listed, "warnings": warnings}
+
+
+def _fact_data(fact: Fact, steps: dict[int, int], listed: list[dict[str, Any]]) -> dict[str, Any]:
+    found = {"value": plain(fact.value), "status": str(fact.status), "loose": fact.loose, "cite": fact.cite}
+    why = None if fact.why is None else _step_number(fact.why, steps, listed)
+    witness = None
+    if fact.witness is not None:
+        values = {name: plain(value) for name, value in fact.witness.values.items()}
+        witness = {"values": values, "excess": fact.witness.excess, "words": fact.witness.words}
+    return found | {"why": why, "witness": witness}
+
+
+def _step_number(step: Step, steps: dict[int, int], listed: list[dict[str, Any]]) -> int:
+    if id(step) not in steps:
+        premises = [_step_number(p, steps, listed) for p in step.premises]
+        place = None if step.span is None else [step.span.line, step.span.column]
+        steps[id(step)] = len(listed)
+        row = {"rule": step.rule, "claim": step.claim, "value": plain(step.value), "premises": premises, "place": place}
+        listed.append(row)
+    return steps[id(step)]
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it; what is not finite is written as a word."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return number(value)
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

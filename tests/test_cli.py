@@ -1,0 +1,131 @@
+"""The command line: what it prints where, what it writes, and its exit status."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+NYISO = EXAMPLES / "data" / "nyiso_2017-05.csv"
+ALL = sorted(p.stem for p in EXAMPLES.glob("*.oco"))
+
+
+@pytest.fixture
+def oco(tmp_path):
+    """Runs `oco ...` in an empty folder: (status, stdout, stderr)."""
+
+    def run(*args, cwd=tmp_path):
+        words = [sys.executable, "-c", "import sys; from oco.cli import main; sys.exit(main())", *map(str, args)]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, timeout=120)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def test_run_on_real_prices_prints_the_plan_and_the_measures_and_writes_them(oco, tmp_path):
+    status, out, err = oco("run", EXAMPLES / "job_scheduling.oco", "--data", NYISO, "--rounds", "100", "--out", "results")
+    assert status == 0, err
+    for words in ("loss.convex", "coldq", "guarantee", "static regret", "dynamic regret", "hard violation", "rounds a second"):
+        assert words in out
+    assert "drawn from the model's distribution" in err and "NORTH" in err
+    assert "\x1b[" not in out + err, "colour only on a terminal"
+    written = {p.name for p in (tmp_path / "results").iterdir()}
+    assert {"trace.nc", "regret.png", "violation.png", "summary.json"} <= written
+    summary = json.loads((tmp_path / "results" / "summary.json").read_text())
+    assert summary["version"] == 1 and summary["runs"][0]["rounds"] == 100
+
+
+def test_a_price_outside_its_bounds_is_an_error_that_names_the_place(oco):
+    zones = "CAPITL CENTRL DUNWOD GENESE HUD_VL LONGIL MHK_VL MILLWD NYC".split()
+    columns = ",".join([f"price.{z}" for z in zones] + ["NORTH"])
+    status, out, err = oco("run", EXAMPLES / "job_scheduling.oco", "--data", NYISO, "--map", f"price={columns}")
+    assert status == 1 and not out
+    assert "NORTH" in err and "-1051" in err and re.search(r"OCO8\d\d", err)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_example_checks_explains_and_is_formatted(oco, name):
+    path = EXAMPLES / f"{name}.oco"
+    status, out, err = oco("check", path)
+    assert status == 0 and "loss.convex" in out, err
+    status, out, err = oco("check", path, "--json")
+    assert status == 0 and json.loads(out)["version"] == 1, err
+    status, out, err = oco("explain", path)
+    assert status == 0 and "coldq" in out and "mirror-descent" in out, err
+    status, out, err = oco("fmt", "--check", path)
+    assert status == 0, err
+
+
+def test_explain_as_json_has_a_verdict_for_every_algorithm(oco):
+    _, listed, _ = oco("algorithms", "--json")
+    _, out, _ = oco("explain", EXAMPLES / "datacenter.oco", "--json")
+    verdicts = json.loads(out)["verdicts"]
+    assert {v["algorithm"] for v in verdicts} == {a["name"] for a in json.loads(listed)["algorithms"]}
+    assert all(v["reasons"] for v in verdicts)
+
+
+def test_compile_writes_a_module_once_and_again_only_with_force(oco, tmp_path):
+    model = EXAMPLES / "job_scheduling.oco"
+    assert oco("compile", model)[0] == 0
+    text = (tmp_path / "job_scheduling_learner.py").read_text()
+    assert "import oco" not in text and "class Learner" in text
+    status, _, err = oco("compile", model)
+    assert status == 1 and "OCO905" in err
+    assert oco("compile", model, "--force")[0] == 0
+    assert (tmp_path / "job_scheduling_learner.py").read_text() == text
+
+
+@pytest.mark.parametrize("backend", ["c", "jax"])
+def test_backends_of_later_are_refused_in_a_sentence(oco, tmp_path, backend):
+    status, out, err = oco("compile", EXAMPLES / "tracking.oco", "--backend", backend)
+    assert status == 1 and not out and "backend" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_new_makes_a_model_that_checks_and_runs(oco):
+    assert oco("new", "shop")[0] == 0
+    assert oco("check", "shop.oco")[0] == 0
+    assert oco("fmt", "--check", "shop.oco")[0] == 0
+    status, _, err = oco("run", "shop.oco", "--rounds", "20")
+    assert status == 1 and "price" in err, "the price has no law, so it cannot be drawn"
+
+
+def test_help_explains_codes(oco):
+    status, out, _ = oco("help", "OCO203")
+    assert status == 0 and "Example" in out
+    status, out, _ = oco("help")
+    assert status == 0 and "OCO203" in out
+    status, _, err = oco("help", "OCO204x")
+    assert status == 1 and "OCO907" in err
+
+
+def test_wrong_models_are_said_on_stderr_with_status_one(oco, tmp_path):
+    (tmp_path / "wrong.oco").write_text("model wrong\nhorizon T = 10\ndecision x in box(0, 1)\nminimize y + z\n")
+    status, out, err = oco("check", "wrong.oco")
+    assert status == 1 and not out
+    assert "wrong.oco:4:10" in err and "2 errors" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["check"], ["run", "x.oco", "--rounds", "0"], ["check", "x.oco", "--param", "n"]])
+def test_misuse_ends_with_status_two(oco, words):
+    status, _, err = oco(*words)
+    assert status == 2 and err
+
+
+def test_missing_files_are_said_in_words(oco):
+    status, _, err = oco("check", "nowhere.oco")
+    assert status == 1 and "OCO901" in err and "Traceback" not in err
+
+
+def test_fmt_formats_in_place_and_says_so(oco, tmp_path):
+    path = tmp_path / "m.oco"
+    path.write_text("model m\nhorizon T=10\ndecision x in box(0,1)\nminimize x**2 # a comment\n")
+    status, _, err = oco("fmt", "--check", "m.oco")
+    assert status == 1 and "would change" in err
+    assert oco("fmt", "m.oco")[0] == 0
+    assert "horizon T = 10" in path.read_text() and "# a comment" in path.read_text()
+    assert oco("fmt", "--check", "m.oco")[0] == 0

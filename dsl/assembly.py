@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
 from oco.dsl.checks import check_domain, check_law
@@ -38,7 +40,17 @@ from oco.dsl.model import (
 from oco.dsl.scope import MOST_NUMBERS, Scope, check_fixed, check_new_label, check_new_name
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
-from oco.dsl.values import check_count, check_range, fixed_value, given_value, is_known, param_value, wrong_shape
+from oco.dsl.values import (
+    check_count,
+    check_range,
+    entry,
+    fixed_value,
+    given_value,
+    is_known,
+    param_value,
+    shown,
+    wrong_shape,
+)
 
 Bounds = tuple[Expr, Expr] | None
 
@@ -174,7 +186,18 @@ class Assembly:
             return
         low, high = (fixed_value(self.scope, b, f"the range of `{stream.name}`") for b in stream.bounds)
         if low is not None and high is not None and not ((low <= value) & (value <= high)).all():
-            raise fail("OCO428", f"{role} lies outside the range of `{stream.name}`", mean.span)
+            at = tuple(
+                np.argwhere(
+                    ~np.broadcast_to(
+                        (low <= value) & (value <= high), np.broadcast_shapes(low.shape, value.shape, high.shape)
+                    )
+                )[0]
+            )
+            raise fail(
+                "OCO428",
+                f"{entry(role, at)} is {shown(value, at)}, outside [{shown(low, at)}, {shown(high, at)}]",
+                mean.span,
+            )
 
     # what is wanted
 
@@ -209,11 +232,11 @@ class Assembly:
 
     def assume(self, key: str, relation: Relation, value: Expr, key_span: Span | None, span: Span | None) -> None:
         """`assume key relation value`; keys are checked when all labels are known, by `check_assumptions`."""
-        check_fixed(value, "what is assumed")
+        check_fixed(value, "the bound in an assumption")
         if relation is Relation.EQ:
-            raise fail("OCO603", "an assumption is a bound: `<=` or `>=`", span)
+            raise fail("OCO653", "an assumption is a bound: `<=` or `>=`", span)
         if any(a.key == key for a in self.assumptions):
-            raise fail("OCO602", f"`{key}` is assumed twice", key_span, "keep one of the two")
+            raise fail("OCO652", f"`{key}` is assumed twice", key_span, "keep one of the two")
         self.assumptions.append(Assumption(key, relation, value, key_span))
 
     def using(self, algorithm: str | None, settings: tuple[tuple[str, str], ...], span: Span | None) -> None:
@@ -260,6 +283,10 @@ class Assembly:
         )
 
 
+def _text(value: Expr) -> str:
+    return value.span.text if value.span is not None and value.span.text else "..."
+
+
 def _wrong_key(assumption: Assumption, relations: Mapping[str, str]) -> OcoError | None:
     key = re.sub(r"\[[0-9, ]+\]", "", assumption.key)
     if key not in relations:
@@ -271,16 +298,16 @@ def _wrong_key(assumption: Assumption, relations: Mapping[str, str]) -> OcoError
                 labels,
                 f"the constraints are {', '.join(labels)}" if labels else "this model has no constraints",
             )
-            return fail("OCO601", f"there is no constraint `{parts[1]}`", assumption.span, hint)
-        hint = did_you_mean(key, relations, "`oco help OCO601` lists the facts")
-        return fail("OCO601", f"there is no fact `{assumption.key}`", assumption.span, hint)
+            return fail("OCO651", f"there is no constraint `{parts[1]}`", assumption.span, hint)
+        hint = did_you_mean(key, relations, "`oco help OCO651` lists the facts")
+        return fail("OCO651", f"there is no fact `{assumption.key}`", assumption.span, hint)
     wanted = relations[key]
     if wanted and wanted != assumption.relation:
         side = "an upper" if wanted == "<=" else "a lower"
         return fail(
-            "OCO603",
+            "OCO653",
             f"only {side} bound on `{key}` is of use",
             assumption.span,
-            f"write `assume {assumption.key} {wanted} ...`",
+            f"write `assume {assumption.key} {wanted} {_text(assumption.value)}`",
         )
     return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from oco.dsl.atoms import ATOMS, Atom
 from oco.dsl.atoms.index import index_shape
-from oco.dsl.atoms.words import describe, with_shape
+from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import Shape, show
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, constant
@@ -60,11 +60,9 @@ def array(items: tuple[Expr, ...], span: Span | None = None) -> Array | Constant
         raise fail("OCO315", "an array needs at least one entry", span)
     for i, item in enumerate(items):
         if item.shape != items[0].shape:
-            first = f"a shape of {show(items[0].shape)}" if items[0].shape else "a number"
+            first, other = (f"has shape {show(e.shape)}" if e.shape else "is a number" for e in (items[0], item))
             raise fail(
-                "OCO315",
-                f"the entries of an array have one shape: entry 0 is {first}, {with_shape(item, f'entry {i}')}",
-                item.span,
+                "OCO315", f"the entries of an array have one shape: entry 0 {first}, entry {i} {other}", item.span
             )
     integer = all(item.integer for item in items)
     if all(isinstance(item, Constant) for item in items):
@@ -96,7 +94,8 @@ def _options(
     if "axis" in given:
         rank, axis = len(args[0].shape), given["axis"]
         if int(axis) != axis or not -rank <= axis < rank:
-            last = f"its axes are 0 to {rank - 1}" if rank else "a number has no axes"
+            said = ("a number has no axes", "its only axis is 0", "its axes are 0 and 1")
+            last = said[rank] if rank < len(said) else f"its axes are 0 to {rank - 1}"
             raise fail("OCO305", f"{describe(args[0], 'the argument')} has no axis {axis}", span, last)
         given = given | {"axis": int(axis) % rank}
     return tuple(sorted(given.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -29,8 +30,8 @@ def find(kind: str, table: Mapping[str, Row], code: str, what: str, span: Span |
     if kind in table:
         return table[kind]
     hint = did_you_mean(kind, table, f"the {what}s are {', '.join(table)}")
-    if what == "domain" and kind in ("all", "reals", "free", "R"):
-        hint = "every decision lies in a bounded set: box(lo, hi) with generous bounds"
+    if kind in SPELLED:
+        hint = f"write {SPELLED[kind]}"
     raise fail(code, f"there is no {what} `{kind}`", span, hint)
 
 
@@ -48,9 +49,12 @@ def _ordered(
     named = dict(zip(parameters, args))
     for name, value in options.items():
         if name not in parameters:
-            raise fail(code, f"`{signature}` has no argument `{name}`", value.span, did_you_mean(name, parameters))
+            hint = did_you_mean(
+                name, parameters, f"its arguments are {listed(parameters)}" if parameters else "it has none"
+            )
+            raise fail(code, f"`{signature}` has no argument `{name}`", _with_name(value, name), hint)
         if name in named:
-            raise fail(code, f"the argument `{name}` is given twice", value.span, "keep one of the two")
+            raise fail(code, f"the argument `{name}` is given twice", _with_name(value, name), "keep one of the two")
         named[name] = value
     if len(args) > len(parameters):
         raise fail(code, _arity(signature, parameters, len(args)), span)
@@ -63,6 +67,15 @@ def _ordered(
             code, f"`{signature}` needs {listed(p for p in parameters if p not in named)} before the last one", span
         )
     return [named[p] for p in given]
+
+
+def _with_name(value: Expr, name: str) -> Span | None:
+    """The span of `name = value` in the text of a call; that of the value where there is no such text."""
+    if value.span is None:
+        return None
+    source, start = value.span.source, value.span.start
+    before = re.search(rf"\b{re.escape(name)}\s*=\s*$", source.text[max(0, start - 200) : start])
+    return value.span if before is None else Span(source, start - len(before.group()), value.span.end)
 
 
 def _arity(signature: str, parameters: Sequence[str], given: int) -> str:
@@ -101,11 +114,10 @@ def distribution_spec(kind: str, args: Args, options: Options, span: Span | None
     rest = {n: v for n, v in options.items() if n not in row.keywords}
     if len(args) > len(row.parameters) and row.keywords:
         missing = row.keywords[0]
+        extra = args[len(row.parameters)].span
+        value = extra.text if extra is not None else "..."
         raise fail(
-            "OCO421",
-            f"`{row.signature}`: `{missing}` is given by its name",
-            args[len(row.parameters)].span,
-            f"write {missing} = ...",
+            "OCO421", f"`{row.signature}`: `{missing}` is given by its name", extra, f"write {missing} = {value}"
         )
     ordered = _ordered(row.signature, row.parameters, len(row.parameters), args, _known(row, rest), "OCO421", span)
     if len(by_name) < len(row.keywords):
@@ -116,9 +128,8 @@ def distribution_spec(kind: str, args: Args, options: Options, span: Span | None
 def _known(row: DistributionKind, options: Options) -> Options:
     for name, value in options.items():
         if name not in row.names:
-            raise fail(
-                "OCO421", f"`{row.signature}` has no argument `{name}`", value.span, did_you_mean(name, row.names)
-            )
+            hint = did_you_mean(name, row.names, f"its arguments are {listed(row.names)}")
+            raise fail("OCO421", f"`{row.signature}` has no argument `{name}`", _with_name(value, name), hint)
     return options
 
 
@@ -194,6 +205,28 @@ def _other_names(name: str) -> str:
     """What a function is called here that has another name elsewhere."""
     return f"write {ELSEWHERE[name]}" if name in ELSEWHERE else ""
 
+
+SPELLED: dict[str, str] = {
+    "R": "box(lo, hi), with wide bounds where there are no natural ones",
+    "cube": "box(lo, hi)",
+    "free": "box(lo, hi), with wide bounds where there are no natural ones",
+    "hypercube": "box(lo, hi)",
+    "interval": "box(lo, hi)",
+    "l2_ball": "ball(r)",
+    "linf_ball": "box(-r, r)",
+    "nonneg": "box(0, hi)",
+    "probability": "simplex",
+    "psd": "spectrahedron(trace)",
+    "reals": "box(lo, hi), with wide bounds where there are no natural ones",
+    "sphere": "ball(r)",
+    "const": "constant(v)",
+    "dirac": "constant(v)",
+    "exp": "exponential(mean)",
+    "gaussian": "normal(mean, sd)",
+    "multinomial": "categorical(p)",
+    "unif": "uniform(lo, hi)",
+}
+"""What a domain or a distribution is called here that has another name elsewhere."""
 
 ELSEWHERE: dict[str, str] = {
     "add": "x + y",

@@ -95,7 +95,9 @@ def check_values(kind: DistributionKind, given: Args) -> Complaint | None:
         if len(wrong):
             at = tuple(wrong[0])
             where = f"entry [{', '.join(map(str, at))}] of " if at else ""
-            return Complaint("OCO423", name, f"{where}`{name}` {words}; it is {given[name][at].item()!r}")
+            return Complaint(
+                "OCO423", name, f"{where}`{name}` {words}; it is {repr(given[name][at].item()).removesuffix('.0')}"
+            )
     if kind.name == "uniform" and len(given) == 2 and not np.all(given["lo"] < given["hi"]):
         return Complaint("OCO423", "lo", "`lo` must be below `hi`", "for a fixed value write constant(v)")
     if kind.name == "categorical" and "p" in given and abs(float(given["p"].sum()) - 1) > 1e-9:

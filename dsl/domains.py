@@ -213,13 +213,15 @@ def _ordered(shape: tuple[int, ...], given: Values) -> Complaint | None:
 def _budget_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
     if len(given) < 3:
         return None
-    least, most = (float(np.broadcast_to(given[a], shape).sum()) for a in ("lo", "hi"))
+    least, most = (np.broadcast_to(given[a], shape).sum() for a in ("lo", "hi"))
     total = float(given["total"])
     said = _ordered(shape, given)
     if said or least <= total <= most:
         return said
     return Complaint(
-        "OCO410", "total", f"no decision has the total {_show(total)}: the bounds allow totals from {least} to {most}"
+        "OCO410",
+        "total",
+        f"no decision has the total {_show(total)}: the bounds allow totals from {least:.9g} to {most:.9g}",
     )
 
 
@@ -232,7 +234,7 @@ def _capped_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
         return Complaint(
             "OCO410",
             "cap",
-            f"no decision adds up to {_show(total)}: with these caps the entries add up to {most} at most",
+            f"no decision adds up to {_show(total)}: with these caps the entries add up to {most:.9g} at most",
         )
     return None
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.dsl.atoms.index import slice_ends
+from oco.dsl.atoms.index import axis_words, slice_ends
 from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import Dim, substitute
@@ -74,10 +74,10 @@ def _combined(atom: str, ranges: list[Range]) -> Range | None:
 def check_index(expr: Index, known: Known) -> None:
     """Whether the positions that the items may ask for are there, as far as values and declared ranges tell."""
     sizes = known.sizes()
-    for item, length in zip(expr.items, expr.base.shape):
+    for axis, (item, length) in enumerate(zip(expr.items, expr.base.shape)):
         dim = substitute(length, sizes)
         if isinstance(item, Slice):
-            _check_slice(expr, item, dim, sizes)
+            _check_slice(expr, item, axis, dim, sizes)
             continue
         found = whole_range(item, known)
         if found is None or isinstance(item, Constant):
@@ -86,16 +86,20 @@ def check_index(expr: Index, known: Known) -> None:
         last = dim - 1 if isinstance(dim, int) else None
         if low < 0 or (last is not None and high > last):
             outside = low if low < 0 else high
-            verb = "is" if low == high else "can be"
+            verb = "is" if low == high else "holds" if _is_known(item, known) else "can be"
             raise fail(
                 "OCO312",
                 f"{describe(item, 'this index')} {verb} {outside}, outside 0..{last if last is not None else f'{dim} - 1'}",
                 item.span,
-                f"{describe(expr.base)} has {dim} entries there, and indices count from 0",
+                axis_words(expr.base, dim, axis),
             )
 
 
-def _check_slice(expr: Index, item: Slice, dim: Dim, sizes: dict[str, int]) -> None:
+def _is_known(item: Expr, known: Known) -> bool:
+    return isinstance(item, Name) and item.name in known.values
+
+
+def _check_slice(expr: Index, item: Slice, axis: int, dim: Dim, sizes: dict[str, int]) -> None:
     start, stop = (substitute(d, sizes) for d in slice_ends(item, dim))
     empty = isinstance(start, int) and isinstance(stop, int) and stop <= start
     outside = isinstance(stop, int) and isinstance(dim, int) and stop > dim
@@ -104,5 +108,5 @@ def _check_slice(expr: Index, item: Slice, dim: Dim, sizes: dict[str, int]) -> N
             "OCO313",
             f"the slice {start}:{stop} does not lie in 0:{dim}",
             item.span,
-            f"{describe(expr.base)} has {dim} entries there; a slice has at least one, and leaves out its end",
+            axis_words(expr.base, dim, axis),
         )

@@ -60,6 +60,9 @@ class _Resolver:
         self.findings = Findings()
         self.scope = Scope(folder, params)
         self.assembly = Assembly(self.scope)
+        self.under_subject_to = any(
+            isinstance(s, syntax.UnreadableStatement) and s.word in ("", "subject") for s in file.statements
+        )
         self.broken_labels: set[str] = set()
         self.seen: dict[str, Span] = {}
         declarations = [s for s in reversed(file.statements) if isinstance(s, DECLARING)]
@@ -94,8 +97,9 @@ class _Resolver:
                 if objective is not None:
                     self._try(lambda: self.assembly.minimize(objective))
             case syntax.SubjectToStatement():
-                pass
+                self.under_subject_to = True
             case syntax.ConstraintStatement():
+                self._check_place(s)
                 self._constraint(s)
             case syntax.MeasureStatement():
                 self._try(lambda: self._measure(s))
@@ -216,6 +220,18 @@ class _Resolver:
             return None
         return args, dict(zip((name for name, _ in call.options), options))
 
+    def _check_place(self, s: syntax.ConstraintStatement) -> None:
+        """Constraints stand below `subject to`; the first that does not is reported."""
+        if not self.under_subject_to:
+            error = fail(
+                "OCO214",
+                f"the constraint `{s.label.name}` does not stand below `subject to`",
+                s.label.span,
+                "write `subject to` above it",
+            )
+            self.findings.add(error.diagnostics)
+            self.under_subject_to = True
+
     def _constraint(self, s: syntax.ConstraintStatement) -> None:
         left, right = self.typer.expr(s.left), self.typer.expr(s.right)
         if left is None or right is None:
@@ -274,17 +290,20 @@ class _Resolver:
 
     def _check_missing(self) -> None:
         """Statements that every model has. They are not missed while some statement has no known word."""
-        if any(isinstance(s, syntax.UnreadableStatement) and not s.word for s in self.file.statements):
+        unreadable = [s for s in self.file.statements if isinstance(s, syntax.UnreadableStatement)]
+        if not all(s.word for s in unreadable):
             return
-        there = set(self.seen) | {"decision" for s in self.file.statements if isinstance(s, syntax.DecisionStatement)}
-        for s in self.file.statements:
-            if isinstance(s, syntax.UnreadableStatement):
-                there |= set(re.findall(r"\w+", s.span.text))  # several statements on one line, say
-        end = Span(self.file.source, len(self.file.source.text.rstrip()), len(self.file.source.text.rstrip()))
+        there = {w for s in unreadable for w in re.findall(r"\w+", s.span.text)} | set(self.seen)  # two on a line, say
+        there |= {"decision" for s in self.file.statements if isinstance(s, syntax.DecisionStatement)}
+        source, length = self.file.source, len(self.file.source.text.rstrip())
+        start = self.file.statements[0].span.start if self.file.statements else length
+        first = re.match(r"\w*", source.text[start:])
+        top = Span(source, start, start + len(first.group() if first else ""))
         for word in ("model", "horizon", "decision", "minimize"):
             if word not in there:
-                form = STATEMENT_WORDS[word]
-                self.findings.add(fail("OCO207", f"there is no `{word}` statement", end, f"add `{form}`").diagnostics)
+                place = top if word in ("model", "horizon") else Span(source, length, length)
+                error = fail("OCO207", f"there is no `{word}` statement", place, f"add `{STATEMENT_WORDS[word]}`")
+                self.findings.add(error.diagnostics)
 
 
 def _file(call: syntax.Call) -> File:

@@ -32,6 +32,8 @@ def _likeness(a: str, b: str) -> float:
         return 0.99
     if is_one_slip(a.lower(), b.lower()) and min(len(a), len(b)) > 1:
         return 0.95
+    if min(len(a), len(b)) > 3 and (a.lower().startswith(b.lower()) or b.lower().startswith(a.lower())):
+        return 0.8
     return 0.9 * SequenceMatcher(None, a.lower(), b.lower(), autojunk=False).ratio()
 
 

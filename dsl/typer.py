@@ -127,6 +127,8 @@ class Typer:
         )
 
     def _call(self, node: syntax.Call, inside: str) -> Expr | None:
+        if node.name == "file" and not node.operator:
+            return self._refuse(refuse_as_function("file", node.span))
         args = [self.expr(a, inside) for a in node.args]
         kept = tuple(a for a in args if a is not None)
         options = self._options(node)

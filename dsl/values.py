@@ -9,7 +9,7 @@ import numpy as np
 
 from oco.dsl.atoms import shapes
 from oco.dsl.atoms.words import describe
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, File, Kind, constant, names, walk
@@ -53,13 +53,17 @@ def fixed_value(scope: Scope, expr: Expr, role: str) -> Array | None:
 def check_finite(value: Array, role: str, span: Span | None) -> None:
     wrong = np.argwhere(~np.isfinite(value))
     if len(wrong):
-        raise fail(
-            "OCO807", f"{entry(role, tuple(wrong[0]))} is {_word(value[tuple(wrong[0])])}, not a finite number", span
-        )
+        raise fail("OCO807", f"{entry(role, tuple(wrong[0]))} is {_word(value[tuple(wrong[0])])}", span)
 
 
 def _word(value: Any) -> str:
-    return "not a number (0/0, or the like)" if np.isnan(value) else "infinite"
+    return "undefined: 0 / 0, or a function outside its domain" if np.isnan(value) else "infinite"
+
+
+def shown(value: Array, at: tuple[int, ...] = ()) -> str:
+    """An entry of an array that stretches to the index `at`, as a person writes it: whole numbers without a decimal point."""
+    pair = [0 if size == 1 else i for i, size in zip(at[len(at) - value.ndim :], value.shape)]
+    return repr(value[tuple(pair)].item()).removesuffix(".0")
 
 
 def entry(role: str, index: tuple[int, ...]) -> str:
@@ -125,14 +129,17 @@ def _in_shape(raw: Array, param: Param) -> Array:
     raise wrong_shape(param.name, param.shape, raw.shape, param.value)
 
 
-def wrong_shape(name: str, declared: Shape, found: Shape, value: Expr) -> Exception:
-    what = f"`{value.path}` holds" if isinstance(value, File) else "its value is" if not found else "its value has"
-    shown = f"shape {show(found)}" if found else "a number"
-    said = f"is declared as {show(declared)}" if not declared else f"is declared with shape {show(declared)}"
-    hint = f"declare it as `{name}{show(found)}`" if found and not isinstance(value, File) else ""
-    if found and not declared:
-        hint = f"declare it as `{name}{show(found)}`"
-    return fail("OCO321", f"`{name}` {said}, but {what} {shown}", value.span, hint)
+def wrong_shape(name: str, declared: Shape, found: Shape, value: Expr) -> OcoError:
+    """The error for a value that has not the declared shape."""
+    said = f"with shape {show(declared)}" if declared else "as a number"
+    has = f"shape {show(found)}" if found else "a number"
+    if isinstance(value, File):
+        what = f"`{value.path}` holds an array of {has}" if found else f"`{value.path}` holds {has}"
+        return fail("OCO321", f"`{name}` is declared {said}, but {what}", value.span)
+    hint = f"declare it as `{name}{show(found)}`" if found else ""
+    return fail(
+        "OCO321", f"`{name}` is declared {said}, but its value {'has' if found else 'is'} {has}", value.span, hint
+    )
 
 
 def _whole(value: Array, param: Param) -> Array:
@@ -140,7 +147,9 @@ def _whole(value: Array, param: Param) -> Array:
     if len(wrong):
         at = tuple(wrong[0])
         assert param.value is not None
-        raise fail("OCO806", f"{entry(f'`{param.name}`', at)} is {value[at]}, not a whole number", param.value.span)
+        raise fail(
+            "OCO806", f"{entry(f'`{param.name}`', at)} is {shown(value, at)}, not a whole number", param.value.span
+        )
     return value.astype(np.int64)
 
 
@@ -153,10 +162,13 @@ def _check_bounds(scope: Scope, value: Array, param: Param) -> None:
     wrong = np.argwhere((value < low) | (value > high))
     if len(wrong):
         at = tuple(wrong[0])
-        lowest, highest = (np.broadcast_to(b, value.shape)[at] for b in (low, high))
-        said = f"{lowest}..{highest}" if param.integer else f"[{lowest}, {highest}]"
+        said = f"{shown(low, at)}..{shown(high, at)}" if param.integer else f"[{shown(low, at)}, {shown(high, at)}]"
         assert param.value is not None
-        raise fail("OCO806", f"{entry(f'`{param.name}`', at)} is {value[at]}, outside {said}", param.value.span)
+        raise fail("OCO806", f"{entry(f'`{param.name}`', at)} is {shown(value, at)}, outside {said}", param.value.span)
+
+
+def _of_shape(shape: Shape) -> str:
+    return f"of shape {show(shape)}" if shape else "a number"
 
 
 def check_range(scope: Scope, bounds: tuple[Expr, Expr], shape: Shape, role: str, integer: bool) -> None:
@@ -166,7 +178,7 @@ def check_range(scope: Scope, bounds: tuple[Expr, Expr], shape: Shape, role: str
         if broadcast(bound.shape, shape) != shape:
             raise fail(
                 "OCO322",
-                f"{describe(bound, 'a bound')} has shape {show(bound.shape)}, which does not fit {role} of shape {show(shape)}",
+                f"{describe(bound, 'a bound')} has shape {show(bound.shape)}, which does not fit {role}, {_of_shape(shape)}",
                 bound.span,
             )
         if integer:
@@ -177,10 +189,9 @@ def check_range(scope: Scope, bounds: tuple[Expr, Expr], shape: Shape, role: str
     wrong = np.argwhere(np.broadcast_to(low > high, np.broadcast_shapes(low.shape, high.shape)))
     if len(wrong):
         at = tuple(wrong[0])
-        lowest, highest = (np.broadcast_to(b, np.broadcast_shapes(low.shape, high.shape))[at] for b in (low, high))
         raise fail(
             "OCO424",
-            f"the range of {entry(role, at)} is empty: {lowest} is above {highest}",
+            f"the range of {entry(role, at)} is empty: {shown(low, at)} is above {shown(high, at)}",
             bounds[0].span and bounds[0].span.to(bounds[1].span),
             "write the lower end first",
         )

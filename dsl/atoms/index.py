@@ -76,7 +76,7 @@ def _check_item(base: Expr, item: Expr, dim: Dim, axis: int) -> None:
         past = add(dim, multiply(-1, stop))
         if any(isinstance(d, int) and d < least for d, least in ((start, 0), (length, 1), (past, 0))):
             raise fail(
-                "OCO313", f"the slice {start}:{stop} does not lie in 0:{dim}", item.span, _axis_words(base, dim, axis)
+                "OCO313", f"the slice {start}:{stop} does not lie in 0:{dim}", item.span, axis_words(base, dim, axis)
             )
         return
     if not item.integer:
@@ -91,7 +91,7 @@ def _check_item(base: Expr, item: Expr, dim: Dim, axis: int) -> None:
         low, high = int(values.min()), int(values.max())
         if low < 0 or (isinstance(dim, int) and high >= dim):
             outside = low if low < 0 else high
-            raise fail("OCO312", f"index {outside} is outside 0..{_last(dim)}", item.span, _axis_words(base, dim, axis))
+            raise fail("OCO312", f"index {outside} is outside 0..{_last(dim)}", item.span, axis_words(base, dim, axis))
 
 
 def _integer_hint(item: Expr) -> str:
@@ -106,7 +106,7 @@ def _last(dim: Dim) -> Dim:
     return add(dim, -1)
 
 
-def _axis_words(base: Expr, dim: Dim, axis: int) -> str:
+def axis_words(base: Expr, dim: Dim, axis: int) -> str:
     entries = "entries" if len(base.shape) == 1 else f"entries along axis {axis}"
     length = f"{dim}" if isinstance(dim, (int, SymbolicDim)) else show((dim,))
     return f"{describe(base)} has {length} {entries}; indices count from 0, so the last one is {_last(dim)}"

@@ -95,10 +95,15 @@ def product(call: Call) -> Shape:
 
 def _product_hint(left: Expr, right: Expr) -> str:
     if len(left.shape) == 2 and _inner(left.shape[::-1], right.shape):
-        return f"{describe(left, 'the left side')}.T fits"
+        return f"the transpose fits: {_bare(left)}.T"
     if len(right.shape) == 2 and _inner(left.shape, right.shape[::-1]):
-        return f"{describe(right, 'the right side')}.T fits"
+        return f"the transpose fits: {_bare(right)}.T"
     return ""
+
+
+def _bare(expr: Expr) -> str:
+    """The name of an expression, or brackets for one that has none."""
+    return expr.name if isinstance(expr, Name) else "(...)"
 
 
 def transposed(call: Call) -> Shape:

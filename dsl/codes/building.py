@@ -1,4 +1,4 @@
-"""Constraints and objectives without decisions, the builder's own mistakes (OCO52x), assumptions (OCO60x) and `using` (OCO70x)."""
+"""Constraints and objectives without decisions, the builder's own mistakes (OCO52x), assumptions (OCO65x) and `using` (OCO70x)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ BUILDING: dict[str, Code] = {
 }
 
 ASSUMING: dict[str, Code] = {
-    "OCO601": Code(
+    "OCO651": Code(
         "there is no such fact",
         "The facts are loss.convex, loss.bound, loss.lipschitz.l2, loss.lipschitz.l1, loss.smoothness.l2, loss.strong_convexity.l2, the "
         "same under "
@@ -70,13 +70,13 @@ ASSUMING: dict[str, Code] = {
         _HEAD + "minimize c @ x\nassume slater.margn >= 0.1\n",
         "Correct the key.",
     ),
-    "OCO602": Code(
+    "OCO652": Code(
         "a fact assumed twice",
         "One bound on a fact is of use.",
         _HEAD + "minimize c @ x\nassume path_length <= 40\nassume path_length <= 50\n",
         "Keep the one that you are sure of.",
     ),
-    "OCO603": Code(
+    "OCO653": Code(
         "a bound in the direction that is of no use",
         "Theorems need upper bounds on sizes, Lipschitz constants and variations, and lower bounds on margins, inner radii and strong "
         "convexity.",

@@ -99,4 +99,10 @@ NAMES: dict[str, Code] = {
         _model('param a[3] = 2 * file("a.csv")\n' + _REST),
         "Write the function with its arguments; give the file to a param of its own.",
     ),
+    "OCO214": Code(
+        "a constraint above `subject to`",
+        "Constraints are labelled lines that follow the line `subject to`.",
+        _model(_REST + "cap: sum(x) <= 2\n"),
+        "Write `subject to` on a line of its own above the constraints.",
+    ),
 }

@@ -49,7 +49,7 @@ def reference(case: Case, rounds: Sequence[Round], T: int, alpha: Callable[[int]
         )
         cost += sum(q * cp.pos(h) for q, h in zip(Q, case.constraints(data, variables)))
         problem = cp.Problem(cp.Minimize(cost / gamma), case.domain(variables))
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
         x = [np.asarray(v.value) for v in variables]
         found.append(x)
     return found
@@ -311,7 +311,7 @@ subject to
     y = np.full(3, 0.5)
     cost = -9000 * cp.sum(x) + cp.sum_squares(x - y)
     cp.Problem(cp.Minimize(cost / 9000), [x >= 0, x <= 1, x @ np.array([1, 2, 3]) <= 1, x[0] - x[1] >= -0.5]).solve(
-        solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
+        solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11
     )
     assert np.abs(run.decisions[0] - x.value).max() <= 1e-6
 

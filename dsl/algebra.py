@@ -26,6 +26,8 @@ def number(value: float) -> Constant:
 
 def value_of(expr: Expr) -> float | None:
     """The value of a constant all of whose entries are equal."""
+    if isinstance(expr, Call) and expr.atom in ("ones", "zeros"):
+        return float(expr.atom == "ones")
     if not isinstance(expr, Constant) or expr.value.array.size == 0:
         return None
     first = expr.value.array.flat[0]
@@ -54,7 +56,7 @@ def minus(x: Expr) -> Expr:
         return _args(x)[0]
     if is_call(x, "sub"):
         return sub(_args(x)[1], _args(x)[0])
-    return call("minus", x)
+    return mul(number(-1), x) if _leads(x) else call("minus", x)
 
 
 def add(a: Expr, b: Expr) -> Expr:
@@ -83,13 +85,15 @@ def sub(a: Expr, b: Expr) -> Expr:
 
 def mul(a: Expr, b: Expr) -> Expr:
     """The product; numbers gather in front, signs outside, and a number over something stays a quotient."""
-    if isinstance(b, Constant) and (b.shape == () or not isinstance(a, Constant)) and _front(b, a):
+    if _is_number(b) and not _is_number(a):
         a, b = b, a
     factor = value_of(a) if a.shape == () else None
     if factor == 0:
         return number(0) if b.shape == () else broadcast(number(0), b.shape)
-    if factor == 1:
+    if factor == 1 or (value_of(a) == 1 and _stretched(b.shape, a.shape)):
         return b
+    if value_of(b) == 1 and _stretched(a.shape, b.shape):
+        return a
     if isinstance(a, Constant) and isinstance(b, Constant):
         return constant(a.value.array * b.value.array)
     if factor is not None and isinstance(b, Call) and (found := _absorbed(a, b)) is not None:
@@ -103,30 +107,32 @@ def mul(a: Expr, b: Expr) -> Expr:
     return _product(a, b)
 
 
-def _front(b: Constant, a: Expr) -> bool:
-    """Whether the constant should come first: it is a number, and the other is not."""
-    return b.shape == () and not (isinstance(a, Constant) and a.shape == ())
+def _leads(x: Expr) -> bool:
+    """Whether a product or quotient begins with a number."""
+    if not isinstance(x, Call) or x.atom not in ("mul", "div"):
+        return False
+    first = x.args[0]
+    return _is_number(first) or (x.atom == "div" and is_call(first, "mul") and _leads(first))
+
+
+def _is_number(x: Expr) -> bool:
+    return isinstance(x, Constant) and x.shape == ()
 
 
 def _absorbed(factor: Expr, b: Call) -> Expr | None:
-    """A number times a call that already has a number: they become one."""
-    first = b.args[0] if b.args else None
+    """A number times a call that already begins with a number: they become one."""
     if b.atom == "minus":
         return mul(minus(factor), b.args[0])
-    if b.atom in ("mul", "div") and isinstance(first, Constant) and first.shape == ():
-        return mul(mul(factor, first), b.args[1]) if b.atom == "mul" else div(mul(factor, first), b.args[1])
-    return None
+    if not _leads(b):
+        return None
+    first, second = b.args
+    return mul(mul(factor, first), second) if b.atom == "mul" else div(mul(factor, first), second)
 
 
 def _product(a: Expr, b: Expr) -> Expr:
     """(c / d) * b is (c * b) / d, and a number in front of either factor goes in front of both."""
     for one, other in ((a, b), (b, a)):
-        if (
-            isinstance(one, Call)
-            and one.atom in ("mul", "div")
-            and isinstance(one.args[0], Constant)
-            and one.args[0].shape == ()
-        ):
+        if isinstance(one, Call) and one.atom in ("mul", "div") and _is_number(one.args[0]):
             lead, rest = one.args
             if one.atom == "div":
                 return div(mul(lead, other), rest)

@@ -162,6 +162,14 @@ def test_gradients_read_as_a_person_writes_them(expr: Expr, name: str, text: str
     assert said.replace("(", "").replace(")", "") == text.replace("(", "").replace(")", "")
 
 
+def test_second_derivatives_gather_their_numbers() -> None:
+    service = call("mul", -4, call("sum", call("log", call("add", 1, call("mul", 4, x100)))))
+    weighted = call("mul", stream("weight"), service)
+    along = constant(np.ones(100))
+    said = print_expr(hessian_vector(weighted, {"x": along})["x"]).replace(".0", "")
+    assert said == "64 * weight / square(1 + 4 * x)"
+
+
 def test_the_gradient_of_a_gather_is_a_scatter() -> None:
     rng = np.random.default_rng(9)
     loss = call("mul", 0.5, call("sum_squares", call("sub", index(X, (row, col)), rating)))

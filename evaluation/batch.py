@@ -6,13 +6,15 @@ of NumPy. A value without the axis is the same in every round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms.index import lower_index
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.dims import known
 from oco.dsl.expressions import Array as ArrayExpr
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
 from oco.dsl.primitives import PRIMITIVES
@@ -98,9 +100,6 @@ class Batched:
     def __ge__(self, other: Value) -> Batched:
         return _batched(np.greater_equal, self, other)
 
-    def __getitem__(self, items: Any) -> Batched:
-        return Batched(pick(self, items if isinstance(items, tuple) else (items,)).array)
-
 
 def _batched(operation: Callable[..., Array], *args: Any) -> Batched:
     return Batched(elementwise(operation, *args).array)
@@ -154,40 +153,6 @@ def matmul(a: Value, b: Value) -> Value:
     if _rank(b) == 1:
         return Batched(np.matmul(left, right[:, :, None])[:, :, 0])
     return Batched(np.matmul(left, right))
-
-
-def pick(base: Value, items: Sequence[Any]) -> Value:
-    """`base[items]` by NumPy's rules for one round; items are whole numbers, slices, and arrays that may differ by round."""
-    moving = [i for i in items if isinstance(i, Batched)]
-    if not moving:
-        return base[tuple(items)] if not isinstance(base, Batched) else Batched(_pick_fixed(base.array, items))
-    rounds = len(moving[0].array)
-    rank = max(_rank(i) for i in items if not isinstance(i, slice))
-    rows = np.arange(rounds).reshape(-1, *[1] * rank)
-    places = tuple(
-        i if isinstance(i, slice) else _aligned(np.asarray(i) if not isinstance(i, Batched) else i, rank) for i in items
-    )
-    found = values_of(base, rounds)[(rows, *places)]
-    before = _slices_before(items)
-    if before and not isinstance(items[0], slice):
-        raise InternalError("an index with slices between arrays that change by the round")
-    return Batched(np.moveaxis(found, range(1, 1 + rank), range(1 + before, 1 + before + rank)) if before else found)
-
-
-def _slices_before(items: Sequence[Any]) -> int:
-    """The slices before the first array, where the arrays are neighbours (else their axes come first)."""
-    arrays = [k for k, item in enumerate(items) if not isinstance(item, slice)]
-    return arrays[0] if arrays[-1] - arrays[0] + 1 == len(arrays) else 0
-
-
-def _pick_fixed(array: Array, items: Sequence[Any]) -> Array:
-    arrays = [k for k, item in enumerate(items) if not isinstance(item, slice)]
-    rank = max((np.ndim(items[k]) for k in arrays), default=0)
-    if len(items) == 1 and arrays:
-        return np.asarray(np.take(array, items[0], axis=1))
-    found = array[(slice(None), *items)]
-    apart = bool(arrays) and rank > 0 and arrays[-1] - arrays[0] + 1 != len(arrays)
-    return np.moveaxis(found, rank, 0) if apart else found
 
 
 class BatchOps:
@@ -259,23 +224,26 @@ class BatchOps:
         return Batched(x.array[(slice(None), *cut)]) if isinstance(x, Batched) else np.asarray(x)[cut]
 
     def gather(self, x: Value, *indices: Value) -> Value:
-        return pick(x if isinstance(x, Batched) else np.asarray(x), indices)
+        if not isinstance(x, Batched) and not any(isinstance(i, Batched) for i in indices):
+            return np.asarray(x)[tuple(np.asarray(i) for i in indices)]
+        if len(indices) == 1 and not isinstance(indices[0], Batched):
+            return Batched(np.asarray(np.take(x.array, np.asarray(indices[0]), axis=1)))
+        rank = max(map(_rank, indices))
+        places = tuple(_aligned(i, rank) for i in indices)
+        return Batched(np.asarray(x)[places] if not isinstance(x, Batched) else x.array[(self._rows(rank), *places)])
 
     def _rows(self, rank: int) -> Array:
         return np.arange(self.rounds).reshape(-1, *[1] * rank)
 
     def scatter_add(self, values: Value, *indices: Value, shape: tuple[int, ...]) -> Value:
-        rank = max(map(_rank, indices))
-        flat = np.ravel_multi_index(np.broadcast_arrays(*(_aligned(i, rank) for i in indices)), shape[: len(indices)])
-        rest = shape[len(indices) :]
-        width, tail = int(np.prod(shape, dtype=np.int64)), int(np.prod(rest, dtype=np.int64))
-        places = flat[..., None] * tail + np.arange(tail) if rest else flat[..., None]
-        offsets = self._rows(rank + 1) * width + places
-        weights = np.broadcast_to(
-            _aligned(values, rank + len(rest)), (self.rounds, *flat.shape[-rank or None :], *rest)
-        )
-        weights = weights.reshape(offsets.shape)
-        total = np.bincount(offsets.ravel(), weights.ravel(), minlength=self.rounds * width)
+        rank, rest = max(map(_rank, indices)), shape[len(indices) :]
+        common = np.broadcast_shapes(*(i.shape if isinstance(i, Batched) else np.shape(i) for i in indices))
+        places = [np.broadcast_to(_aligned(i, rank), (self.rounds, *common)) for i in indices]
+        size, tail = int(np.prod(shape, dtype=np.int64)), int(np.prod(rest, dtype=np.int64))
+        flat = np.ravel_multi_index(places, shape[: len(indices)]) + self._rows(rank) * (size // tail)
+        entries = flat[..., None] * tail + np.arange(tail)
+        weights = np.broadcast_to(_aligned(values, rank + len(rest)), (self.rounds, *common, *rest))
+        total = np.bincount(entries.ravel(), weights.ravel(), minlength=self.rounds * size)
         return Batched(total.reshape(self.rounds, *shape))
 
     def put(self, x: Value, value: Value, *indices: Value) -> Value:
@@ -349,13 +317,20 @@ def _node_value(node: Expr, found: dict[int, Value], env: Mapping[str, Value], o
         case Name(name=name):
             return env[name]
         case Slice():
-            return slice(*(None if e is None else int(found[id(e)]) for e in (node.start, node.stop)))
+            return tuple(None if e is None else int(found[id(e)]) for e in (node.start, node.stop))
         case Call():
             return ATOMS[node.atom].lower(ops, node, *(found[id(a)] for a in node.args))
         case ArrayExpr(items=items):
             return ops.stack(*(found[id(i)] for i in items))
         case Index():
-            places = [found[id(i)] for i in node.items]
-            whole = [p if isinstance(p, slice | Batched) else np.asarray(p, dtype=np.int64) for p in places]
-            return pick(found[id(node.base)], whole)
+            sizes = known(node.base.shape)
+            places = [_place(item, found[id(item)], size) for item, size in zip(node.items, sizes)]
+            return lower_index(ops, found[id(node.base)], known(node.shape), sizes, places)
     raise InternalError(f"no value of a {type(node).__name__}")
+
+
+def _place(item: Expr, value: Value, size: int) -> Value:
+    """An item of an index as `lower_index` takes it: a pair for a slice, a whole number, or a value."""
+    if isinstance(item, Slice):
+        return value[0] or 0, size if value[1] is None else value[1]
+    return int(value) if isinstance(item, Constant) and item.shape == () else value

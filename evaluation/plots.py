@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def thin(rounds: Array, values: Array, points: int = POINTS, log: bool = False) 
     ends = (np.geomspace if log else np.linspace)(1, len(values), points // 4 + 1)
     edges = np.unique(np.concatenate([[0], ends.astype(np.int64)]))
     kept: list[int] = []
-    for low, high in zip(edges[:-1], edges[1:]):
+    for low, high in pairwise(edges):
         part = values[low:high]
         kept += [low, low + int(np.argmin(part)), low + int(np.argmax(part)), high - 1]
     picked = np.unique(kept)
@@ -60,7 +61,9 @@ def figure(trace: Trace, axes: Sequence[Axes] | None = None, size: tuple[float, 
         page = Figure(figsize=size, layout="constrained")
         axes = page.subplots(3, 2).ravel()
     else:
-        page = axes[0].get_figure(root=True)
+        found = axes[0].get_figure(root=True)
+        assert found is not None
+        page = found
     for ax, draw in zip(axes, PANELS.values()):
         draw(trace, ax)
     return page
@@ -85,10 +88,10 @@ def regret(trace: Trace, ax: Axes, log: bool = False) -> None:
     """Regret against the best fixed decision and against the best decision of each round, as far as they are known."""
     curves = []
     for kind in ("static", "dynamic"):
-        comparator = trace.comparator(kind)  # type: ignore[arg-type]
+        comparator = trace.comparator(kind)
         if comparator.losses is not None:
             note = "" if not len(comparator.impossible) else ", least violating comparator"
-            curves.append(Curve(f"{kind} regret{note}", trace.regret(kind)))  # type: ignore[arg-type]
+            curves.append(Curve(f"{kind} regret{note}", trace.regret(kind)))
     _chart(trace, ax, curves, "regret", "regret", log)
 
 
@@ -195,8 +198,8 @@ def _finish(ax: Axes, title: str, what: str, note: str = "") -> None:
     columns = 2 if len(handles) == 4 else 3
     rows = -(-len(handles) // columns)
     if handles:
-        place = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0), "borderaxespad": 0.2}
-        ax.legend(fontsize=8, frameon=False, ncols=columns, columnspacing=1.2, handlelength=1.6, **place)
+        spacing = {"columnspacing": 1.2, "handlelength": 1.6, "borderaxespad": 0.2}
+        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8, frameon=False, ncols=columns, **spacing)
     ax.set_title(title, fontsize=10, loc="left", pad=6 + 14 * rows)
     ax.set_xlabel(f"round\n{note}" if note else "round", fontsize=9)
     ax.set_ylabel(what, fontsize=9)

@@ -68,6 +68,7 @@ def manifest(trace: Trace) -> dict[str, Any]:
         "theorem": promise.theorem,
         "rates": dict(promise.rates),
         "vacuous": list(promise.vacuous),
+        "measures": dict(promise.measures),
         "scales": None if promise.scales is None else promise.scales.tolist(),
         "seed": trace.seed,
         "seconds": trace.seconds,
@@ -136,7 +137,7 @@ def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
     )
     scales = None if told["scales"] is None else np.asarray(told["scales"])
     words = (told["algorithm"], told["settings"], told["theorem"])
-    promise = Promise(*words, named("guarantee."), told["rates"], tuple(told["vacuous"]), scales)
+    promise = Promise(*words, named("guarantee."), told["rates"], tuple(told["vacuous"]), scales, told["measures"])
     said = {"notes": tuple(told["notes"]), "warnings": tuple(told["warnings"])}
     return Trace(problem, data, record, promise, seed=told["seed"], **said)
 

@@ -156,7 +156,7 @@ def _totals(trace: Trace) -> tuple[Total, ...]:
         return ()
     lines = []
     for kind in ("hard", "soft"):
-        papers, scaled = (float(trace.violation(kind, total=t)[-1]) for t in ("papers", "scaled"))  # type: ignore[arg-type]
+        papers, scaled = (float(trace.violation(kind, total=t)[-1]) for t in ("papers", "scaled"))
         lines.append(Total(kind, papers, scaled, *_guarantee(trace, "violation", kind)))
     return tuple(lines)
 

@@ -1,0 +1,277 @@
+"""Data for a run: what maps to what, what is drawn, and errors that name file, row, column, stream and rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oco.compiler.canonical import Canonical, canonical
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.load import load, parse
+from oco.dsl.model import Model
+from oco.evaluation.data import describe, from_rounds, load_data
+from oco.evaluation.mapping import parse_map
+from oco.evaluation.tables import read_csv
+
+ROOT = Path(__file__).parent.parent
+MODEL = """model shop
+horizon T = 4
+decision x[3] in box(0, 1)
+stream price[3] in [0, 10]
+stream jobs ~ poisson(5) in [0, 20]
+minimize price @ x
+subject to
+    service: jobs <= 50 * sum(x)        each round
+"""
+HEADER = "price[0],price[1],price[2],jobs\n"
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return parse(MODEL)
+
+
+@pytest.fixture(scope="module")
+def problem(model: Model) -> Canonical:
+    return canonical(model)
+
+
+def table(text: str) -> Any:
+    return read_csv(text, "shop.csv")
+
+
+def codes(problem: Canonical, source: Any, **options: Any) -> list[str]:
+    with pytest.raises(OcoError) as caught:
+        load_data(problem, source, **options)
+    return [e.code for e in caught.value.errors]
+
+
+def message(problem: Canonical, source: Any, **options: Any) -> str:
+    with pytest.raises(OcoError) as caught:
+        load_data(problem, source, **options)
+    return str(caught.value)
+
+
+# ---- what maps to what
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "price[0],price[1],price[2],jobs",
+        "jobs,price[2],price[0],price[1]",
+        "price.a,price.b,price.c,jobs",
+        "time,price.a,price.b,price.c,jobs,other",
+    ],
+)
+def test_columns_map_by_name(problem: Canonical, header: str) -> None:
+    numbers = {"price[0]": 1, "price[1]": 2, "price[2]": 3, "price.a": 1, "price.b": 2, "price.c": 3, "jobs": 7}
+    row = ",".join(str(numbers.get(c, "2017-05-01 00:00" if c == "time" else 9)) for c in header.split(","))
+    data = load_data(problem, table(f"{header}\n{row}\n"))
+    assert data.rounds == 1
+    np.testing.assert_array_equal(data.array("price"), [[1.0, 2.0, 3.0]])
+    np.testing.assert_array_equal(data.array("jobs"), [7.0])
+
+
+def test_numbered_columns_sort_by_number_and_named_ones_keep_the_order_of_the_file() -> None:
+    problem = canonical(
+        parse("model m\nhorizon T = 1\ndecision x[11] in box(0, 1)\nstream c[11] in [0, 99]\nminimize c @ x\n")
+    )
+    numbered = ",".join(f"c[{i}]" for i in reversed(range(11)))
+    row = ",".join(str(i) for i in reversed(range(11)))
+    np.testing.assert_array_equal(load_data(problem, table(f"{numbered}\n{row}\n")).array("c"), [np.arange(11.0)])
+    named = ",".join(f"c.z{i}" for i in reversed(range(11)))
+    np.testing.assert_array_equal(
+        load_data(problem, table(f"{named}\n{row}\n")).array("c"), [np.arange(10.0, -1.0, -1.0)]
+    )
+
+
+def test_an_explicit_mapping_wins(problem: Canonical) -> None:
+    source = table("a,b,c,price[0],price[1],price[2],jobs\n1,2,3,4,5,6,7\n")
+    data = load_data(problem, source, mapping=parse_map(["price=c,b,a"]))
+    np.testing.assert_array_equal(data.array("price"), [[3.0, 2.0, 1.0]])
+    data = load_data(problem, source, mapping={"price": "price*"})
+    np.testing.assert_array_equal(data.array("price"), [[4.0, 5.0, 6.0]])
+
+
+def test_without_a_header_columns_fill_the_only_stream_that_needs_data(problem: Canonical) -> None:
+    data = load_data(problem, table("1,2,3\n4,5,6\n"))
+    np.testing.assert_array_equal(data.array("price"), [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert any("by position" in note for note in data.notes)
+
+
+def test_the_shipped_prices_fill_the_shipped_model() -> None:
+    path = ROOT / "examples" / "data" / "nyiso_2017-05.csv"
+    report = describe(load(ROOT / "examples" / "job_scheduling.oco"), path)
+    assert report.rounds == 744 and not report.problems
+    assert [(a.stream, len(a.columns)) for a in report.assignments] == [("price", 10), ("jobs", 0)]
+    assert report.unused == ("NORTH",) and report.times == ("time",)
+    assert report.to_json()["streams"][1]["way"] == "drawn from its distribution"
+
+
+def test_the_price_that_leaves_its_bounds_is_named() -> None:
+    path = ROOT / "examples" / "data" / "nyiso_2017-05.csv"
+    zones = ["CAPITL", "CENTRL", "DUNWOD", "GENESE", "HUD_VL", "LONGIL", "MHK_VL", "MILLWD", "NYC"]
+    mapping = {"price": [*(f"price.{z}" for z in zones), "NORTH"]}
+    text = message(canonical(load(ROOT / "examples" / "job_scheduling.oco")), path, mapping=mapping)
+    lines = path.read_text().splitlines()
+    worst = next(i for i, line in enumerate(lines[1:], 2) if float(line.split(",")[11]) < -1000)
+    assert (
+        "OCO830" in text
+        and f"line {worst}" in text
+        and "`NORTH`" in text
+        and "`price[9]`" in text
+        and "[-1000, 3000]" in text
+    )
+
+
+# ---- other forms
+
+
+def test_arrays_frames_and_files_say_the_same(problem: Canonical, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    price, jobs = rng.uniform(0, 10, (6, 3)).round(3), rng.integers(0, 20, 6)
+    np.savez(tmp_path / "shop.npz", price=price, jobs=jobs)
+    lines = [HEADER.strip(), *(f"{a},{b},{c},{j}" for (a, b, c), j in zip(price, jobs))]
+    (tmp_path / "shop.csv").write_text("\n".join(lines))
+    (tmp_path / "shop.tsv").write_text("\n".join(lines).replace(",", "\t"))
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_csv(tmp_path / "shop.csv")
+    frame.to_parquet(tmp_path / "shop.parquet")
+    sources = [
+        {"price": price, "jobs": jobs},
+        frame,
+        *(tmp_path / f"shop.{kind}" for kind in ("npz", "csv", "tsv", "parquet")),
+    ]
+    for source in sources:
+        data = load_data(problem, source)
+        np.testing.assert_array_equal(data.array("price"), price)
+        np.testing.assert_array_equal(data.array("jobs"), jobs)
+
+
+def test_a_plain_array_fills_the_only_stream(problem: Canonical, tmp_path: Path) -> None:
+    price = np.random.default_rng(1).uniform(0, 10, (5, 3))
+    np.save(tmp_path / "price.npy", price)
+    np.testing.assert_array_equal(load_data(problem, tmp_path / "price.npy").array("price"), price)
+
+
+def test_an_iterator_gives_round_by_round(problem: Canonical) -> None:
+    rounds = list(from_rounds(problem, ({"price": [1.0, 2.0, k]} for k in range(3)), seed=4))
+    assert [r["price"][2] for r in rounds] == [0.0, 1.0, 2.0]
+    again = list(from_rounds(problem, ({"price": [1.0, 2.0, k]} for k in range(3)), seed=4))
+    assert [r["jobs"] for r in rounds] == [r["jobs"] for r in again]
+
+
+# ---- draws
+
+
+def test_what_the_data_lacks_is_drawn_and_said(problem: Canonical) -> None:
+    data = load_data(problem, {"price": np.ones((300, 3))}, seed=1)
+    jobs = data.array("jobs")
+    assert data.rounds == 300 and any("jobs" in note and "drawn" in note for note in data.notes)
+    assert jobs.min() >= 0 and jobs.max() <= 20 and abs(jobs.mean() - 5) < 4 * np.sqrt(5 / 300)
+    np.testing.assert_array_equal(jobs, load_data(problem, {"price": np.ones((300, 3))}, seed=1).array("jobs"))
+    assert np.any(jobs != load_data(problem, {"price": np.ones((300, 3))}, seed=2).array("jobs"))
+
+
+def test_draws_do_not_depend_on_the_parts_they_are_read_in() -> None:
+    text = "model m\nhorizon T = 70\ndecision x[6000] in box(0, 1)\nstream a[6000] ~ normal(0, 1) in [-1, 1]\nstream b ~ uniform(0, 1)\n"
+    data = load_data(canonical(parse(text + "minimize a @ x + b * sum(x)\n")), seed=3)
+    whole = data.read(0, 70)
+    for name in ("a", "b"):
+        parts = np.concatenate([data.read(s, s + 7)[name] for s in range(0, 70, 7)])
+        np.testing.assert_array_equal(parts, whole[name])
+        np.testing.assert_array_equal(np.stack([r[name] for r in data]), whole[name])
+    assert whole["a"].shape == (70, 6000) and abs(whole["a"]).max() <= 1
+    assert abs(np.corrcoef(whole["a"][0], whole["a"][21])[0, 1]) < 0.06  # another block: another seed
+
+
+def test_streams_without_a_law_cannot_be_drawn(problem: Canonical) -> None:
+    assert codes(problem, None) == ["OCO825"]
+    unknown = canonical(
+        parse("model m\nhorizon T = 3\ndecision x in box(0, 1)\nstream c in [0, 1] iid\nminimize c * x\n")
+    )
+    assert "law is not stated" in message(unknown, None)
+
+
+def test_an_unknown_horizon_needs_a_number_of_rounds() -> None:
+    problem = canonical(
+        parse("model m\nhorizon T unknown\ndecision x in box(0, 1)\nstream c ~ uniform(0, 1)\nminimize c * x\n")
+    )
+    assert codes(problem, None) == ["OCO826"]
+    assert load_data(problem, None, rounds=5).rounds == 5
+
+
+# ---- what is wrong
+
+GOOD = "1,2,3,4\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "code", "words"),
+    [
+        ("1,2,,4\n", "OCO827", ("line 3", "`price[2]`", "missing")),
+        ("1,nan,3,4\n", "OCO827", ("line 3", "`price[1]`", "missing")),
+        ("1,inf,3,4\n", "OCO827", ("line 3", "infinite")),
+        ("1,2,cheap,4\n", "OCO828", ("line 3", "`cheap`", "`price[2]`")),
+        ("1,2,3,4.5\n", "OCO829", ("line 3", "`jobs`", "4.5")),
+        ("1,2,11,4\n", "OCO830", ("line 3", "`price[2]`", "11", "[0, 10]")),
+        ("1,2,3,21\n", "OCO830", ("line 3", "`jobs`", "[0, 20]")),
+        ("1,2,3\n", "OCO821", ("line 3", "3 cells")),
+    ],
+)
+def test_a_wrong_cell_is_named(rows: str, code: str, words: tuple[str, ...]) -> None:
+    problem = canonical(parse(MODEL.replace("~ poisson(5) in [0, 20]", "in 0..20")))
+    with pytest.raises(OcoError) as caught:
+        load_data(problem, table(HEADER + GOOD + rows + GOOD))
+    assert [e.code for e in caught.value.errors] == [code]
+    for word in ("shop.csv", *words):
+        assert word in str(caught.value)
+
+
+def test_all_findings_come_together_up_to_a_number(problem: Canonical) -> None:
+    rows = "".join(f"{11 + k},2,,4\n" for k in range(30))
+    found = codes(problem, table(HEADER + rows))
+    assert len(found) == 21
+    assert message(problem, table(HEADER + "11,2,3,x\n")).count("OCO8") == 2
+
+
+def test_the_number_of_columns_must_fit(problem: Canonical) -> None:
+    assert codes(problem, table("price.a,price.b,jobs\n1,2,3\n")) == ["OCO823"]
+    assert codes(problem, {"price": np.ones((4, 2))}) == ["OCO823"]
+    assert codes(problem, {"price": np.ones((4, 3)), "jobs": np.ones(3)}) == ["OCO826"]
+
+
+def test_what_cannot_be_found_is_named_with_the_nearest(problem: Canonical) -> None:
+    assert codes(problem, table("cost.a,cost.b,cost.c,jobs\n1,2,3,4\n")) == ["OCO822"]
+    assert codes(problem, table(HEADER + GOOD), mapping={"prices": "a"}) == ["OCO824"]
+    assert "did you mean `price[0]`?" in message(
+        problem, table(HEADER + GOOD), mapping={"price": ["price0", "jobs", "jobs"]}
+    )
+    assert codes(problem, 17) == ["OCO820"]
+    assert codes(problem, "nowhere.csv") == ["OCO820"]
+
+
+@pytest.mark.parametrize("text", ["", "a,a\n1,2\n"])
+def test_tables_without_rows_or_with_a_name_twice(text: str) -> None:
+    with pytest.raises(OcoError):
+        read_csv(text, "shop.csv")
+
+
+def test_missing_values_can_be_held_or_skipped(problem: Canonical) -> None:
+    source = table(HEADER + "1,2,3,4\n5,,6,7\n8,9,9,1\n")
+    np.testing.assert_array_equal(load_data(problem, source, on_missing="hold").array("price")[:, 1], [2, 2, 9])
+    skipped = load_data(problem, source, on_missing="skip")
+    np.testing.assert_array_equal(skipped.array("price"), [[1, 2, 3], [8, 9, 9]])
+    assert codes(problem, table(HEADER + ",2,3,4\n1,2,3,4\n"), on_missing="hold") == ["OCO827"]
+    assert "line 4" in message(problem, table(HEADER + "1,,3,4\n1,2,3,4\n1,2,30,4\n"), on_missing="skip")
+
+
+def test_fewer_rounds_can_be_taken_but_not_more(problem: Canonical) -> None:
+    source = table(HEADER + GOOD * 5)
+    assert load_data(problem, source, rounds=2).rounds == 2
+    assert len(load_data(problem, source, rounds=2).array("price")) == 2
+    assert codes(problem, source, rounds=6) == ["OCO826"]

@@ -11,9 +11,9 @@ PLACED_WORDS = ("in", "iid", "unknown", "with")
 """Contextual words that are coloured wherever they stand apart; the others in the phrases below."""
 
 PHRASES = (
-    r"(each)\s+(round)",
-    r"(on)\s+(average)",
-    r"(static|dynamic)\s+(regret)",
+    r"\b(each)\s+(round)\b",
+    r"\b(on)\s+(average)\b",
+    r"\b(static|dynamic)\s+(regret)\b",
     r"(?<=iid)\s+(mean)\b",
     r"(?<=feedback)\s+(full|gradient|bandit)\b",
     r"(?<=subject)\s+(to)\b",

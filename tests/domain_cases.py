@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oco.compiler.domains import Domain, domain
+from oco.compiler.domains import Domain, domain, product, shifted_and_scaled
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,12 @@ CASES = [
     Case("flow", lambda s: domain("flow", (8,), GRAPH, 0, 4), exact=False, scales=False),
     Case("simplex", lambda s: domain("simplex", (6,), s)),
     Case("simplex-matrix", lambda s: domain("simplex", (2, 3), 3 * s)),
+    Case(
+        "product", lambda s: product(domain("box", (2,), -s, s), domain("ball", (3,), 2 * s), domain("box", (), 0, s))
+    ),
+    Case("product-entropy", lambda s: product(domain("simplex", (3,), s), domain("simplex", (2,), 2 * s))),
+    Case("shifted", lambda s: shifted_and_scaled(domain("l1_ball", (3,), 1), s * np.array([1.0, -2.0, 0.5]), 0.5 * s)),
+    Case("scaled", lambda s: shifted_and_scaled(domain("simplex", (4,), 2), 0.0, 3 * s)),
     Case("simplex-one", lambda s: domain("simplex", (1,), s)),
 ]
 

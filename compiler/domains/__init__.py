@@ -1,6 +1,8 @@
 """Domains, one file each: the sets that decisions lie in."""
 
+from oco.compiler.domains.affine import shifted_and_scaled
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.make import KINDS, domain, make_domain
+from oco.compiler.domains.product import product
 
-__all__ = ["KINDS", "Domain", "domain", "make_domain"]
+__all__ = ["KINDS", "Domain", "domain", "make_domain", "product", "shifted_and_scaled"]

@@ -288,7 +288,9 @@ class BoxSum(Domain):
         identity = np.eye(self.size)
         low, high = (np.broadcast_to(b, self.shape).ravel() for b in (self.lo, self.hi))
         total = np.array([self.total])
-        return Halfspaces(np.concatenate([identity, -identity]), np.concatenate([high, -low]), np.ones((1, self.size)), total)
+        return Halfspaces(
+            np.concatenate([identity, -identity]), np.concatenate([high, -low]), np.ones((1, self.size)), total
+        )
 
     def vertices(self) -> Floats | None:
         return None if self._extreme_points is None else self._extreme_points.reshape(-1, *self.shape)

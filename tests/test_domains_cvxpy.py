@@ -1,0 +1,101 @@
+"""Domains against CVXPY: projection, linear minimisation, support, hull and inner ball, each from the set as CVXPY states it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from domain_cases import CASES, Case, points
+
+from oco.compiler.domains import Domain
+
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def solved(problem: cp.Problem) -> float:
+    try:
+        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    except cp.SolverError:
+        problem.solve(solver=cp.SCS, eps=1e-9, max_iters=100_000)
+    assert problem.status in ("optimal", "optimal_inaccurate")
+    return float(problem.value)
+
+
+def stated(d: Domain) -> tuple[Any, list[Any], Any]:
+    """A variable, its constraints, and a parameter of the same shape."""
+    x = cp.Variable(d.shape)
+    return x, d.constraints(cp, x), cp.Parameter(d.shape)
+
+
+@every
+def test_projection(case: Case) -> None:
+    d = case.make(1.0)
+    x, constraints, v = stated(d)
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(x - v)), constraints)
+    rng = np.random.default_rng(11)
+    for point in rng.permutation(points(d, rng, 6))[:12]:
+        v.value = point
+        solved(problem)
+        np.testing.assert_allclose(d.project_array(point), x.value, atol=3e-5 * max(d.radius, np.abs(point).max()))
+        distance = np.sum((d.project_array(point) - point) ** 2)
+        assert distance <= np.sum((x.value - point) ** 2) + 1e-7 * max(d.radius, np.abs(point).max()) ** 2
+
+
+@every
+def test_linear_minimisation(case: Case) -> None:
+    d = case.make(1.0)
+    x, constraints, c = stated(d)
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(c, x))), constraints)
+    rng = np.random.default_rng(12)
+    for cost in [*rng.standard_normal((6, *d.shape)), *np.round(rng.standard_normal((4, *d.shape)))]:
+        c.value = cost
+        least = solved(problem)
+        assert float(np.sum(cost * d.lmo_array(cost))) == pytest.approx(least, abs=1e-6 * max(d.radius, 1e-3))
+        assert -d.support(-cost) == pytest.approx(least, abs=1e-6 * max(d.radius, 1e-3))
+
+
+@every
+def test_hull(case: Case) -> None:
+    d = case.make(1.0)
+    x, constraints, axis = stated(d)
+    problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(axis, x))), constraints)
+    for k in range(0, d.size, max(1, d.size // 4)):
+        axis.value = np.eye(d.size)[k].reshape(d.shape)
+        assert d.upper.flat[k] == pytest.approx(solved(problem), abs=1e-6 * max(d.radius, 1e-3))
+        axis.value = -axis.value
+        assert d.lower.flat[k] == pytest.approx(-solved(problem), abs=1e-6 * max(d.radius, 1e-3))
+
+
+@every
+def test_no_larger_ball_fits(case: Case) -> None:
+    """For polyhedra: the Chebyshev centre as a linear program within the affine hull."""
+    d = case.make(1.0)
+    if d.inner_radius == 0:
+        assert d.sample(np.random.default_rng(0), 5).std(axis=0).max() <= 1e-9 * d.radius
+        return
+    facets = d.halfspaces()
+    if facets is None:
+        pytest.skip("not a polyhedron")
+    A, b = facets.A, facets.b
+    equalities = d.affine_hull()[0]
+    Z = np.linalg.svd(equalities)[2][len(equalities) :].T if len(equalities) else np.eye(d.size)
+    w, rho = cp.Variable(Z.shape[1]), cp.Variable()
+    x = d.centre().ravel() + Z @ w
+    lengths = np.linalg.norm(A @ Z, axis=1)
+    kept = lengths > 1e-9
+    problem = cp.Problem(cp.Maximize(rho), [A[kept] @ x + lengths[kept] * rho <= b[kept]])
+    assert d.inner_radius == pytest.approx(solved(problem), rel=1e-6)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.make(1.0).geometry == "entropy"], ids=lambda case: case.name)
+def test_entropic_step(case: Case) -> None:
+    d = case.make(1.0)
+    rng = np.random.default_rng(13)
+    for x in 0.8 * d.sample(rng, 4) + 0.2 * d.centre():
+        p = rng.standard_normal(d.shape)
+        u = cp.Variable(d.shape)
+        objective = cp.sum(cp.multiply(p, u)) + cp.sum(cp.kl_div(u, x))
+        solved(cp.Problem(cp.Minimize(objective), d.constraints(cp, u)))
+        np.testing.assert_allclose(d.bregman_step_array(x, p), u.value, atol=2e-5 * d.radius)

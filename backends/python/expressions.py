@@ -32,7 +32,8 @@ class Text:
     """A Python expression, how tightly its outermost operator binds, and the type of its value.
 
     `plain` stands in for `code` beside a float array: a whole number is printed without its point, a mask without a conversion.
-    `weak` says that the value may be a Python float, whose division by zero raises; `nonzero`, that it is known not to be zero.
+    `whole` says that `plain` is a whole number; `weak` that the value may be a Python float, whose division by zero
+    raises; `nonzero` that it is known not to be zero.
     """
 
     code: str
@@ -42,6 +43,7 @@ class Text:
     plain_level: Level = Level.ATOM
     is_literal: bool = False
     symbol: str = ""
+    whole: bool = False
     weak: bool = False
     nonzero: bool = False
 
@@ -63,7 +65,9 @@ def literal(value: Literal) -> Text:
         return Text(repr(number), level, value.type, is_literal=True)
     if not math.isfinite(number):
         code = "np.nan" if math.isnan(number) else "np.inf" if number > 0 else "-np.inf"
-        return Text(code, Level.SIGN if code[0] == "-" else Level.ATOM, value.type, is_literal=True)
+        return Text(
+            code, Level.SIGN if code[0] == "-" else Level.ATOM, value.type, is_literal=True, weak=True, nonzero=True
+        )
     code, level = repr(number), Level.SIGN if math.copysign(1.0, number) < 0 else Level.ATOM
     whole = number == int(number) and abs(number) < 1e15 and not (number == 0 and code[0] == "-")
     plain = str(int(number)) if whole else ""

@@ -39,7 +39,7 @@ def _function(name: str, *, plain: bool = False) -> Template:
     def write(args: Sequence[Text], e: Equation) -> Text:
         if len(args) == 2:
             return call(name, [args[0].beside(args[1]), args[1].beside(args[0])], _made(e))
-        shown = [a.plain if plain and a.plain and not a.is_literal else a.code for a in args]
+        shown = [a.plain if plain and a.whole else a.code for a in args]
         return call(name, shown, _made(e))
 
     return write
@@ -86,9 +86,9 @@ def _quotient(symbol: str, function: str) -> Template:
 
 
 def _power(args: Sequence[Text], e: Equation) -> Text:
-    """`x ** 3`; a variable exponent through np.power, because `**` treats some exponents in a way of its own."""
+    """`x ** 3` for an array and a number; np.power elsewhere, because `**` rounds otherwise for scalars and some exponents."""
     base, exponent = args
-    if not exponent.is_literal or base.weak or exponent.code in ("-1.0", "0.0", "0.5", "1.0", "2.0"):
+    if not exponent.is_literal or not base.type.shape or exponent.code in ("-1.0", "0.0", "0.5", "1.0", "2.0"):
         return call("np.power", [base, exponent], _made(e))
     return Text(f"{base.at(Level.ATOM)} ** {(exponent.plain or exponent.code)}", Level.POWER, _made(e))
 
@@ -111,9 +111,8 @@ def _not(args: Sequence[Text], e: Equation) -> Text:
 
 def _to_float(args: Sequence[Text], e: Equation) -> Text:
     x = args[0]
-    if not x.type.shape:
-        return Text(f"np.float64({x.code})", Level.ATOM, _made(e), x.code, x.level)
-    return Text(f"{x.at(Level.ATOM)}.astype(float)", Level.ATOM, _made(e), x.code, x.level)
+    code = f"{x.at(Level.ATOM)}.astype(float)" if x.type.shape else f"np.float64({x.code})"
+    return Text(code, Level.ATOM, _made(e), x.code, x.level, whole=x.type.dtype is DType.INT)
 
 
 def _to_int(args: Sequence[Text], e: Equation) -> Text:
@@ -250,7 +249,7 @@ TEMPLATES: dict[str, Template] = {
 
 def _put(out: str, args: Sequence[Text], e: Equation) -> list[str]:
     x, value, *indices = args
-    return [f"{out} = {x.at(Level.ATOM)}.copy()", f"{out}[{', '.join(i.code for i in indices)}] = {value.code}"]
+    return [f"{out} = np.array({x.code})", f"{out}[{', '.join(i.code for i in indices)}] = {value.code}"]
 
 
 def _scatter_add(out: str, args: Sequence[Text], e: Equation) -> list[str]:

@@ -15,6 +15,19 @@ from oco.dsl.diagnostics import InternalError
 Shape = tuple[int, ...]
 
 
+_REDUCTIONS = frozenset({"sum", "max", "min", "prod", "any", "all"})
+
+
+def _changes_nothing(op: str, given: Type) -> bool:
+    """A total of one number is that number, a vector is its own transpose, floats are floats."""
+    return (
+        (op in _REDUCTIONS and not given.shape)
+        or (op == "transpose" and len(given.shape) < 2)
+        or (op == "to_float" and given.dtype is DType.FLOAT)
+        or (op == "to_int" and given.dtype is DType.INT)
+    )
+
+
 class PrimitiveMethods(ABC):
     """Everything that stands in one equation. `Tracer` adds functions and control flow."""
 
@@ -43,6 +56,8 @@ class PrimitiveMethods(ABC):
         """One equation of a row of `OPS`, after whole numbers were made floats where the row or a neighbour asks for them."""
         row = OPS[op]
         args = self._alike(op, tuple(self.lift(a) for a in arguments))
+        if args and _changes_nothing(op, args[0].type):
+            return args[:1]
         results = row.infer(tuple(a.type for a in args), attrs)
         return self.emit(op, args, results, **attrs)
 
@@ -206,10 +221,10 @@ class PrimitiveMethods(ABC):
         return self._reduce("all", x, axis)
 
     def argmax(self, x: Liftable) -> Value:
-        return self._one("argmax", x)
+        return self._one("argmax", x) if self.lift(x).ndim else self.lift(0)
 
     def argmin(self, x: Liftable) -> Value:
-        return self._one("argmin", x)
+        return self._one("argmin", x) if self.lift(x).ndim else self.lift(0)
 
     def cumsum(self, x: Liftable) -> Value:
         return self._one("cumsum", x)

@@ -65,7 +65,8 @@ def _rows() -> Iterator[Op]:
     yield from _entrywise((BOOL,), None, 2, and_="both", or_="either")
     yield Op("where", (3, 3), rules.where, "a where the condition holds, else b", elementwise=True)
     for name, doc in {"sum": "total", "max": "largest entry", "min": "smallest entry", "prod": "product"}.items():
-        yield Op(name, (1, 1), rules.reduction(NUMBER), doc + ", of all or along an axis", ("axis",), accepts=NUMBER)
+        rule = rules.reduction(NUMBER, of_none=name in ("sum", "prod"))
+        yield Op(name, (1, 1), rule, doc + ", of all or along an axis", ("axis",), accepts=NUMBER)
     for name, doc in {"any": "whether one holds", "all": "whether all hold"}.items():
         yield Op(name, (1, 1), rules.reduction((BOOL,)), doc + ", of all or along an axis", ("axis",), accepts=(BOOL,))
     for name, doc in {"argmax": "place of the largest entry", "argmin": "place of the smallest entry"}.items():

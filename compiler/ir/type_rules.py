@@ -59,12 +59,13 @@ def where(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     return (Type(a.dtype, broadcast_shapes(condition.shape, a.shape, b.shape)),)
 
 
-def reduction(allowed: tuple[DType, ...]) -> Rule:
-    """Over all entries (`axis` None) or along one axis."""
+def reduction(allowed: tuple[DType, ...], of_none: bool = True) -> Rule:
+    """Over all entries (`axis` None) or along one axis; `of_none`: whether there is a result for no entries."""
 
     def rule(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
         (x,), axis = types, attrs["axis"]
-        require(x.dtype in allowed, f"a reduction of {x}")
+        require(x.dtype in allowed and len(x.shape) > 0, f"a reduction of {x}")
+        require(of_none or _size(x.shape) > 0, f"an extreme entry of {x}")
         if axis is None:
             return (Type(x.dtype),)
         require(0 <= axis < len(x.shape), f"axis {axis} of {x}")
@@ -74,7 +75,10 @@ def reduction(allowed: tuple[DType, ...]) -> Rule:
 
 
 def arg_reduction(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
-    require(types[0].dtype in NUMBER and _size(types[0].shape) > 0, f"the place of an extreme entry of {types[0]}")
+    require(
+        types[0].dtype in NUMBER and len(types[0].shape) > 0 and _size(types[0].shape) > 0,
+        f"the place of an extreme entry of {types[0]}",
+    )
     return (Type(INT),)
 
 
@@ -102,6 +106,7 @@ def outer(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
 
 
 def transpose(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    require(len(types[0].shape) > 1, f"the transpose of {types[0]}")
     return (Type(types[0].dtype, types[0].shape[::-1]),)
 
 
@@ -122,6 +127,7 @@ def concat(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     require(0 <= axis < len(first.shape), f"axis {axis} of {first}")
     total = 0
     for t in types:
+        require(len(t.shape) == len(first.shape), f"{t} beside {first}")
         rest = t.shape[:axis] + t.shape[axis + 1 :]
         require(t.dtype is first.dtype and rest == first.shape[:axis] + first.shape[axis + 1 :], f"{t} beside {first}")
         total += t.shape[axis]
@@ -135,7 +141,7 @@ def stack(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
 
 def slice_(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     starts, stops, shape = attrs["starts"], attrs["stops"], types[0].shape
-    require(len(starts) == len(stops) == len(shape), "a start and a stop for each axis")
+    require(len(starts) == len(stops) == len(shape) > 0, "a start and a stop for each axis")
     require(all(0 <= a <= b <= n for a, b, n in zip(starts, stops, shape)), f"{starts}:{stops} of {types[0]}")
     return (Type(types[0].dtype, tuple(b - a for a, b in zip(starts, stops))),)
 

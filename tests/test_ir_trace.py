@@ -1,0 +1,268 @@
+"""Tracing: what is written in Python is what the program computes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import sympy
+
+from oco.compiler.ir.build import trace_program
+from oco.compiler.ir.formulas import trace_formula
+from oco.compiler.ir.interpret import as_numpy, interpret, run_function
+from oco.compiler.ir.names import RESERVED, identifier, is_legal
+from oco.compiler.ir.program import DType, Field, Literal, Type
+from oco.compiler.ir.rewrite import equations_of
+from oco.compiler.ir.trace import Tracer
+from oco.dsl.diagnostics import InternalError
+
+FLOAT, INT, BOOL = DType.FLOAT, DType.INT, DType.BOOL
+VECTOR, NUMBER = Type(FLOAT, (3,)), Type(FLOAT)
+x0, A0 = np.array([0.5, -2.0, 3.0]), np.arange(9.0).reshape(3, 3)
+
+
+def run(fn, *arrays):
+    """The results of traced code on arrays of float64 or int64."""
+    arrays = [np.asarray(a) for a in arrays]
+    types = [Type(INT if a.dtype.kind == "i" else FLOAT, a.shape) for a in arrays]
+    return as_numpy("f", fn, *types)(*arrays)
+
+
+EXPRESSIONS = [
+    lambda x, A: 2 * x + x / 4 - 1,
+    lambda x, A: A @ x,
+    lambda x, A: x @ A,
+    lambda x, A: A.T @ (A @ x),
+    lambda x, A: (x - 1.0) ** 2,
+    lambda x, A: 2.0**x,
+    lambda x, A: 1 / x,
+    lambda x, A: -x,
+    lambda x, A: abs(x),
+    lambda x, A: x % 2.0,
+    lambda x, A: (x > 0) & (x <= 3) | (x < -1),
+    lambda x, A: ~(x >= 0),
+    lambda x, A: x[1],
+    lambda x, A: x[-1],
+    lambda x, A: x[1:],
+    lambda x, A: A[1],
+    lambda x, A: A[:, 1],
+    lambda x, A: A[0:2, 1:],
+    lambda x, A: A[2, 0],
+    lambda x, A: A[:2, -1],
+    lambda x, A: np.array([1.0, 2.0, 3.0]) * x,
+    lambda x, A: x == x,
+    lambda x, A: x != 0.5,
+]
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_operators_mean_what_they_mean_in_numpy(expression):
+    (found,) = run(lambda t, x, A: expression(x, A), x0, A0)
+    assert np.array_equal(found, expression(x0, A0))
+
+
+def test_integer_arrays_index_in_pairs():
+    (found,) = run(lambda t, A: A[np.array([0, 2]), np.array([1, 1])], A0)
+    assert np.array_equal(found, [1.0, 7.0])
+
+
+def test_control_flow():
+    def collatz(t, n):
+        def body(n, steps):
+            (following,) = t.if_(t.eq(t.mod(n, 2), 0), lambda: (t.to_int(n / 2),), lambda: (3 * n + 1,))
+            return following, steps + 1
+
+        return t.while_(lambda n, steps: n > 1, body, (n, 0))[1]
+
+    def steps(n):
+        count = 0
+        while n > 1:
+            n, count = (n // 2 if n % 2 == 0 else 3 * n + 1), count + 1
+        return count
+
+    for n in (1, 2, 7, 27):
+        assert run(collatz, np.int64(n))[0] == steps(n)
+    (total,) = run(lambda t, x: t.for_(3, lambda i, s: (s + x[i] * t.to_float(i),), (0.0,))[0], x0)
+    assert total == -2.0 + 2 * 3.0
+
+
+def test_loops_keep_their_types():
+    with pytest.raises(InternalError, match="while_"):
+        run(lambda t, x: t.while_(lambda a: t.sum(x) > 0, lambda a: (a + 0.5,), (0,)), x0)
+    with pytest.raises(InternalError, match="if_"):
+        run(lambda t, x: t.if_(t.sum(x) > 0, lambda: (x,), lambda: (x[0],)), x0)
+
+
+def test_equal_functions_are_one_and_others_get_names_of_their_own():
+    t = Tracer("calls")
+
+    def body(x, y):
+        first = t.call("clip", lambda v: t.maximum(v, 0.0), x)
+        again = t.call("clip", lambda v: t.maximum(v, 0.0), y)
+        other = t.call("clip", lambda v: t.maximum(v, 1.0), y)
+        shorter = t.call("clip", lambda v: t.maximum(v, 0.0), y[:2])
+        return first, again, other, shorter
+
+    function = t.function("f", body, [("x", VECTOR), ("y", VECTOR)])
+    called = [e.attr("function") for e in equations_of(function.body) if e.op == "call"]
+    assert called == ["clip", "clip", "clip_2", "clip_3"]
+    assert [f.name for f in t.functions] == ["clip", "clip_2", "clip_3"]
+    found = run_function(function, (x0, -x0), t.functions, t.constants)
+    assert np.array_equal(found[2], np.maximum(-x0, 1.0))
+
+
+def test_a_function_sees_its_parameters_alone():
+    t = Tracer("closure")
+    with pytest.raises(InternalError, match="not in scope"):
+        t.function("f", lambda x: t.call("g", lambda y: y + x, x), [("x", VECTOR)])
+
+
+def test_values_do_not_leave_their_block():
+    t = Tracer("leak")
+    kept = []
+
+    def then():
+        kept.append(t.sum(t.iota(3)))
+        return (kept[0],)
+
+    def body(x):
+        t.if_(True, then, lambda: (t.lift(1),))
+        return x + kept[0]
+
+    with pytest.raises(InternalError, match="not in scope"):
+        t.function("f", body, [("x", VECTOR)])
+
+
+def test_a_traced_value_has_no_truth():
+    with pytest.raises(InternalError, match="no truth"):
+        run(lambda t, x: x if t.sum(x) > 0 else -x, x0)
+
+
+def test_constants_of_one_name_and_value_are_one():
+    t = Tracer("constants")
+    a = t.constant(np.ones(3), "A", "the model")
+    assert t.constant(np.ones(3), "A").operand == a.operand
+    assert t.constant(np.ones(3)).operand == a.operand
+    assert t.constant(2 * np.ones(3), "A").operand != a.operand
+    assert [g.var.name for g in t.constants] == ["A", "A_2"]
+
+
+HOSTILE = [
+    "import",
+    "np",
+    "class",
+    "x y",
+    "λ",
+    "Δ",
+    "1x",
+    "__init__",
+    "a-b",
+    "",
+    "_",
+    "é",
+    "x" * 500,
+    "'''",
+    'a";b',
+    "int",
+    "NULL",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_become_legal(name):
+    found = identifier(name)
+    assert is_legal(found) and found.isidentifier() and found.isascii() and found not in RESERVED
+    assert identifier(name, {found}) != found
+
+
+def test_names_stay_apart():
+    t = Tracer("names")
+    fields = [("x", VECTOR), ("x ", VECTOR), ("import", VECTOR), ("import_", VECTOR), ("A", VECTOR)]
+    function = t.function("f", lambda *vs: (t.name("x", vs[0] + vs[1]), t.constant(np.ones(3), "A") * vs[4]), fields)
+    names = [p.name for p in function.body.params] + [v.name for e in equations_of(function.body) for v in e.outs]
+    assert len(set(names)) == len(names) and all(map(is_legal, names))
+    assert t.constants[0].var.name not in names
+
+
+def test_programs_hold_notes_names_and_fields():
+    t = Tracer("tiny")
+
+    def update(state, seen, drawn):
+        t.note("equation (1)")
+        return {"x": t.name("y", state["x"] - seen["price"]), "Q": state["Q"] + 1.0}
+
+    program = trace_program(
+        t,
+        decision=[Field("x", VECTOR)],
+        feedback=[Field("price", VECTOR)],
+        init=lambda start: {"x": start["x"], "Q": 0.0},
+        decide=lambda state: {"x": state["x"]},
+        update=update,
+        state_docs={"Q": "queue"},
+    )
+    assert [(f.name, str(f.type), f.doc) for f in program.state][1:] == [
+        ("x", "float64[3]", ""),
+        ("Q", "float64", "queue"),
+    ]
+    noted = [e for e in program.update.body.equations if e.note]
+    assert [(e.outs[0].name, e.note) for e in noted] == [("y", "equation (1)")]
+    state = interpret(program, "init", [x0])
+    state = interpret(program, "update", [*state, np.ones(3)])
+    assert (int(state[0]), float(state[2])) == (2, 1.0) and np.array_equal(state[1], x0 - 1)
+
+
+t, T = sympy.symbols("t T", positive=True)
+FORMULAS = [
+    sympy.sqrt(t),
+    2 * T ** sympy.Rational(3, 4) / sympy.log(1 + t),
+    t**2 - sympy.Rational(1, 3) * t / T,
+    sympy.Max(1, sympy.ceiling(t / 7)),
+    sympy.Min(t, 20, T) * 3,
+    1 / t,
+    -1 / sympy.sqrt(t),
+    sympy.exp(-t / T),
+    2**t,
+    sympy.floor(sympy.sqrt(t)),
+    t ** -sympy.Rational(3, 2),
+    sympy.Piecewise((t, t < 10), (T, True)),
+    sympy.Abs(10 - t) * sympy.pi,
+    1 / T,
+    sympy.sqrt(T) - t,
+]
+
+
+@pytest.mark.parametrize("formula", FORMULAS, ids=str)
+def test_formulas(formula):
+    traced = as_numpy("f", lambda tracer, now: trace_formula(tracer, formula, {"t": now, "T": 5000.0}), NUMBER)
+    for now in (1, 8, 123):
+        expected = float(formula.subs({t: now, T: 5000}).evalf(30))
+        assert math.isclose(float(traced(now)[0]), expected, rel_tol=4e-15)
+
+
+def test_formulas_without_the_round_are_constants_with_their_origin():
+    tracer = Tracer("settings")
+    value = trace_formula(tracer, 1 / T, {"T": 5000.0}, "eta", "1/T (Theorem 1)")
+    assert (value.operand.name, float(tracer.constants[0].value), tracer.constants[0].why) == (
+        "eta",
+        1 / 5000,
+        "1/T (Theorem 1)",
+    )
+
+
+def test_parts_of_formulas_fold_into_literals():
+    tracer = Tracer("settings")
+    function = tracer.function(
+        "f", lambda now: trace_formula(tracer, sympy.sqrt(T) * now_symbol(), {"t": now, "T": 16.0}), [("t", NUMBER)]
+    )
+    (e,) = function.body.equations
+    assert e.op == "mul" and Literal(4.0, NUMBER) in e.args
+
+
+def now_symbol():
+    return t
+
+
+def test_formulas_with_unknown_symbols_are_refused():
+    with pytest.raises(InternalError, match="uses T"):
+        trace_formula(Tracer("settings"), 1 / T, {"t": 1.0})

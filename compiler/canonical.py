@@ -90,6 +90,16 @@ class Equality:
 
 
 @dataclass(frozen=True)
+class Assumed:
+    """`assume key relation value`, the value worked out."""
+
+    key: str
+    relation: Relation
+    value: float
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Canonical:
     """The problem of one round: minimize `objective` over the blocks, subject to inequalities and equalities in the order of the text.
 
@@ -103,6 +113,7 @@ class Canonical:
     objective: Expr
     inequalities: tuple[Inequality, ...]
     equalities: tuple[Equality, ...]
+    assumptions: tuple[Assumed, ...] = ()
 
     @property
     def name(self) -> str:
@@ -170,14 +181,10 @@ def canonical(model: Model) -> Canonical:
         g = _difference(left, right) if c.relation is Relation.LE else _difference(right, left)
         inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span))
     horizon = None if model.horizon.rounds is None else _horizon(folding.fold(model.horizon.rounds))
+    assumptions = tuple(Assumed(a.key, a.relation, float(folding.array(a.value)), a.span) for a in model.assumptions)
+    objective = folding.fold(model.objective)
     return Canonical(
-        model,
-        horizon,
-        tuple(blocks),
-        tuple(streams),
-        folding.fold(model.objective),
-        tuple(inequalities),
-        tuple(equalities),
+        model, horizon, tuple(blocks), tuple(streams), objective, tuple(inequalities), tuple(equalities), assumptions
     )
 
 

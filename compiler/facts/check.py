@@ -9,32 +9,62 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical, Equality, Inequality, canonical, entry_labels
 from oco.compiler.facts import feasible
+from oco.compiler.facts.assumed import declared
+from oco.compiler.facts.complaints import complaints
 from oco.compiler.facts.domain import domain_facts
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.function import Function
+from oco.compiler.facts.notices import heard, notices
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
+from oco.dsl.diagnostics import Diagnostic, Findings
 from oco.dsl.fact_keys import catalogue
 from oco.dsl.model import Model
 
 
 def check(model: Model) -> Facts:
-    """Every fact of the catalogue for this model: proved where a derivation is found, else unknown."""
+    """Every fact of the catalogue for this model: proved where a derivation is found, else unknown.
+
+    Raises OcoError with everything that is wrong: functions that are not convex or not defined, assumptions that cannot hold.
+    """
     problem = canonical(model)
     setting = Setting(problem)
-    known = {f.key: f for f in _facts(problem, setting)}
-    labels = tuple(c.label for c in problem.constraints)
-    later = Deferred(feasible.KEYS, lambda: feasible.Feasibility(setting).find())
-    wanted = [key for key in catalogue(labels) if key not in known and key not in later.keys]
-    missing = {key: Fact(key, None, Status.UNKNOWN) for key in wanted}
-    return Facts(model, {**known, **missing}, deferred=(later,))
-
-
-def _facts(problem: Canonical, setting: Setting) -> Iterator[Fact]:
-    yield from domain_facts(problem)
-    yield from Function(setting, problem.objective, "loss", "the loss").facts()
+    found = Findings()
+    known = {f.key: f for f in domain_facts(problem)}
+    with found.guard():
+        known |= {f.key: f for f in Function(setting, problem.objective, "loss", "the loss").facts()}
     for c in problem.constraints:
-        yield from constraint_facts(setting, c)
+        with found.guard():
+            known |= {f.key: f for f in constraint_facts(setting, c)}
+    found.raise_if_any()
+    found.add(complaints(setting, known))
+    found.add(notices(setting))
+    labels = tuple(c.label for c in problem.constraints)
+    for key in catalogue(labels):
+        known.setdefault(key, Fact(key, None, Status.UNKNOWN))
+    found.add(_declare(problem, known, frozenset(known) - frozenset(feasible.KEYS)))
+    found.raise_if_any()
+    return Facts(model, known, heard(found.items), (Deferred(feasible.KEYS, lambda: _solved(setting)),))
+
+
+def _solved(setting: Setting) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+    """The facts that need a solver, with what is assumed of them."""
+    facts, warnings = feasible.Feasibility(setting).find()
+    known, found = dict(facts), Findings()
+    found.add(warnings)
+    found.add(_declare(setting.canonical, known, frozenset(known)))
+    found.raise_if_any()
+    return known, heard(found.items)
+
+
+def _declare(problem: Canonical, known: dict[str, Fact], keys: frozenset[str]) -> list[Diagnostic]:
+    """Put the assumptions about `keys` into `known`; what there is to say about them."""
+    said: list[Diagnostic] = []
+    for a in problem.assumptions:
+        if a.key in keys:
+            known[a.key], about = declared(a, known[a.key], {})
+            said += [] if about is None else [about]
+    return said
 
 
 def constraint_facts(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:

@@ -7,7 +7,7 @@ arguments over the domain and every value of the streams, so `q * x + (1 - q) * 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from oco.compiler.facts.enclosure import Enclosure
@@ -15,10 +15,14 @@ from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import say
 from oco.dsl.atoms import ATOMS, Curvature, Monotone
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, walk
+from oco.dsl.intervals import Interval
 
 CONVEX_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONVEX)
 CONCAVE_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONCAVE)
 FLAT_KINDS = (Curvature.CONSTANT, Curvature.AFFINE)
+
+
+Beyond = Callable[[Call], "tuple[Curvature, Step] | None"]
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,10 @@ class Culprit:
 class Curvatures:
     """The curvature of every node in the names of `varying`, all others held fixed at any value of their ranges."""
 
-    def __init__(self, ranges: Enclosure, varying: frozenset[str]) -> None:
+    def __init__(self, ranges: Enclosure, varying: frozenset[str], beyond: Beyond | None = None) -> None:
         self.ranges = ranges
         self.varying = varying
+        self._beyond = beyond
         self._known: dict[int, tuple[Expr, Verdict]] = {}
         self._steps: dict[int, Step] = {}
 
@@ -57,10 +62,21 @@ class Curvatures:
             for node in walk(expr):
                 if id(node) not in self._known:
                     self._known[id(node)] = (node, self._node(node))
+                    self._try_beyond(node)
         return self._known[id(expr)][1]
 
     def varies(self, expr: Expr) -> bool:
         return self(expr) is not Curvature.CONSTANT
+
+    def _try_beyond(self, node: Expr) -> None:
+        """Where composition says nothing, ask the second derivative."""
+        verdict = self._known[id(node)][1]
+        if verdict.curvature is not Curvature.UNKNOWN or self._beyond is None or not isinstance(node, Call):
+            return
+        found = self._beyond(node)
+        if found is not None:
+            self._known[id(node)] = (node, Verdict(found[0], verdict.own, verdict.monotone))
+            self._steps[id(node)] = found[1]
 
     def _node(self, node: Expr) -> Verdict:
         match node:
@@ -88,7 +104,18 @@ class Curvatures:
         row = ATOMS[node.atom]
         own = row.curvature(node, intervals, varies)
         monotone = row.monotone(node, *intervals)
+        if self._square_over_positive(node, found, intervals):
+            return Verdict(Curvature.CONVEX, Curvature.CONVEX, monotone)
         return Verdict(composed(own, monotone, found), own, monotone)
+
+    def _square_over_positive(self, node: Call, found: list[Curvature], intervals: tuple[Interval, ...]) -> bool:
+        """u^2 / v is jointly convex for affine u and positive v, and falls as v grows, so v may be concave."""
+        if node.atom != "div" or found[1] not in CONCAVE_KINDS or not intervals[1].positive:
+            return False
+        above = node.args[0]
+        if not isinstance(above, Call) or above.atom not in ("square", "sum_squares"):
+            return False
+        return self._known[id(above.args[0])][1].curvature in FLAT_KINDS
 
     # ---- reasons
 

@@ -11,6 +11,7 @@ from oco.compiler.calculus import gradient
 from oco.compiler.facts.curvature import CONVEX_KINDS
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.witness import convexity_witness
 from oco.compiler.facts.words import number, say
 from oco.dsl.expressions import Expr
 from oco.dsl.intervals import Interval, interval
@@ -46,7 +47,7 @@ class Function:
         return self.setting.ranges(self.expr)
 
     def facts(self) -> Iterator[Fact]:
-        yield self._convex()
+        yield self.convexity
         yield self._bound()
         yield from self._lipschitz()
         yield from self._second_order()
@@ -66,12 +67,17 @@ class Function:
         )
         yield Fact(key, modulus, Status.PROVED if least >= 0 else Status.UNKNOWN, why)
 
-    def _convex(self) -> Fact:
-        curvatures = self.setting.curvatures
-        status = Status.PROVED if curvatures(self.expr) in CONVEX_KINDS else Status.UNKNOWN
-        return Fact(
-            f"{self.prefix}.convex", True if status is Status.PROVED else None, status, curvatures.step(self.expr)
-        )
+    @cached_property
+    def convexity(self) -> Fact:
+        """Proved by composition or second derivatives, refuted by a witness, else unknown."""
+        key, curvatures = f"{self.prefix}.convex", self.setting.curvatures
+        if curvatures(self.expr) in CONVEX_KINDS:
+            return Fact(key, True, Status.PROVED, curvatures.step(self.expr))
+        witness = convexity_witness(self.setting, self.expr)
+        if witness is not None:
+            why = Step("witness", f"{self.words} is not convex: {witness.words}", False, (), self.expr.span, self.expr)
+            return Fact(key, False, Status.REFUTED, why, witness=witness)
+        return Fact(key, None, Status.UNKNOWN, curvatures.step(self.expr))
 
     def _bound(self) -> Fact:
         found = self.range.abs().greatest

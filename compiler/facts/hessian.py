@@ -32,26 +32,23 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
-SMOOTH = frozenset(
-    (
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "matmul",
-        "dot",
-        "outer",
-        "minus",
-        "pow",
-        "power",
-        "square",
-        "sqrt",
-        "exp",
-        "log",
-        "log1p",
-    )
-    + ("logistic", "entr", "kl_div", "rel_entr", "inv_pos", "sum", "mean", "sum_squares", "quad_form", "trace", "diag")
-    + ("transpose", "log_sum_exp", "ones", "zeros", "eye", "repeat", "range", "_broadcast", "_reshape")
+KINKED = (
+    *(
+        "abs",
+        "pos",
+        "neg",
+        "huber",
+        "hinge",
+        "maximum",
+        "minimum",
+        "max",
+        "min",
+        "norm1",
+        "norm2",
+        "norm_inf",
+        "nuclear_norm",
+    ),
+    *("sigma_max", "_sign", "_positive", "_nonneg", "_peak", "_unit", "_polar", "_leading"),
 )
 
 
@@ -89,16 +86,16 @@ class Hessians:
             found = [curve.diagonal.get(b.name, point(0.0)) + curve.rest for b in blocks]
             least, most = min(d.least for d in found), max(d.greatest for d in found)
         rule = "second derivative by terms"
-        if self.setting.canonical.size <= MOST_WRITTEN_OUT and self._smooth(expr) and least != most:
+        if self.setting.canonical.size <= MOST_WRITTEN_OUT and self.smooth(expr) and least != most:
             low, high = self._written_out(expr)
             if low > least or high < most:
                 rule, least, most = "second derivative written out", max(least, low), min(most, high)
         words = f"the eigenvalues of the second derivative of {say(expr)} lie in [{number(least)}, {number(most)}]"
         return least, most, Step(rule, words, (least, most), (), expr.span, expr)
 
-    def _smooth(self, expr: Expr) -> bool:
+    def smooth(self, expr: Expr) -> bool:
         """Whether every function in it that the decision enters has a second derivative on its range."""
-        return all(n.atom in SMOOTH for n in walk(expr) if isinstance(n, Call) and self.setting.depends(n))
+        return all(n.atom not in KINKED for n in walk(expr) if isinstance(n, Call) and self.setting.depends(n))
 
     def _written_out(self, expr: Expr) -> tuple[float, float]:
         """The whole Hessian as a matrix of ranges."""
@@ -192,7 +189,7 @@ class Hessians:
         whole = call("sum", body) if body.shape else body
         split = entrywise(body, lambda n: not self.setting.depends(n) or isinstance(n, Name))
         moving = {n: leaf for n, leaf in split.leaves.items() if self.setting.depends(leaf)}
-        if not _smooth_body(split):
+        if not smooth_body(split):
             return self._by_curvature(whole)
         box = {n: self.setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
         ranges = Enclosure({**self.setting.box, **box})
@@ -254,8 +251,8 @@ def _is_smooth_entrywise(atom: str) -> bool:
     return ATOMS[atom].shape is entrywise_shape
 
 
-def _smooth_body(split: Entrywise) -> bool:
-    return all(n.atom in SMOOTH for n in walk(split.body) if isinstance(n, Call))
+def smooth_body(split: Entrywise) -> bool:
+    return all(n.atom not in KINKED for n in walk(split.body) if isinstance(n, Call))
 
 
 def _pair_eigenvalues(bends: Mapping[tuple[str, str], Interval], order: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.canonical import Block, Canonical
+from oco.compiler.facts.beyond import by_second_derivative
 from oco.compiler.facts.curvature import Curvatures
 from oco.compiler.facts.enclosure import Box, Enclosure, entries
 from oco.compiler.facts.hessian import Hessians
@@ -45,7 +46,7 @@ class Setting:
     @cached_property
     def curvatures(self) -> Curvatures:
         """Curvature in the decisions."""
-        return Curvatures(self.ranges, self.decisions)
+        return Curvatures(self.ranges, self.decisions, lambda node: by_second_derivative(self, node))
 
     @cached_property
     def joint(self) -> Curvatures:

@@ -1,7 +1,61 @@
-"""Facts and warnings (OCO6xx)."""
+"""Facts: warnings (OCO60x, OCO61x) and contradictions (OCO62x). What `assume` may say is in `building.py`."""
 
 from __future__ import annotations
 
-from oco.dsl.codes.base import Code
+from oco.dsl.codes.base import Code, Stage
 
-FACTS: dict[str, Code] = {}
+_HEAD = "model m\nhorizon T = 10\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\n"
+
+FACTS: dict[str, Code] = {
+    "OCO601": Code(
+        "an equality follows from the others",
+        "In the mean one row of the equalities is a combination of the others and of what the domain says. Its multiplier can then grow "
+        "without bound along with theirs, so it is left out where a theorem needs bounded multipliers.",
+        _HEAD + "minimize c @ x\nsubject to\n    one: sum(x) == 1\n    two: 2 * sum(x) == 2\n",
+        "Nothing needs to be done; to silence the warning, leave the row out.",
+        Stage.CHECK,
+    ),
+    "OCO602": Code(
+        "it is not known whether a function is convex",
+        "Neither a proof nor a counterexample was found. Theorems that need convexity do not apply.",
+        _HEAD + "decision y in box(1, 4)\nminimize c @ x + exp(sqrt(y) - y) * sqrt(1 + square(log(y)))\n",
+        "Write it with the atoms of disciplined convex programming, whose curvature is known.",
+        Stage.CHECK,
+    ),
+    "OCO603": Code(
+        "a stream is not used",
+        "The stream stands in no loss and no constraint, so what it reveals changes nothing.",
+        _HEAD + "stream d in [0, 1]\nminimize c @ x\n",
+        "Use it, or leave it out; `# allow OCO603` at the end of its line silences the warning.",
+        Stage.CHECK,
+    ),
+    "OCO604": Code(
+        "a constraint never binds",
+        "It holds for every decision in the domain and every value of the streams, so it changes nothing.",
+        _HEAD + "minimize c @ x\nsubject to\n    cap: c @ x <= 4\n",
+        "Check the right side and the ranges; `# allow OCO604` at the end of its line silences the warning.",
+        Stage.CHECK,
+    ),
+    "OCO605": Code(
+        "the constraints cannot hold together",
+        "No decision in the domain satisfies these constraints, each round or in the mean as the message says. A learner can still run, "
+        "and its violation grows with the rounds.",
+        _HEAD + "minimize c @ x\nsubject to\n    low: sum(x) <= 0.5\n    high: sum(x) >= 1\n",
+        "Relax one of the constraints that are named; the message gives the smallest change that mends it.",
+        Stage.CHECK,
+    ),
+    "OCO610": Code(
+        "an assumption that says less than what is proved",
+        "The compiler found a better bound by itself, so the assumption changes nothing.",
+        _HEAD + "minimize c @ x\nassume loss.bound <= 100\n",
+        "Leave it out.",
+        Stage.CHECK,
+    ),
+    "OCO620": Code(
+        "an assumption contradicts the model",
+        "What is assumed is better than what the compiler shows to be possible.",
+        _HEAD + "minimize c @ x\nassume domain.diameter.l2 <= 0.1\n",
+        "Correct the number, or the domain and the ranges of the streams.",
+        Stage.CHECK,
+    ),
+}

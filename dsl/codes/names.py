@@ -105,4 +105,11 @@ NAMES: dict[str, Code] = {
         _model(_REST + "cap: sum(x) <= 2\n"),
         "Write `subject to` on a line of its own above the constraints.",
     ),
+    "OCO216": Code(
+        "a param has no value",
+        "A param without a value in the file gets one when the model is checked or compiled; shapes, domains and facts depend on it.",
+        _model("param k in 1..9\n" + _REST + "subject to\n    cap: sum(x) <= k\n"),
+        "Give one: `--param k=3` on the command line, `params={\"k\": 3}` in Python, or `param k = 3` in the file.",
+        Stage.CHECK,
+    ),
 }

@@ -1,0 +1,66 @@
+"""What the user declares: `assume KEY <= value` becomes a fact of status `declared` where it says more than is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oco.compiler.canonical import Assumed
+from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.words import number
+from oco.dsl.diagnostics import Diagnostic, Severity
+from oco.dsl.model import Relation
+
+EXACT = ("domain.diameter.l2", "domain.diameter.l1", "domain.radius")  # the proved value is attained
+YES_OR_NO = ("convex", "bounded", "common", "each_round", "mean")
+
+
+def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> tuple[Fact, Diagnostic | None]:
+    """The fact as it stands after an assumption, with what there is to say about it: an error where the two contradict each other.
+
+    `attained` holds values that some decision and stream values reach, by key.
+    """
+    if assumption.key.rsplit(".", 1)[-1] in YES_OR_NO:
+        return _yes_or_no(assumption, fact)
+    said = f"`{assumption.key}` {assumption.relation} {number(assumption.value)}"
+    if fact.status is Status.REFUTED:
+        return fact, _contradiction(assumption, f"{said} is assumed, and {_reason(fact)}")
+    reached = fact.value if assumption.key in EXACT and fact.status is Status.PROVED else attained.get(assumption.key)
+    if reached is not None and _better(
+        assumption.relation, assumption.value, reached * (1 - 1e-9) if reached > 0 else reached
+    ):
+        return fact, _contradiction(assumption, f"{said} is assumed, and {number(reached)} is reached")
+    if (
+        fact.status is Status.PROVED
+        and fact.value is not None
+        and not _better(assumption.relation, assumption.value, fact.value)
+    ):
+        message = f"{said} is assumed, and {number(fact.value)} is proved: the assumption changes nothing"
+        return fact, Diagnostic("OCO610", message, assumption.span, "leave it out", Severity.WARNING)
+    why = Step("assumption", f"the model assumes {said}", assumption.value, (), assumption.span)
+    return Fact(assumption.key, assumption.value, Status.DECLARED, why), None
+
+
+def _yes_or_no(assumption: Assumed, fact: Fact) -> tuple[Fact, Diagnostic | None]:
+    says = assumption.relation is Relation.GE and assumption.value > 0
+    words = f"the model assumes that `{assumption.key}` {'holds' if says else 'does not hold'}"
+    if fact.status in (Status.PROVED, Status.REFUTED) and fact.value is not None and bool(fact.value) is not says:
+        return fact, _contradiction(assumption, f"{words}, and the opposite is proved: {_reason(fact)}")
+    if fact.status is Status.PROVED:
+        return fact, Diagnostic(
+            "OCO610", f"{words}, which is proved", assumption.span, "leave it out", Severity.WARNING
+        )
+    return Fact(assumption.key, says, Status.DECLARED, Step("assumption", words, says, (), assumption.span)), None
+
+
+def _better(relation: Relation, value: float, than: float) -> bool:
+    return value < than if relation is Relation.LE else value > than
+
+
+def _reason(fact: Fact) -> str:
+    if fact.witness is not None:
+        return fact.witness.words
+    return fact.why.claim if fact.why is not None else "it is refuted"
+
+
+def _contradiction(assumption: Assumed, message: str) -> Diagnostic:
+    return Diagnostic("OCO620", message, assumption.span, "correct the number, or the model")

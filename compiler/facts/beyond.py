@@ -1,0 +1,57 @@
+"""Curvature where composition says nothing: from bounds of the second derivative over the domain."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.entry import is_entrywise
+from oco.compiler.facts.hessian import smooth_body
+from oco.compiler.facts.leaves import entrywise
+from oco.compiler.facts.types import Step
+from oco.compiler.facts.words import say, span_of_values
+from oco.dsl.atoms import Curvature
+from oco.dsl.expressions import Call, Name
+
+if TYPE_CHECKING:
+    from oco.compiler.facts.setting import Setting
+
+FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
+
+
+def by_second_derivative(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
+    """Convex or concave where the second derivative has one sign on the whole domain, for every value of the streams."""
+    if is_entrywise(node):
+        found = _entry_by_entry(setting, node)
+        if found is not None:
+            return found
+    return _as_a_whole(setting, node) if node.shape == () else None
+
+
+def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
+    """A function of one affine map, applied to each entry: the sign of phi''."""
+    split = entrywise(node, lambda n: not setting.depends(n) or isinstance(n, Name))
+    moving = [n for n, leaf in split.leaves.items() if setting.depends(leaf)]
+    if len(moving) != 1 or not smooth_body(split) or setting.curvatures(split.leaves[moving[0]]) not in FLAT:
+        return None
+    box = {n: setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
+    bend = Enclosure({**setting.box, **box})(split.bends()[moving[0], moving[0]])
+    if not (bend.nonnegative or bend.nonpositive):
+        return None
+    kind = Curvature.CONVEX if bend.nonnegative else Curvature.CONCAVE
+    words = (
+        f"{say(node)} is {kind}: its second derivative in {say(split.leaves[moving[0]])} lies in {span_of_values(bend)}"
+    )
+    premises = tuple(setting.ranges.step(leaf) for leaf in split.leaves.values())
+    return kind, Step("second derivative of entries", words, str(kind), premises, node.span, node)
+
+
+def _as_a_whole(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
+    least, most, step = setting.hessians.eigenvalues(node)
+    if math.isnan(least) or math.isnan(most) or (least < 0 < most) or (least < 0 and math.isinf(most)):
+        return None
+    if least < 0 and most > 0:
+        return None
+    kind = Curvature.CONVEX if least >= 0 else Curvature.CONCAVE
+    return kind, Step("second derivative", f"{say(node)} is {kind}", str(kind), (step,), node.span, node)

@@ -1,0 +1,51 @@
+"""Warnings about a model that are found without a solver. `# allow CODE` at the end of a line silences its warnings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical
+from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.words import number
+from oco.dsl.diagnostics import Diagnostic, Severity
+from oco.dsl.expressions import Kind, names
+
+_ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
+
+
+def notices(setting: Setting) -> Iterator[Diagnostic]:
+    yield from _unused(setting.canonical)
+    yield from _never_binding(setting)
+
+
+def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
+    used = {n for e in (canonical.objective, *(c.expr for c in canonical.constraints)) for n in names(e, Kind.STREAM)}
+    for s in canonical.streams:
+        if s.name not in used:
+            message = f"the stream `{s.name}` stands in no loss and no constraint"
+            yield Diagnostic("OCO603", message, s.stream.span, "use it or leave it out", Severity.WARNING)
+
+
+def _never_binding(setting: Setting) -> Iterator[Diagnostic]:
+    for c in setting.canonical.inequalities:
+        most = setting.ranges(setting.simplify(c.expr))
+        if np.all(most.hi < 0) and c.label == c.origin:
+            message = f"`{c.label}` never binds: its left side stays {number(-most.greatest)} below its right side, whatever is decided"
+            yield Diagnostic(
+                "OCO604", message, c.span, "check the right side and the ranges of the streams", Severity.WARNING
+            )
+
+
+def heard(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics without the warnings that their own lines allow."""
+    return tuple(d for d in found if d.severity is Severity.ERROR or not _allowed(d))
+
+
+def _allowed(d: Diagnostic) -> bool:
+    if d.span is None:
+        return False
+    match = _ALLOW.search(d.span.source.line(d.span.line))
+    return match is not None and d.code in re.split(r"\s*,\s*", match.group(1))

@@ -11,10 +11,11 @@ from oco.dsl.statements import RELATIONS
 from oco.dsl.suggest import nearest
 from oco.dsl.tokens import CLOSER, LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, SYMBOLS, Token
 from oco.dsl.tree import attribute
-from oco.dsl.words import CONTEXTUAL_WORDS, LATER_WORDS
+from oco.dsl.words import CONSTRAINT_FORM, CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS
 
 SIGNS = {kind: sign for sign, kind in SYMBOLS.items()}
 KEYWORDS = {word.upper(): word for word in CONTEXTUAL_WORDS}
+TIMINGS = {"EACH": "each round", "ON": "on average"}
 OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AT", "POWER", "RANGE", "DOT"})
 OPERAND_ENDS = frozenset({"NUMBER", "TEXT", "RPAR", "RSQB"})
 LOOP_WORDS = frozenset({"for", "if", "else", "and", "or", "not", "while"})
@@ -317,13 +318,32 @@ def _adjacent(trouble: Trouble) -> Diagnostic | None:
 
 
 def _plain(trouble: Trouble) -> Diagnostic:
-    at = trouble.at
-    hint = ""
+    message = f"expected {expected_words(trouble)}; {trouble.found()}"
+    return Diagnostic("OCO100", message, trouble.span, _way_out(trouble))
+
+
+def _way_out(trouble: Trouble) -> str:
+    """The word that was meant, a sign from another language, or the form of the statement."""
+    at, opener = trouble.at, trouble.opener
     if at is not None and (near := nearest(at.text, [KEYWORDS[k] for k in trouble.expected if k in KEYWORDS])):
-        hint = f"did you mean `{near}`?"
+        return f"did you mean `{near}`?"
     if at is not None and at.type == "COLON" and trouble.position == 1:
-        hint = "leave the colon out"
-    return Diagnostic("OCO100", f"expected {expected_words(trouble)}; {trouble.found()}", trouble.span, hint)
+        return "leave the colon out"
+    if at is not None and at.type == trouble.before.type and at.type in ("SLASH", "MINUS"):
+        return "a comment starts with `#`"
+    if (
+        at is not None
+        and at.type == "LPAR"
+        and trouble.position == 2
+        and trouble.word in ("param", "decision", "stream")
+    ):
+        length = trouble.tokens[3].text if len(trouble.tokens) > 3 else "3"
+        return f"a shape stands in [ ]: `{trouble.before.text}[{length}]`"
+    if at is not None and at.type == "COMMA" and opener is None and "IID" in trouble.expected:
+        return "bounds stand in [ ]: `in [lo, hi]`"
+    if opener is not None or "NUMBER" in trouble.expected:
+        return ""
+    return f"the form is `{STATEMENT_WORDS.get(trouble.word, CONSTRAINT_FORM)}`"
 
 
 def expected_words(trouble: Trouble) -> str:
@@ -335,7 +355,7 @@ def expected_words(trouble: Trouble) -> str:
     if "NAME" in expected:
         parts.append("a name" if trouble.before.type != "ASSUME" else "the name of a fact")
     parts += ["a whole number"] if "NUMBER" in expected else []
-    parts += sorted(f"`{KEYWORDS[k]}`" for k in expected if k in KEYWORDS)
+    parts += sorted(f"`{TIMINGS.get(k, KEYWORDS[k])}`" for k in expected if k in KEYWORDS)
     operators = len(expected & OPERATORS) > 2
     hidden = OPERATORS | {"LPAR", "LSQB"} if operators or parts else frozenset()
     parts += [f"`{SIGNS[k]}`" for k in SIGNS if k in expected - hidden]

@@ -18,6 +18,8 @@ STATEMENT_WORDS: dict[str, str] = {
 }
 """The words that begin a statement, with the statement's form. They are reserved: nothing can be called so."""
 
+CONSTRAINT_FORM = "label: expression <= expression  each round"
+
 CONTEXTUAL_WORDS = (
     "T",
     "average",

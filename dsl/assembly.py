@@ -137,10 +137,14 @@ class Assembly:
         check_domain(self.scope, decision)
         self.decisions.append(decision)
 
-    def reserve_decision(self, name: str, dims: tuple[Expr, ...], span: Span | None) -> None:
-        """A decision whose domain could not be read: what uses it is still checked."""
-        check_new_name(self.scope, name, Kind.DECISION, span)
-        self.scope.declare(Decision(name, dims, self._shape(dims, f"`{name}`"), DomainSpec("box"), span))
+    def reserve(self, kind: Kind, name: str, dims: tuple[Expr, ...], integer: bool, span: Span | None) -> None:
+        """Declare a param or a decision of which only the shape could be read, so that what uses it is still checked."""
+        check_new_name(self.scope, name, kind, span)
+        shape = self._shape(dims, f"`{name}`")
+        if kind is Kind.DECISION:
+            self.scope.declare(Decision(name, dims, shape, DomainSpec("box"), span))
+        elif shape:  # a number may stand in shapes, so that its value matters
+            self.scope.declare(Param(name, dims, shape, None, None, integer, None, span))
 
     def stream(
         self,

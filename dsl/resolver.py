@@ -17,9 +17,9 @@ from oco.dsl.checks import distribution_spec, domain_spec, find
 from oco.dsl.diagnostics import Diagnostic, Findings, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
-from oco.dsl.expressions import Expr, File
+from oco.dsl.expressions import Expr, File, Kind
 from oco.dsl.model import Feedback, Measure, Model, Relation, Timing
-from oco.dsl.scope import Scope, kind_of
+from oco.dsl.scope import Scope, declared_already, kind_of
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.typer import Typer, head_span
@@ -34,7 +34,13 @@ ONCE = {
     syntax.FeedbackStatement: "feedback",
     syntax.UsingStatement: "using",
 }
-DECLARING = (syntax.ParamStatement, syntax.DecisionStatement, syntax.StreamStatement, syntax.LetStatement)
+Declaring = syntax.ParamStatement | syntax.DecisionStatement | syntax.StreamStatement | syntax.LetStatement
+DECLARING: dict[type[Declaring], Kind] = {
+    syntax.ParamStatement: Kind.PARAM,
+    syntax.DecisionStatement: Kind.DECISION,
+    syntax.StreamStatement: Kind.STREAM,
+    syntax.LetStatement: Kind.LET,
+}
 
 
 def resolve(
@@ -65,7 +71,8 @@ class _Resolver:
         )
         self.broken_labels: set[str] = set()
         self.seen: dict[str, Span] = {}
-        declarations = [s for s in reversed(file.statements) if isinstance(s, DECLARING)]
+        self.first: dict[str, tuple[Kind, Span]] = {}
+        declarations = [s for s in reversed(file.statements) if isinstance(s, Declaring)]
         self.typer = Typer(self.scope, self.findings, {s.name.name: s.name.span for s in declarations})
 
     # statements
@@ -150,10 +157,12 @@ class _Resolver:
     def _param(self, s: syntax.ParamStatement) -> None:
         dims, bounds = self.typer.exprs(s.dims), self._bounds(s.bounds)
         value = self._param_value(s.value)
-        if dims is None or (bounds is None and s.bounds) or (value is None and s.value):
-            self._break(s.name)
+        if dims is None:
+            self._break(s)
+        elif (bounds is None and s.bounds) or (value is None and s.value):
+            self._declare(s, lambda: self.assembly.reserve(Kind.PARAM, s.name.name, dims, s.integer, s.name.span))
         else:
-            self._declare(s.name, lambda: self.assembly.param(s.name.name, dims, bounds, s.integer, value, s.name.span))
+            self._declare(s, lambda: self.assembly.param(s.name.name, dims, bounds, s.integer, value, s.name.span))
 
     def _param_value(self, value: syntax.Expression | None) -> Expr | None:
         """The only place where `file("...")` may stand."""
@@ -166,13 +175,13 @@ class _Resolver:
         known = self._try(lambda: find(call.name, DOMAINS, "OCO401", "domain", head_span(call)))
         parts = self._arguments(call)
         if dims is None:
-            self._break(s.name)
+            self._break(s)
             return
         spec = self._try(lambda: domain_spec(call.name, *parts, call.span)) if known and parts else None
         if spec is not None:
-            self._declare(s.name, lambda: self.assembly.decision(s.name.name, dims, spec, s.name.span))
+            self._declare(s, lambda: self.assembly.decision(s.name.name, dims, spec, s.name.span))
         else:
-            self._declare(s.name, lambda: self.assembly.reserve_decision(s.name.name, dims, s.name.span))
+            self._declare(s, lambda: self.assembly.reserve(Kind.DECISION, s.name.name, dims, False, s.name.span))
 
     def _stream(self, s: syntax.StreamStatement) -> None:
         dims, bounds, law = self.typer.exprs(s.dims), self._bounds(s.bounds), s.distribution
@@ -181,32 +190,38 @@ class _Resolver:
         parts = self._arguments(law) if law else None
         spec = self._try(lambda: distribution_spec(law.name, *parts, law.span)) if law and known and parts else None
         if dims is None:
-            self._break(s.name)
+            self._break(s)
             return
         if (bounds is None and s.bounds) or (spec is None and law) or (mean is None and s.mean):
             bounds, mean, spec = None, None, None
         self._declare(
-            s.name,
+            s,
             lambda: self.assembly.stream(s.name.name, dims, bounds, s.integer, s.iid, mean, spec, s.name.span),
         )
 
     def _let(self, s: syntax.LetStatement) -> None:
         value = self.typer.expr(s.value, inside=s.name.name)
         if value is None:
-            self._break(s.name)
+            self._break(s)
         else:
-            self._declare(s.name, lambda: self.assembly.let(s.name.name, value, s.name.span))
+            self._declare(s, lambda: self.assembly.let(s.name.name, value, s.name.span))
 
-    def _declare(self, name: syntax.Identifier, step: Callable[[], None]) -> None:
+    def _declare(self, s: Declaring, step: Callable[[], None]) -> None:
         """Declare a name. One that is declared twice, perhaps with two shapes, is not judged by what uses it."""
-        again = name.name in self.scope.declared
+        name = s.name.name
+        if name in self.first:
+            kind, span = self.first[name]
+            self.findings.add(declared_already(name, kind, span, s.name.span).diagnostics)
+            self.typer.broken.add(name)
+            return
+        self.first[name] = (DECLARING[type(s)], s.name.span)
         self._try(step)
-        if again or name.name not in self.scope.declared:
-            self.typer.broken.add(name.name)
+        if name not in self.scope.declared:
+            self.typer.broken.add(name)
 
-    def _break(self, name: syntax.Identifier) -> None:
-        if name.name not in self.scope.declared:
-            self.typer.broken.add(name.name)
+    def _break(self, s: Declaring) -> None:
+        """A declaration with a mistake that has been reported."""
+        self._declare(s, lambda: None)
 
     def _bounds(self, bounds: tuple[syntax.Expression, syntax.Expression] | None) -> tuple[Expr, Expr] | None:
         ends = None if bounds is None else self.typer.exprs(bounds)

@@ -11,7 +11,7 @@ import numpy as np
 
 from oco.dsl.atoms import shapes
 from oco.dsl.atoms.words import describe
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, show, substitute
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
 from oco.dsl.model import Decision, Let, Param, Stream
@@ -114,10 +114,15 @@ def check_new_name(scope: Scope, name: str, kind: Kind, span: Span | None) -> No
         )
     if name in scope.declared:
         first = scope.declared[name]
-        where = f", on line {first.span.line}" if first.span is not None else ""
-        raise fail(
-            "OCO203", f"`{name}` is declared already, as a {kind_of(first)}{where}", span, "give it another name"
-        )
+        raise declared_already(name, kind_of(first), first.span, span)
+
+
+def declared_already(name: str, kind: Kind, first: Span | None, span: Span | None) -> OcoError:
+    """The error for a second declaration of a name."""
+    article = "an" if kind is Kind.LET else "a"
+    word = "abbreviation" if kind is Kind.LET else kind
+    where = f", on line {first.line}" if first is not None else ""
+    return fail("OCO203", f"`{name}` is declared already, as {article} {word}{where}", span, "give it another name")
 
 
 def check_new_label(scope: Scope, label: str, span: Span | None) -> None:

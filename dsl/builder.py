@@ -14,6 +14,7 @@ from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Expr, Kind, Name, constant
 from oco.dsl.fact_keys import catalogue
+from oco.dsl.limits import check_depth
 from oco.dsl.model import Distribution, DomainSpec, Feedback, Measure, Model, Relation, Timing
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
@@ -124,6 +125,8 @@ class ModelBuilder:
         label = _checked_name(name, "a constraint", span) if name is not None else self._free_label()
         timing = Timing.EACH_ROUND if each_round else Timing.ON_AVERAGE
         left, right = constraint.left.expr, constraint.right.expr
+        for side in (left, right):
+            check_depth(side, span)
         labels = dict(self._scope.labels)
         try:
             self._assembly.constraint(label, left, constraint.relation, right, timing, span, constraint.span)
@@ -185,6 +188,7 @@ class ModelBuilder:
     def _expr(self, value: Operand, span: Span | None) -> Expr:
         found = term(value, span)
         self._own(found, span)
+        check_depth(found.expr, span)
         return found.expr
 
     def _own(self, part: Any, span: Span | None) -> None:

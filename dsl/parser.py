@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any, cast
 from oco.dsl import syntax
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.headings import DECLARING, Heading, recognise
+from oco.dsl.limits import DEEPEST, TEXT_LIMIT, too_deep
 from oco.dsl.mistakes import Trouble, explain
 from oco.dsl.source import Source
 from oco.dsl.spacing import canonical
-from oco.dsl.statements import DEEPEST, Line, split, too_deep, unclosed
+from oco.dsl.statements import Line, split, unclosed
 from oco.dsl.tokens import NAME_KINDS, Token, scan
 from oco.dsl.tree import TreeBuilder, attribute
 
 if TYPE_CHECKING:
     from lark import Lark
-
-TEXT_LIMIT = 4 * 2**20
-"""Characters of a file that are read at most."""
 
 
 def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:

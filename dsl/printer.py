@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.atoms import ATOMS
-from oco.dsl.diagnostics import InternalError
+from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Name, Slice, names, walk
+from oco.dsl.limits import TEXT_LIMIT
 from oco.dsl.model import (
     Assumption,
     Constraint,
@@ -24,6 +25,7 @@ from oco.dsl.model import (
     Stream,
     Using,
 )
+from oco.dsl.source import Span
 
 ATOMIC = 100
 """The precedence of what never needs brackets: names, numbers, calls."""
@@ -55,7 +57,9 @@ def print_expr(expr: Expr) -> str:
 def _text(expr: Expr) -> _Text:
     done: dict[int, _Text] = {}
     for node in walk(expr):
-        done[id(node)] = _expression(node, done)
+        done[id(node)] = text = _expression(node, done)
+        if len(text) > TEXT_LIMIT:
+            raise _too_long(node.span)
     return done[id(expr)]
 
 
@@ -158,7 +162,15 @@ def print_model(model: Model) -> str:
         [_assumption(a) for a in model.assumptions],
         [_using(model.using)] if model.using is not None else [],
     ]
-    return "\n\n".join("\n".join(group) for group in groups if group) + "\n"
+    text = "\n\n".join("\n".join(group) for group in groups if group) + "\n"
+    if len(text) > TEXT_LIMIT:
+        raise _too_long(model.span)
+    return text
+
+
+def _too_long(span: Span | None) -> OcoError:
+    said = f"the text of this model has more than {TEXT_LIMIT} characters, the most that are read back"
+    return fail("OCO129", said, span, "put large data in a file, and name what is used often with `let`")
 
 
 def _horizon(horizon: Horizon) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from oco.dsl.diagnostics import Diagnostic
+from oco.dsl.limits import DEEPEST, too_deep
 from oco.dsl.source import Span
 from oco.dsl.tokens import CLOSER, NAME_KINDS, STATEMENT_KINDS, Scan, Token
-
-DEEPEST = 200
-"""How many levels an expression may nest."""
 
 RELATIONS = frozenset({"LE", "GE", "EQ", "NE", "LESSTHAN", "MORETHAN"})
 OPENERS = frozenset(CLOSER)
@@ -26,12 +24,6 @@ class Line(NamedTuple):
     @property
     def span(self) -> Span:
         return self.tokens[0].span.to(self.tokens[-1].span)
-
-
-def too_deep(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "OCO107", f"this expression nests deeper than {DEEPEST} levels", span, "name its parts with `let`"
-    )
 
 
 def split(scanned: Scan) -> list[Line]:

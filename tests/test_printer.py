@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given, settings
 
 from oco.dsl.builder import ModelBuilder
+from oco.dsl.diagnostics import OcoError
 from oco.dsl.formatter import format_text
+from oco.dsl.limits import DEEPEST
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 from oco.dsl.printer import print_expr, print_model
+from oco.dsl.terms import Term, apply
 from tests.strategies import models
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
@@ -132,3 +135,30 @@ def test_ranges_of_whole_params_keep_their_form() -> None:
     printed = print_model(parse(text))
     assert "param a in [0.5, 2] = 1\nparam k in 0..3-1 = 2\n" in printed
     assert parse(printed) == parse(text)
+
+
+def test_what_nests_too_deep_to_be_read_back_is_refused_by_the_builder() -> None:
+    builder = ModelBuilder("deep", 5)
+    x = builder.decision("x", domain=_box())
+    below: Term = x
+    for _ in range(DEEPEST - 1):
+        below = apply("exp", below)
+    builder.minimize(below)
+    assert parse(builder.to_oco()) == builder.build()
+    with pytest.raises(OcoError) as caught:
+        builder.subject_to(apply("exp", below) <= 1)
+    assert caught.value.code == "OCO107"
+    with pytest.raises(OcoError) as caught:
+        builder.let("y", sum([x] * DEEPEST))
+    assert caught.value.code == "OCO107"
+
+
+def test_a_text_that_could_not_be_read_back_is_refused() -> None:
+    builder = ModelBuilder("doubled", 5)
+    x = builder.decision("x", domain=_box())
+    for _ in range(25):
+        x = x * x
+    builder.minimize(x)
+    with pytest.raises(OcoError) as caught:
+        builder.to_oco()
+    assert caught.value.code == "OCO129"

@@ -15,10 +15,10 @@ import pytest
 from oco.dsl.codes import CODES, Stage
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.formatter import format_text
+from oco.dsl.limits import DEEPEST, TEXT_LIMIT
 from oco.dsl.load import parse
-from oco.dsl.parser import TEXT_LIMIT, _lark, parse_file, parse_formula
+from oco.dsl.parser import _lark, parse_file, parse_formula
 from oco.dsl.source import Source
-from oco.dsl.statements import DEEPEST
 from oco.dsl.suggest import nearest
 from oco.dsl.syntax import UnreadableStatement
 from oco.dsl.tokens import SYMBOLS, WORDS, scan
@@ -208,7 +208,7 @@ def test_the_example_of_a_code_provokes_it_alone(code: str) -> None:
 
 def test_every_syntax_code_that_is_used_is_explained() -> None:
     folder = Path(__file__).parent.parent / "dsl"
-    files = ("tokens", "statements", "headings", "mistakes", "tree", "parser")
+    files = ("limits", "tokens", "statements", "headings", "mistakes", "tree", "parser")
     used = {c for f in files for c in re.findall("OCO1[0-9]{2}", (folder / f"{f}.py").read_text())}
     assert used == {c for c in CODES if c.startswith("OCO1")}
 

@@ -1,0 +1,142 @@
+"""Pictures: what is drawn is what was measured, nothing lies on anything else, and long runs are thinned without losing peaks."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from oco.compiler.canonical import canonical
+from oco.dsl.load import parse
+from oco.evaluation.data import Data
+from oco.evaluation.measures import fitted_exponent
+from oco.evaluation.plots import FILES, PANELS, figure, figures, thin
+from oco.evaluation.trace import Promise, Record, Trace
+
+TEXT = """model m
+horizon T = {rounds}
+decision x[12] in box(0, 1)
+stream c[12] in [-1, 1]
+minimize c @ x
+subject to
+    first:  x[0] <= 0.5          each round
+    second: x[1] + x[2] <= 0.5   each round
+"""
+
+
+def made(rounds: int = 300, bound: float = 60.0, **promised: Any) -> Trace:
+    """A trace with known numbers: no learner is needed to draw one."""
+    rng = np.random.default_rng(0)
+    problem = canonical(parse(TEXT.format(rounds=rounds)))
+    x, c = rng.uniform(0, 1, (rounds, 12)), rng.uniform(-1, 1, (rounds, 12))
+    x[:, 11] = x[:, 10]
+    g = np.stack([x[:, 0] - 0.5, x[:, 1] + x[:, 2] - 0.5], axis=1)
+    record = Record(
+        (c * x).sum(axis=1),
+        g,
+        np.zeros((rounds, 0)),
+        np.cumsum(np.maximum(g, 0), axis=0),
+        {"x": x},
+        np.arange(rounds),
+        1.0,
+    )
+    curve = bound * np.sqrt(np.arange(1, rounds + 1) / rounds)
+    measures = {"regret": "static regret", "violation": "hard violation"}
+    promise = Promise("test", {}, "Theorem", promised.pop("curves", {"regret": curve}), measures=measures, **promised)
+    return Trace(problem, Data(problem, rounds, MappingProxyType({"c": c})), record, promise)
+
+
+def panel(trace: Trace, name: str) -> Axes:
+    ax = Figure(layout="constrained").subplots()
+    PANELS[name](trace, ax)
+    return ax
+
+
+def lines(ax: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    return {
+        str(line.get_label()): (np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in ax.get_lines()
+    }
+
+
+def test_the_curves_are_the_measures() -> None:
+    trace = made()
+    drawn = lines(panel(trace, "regret"))
+    assert set(drawn) == {"static regret", "dynamic regret", "guarantee"}
+    np.testing.assert_array_equal(drawn["static regret"][1], trace.regret("static"))
+    np.testing.assert_array_equal(drawn["dynamic regret"][0], np.arange(1, 301))
+    np.testing.assert_array_equal(drawn["guarantee"][1], trace.promise.curves["regret"])
+    violations = lines(panel(trace, "violation"))
+    np.testing.assert_array_equal(violations["second"][1], trace.violation("hard")[:, 1])
+
+
+def test_logarithmic_axes_show_the_exponent_and_only_positive_values() -> None:
+    trace = made()
+    ax = panel(trace, "violation, log")
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    labels = list(lines(ax))
+    exponent = fitted_exponent(trace.violation("hard")[:, 1])
+    assert exponent is not None and f"second (grows like t^{exponent:.2f})" in labels
+    assert all(np.nanmin(y) > 0 for _, y in lines(ax).values())
+
+
+def test_a_guarantee_that_would_flatten_the_curves_is_written_instead() -> None:
+    ax = panel(made(bound=1e9, vacuous=("regret",)), "regret")
+    assert "guarantee" not in " ".join(lines(ax))
+    assert "1e+09 (vacuous)" in ax.get_xlabel()
+    assert ax.get_ylim()[1] < 1e4
+    known_by_rate = panel(made(curves={}, rates={"regret": "sqrt(T)"}), "regret")
+    assert "O(sqrt(T))" in known_by_rate.get_xlabel()
+
+
+def test_entries_that_are_alike_are_drawn_once() -> None:
+    labels = list(lines(panel(made(), "decisions")))
+    assert len(labels) == 6 and not any(label.startswith("x[11]") for label in labels)
+
+
+def test_nothing_lies_on_anything_else() -> None:
+    page = figure(made())
+    renderer = FigureCanvasAgg(page).get_renderer()
+    page.draw(renderer)
+    for ax in page.axes:
+        title, legend = ax._left_title, ax.get_legend()  # type: ignore[attr-defined]
+        assert legend is not None
+        boxes = [part.get_window_extent(renderer) for part in (ax, title, legend)]
+        for a, b in combinations(boxes, 2):
+            apart = a.y0 >= b.y1 - 1 or b.y0 >= a.y1 - 1 or a.x0 >= b.x1 or b.x0 >= a.x1
+            assert apart, ax.get_title(loc="left")
+    for one, other in combinations(page.axes, 2):
+        assert not one.get_tightbbox(renderer).overlaps(other.get_tightbbox(renderer))  # type: ignore[union-attr,arg-type]
+
+
+def test_files_and_given_axes() -> None:
+    trace = made()
+    assert set(figures(trace)) == set(FILES)
+    page = Figure()
+    axes = page.subplots(3, 2).ravel()
+    assert figure(trace, axes) is page and all(ax.get_title(loc="left") for ax in axes)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_thinning_keeps_every_peak(log: bool) -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=100_000)
+    values[[5, 77_777]] = [50.0, -60.0]
+    t, y = thin(np.arange(1, 100_001), values, log=log)
+    assert len(t) <= 2100 and np.all(np.diff(t) > 0)
+    assert y.max() == 50.0 and y.min() == -60.0 and t[0] == 1 and t[-1] == 100_000
+    np.testing.assert_array_equal(values[t - 1], y)
+
+
+def test_a_run_without_constraints_or_queues_has_pictures_too() -> None:
+    problem = canonical(parse("model m\nhorizon T = 5\ndecision x in box(0, 1)\nstream c in [0, 1]\nminimize c * x\n"))
+    none = np.zeros((5, 0))
+    record = Record(np.ones(5), none, none, none, {"x": np.linspace(0, 1, 5)}, np.arange(5), 0.1)
+    trace = Trace(problem, Data(problem, 5, {"c": np.ones(5)}), record, Promise("test", {}))
+    assert "queues" not in figures(trace)
+    figure(trace).draw_without_rendering()

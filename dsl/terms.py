@@ -19,6 +19,7 @@ from oco.dsl.expressions import Expr, File, Slice, constant
 from oco.dsl.model import Distribution, DomainSpec, Relation
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
+from oco.dsl.tokens import LARGEST_WHOLE
 
 Operand = Any
 """What may stand in an expression: a Term, a number, an array, or nested lists of them."""
@@ -203,8 +204,8 @@ def _constant(value: Any, span: Span | None) -> Expr:
         raise fail("OCO524", "an array in an expression needs at least one entry", span)
     if not np.isfinite(array).all():
         raise fail("OCO524", "the numbers in an expression are finite", span)
-    if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
-        raise fail("OCO524", "whole numbers in an expression fit into 64 bits", span)
+    if array.dtype.kind in "iu" and (array.max() > LARGEST_WHOLE or array.min() < -LARGEST_WHOLE):
+        raise fail("OCO524", f"whole numbers in an expression lie within {LARGEST_WHOLE}", span)
     return constant(array, span)
 
 

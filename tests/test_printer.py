@@ -162,3 +162,13 @@ def test_a_text_that_could_not_be_read_back_is_refused() -> None:
     with pytest.raises(OcoError) as caught:
         builder.to_oco()
     assert caught.value.code == "OCO129"
+
+
+def test_whole_numbers_go_as_far_as_they_can_be_written() -> None:
+    builder = ModelBuilder("large", 5)
+    a = builder.param("a", value=-(2**63) + 1)
+    x = builder.decision("x", domain=_box())
+    builder.minimize(a * x + [2**63 - 1, 0] @ builder.param("v", 2))
+    assert parse(builder.to_oco()) == builder.build()
+    with pytest.raises(OcoError):
+        builder.param("b", value=-(2**63))

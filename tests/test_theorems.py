@@ -283,7 +283,15 @@ subject to
 
 def test_another_horizon_makes_another_plan() -> None:
     """The same choice, with the settings and the guarantee of the other horizon."""
-    text = "model m\nhorizon T = 100\ndecision x[2] in box(0, 1)\nstream c[2] in [-1, 1]\nminimize c @ x\nsubject to\n    cap: sum(x) <= 0.5 each round\n"
+    text = """
+model m
+horizon T = 100
+decision x[2] in box(0, 1)
+stream c[2] in [-1, 1]
+minimize c @ x
+subject to
+    cap: sum(x) <= 0.5 each round
+"""
     plan = compile_plan(parse(text))
     longer = plan.with_horizon(400)
     assert longer.algorithm == plan.algorithm and longer.horizon == 400

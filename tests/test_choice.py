@@ -1,0 +1,214 @@
+"""The choice: what is chosen for the examples, and why each other algorithm is not; that what it says would help does help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oco.compiler.choice import Choice, Standing
+from oco.compiler.explain import explain_text
+from oco.compiler.plan import compile_plan, explain_choice
+from oco.compiler.settings import schedule
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.load import load, parse
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+CHOSEN = {
+    "tracking": "coldq",
+    "online_qp": "coldq",
+    "job_scheduling": "coldq",
+    "datacenter": "mirror-descent",
+    "portfolio": "mirror-descent",
+}
+
+CAPPED = """
+model m
+horizon T = 200
+decision x[2] in box(0, 1)
+stream c[2] in [-1, 1]
+stream w ~ uniform(0, 1)
+minimize c @ x
+subject to
+    cap: w * sum(x) <= 0.5 {timing}
+{rest}
+"""
+PLAIN = "model m\nhorizon T = 200\ndecision x[3] in {domain}\nstream c[3] in [-1, 1]\nminimize c @ x\n{rest}"
+
+
+def capped(timing: str = "each round", rest: str = "") -> str:
+    return CAPPED.format(timing=timing, rest=rest)
+
+
+def plain(domain: str, rest: str = "") -> str:
+    return PLAIN.format(domain=domain, rest=rest)
+
+
+def explained(text: str) -> Choice:
+    return explain_choice(parse(text))
+
+
+def reasons(choice: Choice, name: str) -> str:
+    return " ".join(next(v for v in choice.verdicts if v.name == name).reasons)
+
+
+def standing(choice: Choice, name: str) -> Standing:
+    return next(v for v in choice.verdicts if v.name == name).standing
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_examples(name: str) -> None:
+    plan = compile_plan(load(EXAMPLES / f"{name}.oco"))
+    assert plan.algorithm == CHOSEN[name]
+    assert plan.guarantee is not None
+    refused = [v for v in plan.verdicts if v.standing is Standing.REFUSED]
+    assert refused and all(v.reasons and v.mend for v in refused)
+
+
+@pytest.mark.parametrize("name", [p.stem for p in sorted(EXAMPLES.glob("*.oco"))])
+def test_explanations(name: str, golden: Callable[[str], None]) -> None:
+    golden(explain_text(explain_choice(load(EXAMPLES / f"{name}.oco"))))
+
+
+def test_blind_pricing_says_what_is_missing() -> None:
+    with pytest.raises(OcoError) as caught:
+        compile_plan(load(EXAMPLES / "blind_pricing.oco"))
+    assert caught.value.code == "OCO708"
+    assert "bandit" in caught.value.message and "feedback full" in caught.value.message
+
+
+def test_hard_constraints_go_to_coldq_and_soft_ones_to_mirror_descent() -> None:
+    hard, soft = explained(capped()), explained(capped("on average"))
+    assert hard.winner is not None and hard.winner.name == "coldq"
+    assert "soft violation only" in reasons(hard, "mirror-descent")
+    assert soft.winner is not None and soft.winner.name == "mirror-descent"
+    assert standing(soft, "coldq") is Standing.APPLICABLE
+    assert "in every round, not only on average" in reasons(soft, "coldq")
+
+
+def test_an_adversary_in_an_average_constraint_refuses_mirror_descent() -> None:
+    text = capped("on average").replace("w ~ uniform(0, 1)", "w in [0, 1]")
+    choice = explained(text)
+    assert "an adversary" in reasons(choice, "mirror-descent")
+    assert choice.winner is not None and choice.winner.name == "coldq"
+
+
+def test_dynamic_regret_asks_for_a_dynamic_bound() -> None:
+    choice = explained(capped("each round", "measure dynamic regret"))
+    assert choice.winner is not None and choice.winner.name == "coldq"
+    assert choice.winner.guarantee is not None and choice.winner.guarantee.regret_bound.measure == "dynamic regret"
+    assert "it bounds static regret" in reasons(choice, "mirror-descent")
+    box = explained(plain("box(0, 1)", "measure dynamic regret\nassume path_length <= 3\n"))
+    assert box.winner is not None and box.winner.name == "ogd"
+
+
+def test_without_constraints_the_better_number_wins() -> None:
+    """On a simplex of many entries the weights of oeg win over projections; in a box only ogd applies."""
+    simplex = explained(plain("simplex").replace("[3]", "[30]"))
+    assert simplex.winner is not None and simplex.winner.name == "oeg"
+    assert "its guarantee is weaker" in reasons(simplex, "ogd")
+    box = explained(plain("box(0, 1)"))
+    assert box.winner is not None and box.winner.name == "ogd"
+    assert "simplex" in reasons(box, "oeg")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "old", "new"),
+    [
+        (capped(), "mirror-descent", "each round", "on average"),
+        (plain("box(0, 1)"), "oeg", "box(0, 1)", "simplex"),
+        (capped("each round", "feedback gradient"), "coldq", "feedback gradient", "feedback full"),
+        (
+            capped("on average").replace("w ~ uniform(0, 1)", "w in [0, 1]"),
+            "mirror-descent",
+            "in [0, 1]\nmin",
+            "~ uniform(0, 1)\nmin",
+        ),
+        (capped("each round", "measure dynamic regret"), "mirror-descent", "measure dynamic regret", ""),
+    ],
+)
+def test_the_mend_mends(text: str, name: str, old: str, new: str) -> None:
+    """Making the change that a refusal names leaves one objection less, or none."""
+    before = next(v for v in explained(text).verdicts if v.name == name)
+    after = next(v for v in explained(text.replace(old, new)).verdicts if v.name == name)
+    assert before.standing is Standing.REFUSED and before.mend
+    assert after.standing is not Standing.REFUSED or set(after.reasons) != set(before.reasons)
+
+
+def test_using_is_obeyed_with_a_warning_where_nothing_is_guaranteed() -> None:
+    plan = compile_plan(parse(capped("each round", "using mirror-descent with V = 3")))
+    assert plan.algorithm == "mirror-descent" and plan.guarantee is None
+    assert [w.code for w in plan.warnings if w.code.startswith("OCO7")] == ["OCO704"]
+    assert plan.settings["V"].value == 3 and plan.settings["V"].given
+    assert plan.settings["alpha"].value == 200 and not plan.settings["alpha"].given
+
+
+def test_the_caller_goes_before_the_model() -> None:
+    model = parse(capped("each round", "using coldq with epsilon = 0.25"))
+    assert compile_plan(model).settings["gamma"].value == 50
+    assert compile_plan(model, settings={"epsilon": 0.1}).settings["gamma"].value == 20
+    assert compile_plan(model, settings={"gamma": "T / 8"}).settings["gamma"].value == 25
+    assert compile_plan(model, algorithm="mirror-descent").algorithm == "mirror-descent"
+
+
+def test_settings_outside_the_theorem_are_warned_of() -> None:
+    plan = compile_plan(parse(capped("each round", "using coldq with alpha = 1 / t, eta = 2")))
+    said = [w.message for w in plan.warnings if w.code == "OCO707"]
+    assert any("must not decrease" in m for m in said) and any("between 0 and 1" in m for m in said)
+
+
+def test_formulas_use_facts_and_settings() -> None:
+    plan = compile_plan(parse(capped()), settings={"alpha": "domain.diameter.l2 * sqrt(t) * 2**0.5"})
+    np.testing.assert_allclose(schedule(plan.settings["alpha"].formula, 9, 200), 2 * np.sqrt(np.arange(1, 10)))
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("9**9**9**9", "too large"),
+        ("2**(t**2)", "exponent"),
+        ("__import__('os')", "cannot be read"),
+        ("t if t else 1", "cannot be read"),
+        ("open(t)", "no function"),
+        ("unknown * t", "no value"),
+        ("1 / 0", "divides by zero"),
+        ("9 ** 99999999", "too large"),
+        ("exp(exp(t))", "exponent"),
+        ("t + " * 200 + "t", "at most"),
+    ],
+)
+def test_formulas_are_read_and_never_run(formula: str, said: str) -> None:
+    with pytest.raises(OcoError) as caught:
+        compile_plan(parse(capped()), settings={"alpha": formula})
+    assert caught.value.code == "OCO721"
+    assert said in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"algorithm": "coldqq"}, "OCO701"),
+        ({"algorithm": "coldq", "settings": {"rho": 1}}, "OCO702"),
+        ({"algorithm": "pfs"}, "OCO703"),
+        ({"algorithm": "coldq", "settings": {"alpha": "1 / (t - 5)"}}, "OCO722"),
+        ({"settings": "optimal"}, "OCO709"),
+        ({"settings": "fast"}, "OCO709"),
+    ],
+)
+def test_what_a_plan_cannot_be_made_of(options: dict[str, object], code: str) -> None:
+    with pytest.raises(OcoError) as caught:
+        compile_plan(parse(capped()), **options)  # type: ignore[arg-type]
+    assert caught.value.code == code
+
+
+def test_json_says_what_the_table_says() -> None:
+    plan = compile_plan(parse(capped()))
+    data = json.loads(plan.to_json())
+    assert data["version"] == 1 and data["algorithm"] == "coldq" and data["horizon"] == 200
+    assert [v["algorithm"] for v in data["verdicts"]] == [v.name for v in plan.verdicts]
+    assert plan.guarantee is not None
+    assert data["guarantee"]["bounds"][0]["number"] == pytest.approx(plan.guarantee.regret())
+    assert data["settings"]["eta"] == {"formula": "1/T", "value": 0.005, "why": "1/T (Corollary 1)", "given": False}

@@ -38,7 +38,7 @@ def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
     broken_off: Heading | None = None
     for line in split(scan(source)):
         heading = recognise(line.tokens, under_subject_to)
-        if broken_off is not None and heading.problem is not None:
+        if broken_off is not None and heading.problem is not None and heading.word in ("", "constraint"):
             statements.append(_continuation(line, broken_off))
             broken_off = None
             continue

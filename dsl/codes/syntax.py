@@ -16,7 +16,7 @@ SYNTAX: dict[str, Code] = {
         "The statement is understood up to the marked place, where something that does not fit follows. "
         "The message says what could stand there.",
         _in_model("minimize 2 x[0]"),
-        "Write one of the things that the message lists. `oco help` shows the form of every statement.",
+        "Write one of the things that the message lists.",
     ),
     "OCO101": Code(
         "a character that has no meaning",

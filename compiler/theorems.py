@@ -64,6 +64,15 @@ class Situation:
         """Whether a fact of the yes-or-no kind may be relied on and says yes."""
         return self.facts.value(key) is not None and bool(self.facts.value(key))
 
+    def is_refuted(self, key: str) -> bool:
+        fact = self.facts.get(key)
+        return fact is not None and fact.status is Status.REFUTED
+
+    def claim(self, key: str) -> str:
+        """What the derivation of a fact comes to, in words; "" where there is none."""
+        fact = self.facts.get(key)
+        return fact.why.claim if fact is not None and fact.why is not None else ""
+
     def entries(self, label: str, shape: tuple[int, ...], what: str) -> Floats | None:
         """One bound for each entry of a constraint, shape (size,): its own where it is known, else that of the worst entry."""
         worst = self.number(f"constraints.{label}.{what}")
@@ -282,9 +291,9 @@ def fact_is_true(key: str, words: str, claim: str, refuted: str, mend: str = "")
     def test(s: Situation) -> Objection | None:
         if s.holds(key):
             return None
-        fact = s.facts.get(key)
-        is_refuted = fact is not None and fact.status is Status.REFUTED
-        return Objection(refuted if is_refuted else f"it is not proved that {claim}", mend)
+        if s.is_refuted(key):
+            return Objection(f"{refuted}: {s.claim(key)}" if s.claim(key) else refuted, mend)
+        return Objection(f"it is not proved that {claim}", mend)
 
     return Hypothesis(words, test, (key,))
 

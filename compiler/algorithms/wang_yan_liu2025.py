@@ -96,17 +96,19 @@ def _constraint_functions_seen(s: Situation) -> Objection | None:
 
 def _comparator(s: Situation) -> Objection | None:
     """Lemma 3 needs [g_t(x*_t)]_+ = 0 in every round: x*_t of the round, or one x* for all rounds."""
-    key = "feasible.common" if s.canonical.measure is Measure.STATIC else "feasible.each_round"
+    static = s.canonical.measure is Measure.STATIC
+    key = "feasible.common" if static else "feasible.each_round"
     if s.holds(key):
         return None
-    if s.canonical.measure is Measure.STATIC:
-        return Objection(
-            "it is not proved that one decision satisfies the constraints of every round",
-            "write `measure dynamic regret`",
-        )
-    return Objection(
-        "it is not proved that every round has a decision that satisfies its constraints", "loosen the constraints"
-    )
+    wanted = "one decision satisfies the constraints of every round"
+    wanted = wanted if static else "every round has a decision that satisfies its constraints"
+    refuted = "no decision satisfies the constraints of every round"
+    refuted = refuted if static else "some rounds have no decision that satisfies their constraints"
+    helps = static and s.holds("feasible.each_round")
+    mend = "write `measure dynamic regret`" if helps else "loosen the constraints"
+    if s.is_refuted(key):
+        return Objection(f"{refuted}: {s.claim(key)}", mend)
+    return Objection(f"it is not proved that {wanted}", mend)
 
 
 def _exact_step(s: Situation) -> Objection | None:

@@ -134,11 +134,12 @@ def _equalities_known(s: Situation) -> Objection | None:
 def _multipliers(s: Situation) -> Objection | None:
     if s.holds("multipliers.bounded"):
         return None
-    return Objection(
-        "it is not proved that the multipliers are bounded (SELM): no point in the relative interior of the domain is known with "
-        "E h(x) = b and E g(x) < 0",
-        "give the streams of the constraints a distribution or a mean, or `assume slater.margin >= ...`",
-    )
+    said = "it is not proved that the multipliers are bounded (SELM)"
+    if found := s.claim("multipliers.bounded") or s.claim("slater.margin"):
+        return Objection(f"{said}: {found}", "loosen the constraints, or `assume slater.margin >= ...`")
+    unknown = "no point in the relative interior of the domain is known with E h(x) = b and E g(x) < 0"
+    mend = "give the streams of the constraints a distribution or a mean, or `assume slater.margin >= ...`"
+    return Objection(f"{said}: {unknown}", mend)
 
 
 def _euclidean(s: Situation) -> Objection | None:

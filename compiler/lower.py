@@ -44,7 +44,7 @@ class Lowering:
         match node:
             case Constant(value=value, shape=shape):
                 # Numbers stay Python's, so that they print as literals.
-                return value.array.item() if shape == () else self.tracer.constant(value.array)
+                return value.array.item() if shape == () else self.tracer.constant(value.array, *origin(node))
             case Name(name=name, kind=kind):
                 return self.env[ROUND if kind is Kind.ROUND else name]
             case Slice():
@@ -69,3 +69,14 @@ class Lowering:
         if isinstance(item, Slice):
             return known(slice_ends(item, size))
         return self.found[id(item)]
+
+
+_WORDS = {"/": "over", "*": "times", "+": "plus", "-": "minus", "@": "times"}
+_LONGEST_NAME = 24
+
+
+def origin(node: Expr) -> tuple[str, str]:
+    """A name for a constant and where it came from: what the model says there (`level / 3` is called `level_over_3`)."""
+    said = " ".join(node.span.text.split()) if node.span is not None else ""
+    name = "_".join(_WORDS.get(word, word) for word in said.split(" "))
+    return (name if len(name) <= _LONGEST_NAME and name.isidentifier() else ""), (f"`{said}` in the model" if said else "")

@@ -40,7 +40,7 @@ def _same_bits(a: Array, b: Array) -> bool:
 
 
 def _pattern(array: Array) -> str | None:
-    """A constant array, a range, or a range with each entry repeated."""
+    """A constant array, a range, or entries each repeated as often."""
     if not array.size:
         return f"np.empty({shape_text(array.shape)}, {_kind(array)})"
     first = array.flat[0]
@@ -48,18 +48,17 @@ def _pattern(array: Array) -> str | None:
         word = {"0.0": "zeros", "1.0": "ones"}.get(number(first))
         shape = shape_text(array.shape)
         return f"np.{word}({shape})" if word else f"np.full({shape}, {number(first)})"
-    if array.ndim == 1 and array.dtype == np.int64:
-        return _range(array)
-    return None
-
-
-def _range(array: Array) -> str | None:
-    count = int(np.argmax(array != array[0]))
-    start, last = int(array[0]), int(array[-1])
-    stop = f"{start}, {last + 1}" if start else f"{last + 1}"
-    if last >= start and _same_bits(array, np.repeat(np.arange(start, last + 1), count)):
-        return f"np.arange({stop})" if count == 1 else f"np.repeat(np.arange({stop}), {count})"
-    return None
+    if array.ndim != 1:
+        return None
+    count = int(np.argmax(array != first))
+    heads = array[::count]
+    if not _same_bits(array, np.repeat(heads, count)[: array.size]) or (count == 1 and array.dtype != np.int64):
+        return None
+    start, stop = int(heads[0]), int(heads[0]) + heads.size
+    if _same_bits(heads, np.arange(start, stop)):
+        entries = f"np.arange({start}, {stop})" if start else f"np.arange({stop})"
+        return entries if count == 1 else f"np.repeat({entries}, {count})"
+    return f"np.repeat({_rows(heads, '')}, {count})" if count > 1 and heads.size < 12 else None
 
 
 def _kind(array: Array) -> str:
@@ -81,9 +80,12 @@ def _rows(array: Array, margin: str) -> str:
 
 
 def _written_out(array: Array) -> str:
-    rows = _rows(array, "")
+    whole = (
+        array.dtype == np.float64 and array.size > 4 and _same_bits(array, array.astype(np.int64).astype(np.float64))
+    )
+    rows = _rows(array.astype(np.int64) if whole else array, "")
     one_line = " ".join(rows.split()).replace("[ ", "[").replace(", ]", "]").replace(",]", "]")
-    return f"np.array({one_line if len(one_line) < _WIDTH - 30 else rows})"
+    return f"np.array({one_line if len(one_line) < _WIDTH - 30 else rows}{', dtype=float' if whole else ''})"
 
 
 def _packed(array: Array) -> str:

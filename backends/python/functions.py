@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from oco.backends.python.expressions import Level, Text
-from oco.backends.python.uses import is_temporary
+from oco.backends.python.templates import STATEMENTS
+from oco.backends.python.uses import is_temporary, read_after, read_inside
 from oco.backends.python.walker import WIDTH, Walker
-from oco.compiler.ir.program import Block, Equation, Function, Var
+from oco.compiler.ir.program import Block, Equation, Function, Operand, Var
 
 
 def function_lines(function: Function, nonzero: Collection[str] = ()) -> list[str]:
@@ -44,12 +45,12 @@ class _Writer(Walker):
     """The walker, with control flow."""
 
     def equations(self, block: Block) -> None:
-        for e in block.equations:
+        for k, e in enumerate(block.equations):
             match e.op:
                 case "if":
                     self._branch(e)
                 case "for" | "while":
-                    self._loop(e)
+                    self._loop(e, block, k)
                 case _:
                     self.plain(e)
 
@@ -62,18 +63,18 @@ class _Writer(Walker):
         return found
 
     # loops
-    def _loop(self, e: Equation) -> None:
+    def _loop(self, e: Equation, outer: Block, place: int) -> None:
         """The variables that go round have one name: before, inside and after the loop."""
         counted = e.op == "for"
         body, start = e.blocks[-1], e.args[1:] if counted else e.args
-        first = body.params[1:] if counted else e.blocks[0].params
-        names = [self._loop_name(out, inside) for out, inside in zip(e.outs, first)]
+        names = self._loop_names(e, start, outer, place)
         for block in e.blocks:
             inside = block.params[1:] if counted else block.params
             self.names.update({p.name: n for p, n in zip(inside, names)})
         self.names.update({v.name: n for v, n in zip(e.outs, names)})
-        notes = self.use_up([a for a in e.args if isinstance(a, Var) and a.name not in self.waiting]) + self._own(e)
-        self.assign(names, start, notes)
+        self._keep_names(body, body.params[1:] if counted else body.params, names)
+        self.release(names)
+        self.assign(names, start, self._own(e))
         if counted:
             index = self.name(body.params[0]) if self.uses.counts[body.params[0].name] else "_"
             count = self.text(e.args[0]).code
@@ -86,8 +87,30 @@ class _Writer(Walker):
     def _own(self, e: Equation) -> tuple[str, ...]:
         return (e.note,) if e.note else ()
 
-    def _loop_name(self, out: Var, inside: Var) -> str:
-        return self.name(out) if not is_temporary(out.name) or is_temporary(inside.name) else self.name(inside)
+    def _loop_names(self, e: Equation, start: Sequence[Operand], outer: Block, place: int) -> list[str]:
+        """A name for each variable of the loop: that of its start where nobody else needs it any more, else its own."""
+        inside = e.blocks[0].params[-len(e.outs) :] if e.outs else ()
+        needed = read_after(outer, place).keys() | read_inside(e)
+        own = {p.name for p in outer.params} | {v.name for before in outer.equations[:place] for v in before.outs}
+        names: list[str] = []
+        for out, param, first in zip(e.outs, inside, start):
+            free = isinstance(first, Var) and first.name in own - needed and first.name not in self.waiting
+            name = self.name(first) if free and isinstance(first, Var) else ""
+            if not name or name in names or is_temporary(name):
+                name = self.name(out) if not is_temporary(out.name) or is_temporary(param.name) else self.name(param)
+            names.append(name)
+        return names
+
+    def _keep_names(self, body: Block, params: Sequence[Var], names: Sequence[str]) -> None:
+        """Let a result of the body take the name of its loop variable at once, where the old value is not needed after it."""
+        made_at = {v.name: k for k, e in enumerate(body.equations) for v in e.outs if e.op not in STATEMENTS}
+        for k, (result, param, name) in enumerate(zip(body.results, params, names)):
+            if not isinstance(result, Var) or result.name not in made_at or result in body.results[:k]:
+                continue
+            place = made_at[result.name]
+            after = read_after(body, place)[param.name] + (param.name in read_inside(body.equations[place]))
+            if not after:
+                self.names[result.name] = name
 
     def _condition(self, block: Block) -> None:
         statements = self._captured(block)

@@ -121,7 +121,7 @@ def _to_int(args: Sequence[Text], e: Equation) -> Text:
 
 def _where(args: Sequence[Text], e: Equation) -> Text:
     condition, a, b = args
-    if _made(e).shape:
+    if condition.type.shape or not a.type.shape == b.type.shape == _made(e).shape:
         return call("np.where", args, _made(e))
     code = f"{a.at(Level.OR)} if {condition.at(Level.OR)} else {b.at(Level.CONDITIONAL)}"
     return Text(code, Level.CONDITIONAL, _made(e), weak=a.weak or b.weak)
@@ -138,8 +138,14 @@ def _outer(args: Sequence[Text], e: Equation) -> Text:
 
 def _reshape(args: Sequence[Text], e: Equation) -> Text:
     shape = e.attr("shape")
+    if shape == args[0].type.shape:
+        return args[0]
+    if not shape:
+        return subscript(args[0], ", ".join("0" for _ in args[0].type.shape), _made(e))
+    if shape == (1,) and not args[0].type.shape:
+        return call("np.array", [f"[{args[0].code}]"], _made(e))
     if args[0].type.shape:
-        return method(args[0], "reshape", ", ".join(map(str, shape)) if shape else "()", _made(e))
+        return method(args[0], "reshape", ", ".join(map(str, shape)), _made(e))
     return call("np.reshape", [args[0], str(shape)], _made(e))
 
 

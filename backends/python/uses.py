@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from oco.compiler.ir.program import Block, Equation, Operand, Var
+from oco.compiler.ir.rewrite import read_by
 
 
 @dataclass
@@ -52,6 +53,11 @@ def is_temporary(name: str) -> bool:
     return name == "v" or (name.startswith("v_") and name[2:].isdigit())
 
 
-def reads(e: Equation) -> set[str]:
-    """Names that an equation reads directly."""
-    return {a.name for a in e.args if isinstance(a, Var)}
+def read_after(block: Block, index: int) -> Counter[str]:
+    """How often each name is read after the equation at `index`, inner blocks and the results included."""
+    return Counter(read_by(Block((), block.equations[index + 1 :], block.results)))
+
+
+def read_inside(e: Equation) -> set[str]:
+    """Names read in the blocks of an equation."""
+    return {name for inner in e.blocks for name in read_by(inner)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -97,34 +98,61 @@ class Walker:
     def bind(self, var: Var, text: Text, notes: Iterable[str]) -> None:
         if not text.weak:
             self.strong.add(var.name)
+        self.release([self.name(var)])
         self.write(f"{self.name(var)} = {text.code}", notes)
+
+    def release(self, targets: Sequence[str]) -> None:
+        """Write down the waiting expressions that read a variable which is about to get another value."""
+        for w in list(self.waiting.values()):
+            if mentions(w.text.code, targets):
+                del self.waiting[w.var.name]
+                self.bind(w.var, w.text, w.notes)
 
     # equations
     def plain(self, e: Equation) -> None:
         """An equation without blocks."""
         if e.op in STATEMENTS:
             first, *rest = STATEMENTS[e.op](self.name(e.outs[0]), [self.text(a) for a in e.args], e)
-            self.write(first, self._notes(e))
+            notes = self._notes(e)
+            self.release([self.name(e.outs[0])])
+            self.write(first, notes)
             for line in rest:
                 self.write(line)
             return
         text = self._expression(e)
         while len(self._target(e)) + len(text.code) + 3 > self.room and self.settle_longest(e.args):
             text = self._expression(e)
-        if len(e.outs) != 1:
-            self.write(f"{self._target(e)} = {text.code}", self._notes(e))
-        else:
+        if len(e.outs) == 1 and (e.op != "call" or len(text.code) < INLINE):
             self.place(e, text)
+            return
+        notes, target = self._notes(e), self._target(e)
+        self.release(target.split(", "))
+        self.strong |= {v.name for v in e.outs if e.op != "call"}
+        for line in self._in_rows(f"{target} = ", text.code):
+            self.write(line, notes)
+            notes = ()
 
     def place(self, e: Equation, text: Text) -> None:
         """A single result: kept waiting if it may move and is short, a statement otherwise."""
         (out,) = e.outs
-        moves = out.name in self.uses.movable and len(text.code) <= INLINE
+        longest = INLINE if is_temporary(out.name) else _SHORT
+        moves = out.name in self.uses.movable and len(text.code) <= longest
         trivial = e.op in ("transpose", "to_float") and text.code.rstrip(".T)").split("(")[-1].isidentifier()
-        if is_temporary(out.name) and (moves or trivial):
+        if moves or (trivial and is_temporary(out.name)):
             self.waiting[out.name] = Waiting(out, text, self._notes(e))
         else:
             self.bind(out, text, self._notes(e))
+
+    def _in_rows(self, left: str, code: str) -> list[str]:
+        """`left f(a, b)`, with the arguments on lines of their own if it is too long."""
+        if len(left) + len(code) <= self.room:
+            return [left + code]
+        head, rest = code.removesuffix(")").split("(", 1)
+        return [
+            f"{left}{head}(",
+            *textwrap.wrap(rest + ",", self.room, initial_indent="    ", subsequent_indent="    "),
+            ")",
+        ]
 
     def _notes(self, e: Equation) -> tuple[str, ...]:
         return self.use_up(e.args) + ((e.note,) if e.note else ())
@@ -162,7 +190,7 @@ class Walker:
     def _in_turn(self, names: Sequence[str], values: Sequence[Operand]) -> bool:
         """Whether one line a target means the same and reads better."""
         codes = [self.text(v).code for v in values]
-        free = all(not _mentions(code, names[:k]) for k, code in enumerate(codes))
+        free = all(not mentions(code, names[:k]) for k, code in enumerate(codes))
         return free and (len(names) > 2 or sum(map(len, codes)) > INLINE // 2)
 
     def listed(self, operands: Sequence[Operand], room: int) -> str:
@@ -176,6 +204,7 @@ class Walker:
         return code()
 
 
-def _mentions(code: str, names: Sequence[str]) -> bool:
+def mentions(code: str, names: Sequence[str]) -> bool:
+    """Whether one of the names stands in the code as a word."""
     words = "".join(c if c.isalnum() or c == "_" else " " for c in code).split()
     return any(n in words for n in names)

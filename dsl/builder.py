@@ -154,6 +154,8 @@ class ModelBuilder:
     def using(self, algorithm: str | None = None, **settings: Any) -> None:
         """The algorithm, or settings of it, instead of what would be chosen: `m.using("coldq", alpha="sqrt(t)")`."""
         span = caller_span()
+        if algorithm is None and not settings:
+            raise wrong_argument("what `using` takes", "the name of an algorithm, or settings", None, span)
         texts = tuple((name, _formula(value, name, span)) for name, value in settings.items())
         self._assembly.using(algorithm, texts, span)
 

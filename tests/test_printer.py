@@ -164,6 +164,12 @@ def test_a_text_that_could_not_be_read_back_is_refused() -> None:
     assert caught.value.code == "OCO129"
 
 
+def test_using_needs_an_algorithm_or_settings() -> None:
+    with pytest.raises(OcoError) as caught:
+        ModelBuilder("m", 5).using()
+    assert caught.value.code == "OCO526"
+
+
 def test_whole_numbers_go_as_far_as_they_can_be_written() -> None:
     builder = ModelBuilder("large", 5)
     a = builder.param("a", value=-(2**63) + 1)

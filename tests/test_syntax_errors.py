@@ -315,9 +315,9 @@ def test_the_parser_starts_cold_in_little_time() -> None:
     assert lark is not None
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         _lark.__wrapped__()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.1
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.atoms import ATOMS
-from oco.dsl.atoms.index import slice_ends
+from oco.dsl.atoms.index import places
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
@@ -26,8 +26,8 @@ def to_cvxpy(expr: Expr, variables: Mapping[str, Any], env: Mapping[str, Any], t
     depends: set[int] = set()
     for node in walk(expr):
         if isinstance(node, Slice):
-            continue
-        if isinstance(node, Name) and node.kind is Kind.DECISION and node.name in variables:
+            found[id(node)] = node
+        elif isinstance(node, Name) and node.kind is Kind.DECISION and node.name in variables:
             depends.add(id(node))
             found[id(node)] = variables[node.name]
         elif not any(id(c) in depends for c in node.children):
@@ -70,11 +70,5 @@ def _twin(cp: Any, node: Expr, found: Mapping[int, Any]) -> Any:
 def _selected(cp: Any, node: Index, base: Any, found: Mapping[int, Any]) -> Any:
     """The selected entries by their places in C order: one rule for slices, numbers and arrays."""
     sizes = base.shape
-    places: list[Any] = []
-    for item, size in zip(node.items, sizes):
-        if isinstance(item, Slice):
-            places.append(slice(*known(slice_ends(item, size))))
-        else:
-            places.append(np.rint(np.asarray(found[id(item)].value)).astype(int).reshape(item.shape))
-    flat = np.arange(int(np.prod(sizes))).reshape(sizes)[tuple(places)]
+    flat = places(sizes, node.items, [found[id(i)] for i in node.items])
     return cp.reshape(cp.vec(base, order="C")[np.ravel(flat)], np.shape(flat), order="C")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from atom_cases import CASES, FIXED_CASES, Case
 
+from oco.compiler.calculus import vector_jacobian
 from oco.compiler.twin import to_cvxpy
 from oco.dsl.atoms import ATOMS, Curvature
 from oco.dsl.build import array, call, index
@@ -101,6 +102,29 @@ def test_indexing_is_cvxpys(items: tuple) -> None:
     var = cp.Variable(X.shape)
     var.value = X
     assert np.array_equal(to_cvxpy(node, {"x": var}, {}).value, evaluate(node, {"x": X}))
+
+
+@pytest.mark.parametrize(
+    "items", [(constant(1), Slice()), (constant([1, 0, 1]), constant([0, 2, 0])), (Slice(), constant([2, 2]))], ids=str
+)
+def test_scattering_is_linear_and_has_its_value(items: tuple) -> None:
+    """The gradient of <weights(x), x[items]> holds a scatter; broadcasts and reshapes likewise."""
+    y = Name("y", Kind.DECISION, shape=X.shape)
+    selected = index(y, items)
+    back = vector_jacobian(selected, Name("w", Kind.DECISION, shape=selected.shape), ("y",))["y"]
+    var = cp.Variable(selected.shape)
+    var.value = np.random.default_rng(1).normal(size=selected.shape)
+    found = to_cvxpy(back, {"w": var}, {})
+    assert found.is_affine()
+    assert np.allclose(found.value, evaluate(back, {"w": var.value}), rtol=1e-14)
+
+
+def test_stretching_and_reshaping_have_their_value() -> None:
+    w = Name("w", Kind.DECISION, shape=(3,))
+    var = cp.Variable(3)
+    var.value = np.array([1.0, 2.0, 3.0])
+    for expr in (call("_broadcast", w, shape=(2, 3)), call("_reshape", w, shape=(3, 1))):
+        assert np.array_equal(to_cvxpy(expr, {"w": var}, {}).value, evaluate(expr, {"w": var.value}))
 
 
 def test_arrays_of_entries_and_streams_as_numbers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -136,6 +137,28 @@ def lower_scatter(o: Any, call: Call, values: Any, *items: Any) -> Any:
         ends = [i if isinstance(i, tuple) else (i, i + 1) for i in ends] + [(0, d) for d in sizes[len(items) :]]
         values = o.reshape(values, shape=tuple(b - a for a, b in ends))
     return o.scatter_add(values, *_paired(o, ends), shape=sizes)
+
+
+def places(sizes: Shape, items: Sequence[Expr], values: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Where the entries of an index stand in the base of shape `sizes`, counted in C order; `values` are CVXPY constants."""
+    chosen = tuple(
+        slice(*known(slice_ends(item, size)))
+        if isinstance(item, Slice)
+        else np.rint(np.asarray(value.value)).astype(int).reshape(known(item.shape))
+        for item, value, size in zip(items, values, sizes)
+    )
+    whole = known(sizes)
+    return np.asarray(np.arange(math.prod(whole)).reshape(whole)[chosen])
+
+
+def twin_scatter(cp: Any, call: Call, values: Any, *items: Any) -> Any:
+    """The transpose of selecting, as a sparse matrix of ones."""
+    from scipy.sparse import csr_matrix
+
+    whole = known(call.shape)
+    flat = places(whole, call.args[1:], items).ravel()
+    chosen = csr_matrix((np.ones(flat.size), (flat, np.arange(flat.size))), shape=(math.prod(whole), flat.size))
+    return cp.reshape(chosen @ cp.vec(values, order="C"), whole, order="C")
 
 
 def _paired(o: Any, items: Sequence[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from oco.dsl.atoms.base import Atom
 from oco.dsl.atoms.constructors import no_vjp
-from oco.dsl.atoms.index import lower_scatter
+from oco.dsl.atoms.index import lower_scatter, twin_scatter
 from oco.dsl.atoms.reductions import AXIS
 from oco.dsl.atoms.rules import AFFINE, UNKNOWN, always, axis, kept, neither, up
 from oco.dsl.atoms.shapes import entrywise
@@ -111,7 +111,7 @@ def _reshape_bounds(c: Call, x: Interval) -> Interval:
 
 
 def _row(name: str, doc: str, **columns: Any) -> Atom:
-    """A row with what most internal atoms have; none has a twin, for none is in a model."""
+    """A row with what most internal atoms have. Only the linear ones have a twin: CVXPY knows no signs, masks and weights."""
     defaults: dict[str, Any] = {
         "arity": (1, 1),
         "shape": entrywise,
@@ -160,6 +160,7 @@ INTERNAL: tuple[Atom, ...] = (
         lower=lambda o, c, x: o.broadcast(x, shape=c.shape),
         bounds=lambda c, x: x.broadcast(c.shape),
         vjp=lambda e, c, g: (e.collapse(g, c.shape, c.args[0].shape),),
+        cvxpy=lambda cp, c, x: cp.broadcast_to(x, known(c.shape)),
         **_LINEAR,
     ),
     _row(
@@ -168,6 +169,7 @@ INTERNAL: tuple[Atom, ...] = (
         lower=lambda o, c, x: o.reshape(x, shape=c.shape),
         bounds=_reshape_bounds,
         vjp=lambda e, c, g: (e.reshape(e.broadcast(g, c.shape), c.args[0].shape),),
+        cvxpy=lambda cp, c, x: cp.reshape(x, known(c.shape), order="C"),
         **_LINEAR,
     ),
     _row(
@@ -177,6 +179,7 @@ INTERNAL: tuple[Atom, ...] = (
         lower=lower_scatter,
         bounds=_scatter_bounds,
         vjp=lambda e, c, g: (e.index(e.broadcast(g, c.shape), c.args[1:]), *(None for _ in c.args[1:])),
+        cvxpy=twin_scatter,
         **_LINEAR,
     ),
 )

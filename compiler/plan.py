@@ -13,6 +13,7 @@ from oco.compiler.choice import Choice, Verdict, choose
 from oco.compiler.explain import explain_data, explain_text, refusal_text
 from oco.compiler.facts.check import check
 from oco.compiler.facts.types import Facts
+from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.problem import Task
 from oco.compiler.settings import Setting
@@ -71,11 +72,11 @@ class Plan:
 
     @cached_property
     def program(self) -> Program:
-        """The learner in the step IR."""
+        """The learner in the step IR, after the passes."""
         structure, _ = constraint_structure(self.canonical)
-        task = Task(self.canonical, self.settings, structure, self.horizon)
+        task = Task(self.canonical, self.settings, structure, self.horizon, self.choice.situation.dependent_rows)
         a = self._winner.algorithm
-        return assemble(a, task, f"{a.title} ({a.cite}) for the model {self.model.name}")
+        return optimize(assemble(a, task, f"{a.title} ({a.cite}) for the model {self.model.name}"))
 
     def with_horizon(self, T: int) -> Plan:
         """The same algorithm, with settings and guarantee for another horizon."""

@@ -95,6 +95,12 @@ class Walker:
         self.bind(longest.var, longest.text, longest.notes)
         return True
 
+    def settle_noted(self) -> None:
+        """Give every waiting expression that carries a comment a line of its own."""
+        for w in [w for w in self.waiting.values() if w.notes]:
+            del self.waiting[w.var.name]
+            self.bind(w.var, w.text, w.notes)
+
     def bind(self, var: Var, text: Text, notes: Iterable[str]) -> None:
         if not text.weak:
             self.strong.add(var.name)
@@ -110,7 +116,9 @@ class Walker:
 
     # equations
     def plain(self, e: Equation) -> None:
-        """An equation without blocks."""
+        """An equation without blocks. One with a comment comes after whatever the comment before it stands for."""
+        if e.note:
+            self.settle_noted()
         if e.op in STATEMENTS:
             first, *rest = STATEMENTS[e.op](self.name(e.outs[0]), [self.text(a) for a in e.args], e)
             notes = self._notes(e)

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oco.evaluation.comparators.functions import General, Quadratic, Rounds, Smooth
+from oco.dsl.expressions import Expr
+from oco.evaluation.comparators.functions import OfRounds, Rounds
+from oco.evaluation.comparators.make import implicit, total
 from oco.evaluation.comparators.programs import Jet
 from oco.evaluation.comparators.region import Region
 
@@ -23,16 +25,16 @@ class Assembled:
 
     region: Region
     count: int
-    loss: Smooth
-    inequalities: tuple[Smooth, ...]
-    equations: tuple[Smooth, ...] = ()
+    loss: OfRounds
+    inequalities: tuple[OfRounds, ...]
+    equations: tuple[OfRounds, ...] = ()
 
     @property
     def size(self) -> int:
         return self.region.size
 
     @property
-    def functions(self) -> tuple[Smooth, ...]:
+    def functions(self) -> tuple[OfRounds, ...]:
         return (*self.inequalities, *self.region.curved)
 
     @property
@@ -83,7 +85,7 @@ class Assembled:
             first += function.entries
         return total
 
-    def _part(self, function: Smooth, x: Array, weights: Array, rows: Array) -> Array:
+    def _part(self, function: OfRounds, x: Array, weights: Array, rows: Array) -> Array:
         hessian = function.hessian(x, weights, rows)
         if self.diagonal or hessian.ndim == 3:
             return hessian
@@ -97,81 +99,66 @@ class Assembled:
 
 
 @dataclass(frozen=True, eq=False)
-class Summed:
-    """sum_t w_t f_t(x) over all rounds of a function, as a batch of one."""
+class Summed(OfRounds):
+    """weight sum_t f_t(x) over all rounds of a function, as a batch of one."""
 
-    base: Smooth
+    base: OfRounds
     rounds: Rounds
     weight: float
 
     @property
-    def entries(self) -> int:
+    def entries(self) -> int:  # type: ignore[override]
         return self.base.entries
 
     @property
-    def diagonal(self) -> bool:
+    def diagonal(self) -> bool:  # type: ignore[override]
         return self.base.diagonal
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
-        everything = np.arange(self.rounds.count)
-        values, slopes = self.base.jet(np.broadcast_to(x, (len(everything), x.shape[1])), everything)
-        return self.weight * values.sum(axis=0)[None], self.weight * slopes.sum(axis=0)[None]
+        values, slopes = self.base.summed_jet(x, self.rounds.everything)
+        return self.weight * values[None], self.weight * slopes[None]
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        everything = np.arange(self.rounds.count)
-        spread = np.broadcast_to(self.weight * weights, (len(everything), weights.shape[1]))
-        each = self.base.hessian(np.broadcast_to(x, (len(everything), x.shape[1])), spread, everything)
-        return np.asarray(each.sum(axis=0)[None])
+        return self.summed_hessian(x, weights, rows)[None]
+
+    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
+        spread = np.broadcast_to(self.weight * weights, (self.rounds.count, weights.shape[1]))
+        return self.base.summed_hessian(x, spread, self.rounds.everything)
 
 
-def summed(function: Smooth, rounds: Rounds, weight: float) -> Smooth:
-    """The sum over the rounds, times `weight`: coefficients are added up once, other functions are summed when evaluated."""
-    if not isinstance(function, Quadratic):
-        return Summed(function, rounds, weight)
-
-    def total(coefficients: Array) -> Array:
-        times = weight * (rounds.count if len(coefficients) == 1 else 1)
-        return np.asarray(times * coefficients.sum(axis=0, keepdims=True))
-
-    square = None if function.square is None else total(function.square)
-    return Quadratic(total(function.constant), total(function.linear), square, function.diagonal)
+def summed(rounds: Rounds, expr: Expr, weight: float) -> OfRounds:
+    """weight times the sum over the rounds: coefficients are added up once, other functions are summed when evaluated."""
+    return total(rounds, expr, weight) or Summed(implicit(rounds, expr), rounds, weight)
 
 
 @dataclass(frozen=True, eq=False)
-class Stacked:
+class Stacked(OfRounds):
     """f_t for the rounds in `chosen`, all as constraints of one program: a batch of one with len(chosen) * entries functions."""
 
-    base: Smooth
+    base: OfRounds
     chosen: Array
 
     @property
-    def entries(self) -> int:
+    def entries(self) -> int:  # type: ignore[override]
         return self.base.entries * len(self.chosen)
 
     @property
-    def diagonal(self) -> bool:
+    def diagonal(self) -> bool:  # type: ignore[override]
         return self.base.diagonal
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
-        values, slopes = self.base.jet(np.broadcast_to(x, (len(self.chosen), x.shape[1])), self.chosen)
+        values, slopes = self.base.jet(x, self.chosen)
         return values.reshape(1, -1), slopes.reshape(1, -1, x.shape[1])
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        spread = weights.reshape(len(self.chosen), self.base.entries)
-        each = self.base.hessian(np.broadcast_to(x, (len(self.chosen), x.shape[1])), spread, self.chosen)
-        return np.asarray(each.sum(axis=0)[None])
+        return self.summed_hessian(x, weights, rows)[None]
+
+    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
+        return self.base.summed_hessian(x, weights.reshape(len(self.chosen), self.base.entries), self.chosen)
 
 
-def binding_rounds(function: Smooth, rounds: Rounds, start: Array) -> Array | None:
+def binding_rounds(function: OfRounds, rounds: Rounds, start: Array) -> Array | None:
     """The few rounds that decide for all, where the rounds differ by a constant alone; None where they differ in more."""
-    if isinstance(function, Quadratic):
-        alike = len(function.linear) == 1 or bool(np.all(function.linear == function.linear[:1]))
-        if function.square is not None and len(function.square) > 1:
-            alike = alike and bool(np.all(function.square == function.square[:1]))
-        offsets = function.constant
-    elif isinstance(function, General):
-        alike = function.same_slope
-        offsets = function.values(np.broadcast_to(start, (rounds.count, len(start))), np.arange(rounds.count))
-    else:
+    if not function.same_slope:
         return None
-    return np.unique(np.argmax(offsets, axis=0)) if alike else None
+    return np.unique(np.argmax(function.values(start[None], rounds.everything), axis=0))

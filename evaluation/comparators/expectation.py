@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from oco.dsl.expressions import Expr, Name, walk
-from oco.evaluation.comparators.functions import Rounds, enters
+from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.structure import degree_in
 
 
@@ -26,7 +26,7 @@ def expected(rounds: Rounds, expr: Expr) -> Rounds:
         return rounds
     kept = {name: values for name, values in rounds.streams.items() if name not in known}
     reduced = replace(rounds, streams=kept)
-    if not enters(expr, reduced):
+    if not reduced.enters(expr):
         return replace(rounds, streams={n: v[None] for n, v in known.items()}, numbers=rounds.numbers[:1])
     spread = {name: np.broadcast_to(mean, (rounds.count, *mean.shape)) for name, mean in known.items()}
     return replace(rounds, streams=kept | spread)

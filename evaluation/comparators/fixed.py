@@ -17,7 +17,8 @@ from oco.evaluation.comparators.base import Budget, Comparator, Status
 from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.expectation import expected
-from oco.evaluation.comparators.functions import OfRounds, Rounds, Smooth, smooth_function
+from oco.evaluation.comparators.functions import OfRounds, Rounds
+from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.relaxed import Relaxed
 from oco.evaluation.data import Data
@@ -44,8 +45,8 @@ def static(problem: Canonical, data: Data, region: Region, budget: Budget) -> Co
     The bound of a program with some of the constraints is a bound with all of them.
     """
     began = perf_counter()
-    rounds = Rounds(problem, data.read(0, data.rounds), np.arange(data.rounds) + 1)
-    loss = summed(smooth_function(rounds, problem.objective), rounds, 1.0)
+    rounds = Rounds.of(problem, data.read(0, data.rounds), np.arange(data.rounds) + 1)
+    loss = summed(rounds, problem.objective, 1.0)
     averages = tuple(_average(rounds, c.expr) for c in problem.inequalities if c.timing is Timing.ON_AVERAGE)
     equations = tuple(_average(rounds, c.expr) for c in problem.equalities)
     each = [_each_round(rounds, c.expr, region) for c in problem.inequalities if c.timing is Timing.EACH_ROUND]
@@ -67,17 +68,15 @@ def static(problem: Canonical, data: Data, region: Region, budget: Budget) -> Co
     return Comparator("static", Status.NOT_COMPUTED, bound=float(found.bound[0]), why=why, seconds=seconds)
 
 
-def _average(rounds: Rounds, expr: Expr) -> Smooth:
+def _average(rounds: Rounds, expr: Expr) -> OfRounds:
     """The mean over the rounds; in expectation where the law of what enters is known."""
     known = expected(rounds, expr)
-    return summed(smooth_function(known, expr), known, 1.0 / known.count)
+    return summed(known, expr, 1.0 / known.count)
 
 
 def _each_round(rounds: Rounds, expr: Expr, region: Region) -> _EachRound:
-    function = smooth_function(rounds, expr)
-    everything = np.arange(rounds.count)
-    start = np.broadcast_to(region.start, (rounds.count, region.size))
-    values, slopes = function.jet(start, everything)
+    function = implicit(rounds, expr)
+    values, slopes = function.jet(region.start[None], rounds.everything)
     size = np.abs(slopes * (region.upper - region.lower)).max(axis=2)
     return _EachRound(
         function,
@@ -105,17 +104,12 @@ def _violated(each: _EachRound, chosen: Array, x: Array, rounds: Rounds) -> Arra
 
 def _values(function: OfRounds, x: Array, rounds: Rounds) -> Array:
     """(T, entries) at one x (n,)."""
-    everything = np.arange(rounds.count)
-    values: Array = function.values(np.broadcast_to(x, (rounds.count, len(x))), everything)
-    return values
+    return function.values(x[None], rounds.everything)
 
 
 def _losses(rounds: Rounds, x: Array) -> Array:
-    everything = np.arange(rounds.count)
-    spread = np.broadcast_to(x, (rounds.count, len(x)))
-    return np.array(
-        values_of(rounds.evaluate(rounds.problem.objective, spread, everything), rounds.count), dtype=np.float64
-    )
+    values = rounds.evaluate(rounds.problem.objective, x[None], rounds.everything)
+    return np.array(values_of(values, rounds.count), dtype=np.float64)
 
 
 def _excess(rounds: Rounds, x: Array) -> Array:
@@ -123,8 +117,7 @@ def _excess(rounds: Rounds, x: Array) -> Array:
     parts = [np.zeros(0)]
     for c in rounds.problem.inequalities:
         known = expected(rounds, c.expr) if c.timing is Timing.ON_AVERAGE else rounds
-        spread = np.broadcast_to(x, (known.count, len(x)))
-        values = values_of(known.evaluate(c.expr, spread, np.arange(known.count)), known.count).reshape(known.count, -1)
+        values = values_of(known.evaluate(c.expr, x[None], known.everything), known.count).reshape(known.count, -1)
         parts.append(values.mean(axis=0) if c.timing is Timing.ON_AVERAGE else values.max(axis=0))
     return np.maximum(np.concatenate(parts), 0.0)
 
@@ -137,7 +130,7 @@ def _comparator(rounds: Rounds, found: Certified, began: float) -> Comparator:
     return Comparator(
         "static",
         Status.CERTIFIED if certified else Status.INTERVAL,
-        {name: part.array[0] for name, part in rounds.split(x[None]).items()},
+        rounds.split(x[None]),
         losses,
         value,
         bound,

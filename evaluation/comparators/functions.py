@@ -1,27 +1,26 @@
-"""Losses and constraints as batches of smooth functions of the flattened decision, with first and second derivatives.
+"""Losses and constraints over many rounds as smooth functions of the flattened decision, with first and second derivatives.
 
-Functions of degree two or less are turned into coefficients once; all others evaluate their derivatives as expressions. A batch
-is over rounds.
+Wherever a function is asked for its values, `x` has one row for each of the rounds `rows`, or a single row for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from oco.compiler.calculus import hessian_vector, vector_jacobian
 from oco.compiler.canonical import Canonical
 from oco.dsl import algebra
-from oco.dsl.dims import known
-from oco.dsl.expressions import Expr, Kind, Name, constant, walk
+from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.evaluation.batch import Batched, evaluate_rounds, values_of
-from oco.evaluation.comparators.structure import degree, separable
 
 Array = np.ndarray[Any, Any]
+Layout = tuple[tuple[str, tuple[int, ...]], ...]
 
 _WEIGHTS = "_weights"
 _TOWARDS = "_towards_"
@@ -29,68 +28,111 @@ _TOWARDS = "_towards_"
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """The problem over some rounds: arrays of the streams with the round first, and the rounds' numbers from 1."""
+    """Some rounds of a problem: arrays of the streams with the round first, and the rounds' numbers from 1.
+
+    `layout` names the arrays that the vector x is made of: the decisions of the problem, or what takes their place.
+    """
 
     problem: Canonical
     streams: Mapping[str, Array]
     numbers: Array
+    layout: Layout
+
+    @classmethod
+    def of(cls, problem: Canonical, streams: Mapping[str, Array], numbers: Array) -> Rounds:
+        return cls(problem, streams, numbers, tuple((b.name, b.shape) for b in problem.blocks))
+
+    def over(self, layout: Layout) -> Rounds:
+        """The same rounds for functions of other arrays."""
+        return replace(self, layout=layout)
 
     @property
     def count(self) -> int:
         return len(self.numbers)
 
-    @cached_property
-    def decisions(self) -> tuple[str, ...]:
-        return tuple(b.name for b in self.problem.blocks)
+    @property
+    def everything(self) -> Array:
+        return np.arange(self.count)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.layout)
 
     @cached_property
     def places(self) -> dict[str, slice]:
-        """Where each decision stands in the flattened one."""
-        ends = np.cumsum([b.domain.size for b in self.problem.blocks])
-        return {b.name: slice(int(e) - b.domain.size, int(e)) for b, e in zip(self.problem.blocks, ends)}
+        """Where each array stands in x."""
+        ends = np.cumsum([int(np.prod(shape, dtype=np.int64)) for _, shape in self.layout])
+        starts = [0, *ends[:-1]]
+        return {name: slice(int(a), int(b)) for (name, _), a, b in zip(self.layout, starts, ends)}
 
-    def split(self, x: Array) -> dict[str, Batched]:
-        """x (B, n), one row a round, as decisions by name."""
-        shapes = {b.name: b.shape for b in self.problem.blocks}
-        return {name: Batched(x[:, place].reshape(len(x), *shapes[name])) for name, place in self.places.items()}
+    @property
+    def size(self) -> int:
+        return max((place.stop for place in self.places.values()), default=0)
+
+    def split(self, x: Array) -> dict[str, Any]:
+        """x by name; a single row stands for all rounds."""
+        parts = {name: x[:, self.places[name]].reshape(len(x), *shape) for name, shape in self.layout}
+        return {name: part[0] if len(x) == 1 else Batched(part) for name, part in parts.items()}
 
     def join(self, parts: Mapping[str, Any], rounds: int) -> Array:
-        """Values by decision as one array (rounds, n)."""
-        joined = np.zeros((rounds, self.problem.size))
-        for name, place in self.places.items():
-            part = values_of(parts[name], rounds).reshape(rounds, -1)
-            joined[:, place] = part
+        """Derivatives by name as one array (rounds, n). What is smaller than its array is the same in all its entries."""
+        joined = np.zeros((rounds, self.size))
+        for name, shape in self.layout:
+            values = values_of(parts[name], rounds)
+            missing = len(shape) + 1 - values.ndim
+            aligned = values.reshape(rounds, *[1] * missing, *values.shape[1:])
+            joined[:, self.places[name]] = np.broadcast_to(aligned, (rounds, *shape)).reshape(rounds, -1)
         return joined
 
     def evaluate(self, expr: Expr, x: Array, rows: Array, extra: Mapping[str, Any] | None = None) -> Any:
-        """The expression at x (b, n) in the rounds `rows` (b,), not yet spread over rounds where it is the same in all."""
+        """The expression in the rounds `rows` (ascending), not yet spread over rounds where it is the same in all."""
         whole = len(rows) == self.count
         env: dict[str, Any] = {k: Batched(v if whole else v[rows]) for k, v in self.streams.items()}
         env.update(self.split(x))
         env.update(extra or {})
         return evaluate_rounds(expr, env, len(rows), self.numbers[rows])
 
+    def enters(self, expr: Expr) -> bool:
+        """Whether the round's data, or its number, enters an expression."""
+        return any(isinstance(n, Name) and (n.name in self.streams or n.kind is Kind.ROUND) for n in walk(expr))
 
-class Smooth(Protocol):
-    """`entries` functions of x, for every round of the batch."""
 
-    @property
-    def entries(self) -> int: ...
+class OfRounds(ABC):
+    """`entries` functions of x in each round. `diagonal`: whether all their Hessians are."""
 
-    @property
-    def diagonal(self) -> bool: ...
+    rounds: Rounds
+    entries: int
+    diagonal: bool
 
+    def values(self, x: Array, rows: Array) -> Array:
+        """(b, entries)"""
+        return self.jet(x, rows)[0]
+
+    @abstractmethod
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
         """Values (b, entries) and gradients (b, entries, n)."""
-        ...
 
+    @abstractmethod
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        """Of sum_k weights_k f_k: (b, n) if diagonal, else (b, n, n)."""
-        ...
+        """Of sum_k weights_k f_k in each round, for weights (b, entries): (b, n) if diagonal, else (b, n, n)."""
+
+    def summed_jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
+        """Sums over the rounds: values (entries,) and gradients (entries, n)."""
+        values, slopes = self.jet(x, rows)
+        return values.sum(axis=0), slopes.sum(axis=0)
+
+    @abstractmethod
+    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
+        """The sum over the rounds of `hessian`: (n,) if diagonal, else (n, n). Never holds a matrix for each round."""
+
+    @property
+    def same_slope(self) -> bool:
+        """Whether the rounds are known to differ by a constant alone."""
+        return False
 
 
 @dataclass(frozen=True, eq=False)
-class General:
+class General(OfRounds):
     """Functions given by an expression of any curvature and degree."""
 
     rounds: Rounds
@@ -99,74 +141,52 @@ class General:
     diagonal: bool
 
     @cached_property
-    def _weights(self) -> Name:
-        return Name(_WEIGHTS, Kind.STREAM, shape=self.expr.shape)
-
-    @cached_property
     def _jacobian(self) -> dict[str, Expr]:
-        return vector_jacobian(self.expr, self._weights, self.rounds.decisions)
+        return vector_jacobian(self.expr, Name(_WEIGHTS, Kind.STREAM, shape=self.expr.shape), self.rounds.variables)
 
     @cached_property
     def _hessian(self) -> dict[str, Expr]:
-        weighted = algebra.mul(self.expr, self._weights)
+        weighted = algebra.mul(self.expr, Name(_WEIGHTS, Kind.STREAM, shape=self.expr.shape))
         total = weighted if weighted.shape == () else algebra.call("sum", weighted)
-        blocks = self.rounds.problem.blocks
-        return hessian_vector(total, {b.name: Name(_TOWARDS + b.name, Kind.STREAM, shape=b.shape) for b in blocks})
+        towards = {name: Name(_TOWARDS + name, Kind.STREAM, shape=shape) for name, shape in self.rounds.layout}
+        return hessian_vector(total, towards)
 
     @cached_property
-    def same_slope(self) -> bool:
-        """Whether the rounds differ by a constant alone: no stream enters the gradient."""
-        return not any(enters(part, self.rounds) for part in self._jacobian.values())
+    def same_slope(self) -> bool:  # type: ignore[override]
+        return not any(self.rounds.enters(part) for part in self._jacobian.values())
 
     def values(self, x: Array, rows: Array) -> Array:
         return values_of(self.rounds.evaluate(self.expr, x, rows), len(rows)).reshape(len(rows), self.entries)
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
-        jacobian = np.empty((len(rows), self.entries, self.rounds.problem.size))
-        for k in range(self.entries):
-            weights = np.zeros(self.entries)
-            weights[k] = 1.0
-            jacobian[:, k] = self._gradient(x, weights.reshape(self.expr.shape), rows)
+        jacobian = np.empty((len(rows), self.entries, self.rounds.size))
+        for k, unit in enumerate(np.eye(self.entries)):
+            extra = {_WEIGHTS: unit.reshape(self.expr.shape)}
+            parts = {name: self.rounds.evaluate(part, x, rows, extra) for name, part in self._jacobian.items()}
+            jacobian[:, k] = self.rounds.join(parts, len(rows))
         return self.values(x, rows), jacobian
 
-    def _gradient(self, x: Array, weights: Array, rows: Array) -> Array:
-        parts = {
-            name: self.rounds.evaluate(part, x, rows, {_WEIGHTS: weights}) for name, part in self._jacobian.items()
-        }
-        return self.rounds.join(_whole(self.rounds, parts), len(rows))
-
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        size = self.rounds.problem.size
         if self.diagonal:
-            return self.along(x, weights, np.ones(size), rows)
-        columns = [self.along(x, weights, np.eye(size)[i], rows) for i in range(size)]
-        return np.stack(columns, axis=2)
+            return self.along(x, weights, np.ones(self.rounds.size), rows)
+        return np.stack([self.along(x, weights, unit, rows) for unit in np.eye(self.rounds.size)], axis=2)
+
+    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
+        if self.diagonal:
+            return np.asarray(self.along(x, weights, np.ones(self.rounds.size), rows).sum(axis=0))
+        return np.stack([self.along(x, weights, unit, rows).sum(axis=0) for unit in np.eye(self.rounds.size)], axis=1)
 
     def along(self, x: Array, weights: Array, direction: Array, rows: Array) -> Array:
-        """The Hessian times one direction (n,): (b, n)."""
+        """The Hessian of each round times one direction (n,): (b, n)."""
         extra: dict[str, Any] = {_WEIGHTS: Batched(weights.reshape(len(rows), *self.expr.shape))}
-        for block in self.rounds.problem.blocks:
-            extra[_TOWARDS + block.name] = direction[self.rounds.places[block.name]].reshape(block.shape)
+        for name, shape in self.rounds.layout:
+            extra[_TOWARDS + name] = direction[self.rounds.places[name]].reshape(shape)
         parts = {name: self.rounds.evaluate(part, x, rows, extra) for name, part in self._hessian.items()}
-        return self.rounds.join(_whole(self.rounds, parts), len(rows))
-
-
-def _whole(rounds: Rounds, parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Derivatives spread to the shapes of their decisions: a constant zero stands for an array of zeros."""
-    shapes = {b.name: b.shape for b in rounds.problem.blocks}
-    return {name: _spread(part, shapes[name]) for name, part in parts.items()}
-
-
-def _spread(part: Any, shape: tuple[int, ...]) -> Any:
-    if isinstance(part, Batched):
-        missing = len(shape) - part.ndim
-        aligned = part.array.reshape(len(part.array), *[1] * missing, *part.shape)
-        return Batched(np.broadcast_to(aligned, (len(part.array), *shape)))
-    return np.broadcast_to(part, shape)
+        return self.rounds.join(parts, len(rows))
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
+class Quadratic(OfRounds):
     """f_k(x) = constant_k + linear_k x + x' square_k x / 2, by coefficients (B or 1, entries, ...); `square` None: affine.
 
     Coefficients that are the same in all rounds are stored once.
@@ -178,67 +198,38 @@ class Quadratic:
     diagonal: bool
 
     @property
-    def entries(self) -> int:
+    def entries(self) -> int:  # type: ignore[override]
         return int(self.constant.shape[1])
 
-    def values(self, x: Array, rows: Array) -> Array:
-        return self.jet(x, rows)[0]
+    @property
+    def same_slope(self) -> bool:
+        parts = [self.linear] + ([] if self.square is None else [self.square])
+        return all(len(p) == 1 or bool(np.all(p == p[:1])) for p in parts)
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
+        x = np.broadcast_to(x, (len(rows), x.shape[1]))
         constant, linear = _rows(self.constant, rows), _rows(self.linear, rows)
         if self.square is None:
-            values = constant + np.einsum("bkn,bn->bk", linear, x)
-            return values, np.broadcast_to(linear, (len(rows), *linear.shape[1:]))
+            return constant + np.einsum("bkn,bn->bk", linear, x), np.broadcast_to(
+                linear, (len(rows), *linear.shape[1:])
+            )
         square = _rows(self.square, rows)
         product = square * x[:, None, :] if self.diagonal else np.einsum("bkij,bj->bki", square, x)
         return constant + np.einsum("bkn,bn->bk", linear + 0.5 * product, x), linear + product
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         if self.square is None:
-            return np.zeros_like(x)
+            return np.zeros((len(rows), x.shape[1]))
         square = _rows(self.square, rows)
         return np.asarray(np.einsum("bk,bk...->b...", weights, np.broadcast_to(square, (len(rows), *square.shape[1:]))))
+
+    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
+        if self.square is None:
+            return np.zeros(x.shape[1])
+        if len(self.square) == 1:
+            return np.asarray(np.einsum("k,k...->...", weights.sum(axis=0), self.square[0]))
+        return np.asarray(np.einsum("bk,bk...->...", weights, self.square[rows]))
 
 
 def _rows(coefficients: Array, rows: Array) -> Array:
     return coefficients if len(coefficients) == 1 else coefficients[rows]
-
-
-OfRounds = General | Quadratic
-
-
-def smooth_function(rounds: Rounds, expr: Expr) -> OfRounds:
-    """The expression as a batch of functions: coefficients where it is a polynomial of degree two at most."""
-    entries = int(np.prod(known(expr.shape), dtype=np.int64))
-    order = degree(expr, rounds.decisions)
-    diagonal = order <= 1 or all(separable(part, rounds.decisions) for part in entries_of(expr))
-    general = General(rounds, expr, entries, diagonal)
-    return coefficients(general, order) if order <= 2 else general
-
-
-def entries_of(expr: Expr) -> Sequence[Expr]:
-    """The entries of a vector expression as scalar ones."""
-    if expr.shape == ():
-        return (expr,)
-    return tuple(
-        algebra.index(expr, tuple(constant(int(i)) for i in place)) for place in np.ndindex(*known(expr.shape))
-    )
-
-
-def coefficients(general: General, order: float) -> Quadratic:
-    """Read the coefficients off the derivatives at zero; those of functions that no stream enters are kept for one round."""
-    rounds = general.rounds
-    fixed = not enters(general.expr, rounds)
-    rows = np.arange(1 if fixed else rounds.count)
-    origin = np.zeros((len(rows), rounds.problem.size))
-    constant, linear = general.jet(origin, rows)
-    if order <= 1:
-        return Quadratic(constant, linear, None, True)
-    unit = np.eye(general.entries)
-    squares = [general.hessian(origin, np.broadcast_to(u, (len(rows), general.entries)), rows) for u in unit]
-    return Quadratic(constant, linear, np.stack(squares, axis=1), general.diagonal)
-
-
-def enters(expr: Expr, rounds: Rounds) -> bool:
-    """Whether the round's data, or its number, enters an expression."""
-    return any(isinstance(n, Name) and (n.name in rounds.streams or n.kind is Kind.ROUND) for n in walk(expr))

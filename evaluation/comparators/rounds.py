@@ -13,7 +13,8 @@ from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Status
 from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
-from oco.evaluation.comparators.functions import Rounds, smooth_function
+from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.make import functions
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.relaxed import Relaxed
 from oco.evaluation.data import Data
@@ -33,7 +34,7 @@ def dynamic(problem: Canonical, data: Data, region: Region, budget: Budget) -> C
         if perf_counter() - began > budget.seconds:
             why = f"{len(numbers)} rounds were left after {budget.seconds:g} s"
             return Comparator("dynamic", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
-        parts.append(_solve(Rounds(problem, streams, numbers), region))
+        parts.append(_solve(Rounds.of(problem, streams, numbers), region))
     return _joined(problem, parts, perf_counter() - began)
 
 
@@ -60,9 +61,9 @@ def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], 
 def programs_of(rounds: Rounds, region: Region) -> Assembled:
     """One program a round: the loss under all inequalities and equalities of the round."""
     problem = rounds.problem
-    inequalities = tuple(smooth_function(rounds, c.expr) for c in problem.inequalities)
-    equations = tuple(smooth_function(rounds, c.expr) for c in problem.equalities)
-    return Assembled(region, rounds.count, smooth_function(rounds, problem.objective), inequalities, equations)
+    inequalities = tuple(functions(rounds, c.expr) for c in problem.inequalities)
+    equations = tuple(functions(rounds, c.expr) for c in problem.equalities)
+    return Assembled(region, rounds.count, functions(rounds, problem.objective), inequalities, equations)
 
 
 def _solve(rounds: Rounds, region: Region) -> _Part:
@@ -95,7 +96,8 @@ def _joined(problem: Canonical, parts: list[_Part], seconds: float) -> Comparato
     x = np.concatenate([p.x for p in parts])
     losses, bounds = (np.concatenate([getattr(p, name) for p in parts]) for name in ("losses", "bounds"))
     impossible, still_open = (np.concatenate([getattr(p, name) for p in parts]) for name in ("impossible", "open"))
-    decision = {name: v.array for name, v in parts[0].rounds.split(x).items()}
+    layout = parts[0].rounds
+    decision = {name: x[:, layout.places[name]].reshape(len(x), *shape) for name, shape in layout.layout}
     excess = np.concatenate([p.excess for p in parts]).max(axis=0, initial=0.0)
     numbers = np.flatnonzero(impossible) + 1
     status, why = Status.CERTIFIED, ""

@@ -53,7 +53,7 @@ _KINKED = frozenset(
 def degree(expr: Expr, decisions: tuple[str, ...]) -> float:
     """0, 1 or 2 where the expression is a polynomial of that degree in the decisions; infinity otherwise."""
     nodes = list(walk(expr))
-    return _degree_over(nodes, dependence(nodes, decisions))
+    return degrees(nodes, dependence(nodes, decisions))[id(expr)]
 
 
 def degree_in(expr: Expr, stream: str) -> float:
@@ -63,14 +63,15 @@ def degree_in(expr: Expr, stream: str) -> float:
     for node in nodes:
         if (isinstance(node, Name) and node.name == stream) or any(id(c) in depends for c in node.children):
             depends.add(id(node))
-    return _degree_over(nodes, depends)
+    return degrees(nodes, depends)[id(expr)]
 
 
-def _degree_over(nodes: list[Expr], depends: set[int]) -> float:
+def degrees(nodes: list[Expr], depends: set[int]) -> dict[int, float]:
+    """The degree of each node (children first) in what `depends` tells to vary."""
     found: dict[int, float] = {}
     for node in nodes:
         found[id(node)] = _degree(node, [found[id(c)] for c in node.children]) if id(node) in depends else 0
-    return found[id(nodes[-1])]
+    return found
 
 
 def _degree(node: Expr, below: list[float]) -> float:
@@ -111,9 +112,11 @@ class Part(IntEnum):
     FIXED = 0
     OWN = 1
     """Entry i on entry i of the decision alone."""
-    SUMMED = 2
+    PICKED = 2
+    """Each entry on one entry of the decision, which the round's data may choose."""
+    SUMMED = 3
     """A sum of functions of single entries."""
-    MIXED = 3
+    MIXED = 4
 
 
 def separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
@@ -129,6 +132,8 @@ def separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
 def _part(node: Expr, found: dict[int, Part], decisions: tuple[str, ...]) -> Part:
     if isinstance(node, Name):
         return Part.OWN
+    if isinstance(node, Index) and found[id(node.base)] in (Part.OWN, Part.PICKED):
+        return Part.PICKED
     if node.shape == () and degree(node, decisions) <= 1:
         return Part.SUMMED
     if not isinstance(node, Call):
@@ -138,6 +143,8 @@ def _part(node: Expr, found: dict[int, Part], decisions: tuple[str, ...]) -> Par
     worst = max(parts)
     if worst is Part.OWN and _entry_by_entry(node, moving):
         return Part.OWN
+    if worst is Part.PICKED and _entry_by_entry(node, moving) and len(moving) == 1:
+        return Part.PICKED
     if worst is Part.MIXED or node.shape != ():
         return Part.MIXED
     return Part.SUMMED if _adds_up(node, moving, worst) else Part.MIXED
@@ -157,7 +164,7 @@ def _adds_up(node: Call, moving: list[Expr], worst: Part) -> bool:
         return True
     if node.atom == "div":
         return moving[0] is node.args[0]
-    return worst is Part.OWN and node.atom in ("sum", "mean", "sum_squares", "matmul", "dot")
+    return worst in (Part.OWN, Part.PICKED) and node.atom in ("sum", "mean", "sum_squares", "matmul", "dot")
 
 
 def _same_decision(moving: list[Expr]) -> bool:

@@ -1,0 +1,125 @@
+"""Functions of few affine forms of the decision: f_t(x) = phi_t(L_t x + c_t), as in -log(r @ w) or sum_squares(H @ x - y).
+
+Their derivatives are those of phi, in as many variables as there are forms, and products with L_t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.calculus import dependence
+from oco.dsl.dims import known
+from oco.dsl.expressions import Expr, Kind, Name, walk
+from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds
+from oco.evaluation.comparators.structure import degrees, separable
+
+Array = np.ndarray[Any, Any]
+
+FORMS = 0.5  # a function is taken as one of affine forms when these are at most this share of the decision's entries
+
+
+@dataclass(frozen=True, eq=False)
+class Composite(OfRounds):
+    """`outer` over the values of `inner`, which is affine."""
+
+    rounds: Rounds
+    inner: Quadratic
+    outer: General
+
+    @property
+    def entries(self) -> int:  # type: ignore[override]
+        return self.outer.entries
+
+    @property
+    def diagonal(self) -> bool:  # type: ignore[override]
+        return False
+
+    def _linear(self, rows: Array) -> Array:
+        linear = self.inner.linear
+        return np.broadcast_to(linear if len(linear) == 1 else linear[rows], (len(rows), *linear.shape[1:]))
+
+    def values(self, x: Array, rows: Array) -> Array:
+        return self.outer.values(self.inner.values(x, rows), rows)
+
+    def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
+        values, slopes = self.outer.jet(self.inner.values(x, rows), rows)
+        return values, np.matmul(slopes, self._linear(rows))
+
+    def summed_jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
+        values, slopes = self.outer.jet(self.inner.values(x, rows), rows)
+        return values.sum(axis=0), np.tensordot(slopes, self._linear(rows), axes=([0, 2], [0, 1]))
+
+    def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
+        linear = self._linear(rows)
+        return np.matmul(linear.transpose(0, 2, 1), self._middle(x, weights, rows, linear))
+
+    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
+        linear = self._linear(rows)
+        middle = self._middle(x, weights, rows, linear)
+        return np.asarray(np.tensordot(linear, middle, axes=([0, 1], [0, 1])))
+
+    def _middle(self, x: Array, weights: Array, rows: Array, linear: Array) -> Array:
+        """The Hessian of phi times L: (b, k, n)."""
+        bend = self.outer.hessian(self.inner.values(x, rows), weights, rows)
+        return bend[:, :, None] * linear if self.outer.diagonal else np.matmul(bend, linear)
+
+
+def composite(rounds: Rounds, expr: Expr, entries: int) -> Composite | None:
+    """The expression over its largest affine parts, where these have few entries; else None."""
+    forms = affine_forms(expr, rounds.variables)
+    width = sum(int(np.prod(known(f.shape), dtype=np.int64)) for f in forms)
+    if not forms or width > FORMS * rounds.size:
+        return None
+    names = {id(f): Name(f"_form{i}", Kind.DECISION, shape=f.shape) for i, f in enumerate(forms)}
+    layout = tuple((n.name, known(n.shape)) for n in names.values())
+    phi = _replaced(expr, names)
+    diagonal = entries == 1 and separable(phi, tuple(n for n, _ in layout))
+    outer = General(rounds.over(layout), phi, entries, diagonal)
+    return Composite(rounds, stacked([affine(rounds, f) for f in forms]), outer)
+
+
+def affine_forms(expr: Expr, variables: tuple[str, ...]) -> list[Expr]:
+    """The largest subexpressions that depend on the decisions and are affine in them, each once."""
+    nodes = list(walk(expr))
+    order = degrees(nodes, dependence(nodes, variables))
+    found: dict[int, Expr] = {}
+    for node in nodes:
+        if order[id(node)] > 1:
+            found |= {id(c): c for c in node.children if order[id(c)] == 1}
+    return list(found.values())
+
+
+def _replaced(expr: Expr, names: dict[int, Name]) -> Expr:
+    done: dict[int, Expr] = dict(names)
+    for node in walk(expr):
+        if id(node) not in done:
+            children = tuple(done[id(c)] for c in node.children)
+            done[id(node)] = node.with_children(children) if children else node
+    return done[id(expr)]
+
+
+def affine(rounds: Rounds, expr: Expr) -> Quadratic:
+    """The coefficients of an affine expression; those that no stream enters are kept once."""
+    general = General(rounds, expr, int(np.prod(known(expr.shape), dtype=np.int64)), True)
+    rows = rounds.everything if rounds.enters(expr) else np.arange(1)
+    constant, linear = general.jet(np.zeros((1, rounds.size)), rows)
+    return Quadratic(constant, _once(linear), None, True)
+
+
+def _once(coefficients: Array) -> Array:
+    """Coefficients kept for one round where all rounds have the same."""
+    return coefficients[:1] if bool(np.all(coefficients == coefficients[:1])) else coefficients
+
+
+def stacked(parts: list[Quadratic]) -> Quadratic:
+    """Several affine functions as one."""
+    constants, linears = [p.constant for p in parts], [p.linear for p in parts]
+    return Quadratic(_side_by_side(constants), _side_by_side(linears), None, True)
+
+
+def _side_by_side(parts: list[Array]) -> Array:
+    rounds = max(map(len, parts))
+    return np.concatenate([np.broadcast_to(p, (rounds, *p.shape[1:])) for p in parts], axis=1)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from oco.compiler.domains import Domain, domain, product, shifted_and_scaled
+from oco.compiler.domains import Domain, cut, domain, product, shifted_and_scaled
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,10 @@ class Case:
     make: Callable[[float], Domain]
     exact: bool = True
     scales: bool = True
+
+    def at(self, scale: float) -> Domain:
+        """The domain, made once for all tests."""
+        return made(self.name, scale)
 
     @property
     def tolerance(self) -> float:
@@ -38,6 +43,8 @@ FLAT_RIGHT = np.array([1.0, -1, 0, 0, 0, 1])
 POINT = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
 MANY = np.concatenate([np.random.default_rng(0).standard_normal((12, 8)), np.eye(8), -np.eye(8)])
 GRAPH = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [2, 4], [3, 4], [4, 5]])
+PAIRS = np.array([0, 0, 1, 1])
+FIXED = {"exact": False, "scales": False}
 
 CASES = [
     Case("box", lambda s: domain("box", (5,), -s, 2 * s)),
@@ -80,9 +87,9 @@ CASES = [
         "polytope-point", lambda s: domain("polytope", (2,), POINT, s * np.array([1.0, -1.0, 2.0, -2.0])), exact=False
     ),
     Case("polytope-many", lambda s: domain("polytope", (8,), MANY, s * np.ones(28)), exact=False),
-    Case("birkhoff", lambda s: domain("birkhoff", (3, 3), 3), exact=False, scales=False),
-    Case("birkhoff-seven", lambda s: domain("birkhoff", (7, 7), 7), exact=False, scales=False),
-    Case("flow", lambda s: domain("flow", (8,), GRAPH, 0, 4), exact=False, scales=False),
+    Case("birkhoff", lambda _: domain("birkhoff", (3, 3), 3), **FIXED),
+    Case("birkhoff-seven", lambda _: domain("birkhoff", (7, 7), 7), **FIXED),
+    Case("flow", lambda _: domain("flow", (8,), GRAPH, 0, 4), **FIXED),
     Case("simplex", lambda s: domain("simplex", (6,), s)),
     Case("simplex-matrix", lambda s: domain("simplex", (2, 3), 3 * s)),
     Case(
@@ -91,10 +98,24 @@ CASES = [
     Case("product-entropy", lambda s: product(domain("simplex", (3,), s), domain("simplex", (2,), 2 * s))),
     Case("shifted", lambda s: shifted_and_scaled(domain("l1_ball", (3,), 1), s * np.array([1.0, -2.0, 0.5]), 0.5 * s)),
     Case("scaled", lambda s: shifted_and_scaled(domain("simplex", (4,), 2), 0.0, 3 * s)),
+    Case("cut-box", lambda s: cut(domain("box", (3,), 0, s), [[1, 1, 1]], 1.5 * s, [[1, -1, 0]], 0), exact=False),
+    Case(
+        "cut-simplex",
+        lambda s: cut(domain("simplex", (4,), s), [[1, 1, 0, 0], [0, 0, 1, -1]], [0.4 * s, 0]),
+        exact=False,
+    ),
+    Case("cut-ball", lambda _: cut(domain("ball", (4,), 2), [[1, 0, 0, 1]], 1, [[1, 1, 1, 1]], 0.5), **FIXED),
+    Case("cut-group", lambda _: cut(domain("group_ball", (4,), 1, PAIRS), [[1, 0, 2, 0]], 0.3), **FIXED),
+    Case("cut-spectrahedron", lambda _: cut(domain("spectrahedron", (2, 2), 1), [[0, 1, 1, 0]], 0.2), **FIXED),
     Case("simplex-one", lambda s: domain("simplex", (1,), s)),
 ]
 
 BY_NAME = {case.name: case for case in CASES}
+
+
+@cache
+def made(name: str, scale: float) -> Domain:
+    return BY_NAME[name].make(scale)
 
 
 def points(d: Domain, rng: np.random.Generator, count: int = 15) -> np.ndarray:
@@ -103,6 +124,7 @@ def points(d: Domain, rng: np.random.Generator, count: int = 15) -> np.ndarray:
     far = 4 * reach * rng.standard_normal((count, *d.shape))
     near = d.centre() + reach * rng.standard_normal((count, *d.shape))
     inside = d.sample(rng, count)
-    boundary = np.stack([d.lmo_array(c) for c in rng.standard_normal((count // 3, *d.shape))])
+    outwards = rng.standard_normal((count // 3, *d.shape))
+    boundary = outwards if "lmo" in d.refusals else np.stack([d.lmo_array(c) for c in outwards])
     ties = reach * np.round(rng.standard_normal((count // 3, *d.shape)))
     return np.concatenate([far, near, inside, boundary, ties, np.zeros((1, *d.shape))])

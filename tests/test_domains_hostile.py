@@ -25,7 +25,7 @@ entries = st.one_of(
 
 def one_domain(case: Case, data: st.DataObject) -> None:
     scale = data.draw(st.sampled_from(SCALES if case.scales else (1.0,)), label="scale")
-    d = case.make(scale)
+    d = case.at(scale)
     relative = data.draw(st.lists(entries, min_size=d.size, max_size=d.size), label="entries")
     limit = 1e150
     v = np.clip(scale * np.reshape(relative, d.shape), -limit, limit)
@@ -33,13 +33,13 @@ def one_domain(case: Case, data: st.DataObject) -> None:
     assert d.contains(p, case.tolerance)
     again = d.project_array(p)
     np.testing.assert_allclose(again, p, rtol=0, atol=100 * case.tolerance * max(d.radius, float(np.abs(p).max())))
-    x = d.lmo_array(v)
-    assert d.contains(x, case.tolerance)
+    if "lmo" not in d.refusals:
+        assert d.contains(d.lmo_array(v), case.tolerance)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_projection_and_minimisation_stay_in_the_set(case: Case) -> None:
-    @settings(max_examples=25, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=20, deadline=None, derandomize=True, database=None)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         one_domain(case, data)

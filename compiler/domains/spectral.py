@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
+from oco.compiler.domains.lanczos import top_pair
 from oco.compiler.domains.norms import scaled_norm
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
 SMALL = 48
 """Up to this many rows or columns a full decomposition is used for one singular pair or eigenvector."""
+
+RESIDUAL = 1e-9
+"""Relative residual of a singular pair that counts as exact."""
 
 
 def column(t: Tracer, v: Value) -> Value:
@@ -31,12 +37,38 @@ def each_row(t: Tracer, f: Callable[[Value], Value], M: Value) -> Value:
     return t.stack(*(f(M[k]) for k in range(M.shape[0])))
 
 
-def top_singular_pair(t: Tracer, c: Value) -> tuple[Value, Value]:
-    """Unit vectors u, v with u' c v the largest singular value of c."""
-    u, _, vt = t.svd(scaled_norm(t, c)[0])
-    return u[:, 0], vt[0]
+def top_singular_pair(
+    t: Tracer, c: Value, start: Value | None = None, tolerance: float = RESIDUAL
+) -> tuple[Value, Value]:
+    """Unit vectors u, v with u' c v the largest singular value of c, from the guess `start` for v where there is one."""
+    if min(c.shape) <= SMALL:
+        u, _, vt = t.svd(scaled_norm(t, c)[0])
+        return u[:, 0], vt[0]
+    guess = _guess(t, c) if start is None else start
+    u, _, v = top_pair(t, lambda x: c @ x, lambda x: x @ c, (c.shape[0], c.shape[1]), guess, tolerance)
+    return u, v
 
 
-def bottom_eigenvector(t: Tracer, c: Value) -> Value:
-    """A unit eigenvector of the least eigenvalue of the symmetric c."""
-    return t.eigh(scaled_norm(t, c)[0])[1][:, 0]
+def bottom_eigenvector(t: Tracer, c: Value, start: Value | None = None, tolerance: float = RESIDUAL) -> Value:
+    """A unit eigenvector of the least eigenvalue of the symmetric c: the top one of the semidefinite bound I - c."""
+    scaled = scaled_norm(t, c)[0]
+    if c.shape[0] <= SMALL:
+        return t.eigh(scaled)[1][:, 0]
+    bound = t.max(t.sum(t.abs(scaled), axis=1))
+    guess = _guess(t, scaled) if start is None else start
+
+    def shifted(x: Value) -> Value:
+        return bound * x - scaled @ x
+
+    return top_pair(t, shifted, shifted, (c.shape[0], c.shape[0]), guess, tolerance)[2]
+
+
+def _guess(t: Tracer, c: Value) -> Value:
+    """The longest row, with a little of every direction, so that no singular vector is out of reach."""
+    n = c.shape[1]
+    some = t.constant(
+        np.random.default_rng(0).standard_normal(n) / np.sqrt(n), "r", "a direction with a part in every other"
+    )
+    squares = t.sum(c * c, axis=1)
+    i = t.argmax(squares)
+    return t.gather(c, i) + 0.1 * t.sqrt(t.gather(squares, i)) * some

@@ -10,6 +10,10 @@ from enum import StrEnum
 from oco.dsl.source import Span
 
 
+LONGEST_LINE = 160
+"""Characters of a line that are shown at most."""
+
+
 class Severity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
@@ -31,14 +35,23 @@ class Diagnostic:
         rows = [head]
         if self.span is not None:
             line, column = self.span.source.position(self.span.start)
-            shown = self.span.source.line(line).replace("\t", " ")
-            width = max(1, min(self.span.end - self.span.start, len(shown) - column + 1))
+            shown, before = _excerpt(self.span.source.line(line), column - 1)
+            width = max(1, min(self.span.end - self.span.start, len(shown) - before))
             margin = f"{line:>5} | "
             rows = [f"{self.span.source.name}:{line}:{column}: {head}", margin + shown]
-            rows.append(" " * (len(margin) - 2) + "| " + " " * (column - 1) + "^" * width)
+            rows.append(" " * (len(margin) - 2) + "| " + " " * before + "^" * width)
         if self.hint:
             rows.append(f"  hint: {self.hint}")
         return "\n".join(rows)
+
+
+def _excerpt(line: str, before: int) -> tuple[str, int]:
+    """The printable part of a line that is shown, and how much of it stands before the caret; very long lines are cut on both sides."""
+    shown = "".join(c if c.isprintable() else " " for c in line).rstrip()
+    if len(shown) <= LONGEST_LINE:
+        return shown, before
+    start = max(0, before - LONGEST_LINE // 2)
+    return shown[start : start + LONGEST_LINE], before - start
 
 
 class OcoError(Exception):

@@ -367,6 +367,19 @@ def test_any_text_is_read_or_refused_with_words() -> None:
         assert format_text(formatted) == formatted
 
 
+def test_of_a_very_long_line_the_part_around_the_mistake_is_shown() -> None:
+    rows = the_finding(f"let y = {'1 + ' * 5000}2x + {'1 + ' * 5000}1").render().split("\n")
+    assert max(map(len, rows)) < 200
+    assert rows[1][rows[2].index("^") :].startswith("2x +")
+    assert rows[0].startswith("m.oco:1:20009: ")
+
+
+def test_what_is_shown_of_a_line_holds_no_control_characters() -> None:
+    shown = the_finding("let y = \t1.2.3 \x1b[31m\r\nlet z = 1").render()
+    assert shown.split("\n")[1:3] == ["    1 | let y =  1.2.3  [31m", "      |          ^^^^^"]
+    assert all(c.isprintable() or c == "\n" for c in the_finding("let \x1b = 1").render())
+
+
 # The nearest word.
 
 

@@ -36,7 +36,7 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
         x = Point(tuple(decisions[d] for d in task.decisions))
         empty = t.zeros((0,))
         g = p.constraints(x) if p.constraint_count else empty
-        return p.loss(x), g, p.equalities(x) if p.equality_count else empty
+        return p.loss(x), g, p.all_equalities(x) if task.canonical.equalities else empty
 
     return trace_program(
         t,

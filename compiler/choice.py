@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
-from oco.compiler.settings import Setting, resolve_settings, schedule_symbols
+from oco.compiler.settings import Setting, exact, resolve_settings, schedule_symbols
 from oco.compiler.theorems import Bound, Guarantee, Objection, Situation, Theorem, Violation, rate_symbols
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.model import Measure, Timing
@@ -160,19 +160,30 @@ def _promised(a: Algorithm, theorem: Theorem, s: Situation, given: GivenSettings
 def settle(theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None) -> dict[str, Setting]:
     """The theorem's settings, with the given ones in their place."""
     formulas = {k: v for k, v in given.items() if k not in WORD_SETTINGS}
-    return resolve_settings(theorem.settings(s), formulas, _symbols(s), s.horizon, span)
+    return resolve_settings(theorem.settings(s), formulas, _Symbols(s), s.horizon, span)
 
 
-def _symbols(s: Situation) -> dict[str, Any]:
-    """What a formula of settings may use: t, T, m, d, params that are numbers, and facts that are numbers."""
-    from oco.compiler.settings import exact
+class _Symbols(Mapping[str, Any]):
+    """What a formula of settings may use: t, T, m, d, params that are numbers, and facts that are numbers, worked out when asked for."""
 
-    found: dict[str, Any] = {"d": exact(s.size)}
-    for p in s.canonical.model.params:
-        if p.data is not None and p.data.ndim == 0:
-            found[p.name] = exact(p.data.item())
-    found |= {key: exact(v) for key in s.facts if (v := s.number(key)) is not None}
-    return found | schedule_symbols()
+    def __init__(self, s: Situation) -> None:
+        numbers = {p.name: p.data.item() for p in s.canonical.model.params if p.data is not None and p.data.ndim == 0}
+        self.facts = s
+        self.known = {name: exact(v) for name, v in ({"d": s.size} | numbers).items()} | schedule_symbols()
+
+    def __getitem__(self, key: str) -> Any:
+        if key in self.known:
+            return self.known[key]
+        value = self.facts.number(key)
+        if value is None:
+            raise KeyError(key)
+        return exact(value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.known, *self.facts.facts])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 # Ranking.

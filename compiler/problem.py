@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
+import numpy as np
+
 from oco.compiler.calculus import gradient, hessian_vector, vector_jacobian
-from oco.compiler.canonical import Canonical
+from oco.compiler.canonical import Canonical, entry_labels
 from oco.compiler.ir.formulas import trace_formula
 from oco.compiler.ir.program import DType, Field, Type
 from oco.compiler.ir.trace import Tracer
@@ -35,10 +37,17 @@ class Task:
     settings: Mapping[str, Setting]
     structure: Structure
     horizon: int | None
+    dependent_rows: frozenset[str] = frozenset()
 
     @property
     def decisions(self) -> tuple[str, ...]:
         return tuple(b.name for b in self.canonical.blocks)
+
+    @cached_property
+    def kept_equalities(self) -> tuple[int, ...]:
+        """The entries of the equalities that have a multiplier: all but the dependent ones."""
+        labels = [name for c in self.canonical.equalities for name in entry_labels(c.label, c.shape)]
+        return tuple(i for i, name in enumerate(labels) if name not in self.dependent_rows)
 
     def fields(self) -> tuple[Field, ...]:
         """What `update` is given each round: the streams, or the values that the model's feedback reveals."""
@@ -106,7 +115,8 @@ class Problem:
 
     @property
     def equality_count(self) -> int:
-        return sum(c.size for c in self.task.canonical.equalities)
+        """How many equalities have a multiplier."""
+        return len(self.task.kept_equalities)
 
     # Losses and constraints at a decision.
 
@@ -144,23 +154,37 @@ class Problem:
             return self.constraint_gradients(x).combine(weights)
         return self._combination([(c.expr, c.size) for c in self.task.canonical.inequalities], x, weights)
 
-    def equalities(self, x: Point) -> Value:
-        """h_t(x), shape (M,)."""
+    def all_equalities(self, x: Point) -> Value:
+        """h_t(x), shape (M,), in the order of the text."""
         if not self.full:
             return self.seen["equalities"]
         return self._stacked([c.expr for c in self.task.canonical.equalities], x)
 
+    def equalities(self, x: Point) -> Value:
+        """The entries of h_t(x) that have a multiplier."""
+        return self._kept(self.all_equalities(x))
+
     def equality_gradients(self, x: Point) -> Rows:
-        """The rows of the equalities, which are affine: they do not depend on x."""
-        if not self.full:
-            return Rows(tuple(self._given("equality_gradients")))
-        return self._rows([c.expr for c in self.task.canonical.equalities], x)
+        """The rows of these entries. They are affine: the rows do not depend on x."""
+        rows = (
+            self._rows([c.expr for c in self.task.canonical.equalities], x)
+            if self.full
+            else Rows(tuple(self._given("equality_gradients")))
+        )
+        return Rows(tuple(self._kept(m) for m in rows.blocks))
 
     def equality_combination(self, x: Point, weights: Value) -> Point:
-        """sum_m weights_m grad h_t^m."""
+        """sum_m weights_m grad h_t^m over these entries."""
         if not self.full:
             return self.equality_gradients(x).combine(weights)
-        return self._combination([(c.expr, c.size) for c in self.task.canonical.equalities], x, weights)
+        total = sum(c.size for c in self.task.canonical.equalities)
+        kept = np.array(self.task.kept_equalities)
+        spread = weights if len(kept) == total else self.tracer.scatter_add(weights, kept, shape=(total,))
+        return self._combination([(c.expr, c.size) for c in self.task.canonical.equalities], x, spread)
+
+    def _kept(self, entries: Value) -> Value:
+        kept = np.array(self.task.kept_equalities)
+        return entries if len(kept) == entries.shape[0] else entries[kept]
 
     def curvature_of_combination(self, x: Point, weights: Value) -> Point:
         """The diagonal of the Hessian of sum_n weights_n g_t^n at x, for constraints that are separable."""

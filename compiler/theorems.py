@@ -44,6 +44,13 @@ class Situation:
         return self.canonical.size
 
     @cached_property
+    def dependent_rows(self) -> frozenset[str]:
+        """Entries of equalities that the others and the domain imply in the mean; they get no multiplier (001, erratum 6a)."""
+        fact = self.facts.get("multipliers.bounded")
+        steps = fact.why.premises if fact is not None and fact.why is not None else ()
+        return frozenset(str(step.value) for step in steps if step.rule == "dependent row")
+
+    @cached_property
     def constraints(self) -> int:
         """N: the number of inequalities, entry by entry."""
         return sum(c.size for c in self.canonical.inequalities)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 from driving import Array, Round, Run, solve, trajectory
 
 from oco.compiler.plan import compile_plan
-from oco.dsl.load import parse
+from oco.dsl.load import load, parse
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 @dataclass(frozen=True)
@@ -191,3 +194,13 @@ def test_gradient_feedback_gives_the_same_decisions() -> None:
         a.play(d)
         b.play({"loss": 0.0, "gradient": BALL.gradient(d, x), "constraints": values, "constraint_gradients": slopes})
         np.testing.assert_allclose(a.decisions[0], b.decisions[0], rtol=0, atol=1e-12)
+
+
+def test_a_row_that_follows_from_the_others_has_no_multiplier() -> None:
+    """The four pacing rows of the paper's experiment sum to zero: three multipliers remain, and the model keeps its four rows."""
+    plan = compile_plan(load(EXAMPLES / "datacenter.oco"))
+    program = plan.program
+    shapes = {f.name: f.type.shape for f in program.state}
+    assert shapes["H"] == (3,) and shapes["Q"] == (1,)
+    assert program.measure is not None and program.measure.body.results[2].type.shape == (4,)
+    assert any("pacing[3]" in w.message for w in plan.warnings)

@@ -173,7 +173,8 @@ class Feasibility:
         inner = self.interior
         if inner is not None and inner.margin > 0:
             dropped = tuple(
-                Step("dependent row", f"{d.label} follows from the other rows and the domain") for d in self.dependent
+                Step("dependent row", f"{d.label} follows from the other rows and the domain", d.label)
+                for d in self.dependent
             )
             return Fact(
                 key, True, Status.PROVED, Step("interior point", inner.step.claim, True, (inner.step, *dropped)), cite

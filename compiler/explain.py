@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.choice import Choice, Standing, Verdict, constraint_words
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Bound, Guarantee
@@ -140,4 +141,27 @@ def _verdict_data(v: Verdict) -> dict[str, Any]:
         "mend": v.mend,
         "strength": v.strength.value,
         "guarantee": None if v.guarantee is None else guarantee_data(v.guarantee),
+    }
+
+
+def algorithm_data(a: Algorithm) -> dict[str, Any]:
+    """An algorithm and its theorems, in words: what `oco algorithms` lists."""
+    theorems = [
+        {
+            "name": t.name,
+            "measures": sorted(str(m) for m in t.measures),
+            "hypotheses": [h.words for h in t.hypotheses],
+            "rates": dict(t.rates),
+            "expected": t.expected,
+        }
+        for t in a.theorems
+    ]
+    requirements = [h.words for h in a.requirements]
+    return {
+        "name": a.name,
+        "title": a.title,
+        "cite": a.cite,
+        "cost": a.cost,
+        "requirements": requirements,
+        "theorems": theorems,
     }

@@ -47,7 +47,7 @@ def test_every_folder_with_code_is_shipped():
     assert folders == with_code
 
 
-@pytest.mark.parametrize("what", ["import oco", "from oco.cli import main; main(['--help'], standalone_mode=False)"])
+@pytest.mark.parametrize("what", ["import oco", "from oco.cli import main; main(['--help'])"])
 def test_starting_up_imports_nothing_heavy(what):
     code = f"import sys\n{what}\nprint('LOADED', *[m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

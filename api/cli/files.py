@@ -99,15 +99,19 @@ def explain_code(
 
 def algorithms(as_json: Json = False) -> None:
     """List the algorithms with what they need, what they promise and where they come from."""
-    from rich.table import Table
-
     from oco.compiler.algorithms import ALGORITHMS
+    from oco.compiler.explain import algorithm_data
 
-    rows = [a.describe() for a in ALGORITHMS]
+    rows = [algorithm_data(a) for a in ALGORITHMS]
     if as_json:
         show_json({"version": 1, "algorithms": rows})
         return
-    table = Table("algorithm", "needs", "regret", "violation", "source", box=None, pad_edge=False, padding=(0, 2, 1, 0))
     for row in rows:
-        table.add_row(row["name"], "; ".join(row["needs"]), row["regret"], row["violation"], row["cite"])
-    console().print(table)
+        say(f"{row['name']}: {row['title']} ({row['cite']}); {row['cost']} a round", "bold")
+        for words in row["requirements"]:
+            say(f"    needs: {words}")
+        for theorem in row["theorems"]:
+            say(f"    {theorem['name']}: " + ", ".join(f"{m} O({rate})" for m, rate in theorem["rates"].items()))
+            for words in theorem["hypotheses"]:
+                say(f"      - {words}")
+        say()

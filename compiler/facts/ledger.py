@@ -37,7 +37,6 @@ def _tells(fact: Fact) -> bool:
 def _table(facts: Iterable[Fact]) -> str:
     rows = [(f.key, value_text(f.value), str(f.status) + (", loose" if f.loose else ""), _reason(f)) for f in facts]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
-    indent = sum(widths) + 6
     lines = []
     for row, before in zip(rows, [None, *rows]):
         if before is not None and _group(before[0]) != _group(row[0]):

@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from oco.dsl.source import Span
 
-
 LONGEST_LINE = 160
 """Characters of a line that are shown at most."""
 

@@ -152,7 +152,7 @@ class Learner:
             return np.array(found[0])
         return {n: np.array(v) for n, v in zip(self._names, found)}
 
-    def observe(self, **streams: Any) -> Feedback:
+    def observe(self, /, **streams: Any) -> Feedback:
         """Take what the round revealed and go on to the next. What is wrong is an error, and the learner is as before."""
         feedback = self.feedback(streams)
         self.update(feedback)

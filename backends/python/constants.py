@@ -50,7 +50,7 @@ def _pattern(array: Array) -> str | None:
         return f"np.{word}({shape})" if word else f"np.full({shape}, {number(first)})"
     if array.ndim != 1:
         return None
-    count = int(np.argmax(array != first))
+    count = max(int(np.argmax(array != first)), 1)
     heads = array[::count]
     if not _same_bits(array, np.repeat(heads, count)[: array.size]) or (count == 1 and array.dtype != np.int64):
         return None
@@ -80,9 +80,8 @@ def _rows(array: Array, margin: str) -> str:
 
 
 def _written_out(array: Array) -> str:
-    whole = (
-        array.dtype == np.float64 and array.size > 4 and _same_bits(array, array.astype(np.int64).astype(np.float64))
-    )
+    short = array.dtype == np.float64 and array.size > 4 and bool((np.abs(array) < 1e15).all())
+    whole = short and _same_bits(array, array.astype(np.int64).astype(np.float64))
     rows = _rows(array.astype(np.int64) if whole else array, "")
     one_line = " ".join(rows.split()).replace("[ ", "[").replace(", ]", "]").replace(",]", "]")
     return f"np.array({one_line if len(one_line) < _WIDTH - 30 else rows}{', dtype=float' if whole else ''})"

@@ -108,8 +108,8 @@ class _Writer(Walker):
             if not isinstance(result, Var) or result.name not in made_at or result in body.results[:k]:
                 continue
             place = made_at[result.name]
-            after = read_after(body, place)[param.name] + (param.name in read_inside(body.equations[place]))
-            if not after:
+            inside = body.equations[place].op != "if" and param.name in read_inside(body.equations[place])
+            if not inside and not read_after(body, place)[param.name]:
                 self.names[result.name] = name
 
     def _condition(self, block: Block) -> None:

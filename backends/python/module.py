@@ -53,7 +53,9 @@ def emit(program: Program, contract: Contract) -> str:
 
 def emit_rule(program: Program) -> str:
     """Constants and functions alone: what a learner inside this package executes."""
-    return "\n".join(["import base64", "import zlib", "", "import numpy as np", "", *_rule(program), ""])
+    rule = list(_rule(program))
+    packed = ["import base64", "import zlib", ""] if _UNPACKED in rule else []
+    return "\n".join([*packed, "import numpy as np", "", *rule, ""])
 
 
 def _heading(title: str) -> str:

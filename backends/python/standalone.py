@@ -47,9 +47,10 @@ class Feedback(NamedTuple):
 class Learner:
     """Decides round by round: `decide()` first, then `observe(...)` with what the round revealed."""
 
-    def __init__(self, seed: int = 0, **start: Any) -> None:
-        """Begin at the model's start, or at the given first decisions."""
-        first = {**START, **{name: np.array(value, dtype=float) for name, value in start.items()}}
+    def __init__(self, start: Any = None, seed: int = 0) -> None:
+        """Begin at the model's start, or at a first decision (a dict if there are several); `seed` is for random draws."""
+        given = {} if start is None else start if isinstance(start, dict) else {next(iter(START)): start}
+        first = {**START, **{name: np.array(value, dtype=float) for name, value in given.items()}}
         if list(first) != list(START) or any(first[n].shape != np.shape(START[n]) for n in START):
             raise ValueError(f"a start has these decisions and shapes: { {n: np.shape(v) for n, v in START.items()} }")
         self._take = Intake(STREAMS)
@@ -71,7 +72,7 @@ class Learner:
         found = decide(*self._values)
         return np.array(found) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, found)}
 
-    def observe(self, **streams: Any) -> Feedback:
+    def observe(self, /, **streams: Any) -> Feedback:
         """Take what the round revealed, say what the decision was worth, and go on. Wrong data is an error and changes nothing."""
         values = [v[()] for v in self._take(streams)]
         decisions = _tuple(decide(*self._values))

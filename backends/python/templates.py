@@ -15,6 +15,7 @@ from oco.backends.python.expressions import (
     shape_text,
     subscript,
 )
+from oco.backends.python.uses import is_square
 from oco.compiler.ir.program import DType, Equation, Type
 
 Template = Callable[[Sequence[Text], Equation], Text]
@@ -68,8 +69,8 @@ def _negation(args: Sequence[Text], e: Equation) -> Text:
 
 
 def _product(args: Sequence[Text], e: Equation) -> Text:
-    """`x ** 2` for a square of an array: NumPy multiplies there; a scalar goes through pow, which may round otherwise."""
-    if e.args[0] == e.args[1] and _made(e).shape:
+    """`a * b`, and `x ** 2` for the square of an array."""
+    if is_square(e):
         return Text(f"{args[0].at(Level.ATOM)} ** 2", Level.POWER, _made(e))
     return infix("*", Level.PRODUCT, args, _made(e))
 

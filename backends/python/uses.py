@@ -34,9 +34,15 @@ class Uses:
 
 
 def _operands(block: Block) -> Iterator[Operand]:
+    """What is read, as often as it is written: the square of an array is written `x ** 2`."""
     for e in block.equations:
-        yield from e.args
+        yield from e.args[:1] if is_square(e) else e.args
     yield from block.results
+
+
+def is_square(e: Equation) -> bool:
+    """Whether an array is multiplied with itself. (A scalar is not meant: `**` goes through pow there, which may round otherwise.)"""
+    return e.op == "mul" and e.args[0] == e.args[1] and bool(e.outs[0].type.shape)
 
 
 def bound_names(block: Block) -> Iterator[str]:

@@ -157,7 +157,7 @@ def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised
         note = f"guarantee: O({trace.promise.rates[promised]}), constants not known"
     if log:
         ax.set_xscale("log")
-        if any((line.get_ydata() > 0).any() for line in ax.get_lines() if len(line.get_ydata())):
+        if any(np.any(np.asarray(line.get_ydata()) > 0) for line in ax.get_lines()):
             ax.set_yscale("log")
         ax.set_xlim(1, max(2, trace.rounds))
     else:

@@ -42,7 +42,9 @@ def test_imports_go_one_way(path):
 def test_every_folder_with_code_is_shipped():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     folders = {config["package-dir"].get(name, "") for name in config["packages"] if name in config["package-dir"]}
-    folders |= {name.removeprefix("oco.").replace(".", "/") for name in config["packages"] if name not in config["package-dir"]}
+    folders |= {
+        name.removeprefix("oco.").replace(".", "/") for name in config["packages"] if name not in config["package-dir"]
+    }
     with_code = {str(path.parent.relative_to(ROOT)) for path in MODULES}
     assert folders == with_code
 

@@ -27,9 +27,19 @@ def oco(tmp_path):
 
 
 def test_run_on_real_prices_prints_the_plan_and_the_measures_and_writes_them(oco, tmp_path):
-    status, out, err = oco("run", EXAMPLES / "job_scheduling.oco", "--data", NYISO, "--rounds", "100", "--out", "results")
+    status, out, err = oco(
+        "run", EXAMPLES / "job_scheduling.oco", "--data", NYISO, "--rounds", "100", "--out", "results"
+    )
     assert status == 0, err
-    for words in ("loss.convex", "coldq", "guarantee", "static regret", "dynamic regret", "hard violation", "rounds a second"):
+    for words in (
+        "loss.convex",
+        "coldq",
+        "guarantee",
+        "static regret",
+        "dynamic regret",
+        "hard violation",
+        "rounds a second",
+    ):
         assert words in out
     assert "drawn from the model's distribution" in err and "NORTH" in err
     assert "\x1b[" not in out + err, "colour only on a terminal"
@@ -40,7 +50,7 @@ def test_run_on_real_prices_prints_the_plan_and_the_measures_and_writes_them(oco
 
 
 def test_a_price_outside_its_bounds_is_an_error_that_names_the_place(oco):
-    zones = "CAPITL CENTRL DUNWOD GENESE HUD_VL LONGIL MHK_VL MILLWD NYC".split()
+    zones = ("CAPITL", "CENTRL", "DUNWOD", "GENESE", "HUD_VL", "LONGIL", "MHK_VL", "MILLWD", "NYC")
     columns = ",".join([f"price.{z}" for z in zones] + ["NORTH"])
     status, out, err = oco("run", EXAMPLES / "job_scheduling.oco", "--data", NYISO, "--map", f"price={columns}")
     assert status == 1 and not out
@@ -110,7 +120,9 @@ def test_wrong_models_are_said_on_stderr_with_status_one(oco, tmp_path):
     assert "wrong.oco:4:10" in err and "2 errors" in err and "Traceback" not in err
 
 
-@pytest.mark.parametrize("words", [["nonsense"], ["check"], ["run", "x.oco", "--rounds", "0"], ["check", "x.oco", "--param", "n"]])
+@pytest.mark.parametrize(
+    "words", [["nonsense"], ["check"], ["run", "x.oco", "--rounds", "0"], ["check", "x.oco", "--param", "n"]]
+)
 def test_misuse_ends_with_status_two(oco, words):
     status, _, err = oco(*words)
     assert status == 2 and err

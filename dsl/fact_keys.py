@@ -17,6 +17,8 @@ class FactKey:
 FUNCTION_FACTS: tuple[FactKey, ...] = (
     FactKey("convex", "", "convex in the decisions for every value of the streams"),
     FactKey("bound", "<=", "largest absolute value"),
+    FactKey("upper", "<=", "largest value"),
+    FactKey("lower", ">=", "smallest value"),
     FactKey("lipschitz.l2", "<=", "largest l2 norm of the gradient"),
     FactKey("lipschitz.l1", "<=", "largest linf norm of the gradient"),
     FactKey("smoothness.l2", "<=", "Lipschitz constant of the gradient in l2"),
@@ -28,6 +30,8 @@ MODEL_FACTS: tuple[FactKey, ...] = (
     FactKey("domain.diameter.l1", "<=", "largest l1 distance of two decisions"),
     FactKey("domain.radius", "<=", "largest l2 norm of a decision"),
     FactKey("domain.inner_radius", ">=", "radius of a ball that the domain holds"),
+    FactKey("domain.bregman_radius", "<=", "largest Bregman divergence of a decision from the domain's centre"),
+    FactKey("domain.bregman_diameter", "<=", "largest Bregman divergence of two decisions"),
     FactKey("feasible.common", "", "one decision satisfies every round's constraints"),
     FactKey("feasible.each_round", "", "each round has a decision that satisfies its constraints"),
     FactKey("feasible.mean", "", "one decision satisfies the constraints in the mean"),

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from oco.compiler.calculus import gradient
+from oco.compiler.facts.bounds import Bound
 from oco.compiler.facts.curvature import CONVEX_KINDS
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.witness import convexity_witness
 from oco.compiler.facts.words import number, say
+from oco.dsl.build import call
 from oco.dsl.expressions import Expr
-from oco.dsl.intervals import Interval, interval
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A proved number with its derivation; `loose` where it need not be within 5% of the true one."""
-
-    value: float
-    step: Step
-    loose: bool = False
+from oco.dsl.intervals import Interval
 
 
 class Function:
@@ -48,24 +40,9 @@ class Function:
 
     def facts(self) -> Iterator[Fact]:
         yield self.convexity
-        yield self._bound()
+        yield from self._values()
         yield from self._lipschitz()
         yield from self._second_order()
-
-    def _second_order(self) -> Iterator[Fact]:
-        least, most, step = self.setting.hessians.eigenvalues(self.expr)
-        smooth = max(abs(least), abs(most))
-        key = f"{self.prefix}.smoothness.l2"
-        if math.isinf(smooth):
-            yield Fact(key, None, Status.UNKNOWN, step)
-        else:
-            why = Step("smoothness", f"the gradient has the Lipschitz constant {number(smooth)}", smooth, (step,))
-            yield Fact(key, smooth, Status.PROVED, why)
-        key, modulus = f"{self.prefix}.strong_convexity.l2", max(0.0, least)
-        why = Step(
-            "strong convexity", f"the modulus of strong convexity is at least {number(modulus)}", modulus, (step,)
-        )
-        yield Fact(key, modulus, Status.PROVED if least >= 0 else Status.UNKNOWN, why)
 
     @cached_property
     def convexity(self) -> Fact:
@@ -79,22 +56,70 @@ class Function:
             return Fact(key, False, Status.REFUTED, why, witness=witness)
         return Fact(key, None, Status.UNKNOWN, curvatures.step(self.expr))
 
-    def _bound(self) -> Fact:
-        found = self.range.abs().greatest
-        why = Step(
-            "largest", f"|{self.words}| is at most {number(found)}", found, (self.setting.ranges.step(self.expr),)
-        )
-        return Fact(f"{self.prefix}.bound", found, Status.PROVED, why)
+    # ---- values
+
+    @cached_property
+    def _sides(self) -> tuple[Bound, Bound]:
+        """Upper bounds of f and of -f. The side of the larger values comes first: the other need not be tight below it."""
+        bounds, negative = self.setting.bounds, self.setting.simplify(call("minus", self.expr))
+        natural = self.setting.ranges(self.expr)
+        if natural.greatest >= -natural.least:
+            up = bounds.upper(self.expr)
+            return up, bounds.upper(negative, floor=up.value)
+        down = bounds.upper(negative)
+        return bounds.upper(self.expr, floor=down.value), down
+
+    def _values(self) -> Iterator[Fact]:
+        up, down = self._sides
+        largest = up if up.value >= down.value else down
+        words = f"|{self.words}| is at most {number(largest.value)}"
+        why = Step("largest", words, largest.value, (up.step, down.step))
+        yield _bounded(f"{self.prefix}.bound", largest.value, why, largest.loose)
+        yield _bounded(f"{self.prefix}.upper", up.value, up.step, up.loose)
+        yield _bounded(f"{self.prefix}.lower", -down.value, down.step, down.loose)
+
+    # ---- slopes
+
+    @cached_property
+    def lipschitz(self) -> Bound:
+        """Of the l2 norm of the whole gradient."""
+        squares = [call("sum_squares", g) for g in self.gradients.values()]
+        total = squares[0]
+        for s in squares[1:]:
+            total = call("add", total, s)
+        found = self.setting.bounds.upper(self.setting.simplify(total))
+        words = ", ".join(say(g) for g in self.gradients.values())
+        return self.setting.bounds.square_root(found, f"the l2 norm of the gradient {words} is at most")
 
     def _lipschitz(self) -> Iterator[Fact]:
-        ranges = [self.setting.ranges(g).broadcast(self.setting.blocks[n].shape) for n, g in self.gradients.items()]
-        steps = tuple(self.setting.ranges.step(g) for g in self.gradients.values())
-        total = interval(0.0, 0.0, ())
-        for r in ranges:
-            total = total + r.square().sum()
-        l2 = total.sqrt().greatest
-        l1 = max(float(r.magnitude.max()) for r in ranges)
-        words = ", ".join(say(g) for g in self.gradients.values())
-        for key, value, norm in (("l2", l2, "l2"), ("l1", l1, "linf")):
-            why = Step("entrywise norm", f"the gradient {words} has {norm} norm at most {number(value)}", value, steps)
-            yield Fact(f"{self.prefix}.lipschitz.{key}", value, Status.PROVED, why)
+        l2 = self.lipschitz
+        yield _bounded(f"{self.prefix}.lipschitz.l2", l2.value, l2.step, l2.loose)
+        found = [self.setting.bounds.upper(self.setting.simplify(_largest(g))) for g in self.gradients.values()]
+        worst = max(found, key=lambda b: b.value)
+        words = f"no entry of the gradient is larger than {number(worst.value)}"
+        why = Step("largest", words, worst.value, tuple(b.step for b in found))
+        yield _bounded(f"{self.prefix}.lipschitz.l1", worst.value, why, worst.loose)
+
+    def _second_order(self) -> Iterator[Fact]:
+        least, most, step = self.setting.hessians.eigenvalues(self.expr)
+        smooth = max(abs(least), abs(most))
+        words = f"the gradient has the Lipschitz constant {number(smooth)}"
+        yield _bounded(f"{self.prefix}.smoothness.l2", smooth, Step("smoothness", words, smooth, (step,)))
+        modulus = max(0.0, least)
+        why = Step(
+            "strong convexity", f"the modulus of strong convexity is at least {number(modulus)}", modulus, (step,)
+        )
+        proved = self.convexity.status is Status.PROVED or least >= 0
+        yield Fact(f"{self.prefix}.strong_convexity.l2", modulus, Status.PROVED if proved else Status.UNKNOWN, why)
+
+
+def _largest(g: Expr) -> Expr:
+    """The largest absolute value of an entry."""
+    return call("max", call("abs", g)) if g.shape else call("abs", g)
+
+
+def _bounded(key: str, value: float, why: Step, loose: bool = False) -> Fact:
+    """A number, where there is one."""
+    if not math.isfinite(value):
+        return Fact(key, None, Status.UNKNOWN, why)
+    return Fact(key, value, Status.PROVED, why, loose=loose)

@@ -13,9 +13,10 @@ import numpy as np
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry, is_entrywise
+from oco.compiler.facts.norms import Norms, squared
 from oco.compiler.facts.support import support
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import say, span_of_values
+from oco.compiler.facts.words import number, say, span_of_values
 from oco.dsl.atoms import Curvature
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite
@@ -33,13 +34,16 @@ class Refiner:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
+        self._tables: dict[int, Norms] = {}
         self.coupled = frozenset(b.name for b in setting.canonical.blocks if b.domain.kind != "box")
 
     def __call__(self, node: Expr, value: Interval, ranges: Enclosure) -> tuple[Interval, Step | None]:
-        if not self.coupled or not isinstance(node, Call):
+        if not isinstance(node, Call):
             return value, None
         if node.atom in ("norm2", "sum_squares") and not node.options:
-            return self._norm(node, value)
+            return self._norm(node, value, ranges)
+        if not self.coupled:
+            return value, None
         if node.atom in CONTRACTIONS and not (is_entrywise(node) and node.shape):
             return self._linear(node, value, ranges)
         return value, None
@@ -71,18 +75,21 @@ class Refiner:
             total = total + interval(-support(domain, -a), support(domain, a), ())
         return total
 
-    def _norm(self, node: Call, value: Interval) -> tuple[Interval, Step | None]:
+    def _norms(self, ranges: Enclosure) -> Norms:
+        """One table of norms for each enclosure."""
+        if id(ranges) not in self._tables:
+            self._tables[id(ranges)] = Norms(self.setting, ranges)
+        return self._tables[id(ranges)]
+
+    def _norm(self, node: Call, value: Interval, ranges: Enclosure) -> tuple[Interval, Step | None]:
         (base,) = node.args
-        if not (isinstance(base, Name) and base.name in self.coupled):
-            return value, None
-        domain = self.setting.blocks[base.name].domain
-        radius = interval(0.0, domain.radius * (1 + 2**-50), ())
-        bound = radius if node.atom == "norm2" else radius.square()
-        if bound.greatest >= value.greatest:
+        norm = self._norms(ranges)(base)
+        bound = interval(0.0, norm) if node.atom == "norm2" else squared(norm)
+        if not bound.greatest < value.greatest:
             return value, None
         narrowed = value.meet(bound)
-        claim = f"{say(node)} lies in {span_of_values(narrowed)}: {domain} has the radius {domain.radius:g}"
-        return narrowed, Step("radius", claim, narrowed, (), node.span, node)
+        claim = f"{say(node)} lies in {span_of_values(narrowed)}: {say(base)} has a Euclidean norm of at most {number(norm)}"
+        return narrowed, Step("norm", claim, narrowed, (ranges.step(base),), node.span, node)
 
 
 def without_decisions(expr: Expr) -> Expr:

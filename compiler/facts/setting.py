@@ -8,6 +8,7 @@ import numpy as np
 
 from oco.compiler.canonical import Block, Canonical
 from oco.compiler.facts.beyond import by_second_derivative
+from oco.compiler.facts.bounds import Bounds
 from oco.compiler.facts.curvature import Curvatures
 from oco.compiler.facts.enclosure import Box, Enclosure, entries
 from oco.compiler.facts.hessian import Hessians
@@ -56,6 +57,10 @@ class Setting:
     @cached_property
     def hessians(self) -> Hessians:
         return Hessians(self)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        return Bounds(self)
 
     @cached_property
     def simplify(self) -> Simplifier:

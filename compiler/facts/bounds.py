@@ -1,0 +1,127 @@
+"""Suprema of expressions over domain and streams: from the cheapest bound to the tightest, until one is within 2% of a value reached."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from oco.compiler.facts.cells import NotCovered
+from oco.compiler.facts.corners import branch_sup, corner_sup
+from oco.compiler.facts.quadratic import ball_sup
+from oco.compiler.facts.reach import Climber, Reached
+from oco.compiler.facts.separable import Separable
+from oco.compiler.facts.single import occurs_once
+from oco.compiler.facts.tangent import tangent_sup
+from oco.compiler.facts.types import Step
+from oco.compiler.facts.words import number, say
+from oco.dsl.build import call
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.expressions import Call, Expr
+from oco.dsl.intervals import point
+
+if TYPE_CHECKING:
+    from oco.compiler.facts.setting import Setting
+
+TIGHT, LOOSE = 0.01, 0.05  # relative gaps between bound and reached value: good enough, and worth a word
+LARGEST_CLIMB = 20_000  # numbers in decision and streams
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A proved upper bound; `reached` is a value at some point (None: not sought, or none found)."""
+
+    value: float
+    step: Step
+    reached: Reached | None = None
+    exact: bool = False
+
+    @property
+    def loose(self) -> bool:
+        """Whether nothing shows the bound to be within 5% of the supremum."""
+        return not self.exact and _gap(self) > LOOSE
+
+
+def _gap(bound: Bound) -> float:
+    if bound.reached is None or not math.isfinite(bound.value):
+        return math.inf
+    scale = max(abs(bound.value), abs(bound.reached.value), 1e-300)
+    return (bound.value - bound.reached.value) / scale
+
+
+class Bounds:
+    """Upper bounds of scalar expressions of one model, each worked out once."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self._known: dict[int, tuple[Expr, Bound]] = {}
+        separable = Separable(setting)
+        self._methods: tuple[tuple[str, str, Callable[[Expr, float], float | None]], ...] = (
+            ("vertices", "by its values at vertices and corners", lambda e, _: corner_sup(setting, e)),
+            ("entry by entry", "as a sum of functions of single entries", lambda e, _: separable.upper(e)),
+            ("largest entry", "entry by entry", lambda e, _: _largest_entry(separable, e)),
+            ("ball", "as a quadratic over the ball, by duality", lambda e, _: ball_sup(setting, e)),
+            ("tangent", "by its tangent at one point: it is concave", lambda e, _: tangent_sup(setting, e)),
+            (
+                "branch and bound",
+                "over cells of the domain and the streams",
+                lambda e, enough: branch_sup(setting, e, enough),
+            ),
+        )
+
+    def upper(self, expr: Expr, floor: float = -math.inf) -> Bound:
+        """An upper bound of the supremum of a scalar expression; there is no need to be tight below `floor`."""
+        found = self._known.get(id(expr))
+        if found is not None:
+            return found[1]
+        bound = self._improved(expr, self._natural(expr), floor)
+        self._known[id(expr)] = (expr, bound)
+        return bound
+
+    def _natural(self, expr: Expr) -> Bound:
+        """Interval arithmetic with the domain's support function."""
+        value = self.setting.ranges(expr).greatest
+        step = self.setting.ranges.step(expr)
+        return Bound(value, step, exact=occurs_once(self.setting, expr))
+
+    def _improved(self, expr: Expr, bound: Bound, floor: float) -> Bound:
+        if bound.exact or bound.value <= floor or not math.isfinite(bound.value):
+            return bound
+        reached = self._reached(expr, bound.value)
+        bound = Bound(bound.value, bound.step, reached)
+        for rule, words, method in self._methods:
+            if _gap(bound) <= TIGHT or bound.value <= floor:
+                break
+            enough = -math.inf if reached is None else reached.value + TIGHT / 2 * max(abs(reached.value), 1e-9)
+            try:
+                value = method(expr, enough)
+            except (NotCovered, OcoError):
+                continue
+            if value is not None and value < bound.value:
+                claim = f"{say(expr)} is at most {number(value)}: {words}"
+                bound = Bound(value, Step(rule, claim, value, (bound.step,), expr.span, expr), reached)
+        return bound
+
+    def _reached(self, expr: Expr, enough: float) -> Reached | None:
+        if sum(r.size for n, r in self.setting.box.items() if n != "t") > LARGEST_CLIMB:
+            return None
+        return Climber(self.setting, expr).climb(enough * (1 - TIGHT / 2) if enough > 0 else enough)
+
+    def square_root(self, bound: Bound, claim: str) -> Bound:
+        """The bound of a quantity from that of its square."""
+        value = point(max(bound.value, 0.0)).sqrt().greatest
+        reached = None
+        if bound.reached is not None:
+            reached = Reached(point(max(bound.reached.value, 0.0)).sqrt().least, bound.reached.place)
+        step = Step("square root", f"{claim} {number(value)}", value, (bound.step,))
+        return Bound(value, step, reached, bound.exact)
+
+
+def _largest_entry(separable: Separable, expr: Expr) -> float | None:
+    """max(abs(G)) through the entries of G and of -G."""
+    match expr:
+        case Call(atom="max", args=(Call(atom="abs", args=(body,)),)):
+            sides = [separable.greatest_entry(body), separable.greatest_entry(call("minus", body))]
+            return None if any(s is None for s in sides) else max(s for s in sides if s is not None)
+    return None

@@ -1,0 +1,200 @@
+"""Ranges over many boxes at once: every name may carry a leading axis of cells, and so does the answer.
+
+Covers the atoms of small expressions (entrywise ones, sums, norms, products, fixed indices); others are refused, never guessed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from oco.compiler.facts.entry import is_entrywise
+from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms.index import slice_ends
+from oco.dsl.dims import known
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, walk
+from oco.dsl.intervals import Interval, point
+
+MOST_NUMBERS = 2_000_000  # in one array
+
+
+class NotCovered(Exception):
+    """The expression holds something that is not evaluated over cells, or too many numbers."""
+
+
+def over_cells(expr: Expr, box: Mapping[str, Interval], cells: Mapping[str, Interval], count: int) -> Interval:
+    """The range of `expr` in each of `count` cells: shape (count, *expr.shape).
+
+    `box` gives the ranges of the names that do not change from cell to cell, `cells` the others, with the cells first.
+    Raises NotCovered where that cannot be done.
+    """
+    found: dict[int, Interval] = {}
+    for node in walk(expr):
+        if isinstance(node, Slice):
+            continue
+        found[id(node)] = _node(node, found, box, cells, count)
+    return found[id(expr)]
+
+
+def _node(
+    node: Expr, found: Mapping[int, Interval], box: Mapping[str, Interval], cells: Mapping[str, Interval], count: int
+) -> Interval:
+    """Ranges of shape (1 or count, *shape)."""
+    match node:
+        case Constant(value=data):
+            return _lead(point(data.array))
+        case Name(name=name) if name in cells:
+            return cells[name]
+        case Name(name=name):
+            return _lead(box[name])
+        case Call() if is_entrywise(node):
+            args = [_ranked(found[id(a)], len(node.shape)) for a in node.args]
+            _within(math.prod(np.broadcast_shapes(*(end.shape for a in args for end in (a.lo, a.hi)))))
+            result: Interval = ATOMS[node.atom].bounds(node, *args)
+            return result
+        case Call():
+            return _call(node, [found[id(a)] for a in node.args], count)
+        case Index(base=base, items=items):
+            _within(math.prod(found[id(base)].shape))
+            return _indexed(node, found[id(base)], items)
+        case Array(items=items):
+            parts = [found[id(i)] for i in items]
+            lo = np.stack(np.broadcast_arrays(*(p.expanded()[0] for p in parts)), axis=1)
+            hi = np.stack(np.broadcast_arrays(*(p.expanded()[1] for p in parts)), axis=1)
+            return Interval(lo, hi, lo.shape)
+    raise NotCovered
+
+
+def _within(numbers: int) -> None:
+    if numbers > MOST_NUMBERS:
+        raise NotCovered
+
+
+def _lead(x: Interval) -> Interval:
+    return Interval(_padded(x.lo, len(x.shape)), _padded(x.hi, len(x.shape)), (1, *x.shape))
+
+
+def _padded(end: np.ndarray, rank: int) -> np.ndarray:
+    """An end that broadcasts to a shape of `rank` axes, with a first axis for the cells."""
+    return end.reshape((1,) + (1,) * (rank - end.ndim) + end.shape)
+
+
+def _ranked(x: Interval, rank: int) -> Interval:
+    """The same with length-one axes after that of the cells, so that it aligns with an array of `rank` axes."""
+    own = len(x.shape) - 1
+    if own == rank:
+        return x
+    missing = (1,) * (rank - own)
+    lo, hi = np.broadcast_arrays(x.lo, x.hi)
+    lo, hi = (end.reshape((1,) * (own + 1 - end.ndim) + end.shape) for end in (lo, hi))
+    return Interval(
+        lo.reshape((lo.shape[0], *missing, *lo.shape[1:])),
+        hi.reshape((hi.shape[0], *missing, *hi.shape[1:])),
+        (x.shape[0], *missing, *x.shape[1:]),
+    )
+
+
+def _call(node: Call, args: list[Interval], count: int) -> Interval:
+    base = args[0] if args else point(0.0)
+    axis = node.option("axis")
+    match node.atom:
+        case "sum":
+            return _summed(base, axis)
+        case "mean":
+            of = known(node.args[0].shape)
+            return _summed(base, axis) / point(float(math.prod(of) if axis is None else of[int(axis)]))
+        case "sum_squares":
+            return _summed(base.square(), None)
+        case "norm1":
+            return _summed(base.abs(), axis)
+        case "norm2":
+            return _summed(base.square(), axis).sqrt()
+        case "norm_inf":
+            return _extreme(base.abs(), axis, largest=True)
+        case "max" | "min":
+            return _extreme(base, axis, largest=node.atom == "max")
+        case "dot" | "matmul":
+            return _product(node, args[0], args[1])
+        case "transpose" if len(node.shape) < 3:
+            _within(math.prod(base.shape))
+            lo, hi = base.expanded()
+            turned = (0, *range(len(node.shape), 0, -1))
+            return Interval(lo.transpose(turned), hi.transpose(turned), (base.shape[0], *known(node.shape)))
+        case "_broadcast":
+            return _stretched(base, known(node.shape))
+        case "_reshape":
+            _within(math.prod(base.shape))
+            lo, hi = base.expanded()
+            shape = (base.shape[0], *known(node.shape))
+            return Interval(lo.reshape(shape), hi.reshape(shape), shape)
+        case "quad_form":
+            vector, matrix = args
+            spread = _ranked(vector, 2).reshape((vector.shape[0], vector.shape[1], 1)) * _ranked(vector, 2) * matrix
+            return _summed(spread, None)
+    raise NotCovered
+
+
+def _stretched(x: Interval, shape: tuple[int, ...]) -> Interval:
+    ranked = _ranked(x, len(shape))
+    return Interval(ranked.lo, ranked.hi, (x.shape[0], *shape))
+
+
+def _summed(x: Interval, axis: int | float | None) -> Interval:
+    if axis is not None:
+        return x.sum(int(axis) + 1)
+    while len(x.shape) > 1:
+        x = x.sum(len(x.shape) - 1)
+    return x
+
+
+def _extreme(x: Interval, axis: int | float | None, largest: bool) -> Interval:
+    axes = [int(axis) + 1] if axis is not None else list(range(len(x.shape) - 1, 0, -1))
+    for at in axes:
+        x = x.max(at) if largest else x.min(at)
+    return x
+
+
+def _product(node: Call, left: Interval, right: Interval) -> Interval:
+    """The matrix product, cell by cell: entrywise products, summed."""
+    a, b = (known(arg.shape) for arg in node.args)
+    if math.prod(a) * (b[-1] if len(b) == 2 else 1) * max(left.shape[0], right.shape[0]) > MOST_NUMBERS:
+        raise NotCovered
+    if len(a) == 1 and len(b) == 1:
+        return _summed(left.square() if node.args[0] is node.args[1] else left * right, None)
+    first = left if len(a) == 2 else _reshaped(left, (1, *a))
+    second = right if len(b) == 2 else _reshaped(right, (*b, 1))
+    rows, meet, columns = first.shape[1], first.shape[2], second.shape[2]
+    product = _reshaped(first, (rows, meet, 1)) * _reshaped(second, (1, meet, columns))
+    total = product.sum(2)
+    return _reshaped(total, known(node.shape))
+
+
+def _reshaped(x: Interval, shape: tuple[int, ...]) -> Interval:
+    lo, hi = x.expanded()
+    full = (x.shape[0], *shape)
+    return Interval(lo.reshape(full), hi.reshape(full), full)
+
+
+def _indexed(node: Index, base: Interval, items: tuple[Expr, ...]) -> Interval:
+    """Indices that are known."""
+    places: list[slice | np.ndarray] = [slice(None)]
+    for item, dim in zip(items, node.base.shape):
+        if isinstance(item, Slice):
+            start, stop = slice_ends(item, dim)
+            places.append(slice(int(str(start)), int(str(stop))))
+        elif isinstance(item, Constant):
+            places.append(np.asarray(item.value.array))
+        else:
+            raise NotCovered
+    if _separated(places[1:]):
+        raise NotCovered
+    lo, hi = base.expanded()
+    return Interval(lo[tuple(places)], hi[tuple(places)], (base.shape[0], *known(node.shape)))
+
+
+def _separated(places: list[slice | np.ndarray]) -> bool:
+    """Whether NumPy would move the axes of the arrays to the front: arrays with a slice between them."""
+    arrays = [k for k, p in enumerate(places) if not isinstance(p, slice)]
+    return bool(arrays) and arrays[-1] - arrays[0] + 1 != len(arrays)

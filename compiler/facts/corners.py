@@ -1,0 +1,130 @@
+"""Suprema that are decided at vertices: of a function convex in each decision and each stream, over vertices of their sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oco.compiler.facts.cells import over_cells
+from oco.compiler.facts.curvature import CONVEX_KINDS, Curvatures
+from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.reach import slopes_of
+from oco.dsl.dims import known
+from oco.dsl.expressions import Expr, names
+from oco.dsl.intervals import Interval
+
+if TYPE_CHECKING:
+    from oco.compiler.facts.setting import Setting
+
+MOST_CORNERS = 4096
+
+
+def corner_sup(setting: Setting, expr: Expr) -> float | None:
+    """The supremum over vertices of what fits in `MOST_CORNERS` combinations, and ranges of the rest; None where no name qualifies."""
+    ranges = Enclosure(setting.box, setting.refiner)
+    lists: dict[str, np.ndarray] = {}
+    count = 1
+    for name in sorted(names(expr), key=lambda n: n not in setting.decisions):
+        points = _vertices(setting, name)
+        if points is None or count * len(points) > MOST_CORNERS:
+            continue
+        if Curvatures(ranges, frozenset({name}))(expr) in CONVEX_KINDS:
+            lists[name], count = points, count * len(points)
+    if not lists or count == 1:
+        return None
+    return float(np.max(over_cells(expr, setting.box, _combined(lists, count), count).hi))
+
+
+def _vertices(setting: Setting, name: str) -> np.ndarray | None:
+    """The vertices of a decision's domain, or the corners of a stream's box; None where there are too many."""
+    if name in setting.blocks:
+        return setting.blocks[name].domain.vertices()
+    if name not in setting.streams or not setting.box[name].bounded:
+        return None
+    lo, hi = (end.ravel() for end in setting.box[name].expanded())
+    free = np.flatnonzero(lo < hi)
+    if len(free) > math.log2(MOST_CORNERS):
+        return None
+    bits = (np.arange(2 ** len(free))[:, None] >> np.arange(len(free))) & 1
+    corners = np.tile(lo, (2 ** len(free), 1))
+    corners[:, free] = np.where(bits, hi[free], lo[free])
+    return corners.reshape(-1, *setting.streams[name].shape)
+
+
+def _combined(lists: Mapping[str, np.ndarray], count: int) -> dict[str, Interval]:
+    """Every combination, as cells of single points."""
+    found: dict[str, Interval] = {}
+    inner = count
+    for name, points in lists.items():
+        inner //= len(points)
+        rows = np.tile(np.repeat(np.arange(len(points)), inner), count // (inner * len(points)))
+        chosen = points[rows].astype(np.float64)
+        found[name] = Interval(chosen, chosen, chosen.shape)
+    return found
+
+
+def branch_sup(setting: Setting, expr: Expr, enough: float, most_cells: int = 3000) -> float | None:
+    """Branch and bound over all coordinates where they are few: ranges and mean value forms on cells, the widest side halved.
+
+    Stops when the bound is at most `enough`, or the cells are used up; the bound is sound whenever it stops.
+    """
+    used = [n for n in names(expr) if n in setting.blocks or n in setting.streams]
+    if sum(setting.box[n].size for n in used) > 8 or not all(setting.box[n].bounded for n in used):
+        return None
+    shapes = {n: known(setting.box[n].shape) for n in used}
+    slopes = slopes_of(expr, used)
+    lo = np.concatenate([setting.box[n].expanded()[0].ravel() for n in used])[None]
+    hi = np.concatenate([setting.box[n].expanded()[1].ravel() for n in used])[None]
+    width = np.maximum(hi[0] - lo[0], 1e-300)
+    done = -math.inf
+    evaluated = 0
+    while True:
+        tops = _tops(setting, expr, slopes, shapes, lo, hi)
+        evaluated += len(lo)
+        done = max(done, float(np.max(tops[tops <= enough], initial=-math.inf)))
+        lo, hi, tops = lo[tops > enough], hi[tops > enough], tops[tops > enough]
+        if not len(lo) or evaluated + 2 * len(lo) > most_cells:
+            return max(done, float(np.max(tops, initial=-math.inf)))
+        side = np.argmax((hi - lo) / width, axis=1)
+        rows = np.arange(len(lo))
+        middle = lo[rows, side] / 2 + hi[rows, side] / 2
+        lower, upper = lo.copy(), hi.copy()
+        upper[rows, side] = middle
+        lower[rows, side] = middle
+        lo, hi = np.concatenate([lo, lower]), np.concatenate([upper, hi])
+
+
+def _tops(
+    setting: Setting,
+    expr: Expr,
+    slopes: Mapping[str, Expr],
+    shapes: Mapping[str, tuple[int, ...]],
+    lo: np.ndarray,
+    hi: np.ndarray,
+) -> np.ndarray:
+    """An upper bound on each cell."""
+    count = len(lo)
+    cells = _named(shapes, lo, hi)
+    middle = np.clip(lo / 2 + hi / 2, lo, hi)
+    middles = _named(shapes, middle, middle)
+    natural = over_cells(expr, setting.box, cells, count)
+    form = over_cells(expr, setting.box, middles, count)
+    for name, slope in slopes.items():
+        part = over_cells(slope, setting.box, cells, count) * (cells[name] - middles[name])
+        while len(part.shape) > 1:
+            part = part.sum(len(part.shape) - 1)
+        form = form + part
+    return np.broadcast_to(np.minimum(natural.hi, form.hi), (count,))
+
+
+def _named(shapes: Mapping[str, tuple[int, ...]], lo: np.ndarray, hi: np.ndarray) -> dict[str, Interval]:
+    found, at = {}, 0
+    for name, shape in shapes.items():
+        size = math.prod(shape)
+        full = (len(lo), *shape)
+        found[name] = Interval(lo[:, at : at + size].reshape(full), hi[:, at : at + size].reshape(full), full)
+        at += size
+    return found

@@ -1,0 +1,143 @@
+"""Values that a function does reach: a lower bound of its supremum, found by climbing and evaluated with rounding downwards.
+
+Each step goes to the point that maximizes the linearisation at the current one: a vertex of the domain and a corner of the streams.
+For convex functions that never goes down (Frank & Wolfe 1956, read upwards).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oco.compiler.calculus import gradient
+from oco.compiler.facts.enclosure import Enclosure
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
+from oco.dsl.intervals import point
+
+if TYPE_CHECKING:
+    from oco.compiler.facts.setting import Setting
+
+Floats = np.ndarray[Any, Any]
+Place = Mapping[str, Floats]
+STEPS = (1.0, 0.5, 0.25, 0.1, 0.03)  # shares of the way to the best vertex, tried in turn
+LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are cheap to find
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """`value` is reached at `place`: it was evaluated there in interval arithmetic, and this is the lower end."""
+
+    value: float
+    place: Place
+
+
+class Climber:
+    """Looks for large values of one expression."""
+
+    def __init__(self, setting: Setting, expr: Expr, seed: int = 0) -> None:
+        self.setting = setting
+        self.expr = expr
+        self.decisions = [n for n in names(expr) if n in setting.decisions]
+        self.streams = [n for n in names(expr) if n in setting.streams]
+        self.rng = np.random.default_rng(seed)
+        self.moving = [*self.decisions, *(n for n in self.streams if not setting.streams[n].integer)]
+        self.slopes = slopes_of(expr, self.moving)
+
+    def climb(self, enough: float, starts: int = 6, steps: int = 12) -> Reached | None:
+        """The best of several climbs; stops early once a value of `enough` is reached."""
+        best: tuple[float, Place] | None = None
+        for start in self._starts(starts):
+            value, place = self._ascend(start, steps)
+            if np.isfinite(value) and (best is None or value > best[0]):
+                best = value, place
+            if best is not None and best[0] >= enough:
+                break
+        return None if best is None else self._certified(best[1])
+
+    def _ascend(self, place: Place, steps: int) -> tuple[float, Place]:
+        value = self._value(place)
+        for _ in range(steps):
+            towards = self._linear_best(place)
+            for share in STEPS:
+                trial = {n: v + share * (towards[n] - v) if n in self.moving else v for n, v in place.items()}
+                reached = self._value(towards if share == 1.0 else trial)
+                if reached > value:
+                    break
+            else:
+                break
+            place, value = (towards if share == 1.0 else trial), reached
+        return value, place
+
+    def _value(self, place: Place) -> float:
+        return float(evaluate(self.expr, place, self._round()))
+
+    def _round(self) -> float:
+        return 1.0
+
+    def _linear_best(self, place: Place) -> Place:
+        """The maximizer of the linearisation over domain and streams; entries with slope zero stay."""
+        found = dict(place)
+        for name in self.moving:
+            slope = np.broadcast_to(evaluate(self.slopes[name], place, self._round()), np.shape(place[name]))
+            if not np.isfinite(slope).all():
+                continue
+            if name in self.setting.streams:
+                lo, hi = self._ends(name)
+                found[name] = np.where(slope > 0, hi, np.where(slope < 0, lo, place[name]))
+            elif np.any(slope):
+                found[name] = self._vertex(name, slope)
+        return found
+
+    def _vertex(self, name: str, slope: Floats) -> Floats:
+        domain = self.setting.blocks[name].domain
+        if domain.kind == "box":
+            return np.where(slope >= 0, domain.upper, domain.lower)
+        if "lmo" in domain.refusals or (len(domain.shape) == 2 and domain.size > LARGEST_SPECTRAL):
+            return np.asarray(domain.centre())
+        return domain.lmo_array(-slope)
+
+    def _ends(self, name: str) -> tuple[Floats, Floats]:
+        lo, hi = self.setting.box[name].expanded()
+        return np.maximum(lo, -1e300), np.minimum(hi, 1e300)
+
+    def _starts(self, count: int) -> Iterator[Place]:
+        """The centre, all lower and upper ends, and random corners."""
+        blocks = self.setting.blocks
+        for k in range(count):
+            found: dict[str, Floats] = {}
+            for name in self.decisions:
+                domain = blocks[name].domain
+                slope = (
+                    [np.ones(domain.shape), -np.ones(domain.shape)][k] if k < 2 else self.rng.normal(size=domain.shape)
+                )
+                found[name] = self._vertex(name, slope)
+            for name in self.streams:
+                lo, hi = self._ends(name)
+                share = [np.zeros(lo.shape), np.ones(lo.shape)][k % 2] if k < 3 else self.rng.integers(0, 2, lo.shape)
+                found[name] = np.where(share > 0, hi, lo)
+            yield found
+
+    def _certified(self, place: Place) -> Reached | None:
+        """The value again, in interval arithmetic."""
+        box = {**self.setting.box, **{n: point(v) for n, v in place.items()}, "t": point(self._round())}
+        try:
+            return Reached(Enclosure(box)(self.expr).least, place)
+        except OcoError:
+            return None
+
+
+def slopes_of(expr: Expr, moving: list[str]) -> dict[str, Expr]:
+    """The gradient of a scalar towards decisions and streams alike."""
+    turned = rewrite(expr, lambda n: _as_decision(n, moving))
+    return gradient(turned, moving) if moving else {}
+
+
+def _as_decision(node: Expr, moving: list[str]) -> Expr:
+    if isinstance(node, Name) and node.name in moving:
+        return Name(node.name, Kind.DECISION, shape=node.shape)
+    return node

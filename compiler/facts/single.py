@@ -1,0 +1,94 @@
+"""Where interval arithmetic is exact: every number of decision and streams enters once, and the domain is a box.
+
+For a continuous function of independent numbers each of which occurs once, the interval evaluation is its range (Moore 1966).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oco.compiler.facts.entry import is_entrywise
+from oco.dsl.dims import known
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
+
+if TYPE_CHECKING:
+    from oco.compiler.facts.setting import Setting
+
+MERGING = (
+    "sum",
+    "mean",
+    "sum_squares",
+    "norm1",
+    "norm2",
+    "norm_inf",
+    "max",
+    "min",
+    "dot",
+    "log_sum_exp",
+    "minus",
+    "transpose",
+    "_reshape",
+)
+SINGULAR = ("_sign", "_positive", "_nonneg", "_peak", "_unit", "_softmax", "_polar", "_leading")
+
+
+def occurs_once(setting: Setting, expr: Expr) -> bool:
+    """Whether the range of `expr` by intervals is its range exactly."""
+    nodes = list(walk(expr))
+    uses: dict[int, int] = {}
+    for node in nodes:
+        for child in node.children:
+            uses[id(child)] = uses.get(id(child), 0) + 1
+    seen: set[str] = set()
+    for node in nodes:
+        if isinstance(node, (Constant, Slice)):
+            continue
+        if uses.get(id(node), 0) > 1 or not _once(node):
+            return False
+        if isinstance(node, Name):
+            if node.name in seen or (node.kind is Kind.DECISION and setting.blocks[node.name].domain.kind != "box"):
+                return False
+            seen.add(node.name)
+    return True
+
+
+def _once(node: Expr) -> bool:
+    """Whether the node uses each entry of its children once."""
+    match node:
+        case Call(atom=atom) if atom in SINGULAR:
+            return False
+        case Call(atom="matmul", args=(left, right)):
+            moving = [a for a in (left, right) if not isinstance(a, Constant)]
+            return (len(left.shape) == 1 or left not in moving or len(right.shape) == 1) and all(
+                _meets_once(node, a) for a in moving
+            )
+        case Call() if is_entrywise(node):
+            size = math.prod(known(node.shape))
+            return all(isinstance(a, Constant) or math.prod(known(a.shape)) == size for a in node.args)
+        case Call(atom=atom):
+            return atom in MERGING
+        case Index(items=items):
+            return all(isinstance(i, (Slice, Constant)) for i in items) and _distinct(items)
+        case Array() | Name():
+            return True
+    return False
+
+
+def _meets_once(node: Call, arg: Expr) -> bool:
+    """Whether each entry of a factor of a product enters one entry of it."""
+    left, right = node.args
+    if arg is left:
+        return len(right.shape) == 1 or known(right.shape)[1] == 1
+    return len(left.shape) == 1 or known(left.shape)[0] == 1
+
+
+def _distinct(items: tuple[Expr, ...]) -> bool:
+    """Whether no entry is taken twice."""
+    arrays = [i.value.array for i in items if isinstance(i, Constant)]
+    if not arrays:
+        return True
+    flat = np.stack([a.ravel() for a in np.broadcast_arrays(*arrays)])
+    return bool(np.unique(flat, axis=1).shape[1] == flat.shape[1])

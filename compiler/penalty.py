@@ -38,7 +38,7 @@ STEP_DOC = (
 ASCENT_DOC = (
     "The next step of the multipliers within [0, Q], Newton's or the gradient's, and the gain that it promises."
 )
-SEARCH_DOC = "Shorten the step until the dual does not fall and its slope is not far below zero."
+SEARCH_DOC = "Search along the step for a point where the dual has risen and its slope is small; the whole step where it still rises there."
 RESPONSE_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box, entry by entry: Newton's method between brackets."
 
 
@@ -241,21 +241,35 @@ class _Ascent:
         bend = t.name("bend", self.response.curvature(lam, track))
         t.note("multipliers that a bound does not hold")
         free = t.name("free", t.not_(t.or_(t.and_(lam <= 0.0, g <= 0.0), t.and_(lam >= self.Q, g >= 0.0))))
-        newton = t.name("newton", self.clipped(lam, self.solved(bend, free, g, RIDGE * steepest + TINY)))
+        newton = t.name("newton", self.newton(lam, g, bend, free, RIDGE * steepest + TINY))
         gradient = t.name("gradient", self.clipped(lam, g / (count * steepest + TINY)))
         promised, safe = t.sum(g * newton), t.sum(g * gradient)
         better = promised >= safe
         step = t.name("step", t.where(better, newton, gradient))
         return step, t.name("promise", t.maximum(promised, safe))
 
-    def solved(self, bend: Value, free: Value, g: Value, ridge: Value) -> Value:
-        """The Newton step of the free multipliers; zero for the others."""
-        t = self.t
-        wanted = t.where(free, g, 0.0)
-        if self.Q.shape[0] == 1:
-            return wanted / (t.reshape(bend, (1,)) + ridge)
-        both = t.to_float(free)
-        return t.solve(bend * t.outer(both, both) + t.diag(t.where(free, ridge, 1.0)), wanted)
+    def newton(self, lam: Value, g: Value, bend: Value, free: Value, ridge: Value) -> Value:
+        """The Newton step within [0, Q]: multipliers that would leave it stop at their bound, and the others are solved again."""
+        t, count = self.t, self.Q.shape[0]
+        if count == 1:
+            return self.clipped(lam, t.where(free, g, 0.0) / (t.reshape(bend, (1,)) + ridge))
+
+        def unsettled(newton: Value, held: Value, again: Value) -> Value:
+            return again
+
+        def solve(newton: Value, held: Value, again: Value) -> tuple[Value, Value, Value]:
+            both = t.to_float(t.not_(held))
+            system = bend * t.outer(both, both) + t.diag(t.where(held, 1.0, ridge))
+            step = t.solve(system, t.where(held, 0.0, g - bend @ t.where(held, newton, 0.0)))
+            reached = lam + step
+            beyond = t.and_(t.not_(held), t.or_(reached < 0.0, reached > self.Q))
+            newton = t.where(held, newton, self.clipped(lam, step))
+            held = t.or_(held, beyond)
+            return newton, held, t.and_(t.any(beyond), t.not_(t.all(held)))
+
+        held = t.not_(free)
+        newton, _, _ = t.while_(unsettled, solve, (t.zeros((count,)), held, t.any(free)))
+        return newton
 
     def clipped(self, lam: Value, step: Value) -> Value:
         """The step from lambda, cut so that it ends in [0, Q]."""
@@ -285,20 +299,29 @@ class _Ascent:
             points = self.response.at(lam, near)
             return t.name("g_x", self.response.constraints(points[-1])), points
 
-        def too_far(share: Value, g_x: Value, tries: Value, *flat: Value) -> Value:
-            found, size = self.dual(lam + share * step, self.points(flat)[-1], g_x)
+        def unsettled(share: Value, g_x: Value, tries: Value, low: Value, high: Value, *rest: Value) -> Value:
+            """Too far: D has fallen, or falls steeply. Too short, between a rise and a fall: D still rises steeply."""
+            found, size = self.dual(lam + share * step, self.points(rest[2:])[-1], g_x)
             falls = found < value - NOISE * size
-            return t.and_(t.or_(falls, t.sum(g_x * step) < -0.5 * promise), tries < MAX_SHORTENINGS)
+            slope = t.sum(g_x * step)
+            steep = t.or_(slope < -0.5 * promise, t.and_(slope > 0.5 * promise, high <= 1.0))
+            return t.and_(t.or_(falls, steep), tries < MAX_SHORTENINGS)
 
-        def shorten(share: Value, g_x: Value, tries: Value, *flat: Value) -> tuple[Value, ...]:
-            t.note("where the secant of the slope meets zero, between a tenth and a half")
-            secant = promise / t.maximum(promise - t.sum(g_x * step), promise)
-            share = share * t.minimum(t.maximum(secant, 0.1), 0.5)
-            g_x, points = reached(lam + share * step, self.points(flat))
-            return (share, g_x, tries + 1, *_flat(points))
+        def again(share: Value, g_x: Value, tries: Value, low: Value, high: Value, *rest: Value) -> tuple[Value, ...]:
+            slope = t.sum(g_x * step)
+            rises = slope > 0.0
+            low, rise = t.where(rises, share, low), t.where(rises, slope, rest[0])
+            high, fall = t.where(rises, high, share), t.where(rises, rest[1], slope)
+            t.note("where the secant of the slope meets zero, a tenth away from both ends")
+            width = high - low
+            secant = low + width * (rise / t.maximum(rise - fall, TINY))
+            share = t.minimum(t.maximum(secant, low + 0.1 * width), high - 0.1 * width)
+            g_x, points = reached(lam + share * step, self.points(rest[2:]))
+            return (share, g_x, tries + 1, low, high, rise, fall, *_flat(points))
 
         g, points = reached(lam + step, track)
-        share, g, _, *flat = t.while_(too_far, shorten, (t.lift(1.0), g, t.lift(0), *_flat(points)))
+        begin = (t.lift(1.0), g, t.lift(0), t.lift(0.0), t.lift(2.0), promise, -promise, *_flat(points))
+        share, g, _, _, _, _, _, *flat = t.while_(unsettled, again, begin)
         return (t.name("lam", lam + share * step), t.name("g_x", g), *_flat(self.named(self.points(tuple(flat)))))
 
     def dual(self, lam: Value, x: Point, g: Value) -> tuple[Value, Value]:

@@ -24,6 +24,7 @@ def contract_of(plan: Plan) -> Contract:
         algorithm=plan.algorithm,
         horizon=plan.horizon,
         start={b.name: np.asarray(b.domain.centre(), dtype=np.float64) for b in problem.blocks},
+        domains={b.name: b.domain for b in problem.blocks},
         cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
         guarantee=promises(plan.guarantee),
         ranges={s.name: Range(s.lower, s.upper, _law(s)) for s in problem.streams} if full else {},

@@ -62,10 +62,9 @@ def show_json(value: Any) -> None:
 def show_error(error: OcoError) -> None:
     for diagnostic in error.diagnostics:
         show_diagnostic(diagnostic)
-    codes = sorted({d.code for d in error.diagnostics})
     errors = len(error.diagnostics)
     count = "1 error" if errors == 1 else f"{errors} errors"
-    note(f"{count}. `oco help {codes[0]}` explains {'it' if errors == 1 else 'the first'}.")
+    note(f"{count}. `oco help {error.code}` explains {'it' if errors == 1 else 'the first'}.")
 
 
 def show_diagnostic(diagnostic: Diagnostic) -> None:

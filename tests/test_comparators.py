@@ -242,7 +242,7 @@ def test_job_scheduling_matches_bisection_of_its_dual(seed: int, zones: int) -> 
         ("sum(c * log(1 + x)) - 2", np.inf, True),
         ("-log(c @ x)", np.inf, False),
         ("(x[0] - x[1]) ** 2", 2, False),
-        ("x[0] ** 2 + exp(x[1])", np.inf, False),
+        ("x[0] ** 2 + exp(x[1])", np.inf, True),
         ("3 * sum(exp(x)) / 2 - c @ x", np.inf, True),
         ("sum(x * x) + sum(x)", 2, True),
         ("sum(exp(x) * c)", np.inf, True),
@@ -271,3 +271,52 @@ def test_the_decisions_of_a_datacenter_pace_in_expectation() -> None:
     )
     use = next(s.mean for s in p.streams if s.name == "use")
     np.testing.assert_allclose(group @ (use * mu), np.array(beta) * (use * mu).sum(), rtol=1e-6)
+
+
+DOMAINS = {
+    "a cross-polytope by its facets": ("", "decision x[4] in l1_ball(1.5)\n"),
+    "a cross-polytope by its projection": ("", "decision x[14] in l1_ball(2)\n"),
+    "an ellipsoid": (
+        "param P[3, 3] = [[2, 0.3, 0], [0.3, 1, 0], [0, 0, 1]]\n",
+        "decision x[3] in ellipsoid(P, [1, 0, 0])\n",
+    ),
+    "a polytope": (
+        "param A[4, 3] = [[1, 1, 1], [-1, 0, 0], [0, -1, 0], [0, 0, -1]]\n",
+        "decision x[3] in polytope(A, [1, 0.5, 0.5, 0.5])\n",
+    ),
+    "a capped simplex": ("", "decision x[5] in capped_simplex(0.4)\n"),
+    "the positive part of a ball": ("", "decision x[5] in nonneg_ball(1)\n"),
+    "a ball of groups": ("", "decision x[6] in group_ball(1, [0, 0, 1, 1, 2, 2])\n"),
+}
+
+
+@pytest.mark.parametrize(("params", "decision"), DOMAINS.values(), ids=DOMAINS.keys())
+def test_every_kind_of_set(params: str, decision: str) -> None:
+    n = int(decision.split("[")[1].split("]")[0])
+    body = f"{params}{decision}stream a[{n}] in [-1, 1]\nminimize sum_squares(x - 2 * a) + a @ x\n"
+    p = problem(body + "subject to\n    tilt: a[0] * x[0] + x[1] <= 0.1    on average\n", 20)
+    data = drawn(p, 20)
+    found = compare(p, data, "static")
+    assert found.status is Status.CERTIFIED and abs(found.gap) <= 1e-6 * abs(found.value)
+    assert found.value == pytest.approx(reference(p, data, list(range(20)), averages=True), rel=1e-6)
+    dynamic = compare(p, data.first(3), "dynamic")
+    assert dynamic.status is Status.CERTIFIED
+    assert dynamic.losses[2] == pytest.approx(reference(p, data, [2], averages=False), rel=1e-5)
+
+
+def test_a_matrix_of_small_nuclear_norm() -> None:
+    """Gathered squares: the sum over the rounds is a weighted least-squares problem, here solved by CVXPY as one."""
+    text = (
+        "decision X[5, 4] in nuclear_ball(2)\nstream row[6] in 0..4\nstream col[6] in 0..3\nstream y[6] in [-1, 1]\n"
+        "stream G[5, 4] in [-1, 1]\nminimize 0.5 * sum_squares(X[row, col] - y)\nsubject to\n    side: sum(G * X) <= 0    on average\n"
+    )
+    p = problem(text, 30)
+    rng = np.random.default_rng(0)
+    row, col, y = rng.integers(0, 5, (30, 6)), rng.integers(0, 4, (30, 6)), rng.uniform(-1, 1, (30, 6))
+    G = rng.uniform(-1, 1, (30, 5, 4))
+    found = compare(p, load_data(p, {"row": row, "col": col, "y": y, "G": G}), "static")
+    X = cp.Variable((5, 4))
+    entries = X[row.ravel(), col.ravel()]
+    constraints = [cp.normNuc(X) <= 2, cp.sum(cp.multiply(G.mean(axis=0), X)) <= 0]
+    value = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(entries - y.ravel())), constraints).solve(solver="CLARABEL")
+    assert found.status is Status.CERTIFIED and found.value == pytest.approx(value, rel=1e-6)

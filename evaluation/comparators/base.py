@@ -68,4 +68,4 @@ class Comparator:
             return f"no {name} satisfies the constraints ({self.why}); the least violating one costs {self.value:.6g}"
         if self.status is Status.INTERVAL:
             return f"{name}: between {self.bound:.6g} and {self.value:.6g}"
-        return f"{name}: {self.value:.6g}, certified to within {max(self.gap, 0.0):.1e}"
+        return f"{name}: {self.value:.6g}, certified to within {abs(self.gap):.1e}"

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.evaluation.comparators.interior import Solution, solve
+from oco.evaluation.comparators.interior import solve
 from oco.evaluation.comparators.programs import Programs, scaled
 
 Array = np.ndarray[Any, Any]
@@ -38,7 +38,6 @@ class Certified:
     multipliers: Array
     g: Array
     near: Array
-    solution: Solution
 
 
 def solve_certified(programs: Bounded, start: Array) -> Certified:
@@ -62,5 +61,5 @@ def solve_certified(programs: Bounded, start: Array) -> Certified:
     near = np.maximum(jet.g.max(axis=1, initial=0.0), np.abs(off).max(axis=1, initial=0.0))
     weight = view.weight_f
     return Certified(
-        x, jet.f / weight, bound / weight, lam * view.weight_g / weight[:, None], jet.g / view.weight_g, near, solution
+        x, jet.f / weight, bound / weight, lam * view.weight_g / weight[:, None], jet.g / view.weight_g, near
     )

@@ -20,16 +20,12 @@ def compare(
     """The comparator of a run over `data`, within a budget; never without a certificate or a word that there is none."""
     budget = budget or Budget()
     if data.nbytes > budget.memory:
-        why = f"the data of all rounds takes {data.nbytes / 2**30:.1f} GiB, more than the budget of {budget.memory / 2**30:.1f} GiB"
+        needed, allowed = data.nbytes / 2**30, budget.memory / 2**30
+        why = f"the data of all rounds takes {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"
         return Comparator(kind, Status.NOT_COMPUTED, why=why)
-    found = region(problem)
     names = tuple(b.name for b in problem.blocks)
     functions: tuple[Expr, ...] = (problem.objective, *(c.expr for c in problem.inequalities))
-    if found is None:
-        kinds = sorted({b.domain.kind for b in problem.blocks})
-        return Comparator(
-            kind, Status.NOT_COMPUTED, why=f"no solver here reaches a domain of the kind {', '.join(kinds)}"
-        )
     if not all(smooth(f, names) for f in functions):
         return Comparator(kind, Status.NOT_COMPUTED, why="a function with kinks is beyond the solvers that are here")
+    found = region(problem)
     return static(problem, data, found, budget) if kind == "static" else dynamic(problem, data, found, budget)

@@ -54,7 +54,7 @@ class Composite(OfRounds):
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         linear = self._linear(rows)
-        return np.matmul(linear.transpose(0, 2, 1), self._middle(x, weights, rows, linear))
+        return np.asarray(np.matmul(linear.transpose(0, 2, 1), self._middle(x, weights, rows, linear)))
 
     def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         linear = self._linear(rows)

@@ -19,6 +19,7 @@ from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.expectation import expected
 from oco.evaluation.comparators.functions import OfRounds, Rounds
 from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.relaxed import Relaxed
 from oco.evaluation.data import Data
@@ -54,18 +55,20 @@ def static(problem: Canonical, data: Data, region: Region, budget: Budget) -> Co
     for _ in range(PASSES):
         stacks = tuple(Stacked(e.function, rows) for e, rows in zip(each, chosen) if len(rows))
         programs = Assembled(region, 1, loss, (*averages, *stacks), equations)
-        found = solve_certified(programs, region.start)
+        found = _solve(programs, region, began + budget.seconds)
         if found.near[0] > 1e-6:
-            return _least_violating(rounds, programs, region, chosen, began)
+            return _least_violating(rounds, programs, region, found, began)
         added = [_violated(e, rows, found.x[0], rounds) for e, rows in zip(each, chosen)]
         if not any(len(a) for a in added):
             return _comparator(rounds, found, began)
         if perf_counter() - began > budget.seconds:
             break
         chosen = [np.union1d(rows, a) for rows, a in zip(chosen, added)]
-    seconds = perf_counter() - began
-    why = f"the constraints of single rounds were not all met after {seconds:.0f} s; the best costs at least {found.bound[0]:.6g}"
-    return Comparator("static", Status.NOT_COMPUTED, bound=float(found.bound[0]), why=why, seconds=seconds)
+    return _open(found, "the constraints of single rounds were not all met within the budget", began)
+
+
+def _solve(programs: Assembled, region: Region, until: float) -> Certified:
+    return solve_certified(programs, region.start) if region.complete else solve_projected(programs, 0, until)
 
 
 def _average(rounds: Rounds, expr: Expr) -> OfRounds:
@@ -140,26 +143,29 @@ def _comparator(rounds: Rounds, found: Certified, began: float) -> Comparator:
     )
 
 
-def _least_violating(
-    rounds: Rounds, programs: Assembled, region: Region, chosen: list[Array], began: float
-) -> Comparator:
+def _least_violating(rounds: Rounds, programs: Assembled, region: Region, best: Certified, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or say that it is open; then the best of the points that break them least."""
+    if not region.complete:
+        return _open(best, "the constraints were not met within the budget", began)
     found, scale = least_violation(programs, np.arange(1), region.start)
     if found.bound[0] <= 1e-6:
-        seconds = perf_counter() - began
-        return Comparator(
-            "static", Status.NOT_COMPUTED, why="the solver stopped without a certificate", seconds=seconds
-        )
+        return _open(best, "the solver stopped without a certificate", began)
     allowed = (found.f * (1 + 1e-6) + 1e-6)[:, None] * scale
     again = solve_certified(Relaxed(programs, np.arange(1), allowed), region.start)
     which = _conflicting(programs, found)
+    shown = ", ".join(map(str, which[:8] + 1)) + (", ..." if len(which) > 8 else "")
     words = (
-        f"rounds {', '.join(map(str, which[:8] + 1))} cannot hold together"
-        if len(which)
-        else "the means cannot hold together"
+        f"rounds {shown} cannot hold together" if len(which) > 1 else f"round {shown} cannot hold" if len(which) else ""
     )
-    comparator = _comparator(rounds, again, began)
-    return replace(comparator, status=Status.LEAST_VIOLATING, impossible=which + 1, why=words)
+    why = words or "the means cannot hold together"
+    return replace(_comparator(rounds, again, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=why)
+
+
+def _open(best: Certified, why: str, began: float) -> Comparator:
+    """No comparator, but what is proved: a lower bound."""
+    bound = float(best.bound[0])
+    said = f"{why}; it costs at least {bound:.6g}" if np.isfinite(bound) else why
+    return Comparator("static", Status.NOT_COMPUTED, bound=bound, why=said, seconds=perf_counter() - began)
 
 
 def _conflicting(programs: Assembled, found: Certified) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 from oco.compiler.calculus import hessian_vector, vector_jacobian
 from oco.compiler.canonical import Canonical
 from oco.dsl import algebra
+from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.evaluation.batch import Batched, evaluate_rounds, values_of
 
@@ -152,7 +153,7 @@ class General(OfRounds):
         return hessian_vector(total, towards)
 
     @cached_property
-    def same_slope(self) -> bool:  # type: ignore[override]
+    def same_slope(self) -> bool:
         return not any(self.rounds.enters(part) for part in self._jacobian.values())
 
     def values(self, x: Array, rows: Array) -> Array:
@@ -161,7 +162,7 @@ class General(OfRounds):
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
         jacobian = np.empty((len(rows), self.entries, self.rounds.size))
         for k, unit in enumerate(np.eye(self.entries)):
-            extra = {_WEIGHTS: unit.reshape(self.expr.shape)}
+            extra = {_WEIGHTS: unit.reshape(known(self.expr.shape))}
             parts = {name: self.rounds.evaluate(part, x, rows, extra) for name, part in self._jacobian.items()}
             jacobian[:, k] = self.rounds.join(parts, len(rows))
         return self.values(x, rows), jacobian
@@ -178,7 +179,7 @@ class General(OfRounds):
 
     def along(self, x: Array, weights: Array, direction: Array, rows: Array) -> Array:
         """The Hessian of each round times one direction (n,): (b, n)."""
-        extra: dict[str, Any] = {_WEIGHTS: Batched(weights.reshape(len(rows), *self.expr.shape))}
+        extra: dict[str, Any] = {_WEIGHTS: Batched(weights.reshape(len(rows), *known(self.expr.shape)))}
         for name, shape in self.rounds.layout:
             extra[_TOWARDS + name] = direction[self.rounds.places[name]].reshape(shape)
         parts = {name: self.rounds.evaluate(part, x, rows, extra) for name, part in self._hessian.items()}

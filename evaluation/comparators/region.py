@@ -1,4 +1,4 @@
-"""The set of decisions in the form of the solver: bounds, affine equalities, and smooth convex inequalities."""
+"""The set of decisions in the form of the solvers: bounds, affine equalities, smooth convex inequalities; or a projection."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from oco.evaluation.comparators.functions import Quadratic
 
 Array = np.ndarray[Any, Any]
 
-FLAT = frozenset({"box", "simplex", "budget", "birkhoff"})
-"""Kinds that bounds and the equations of their affine hull describe completely."""
-
-ROUND = frozenset({"ball", "nonneg_ball"})
-"""Kinds that need |x|^2 <= r^2 besides."""
+MOST_ROWS = 5000  # facets beyond this are left to the projection
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """lower <= x <= upper, matrix x = right, and `curved` <= 0; `start` is strictly inside."""
+    """lower <= x <= upper, matrix x = right, and `curved` <= 0; `start` is in the relative interior.
+
+    Where `complete` is False these only enclose the set, which is then known by its projection and its linear minimisation.
+    """
 
     blocks: tuple[Block, ...]
     lower: Array
@@ -31,6 +30,7 @@ class Region:
     right: Array
     curved: tuple[Quadratic, ...]
     start: Array
+    complete: bool
 
     @property
     def size(self) -> int:
@@ -38,13 +38,15 @@ class Region:
 
     def least(self, slopes: Array) -> Array:
         """min <c, x> over the set for each row c of `slopes` (B, n): (B,)."""
-        total = np.zeros(len(slopes))
-        first = 0
-        for block in self.blocks:
-            part = slopes[:, first : first + block.domain.size]
-            total += _least(block, part)
-            first += block.domain.size
-        return total
+        return np.asarray(np.sum([_least(b, slopes[:, place]) for b, place in self._parts()], axis=0))
+
+    def project(self, x: Array) -> Array:
+        """The nearest point of the set to x (n,)."""
+        return np.concatenate([b.domain.project_array(x[place].reshape(b.shape)).ravel() for b, place in self._parts()])
+
+    def _parts(self) -> list[tuple[Block, slice]]:
+        ends = np.cumsum([b.domain.size for b in self.blocks])
+        return [(b, slice(int(end) - b.domain.size, int(end))) for b, end in zip(self.blocks, ends)]
 
 
 def _least(block: Block, slopes: Array) -> Array:
@@ -54,17 +56,20 @@ def _least(block: Block, slopes: Array) -> Array:
     return np.array([-block.domain.support(-c.reshape(block.shape)) for c in slopes])
 
 
-def region(problem: Canonical) -> Region | None:
-    """The decision set of a problem; None where some domain is of a kind that this form does not reach."""
-    if not all(b.domain.kind in FLAT | ROUND for b in problem.blocks):
-        return None
+def region(problem: Canonical) -> Region:
+    """The decision set of a problem."""
     lower = np.concatenate([b.domain.lower.ravel() for b in problem.blocks])
     upper = np.concatenate([b.domain.upper.ravel() for b in problem.blocks])
-    hulls = [_free_hull(b) for b in problem.blocks]
-    curved = tuple(_sphere(problem.blocks, k) for k, b in enumerate(problem.blocks) if b.domain.kind in ROUND)
     start = np.concatenate([b.domain.inner_centre.ravel() for b in problem.blocks])
-    matrix = _block_diagonal([m for m, _ in hulls])
-    return Region(problem.blocks, lower, upper, matrix, np.concatenate([r for _, r in hulls]), curved, start)
+    hulls = [_free_hull(b) for b in problem.blocks]
+    curved: list[Quadratic] = []
+    complete = True
+    for which, block in enumerate(problem.blocks):
+        found = _inequalities(block)
+        complete = complete and found is not None
+        curved += [_widened(f, problem.blocks, which) for f in found or ()]
+    matrix, right = _block_diagonal([m for m, _ in hulls]), np.concatenate([r for _, r in hulls])
+    return Region(problem.blocks, lower, upper, matrix, right, tuple(curved), start, complete)
 
 
 def _free_hull(block: Block) -> tuple[Array, Array]:
@@ -75,6 +80,36 @@ def _free_hull(block: Block) -> tuple[Array, Array]:
     return matrix[kept], right[kept]
 
 
+def _inequalities(block: Block) -> list[Quadratic] | None:
+    """What a set says besides its bounds and its affine hull; None where it is not of this form."""
+    domain: Any = block.domain
+    if domain.kind in ("ball", "nonneg_ball"):
+        square = np.full((1, 1, domain.size), 2.0 / domain.radius**2)
+        return [Quadratic(np.full((1, 1), -1.0), np.zeros((1, 1, domain.size)), square, True)]
+    if domain.kind == "ellipsoid":
+        inverse = np.linalg.inv((domain.P + domain.P.T) / 2)
+        centre = np.broadcast_to(domain.c, (domain.size,))
+        constant, linear = centre @ inverse @ centre - 1.0, -2.0 * inverse @ centre
+        return [Quadratic(np.full((1, 1), constant), linear[None, None], 2.0 * inverse[None, None], False)]
+    facets = domain.halfspaces()
+    if facets is None or len(facets.A) > MOST_ROWS:
+        return None
+    rows = np.count_nonzero(facets.A, axis=1) > 1
+    A, b = facets.A[rows], facets.b[rows]
+    return [Quadratic(-b[None], A[None], None, True)] if len(A) else []
+
+
+def _widened(function: Quadratic, blocks: Sequence[Block], which: int) -> Quadratic:
+    """A function of one block as a function of the whole decision."""
+    before = sum(b.domain.size for b in blocks[:which])
+    after = sum(b.domain.size for b in blocks[which + 1 :])
+    pad = (before, after)
+    square = function.square
+    if square is not None:
+        square = np.pad(square, [(0, 0), (0, 0), *[pad] * (square.ndim - 2)])
+    return Quadratic(function.constant, np.pad(function.linear, [(0, 0), (0, 0), pad]), square, function.diagonal)
+
+
 def _block_diagonal(parts: Sequence[Array]) -> Array:
     rows, columns = (sum(p.shape[k] for p in parts) for k in (0, 1))
     whole = np.zeros((rows, columns))
@@ -83,13 +118,3 @@ def _block_diagonal(parts: Sequence[Array]) -> Array:
         whole[row : row + p.shape[0], column : column + p.shape[1]] = p
         row, column = row + p.shape[0], column + p.shape[1]
     return whole
-
-
-def _sphere(blocks: tuple[Block, ...], which: int) -> Quadratic:
-    """|x|^2 / r^2 - 1 of one block, as a function of the whole decision."""
-    first = sum(b.domain.size for b in blocks[:which])
-    size = sum(b.domain.size for b in blocks)
-    radius = blocks[which].domain.radius
-    square = np.zeros(size)
-    square[first : first + blocks[which].domain.size] = 2.0 / radius**2
-    return Quadratic(np.full((1, 1), -1.0), np.zeros((1, 1, size)), square[None, None], True)

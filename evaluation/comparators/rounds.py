@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from time import perf_counter
 from typing import Any
 
@@ -15,6 +16,7 @@ from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.make import functions
+from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.relaxed import Relaxed
 from oco.evaluation.data import Data
@@ -34,7 +36,15 @@ def dynamic(problem: Canonical, data: Data, region: Region, budget: Budget) -> C
         if perf_counter() - began > budget.seconds:
             why = f"{len(numbers)} rounds were left after {budget.seconds:g} s"
             return Comparator("dynamic", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
-        parts.append(_solve(Rounds.of(problem, streams, numbers), region))
+        rounds = Rounds.of(problem, streams, numbers)
+        if region.complete:
+            parts.append(_solve(rounds, region))
+            continue
+        found = _one_by_one(rounds, region, began + budget.seconds)
+        if found is None:
+            why = f"a set that is known by its projection takes longer than {budget.seconds:g} s for all rounds"
+            return Comparator("dynamic", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
+        parts.append(found)
     return _joined(problem, parts, perf_counter() - began)
 
 
@@ -73,6 +83,20 @@ def _solve(rounds: Rounds, region: Region) -> _Part:
     unmet = np.flatnonzero(~(found.near <= TOLERANCE))
     if len(unmet):
         _repair(part, programs, unmet, region)
+    return part
+
+
+def _one_by_one(rounds: Rounds, region: Region, until: float) -> _Part | None:
+    """The same for a set that is known by its projection; None when time is over."""
+    programs = programs_of(rounds, region)
+    found: list[Certified] = []
+    for row in range(rounds.count):
+        found.append(solve_projected(programs, row, until))
+        if perf_counter() > until:
+            return None
+    columns = {f.name: np.concatenate([getattr(c, f.name) for c in found]) for f in fields(Certified)}
+    part = _Part(rounds, Certified(**columns), sum(c.size for c in rounds.problem.inequalities))
+    part.open = columns["near"] > TOLERANCE
     return part
 
 

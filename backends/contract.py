@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.domains import Domain
+
 Array = np.ndarray[Any, Any]
 
 
@@ -29,6 +31,7 @@ class Contract:
     horizon     T, or None
     ranges      by feedback field; a field without one is unbounded
     start       the first decision, by decision
+    domains     the set that each decision lies in, by decision
     equalities  labels of the equality constraints (those of the inequalities are the program's)
     laws        of the algorithm's own random draws: "uniform" on [0, 1) or "normal", by field of `Program.draws`
     recipe      what makes the same plan again (JSON values): kept in saved states
@@ -38,6 +41,7 @@ class Contract:
     algorithm: str
     horizon: int | None
     start: Mapping[str, Array]
+    domains: Mapping[str, Domain] = field(default_factory=dict)
     cite: str = ""
     guarantee: tuple[str, ...] = ()
     ranges: Mapping[str, Range] = field(default_factory=dict)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -29,17 +28,20 @@ _CODES = {
 }
 
 
-@dataclass(frozen=True)
 class Feedback:
     """What a round revealed, as arrays in the order of the program's fields, and what the decision was worth.
 
     The worth is computed when it is first asked for.
     """
 
-    round: int
-    values: Mapping[str, Any]
-    decisions: tuple[Any, ...]
-    compiled: Compiled
+    def __init__(self, round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], compiled: Compiled) -> None:
+        self.round = round
+        self.values = values
+        self.decisions = decisions
+        self.compiled = compiled
+
+    def __repr__(self) -> str:
+        return f"Feedback(round={self.round}, loss={self.loss:.6g}, violation={self.violation})"
 
     @cached_property
     def _measured(self) -> tuple[Any, ...]:
@@ -104,6 +106,7 @@ class Learner:
         self._random = np.random.default_rng(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
+        self._decided: tuple[Any, ...] | None = None
 
     # Where it is.
 
@@ -139,6 +142,9 @@ class Learner:
                 raise fail("OCO846", f"the start of {field.name} has the shape {value.shape}, not {field.type.shape}")
             if not np.isfinite(value).all():
                 raise fail("OCO846", f"the start of {field.name} holds numbers that are not finite")
+            domain = self.contract.domains.get(field.name)
+            if domain is not None and not domain.contains(value):
+                raise fail("OCO846", f"the start of {field.name} lies outside {domain}")
             first.append(value)
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
@@ -147,10 +153,16 @@ class Learner:
 
     def decide(self) -> Any:
         """The decision of this round; a dict of them if the model has several."""
-        found = self.compiled.decide(*self._state)
+        found = self._decisions()
         if len(found) == 1:
             return np.array(found[0])
         return {n: np.array(v) for n, v in zip(self._names, found)}
+
+    def _decisions(self) -> tuple[Any, ...]:
+        """The decisions of this round, computed once."""
+        if self._decided is None:
+            self._decided = self.compiled.decide(*self._state)
+        return self._decided
 
     def observe(self, /, **streams: Any) -> Feedback:
         """Take what the round revealed and go on to the next. What is wrong is an error, and the learner is as before."""
@@ -164,8 +176,8 @@ class Learner:
             values = self._take(given)
         except StreamError as error:
             values = self._repaired(error, given)
-        values = [v[()] for v in values]
-        return Feedback(self.round, dict(zip(self._fields, values)), self.compiled.decide(*self._state), self.compiled)
+        named = {name: v[()] for name, v in zip(self._fields, values)}
+        return Feedback(self.round, named, self._decisions(), self.compiled)
 
     def update(self, feedback: Feedback) -> None:
         """The state after the round of this feedback."""
@@ -173,9 +185,10 @@ class Learner:
             raise fail(
                 "OCO847", f"this is the feedback of round {feedback.round}, and the learner is in round {self.round}"
             )
-        drawn = self._drawn()
+        drawn = self._drawn() if self.compiled.program.draws else ()
         with np.errstate(all="ignore"):
             self._state = self.compiled.update(*self._state, *feedback.values.values(), *drawn)
+        self._decided = None
         if self.contract.horizon is not None and feedback.round == self.contract.horizon + 1:
             self._warn(
                 f"the horizon of {self.contract.horizon} rounds is over: settings stay those of its last, the guarantee has ended"
@@ -214,13 +227,13 @@ class Learner:
         """`gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict."""
         flat: dict[str, Any] = {}
         for name, value in given.items():
-            if isinstance(value, Mapping):
+            if isinstance(value, Mapping) and set(value) <= set(self._names):
                 flat |= {name if len(self._names) == 1 else f"{name}_{key}": part for key, part in value.items()}
             else:
                 flat[name] = value
         return flat if len(flat) != len(given) or any(isinstance(v, Mapping) for v in given.values()) else None
 
-    def _drawn(self) -> list[Any]:
+    def _drawn(self) -> Sequence[Any]:
         """The algorithm's own random arrays of this round."""
         fields = self.compiled.program.draws
         if self._draws is not None and fields:

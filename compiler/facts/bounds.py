@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from oco.compiler.facts.cells import NotCovered
@@ -18,7 +18,7 @@ from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
 from oco.dsl.build import call
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.expressions import Call, Expr
+from oco.dsl.expressions import Call, Expr, names
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
@@ -30,12 +30,13 @@ LARGEST_CLIMB = 20_000  # numbers in decision and streams
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A proved upper bound; `reached` is a value at some point (None: not sought, or none found)."""
+    """A proved upper bound; `reached` is a value at some point (None: not sought, or none found), `scale` the largest absolute value."""
 
     value: float
     step: Step
     reached: Reached | None = None
     exact: bool = False
+    scale: float = 0.0
 
     @property
     def loose(self) -> bool:
@@ -46,7 +47,7 @@ class Bound:
 def _gap(bound: Bound) -> float:
     if bound.reached is None or not math.isfinite(bound.value):
         return math.inf
-    scale = max(abs(bound.value), abs(bound.reached.value), 1e-300)
+    scale = max(abs(bound.value), abs(bound.reached.value), 0.02 * bound.scale, 1e-300)
     return (bound.value - bound.reached.value) / scale
 
 
@@ -70,28 +71,29 @@ class Bounds:
             ),
         )
 
-    def upper(self, expr: Expr, floor: float = -math.inf) -> Bound:
-        """An upper bound of the supremum of a scalar expression; there is no need to be tight below `floor`."""
+    def upper(self, expr: Expr) -> Bound:
+        """An upper bound of the supremum of a scalar expression."""
         found = self._known.get(id(expr))
         if found is not None:
             return found[1]
-        bound = self._improved(expr, self._natural(expr), floor)
+        bound = self._improved(expr, self._natural(expr))
         self._known[id(expr)] = (expr, bound)
         return bound
 
     def _natural(self, expr: Expr) -> Bound:
         """Interval arithmetic with the domain's support function."""
-        value = self.setting.ranges(expr).greatest
+        found = self.setting.ranges(expr)
         step = self.setting.ranges.step(expr)
-        return Bound(value, step, exact=occurs_once(self.setting, expr))
+        size = float(found.magnitude.max())
+        return Bound(found.greatest, step, None, occurs_once(self.setting, expr), size if math.isfinite(size) else 0.0)
 
-    def _improved(self, expr: Expr, bound: Bound, floor: float) -> Bound:
-        if bound.exact or bound.value <= floor or not math.isfinite(bound.value):
+    def _improved(self, expr: Expr, bound: Bound) -> Bound:
+        if bound.exact or not math.isfinite(bound.value):
             return bound
         reached = self._reached(expr, bound.value)
-        bound = Bound(bound.value, bound.step, reached)
+        bound = replace(bound, reached=reached)
         for rule, words, method in self._methods:
-            if _gap(bound) <= TIGHT or bound.value <= floor:
+            if _gap(bound) <= TIGHT:
                 break
             enough = -math.inf if reached is None else reached.value + TIGHT / 2 * max(abs(reached.value), 1e-9)
             try:
@@ -100,11 +102,11 @@ class Bounds:
                 continue
             if value is not None and value < bound.value:
                 claim = f"{say(expr)} is at most {number(value)}: {words}"
-                bound = Bound(value, Step(rule, claim, value, (bound.step,), expr.span, expr), reached)
+                bound = replace(bound, value=value, step=Step(rule, claim, value, (bound.step,), expr.span, expr))
         return bound
 
     def _reached(self, expr: Expr, enough: float) -> Reached | None:
-        if sum(r.size for n, r in self.setting.box.items() if n != "t") > LARGEST_CLIMB:
+        if sum(self.setting.box[n].size for n in names(expr)) > LARGEST_CLIMB:
             return None
         return Climber(self.setting, expr).climb(enough * (1 - TIGHT / 2) if enough > 0 else enough)
 
@@ -115,7 +117,7 @@ class Bounds:
         if bound.reached is not None:
             reached = Reached(point(max(bound.reached.value, 0.0)).sqrt().least, bound.reached.place)
         step = Step("square root", f"{claim} {number(value)}", value, (bound.step,))
-        return Bound(value, step, reached, bound.exact)
+        return Bound(value, step, reached, bound.exact, point(bound.scale).sqrt().greatest)
 
 
 def _largest_entry(separable: Separable, expr: Expr) -> float | None:

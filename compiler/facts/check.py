@@ -17,6 +17,7 @@ from oco.compiler.facts.function import Function
 from oco.compiler.facts.notices import heard, notices
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
+from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Findings
 from oco.dsl.fact_keys import catalogue
 from oco.dsl.model import Model
@@ -89,9 +90,10 @@ def _worst(key: str, entries: list[Fact]) -> Fact:
         return Fact(key, refuted.value, Status.REFUTED, refuted.why, refuted.cite, witness=refuted.witness)
     if Status.UNKNOWN in statuses:
         return Fact(key, None, Status.UNKNOWN)
-    pick: Callable[[list[Any]], Any] = all if key.endswith(".convex") else min if "strong_convexity" in key else max
-    value = pick([f.value for f in entries])
-    words = "it holds for every entry" if isinstance(value, bool) else f"of the worst entry: {value:.6g}"
-    return Fact(
-        key, value, Status.PROVED, Step("every entry", words, value, premises), loose=any(f.loose for f in entries)
+    pick: Callable[[list[Any]], Any] = (
+        all if key.endswith(".convex") else min if key.endswith((".strong_convexity.l2", ".lower")) else max
     )
+    value = pick([f.value for f in entries])
+    loose = any(f.loose for f in entries if f.value == value)
+    words = "it holds for every entry" if isinstance(value, bool) else f"of the worst entry: {number(value)}"
+    return Fact(key, value, Status.PROVED, Step("every entry", words, value, premises), loose=loose)

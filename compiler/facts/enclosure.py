@@ -80,9 +80,18 @@ class Enclosure:
                 raise fail(
                     "OCO504", f"{say(node)} may be undefined: {words}", node.span, _undefined_hint(node.args, children)
                 )
-            if node.atom == "_scatter" and _fixed(node):
-                return _scattered(node, children[0])
+            if node.atom == "_scatter":
+                items = tuple(self._fixed(i) for i in node.args[1:])
+                if None not in items:
+                    return _scattered(node, children[0], tuple(i for i in items if i is not None))
         return enclose_node(node, children, self.box)
+
+    def _fixed(self, item: Expr) -> Expr | None:
+        """An index as a constant, where there is one value."""
+        if isinstance(item, (Constant, Slice)):
+            return item
+        where = self._known[id(item)][1]
+        return constant(np.broadcast_to(where.lo, where.shape).astype(np.int64)) if where.is_point else None
 
     def step(self, expr: Expr) -> Step:
         """How the range of `expr` was found: one step a node, shared as the expression shares its nodes."""
@@ -114,14 +123,9 @@ def _undefined_hint(args: tuple[Expr, ...], ranges: tuple[Interval, ...]) -> str
     )
 
 
-def _fixed(node: Call) -> bool:
-    return all(isinstance(i, (Constant, Slice)) for i in node.args[1:])
-
-
-def _scattered(node: Call, values: Interval) -> Interval:
+def _scattered(node: Call, values: Interval, items: tuple[Expr, ...]) -> Interval:
     """Zeros with the values added at positions that are known."""
     shape = known(node.shape)
-    items = node.args[1:]
     places = evaluate(Index(constant(np.arange(math.prod(shape)).reshape(shape)), items, shape=node.args[0].shape), {})
     count = np.bincount(places.ravel(), minlength=math.prod(shape))
     lo, hi = (np.zeros(math.prod(shape)) for _ in range(2))

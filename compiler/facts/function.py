@@ -60,14 +60,9 @@ class Function:
 
     @cached_property
     def _sides(self) -> tuple[Bound, Bound]:
-        """Upper bounds of f and of -f. The side of the larger values comes first: the other need not be tight below it."""
+        """Upper bounds of f and of -f."""
         bounds, negative = self.setting.bounds, self.setting.simplify(call("minus", self.expr))
-        natural = self.setting.ranges(self.expr)
-        if natural.greatest >= -natural.least:
-            up = bounds.upper(self.expr)
-            return up, bounds.upper(negative, floor=up.value)
-        down = bounds.upper(negative)
-        return bounds.upper(self.expr, floor=down.value), down
+        return bounds.upper(self.expr), bounds.upper(negative)
 
     def _values(self) -> Iterator[Fact]:
         up, down = self._sides
@@ -76,7 +71,8 @@ class Function:
         why = Step("largest", words, largest.value, (up.step, down.step))
         yield _bounded(f"{self.prefix}.bound", largest.value, why, largest.loose)
         yield _bounded(f"{self.prefix}.upper", up.value, up.step, up.loose)
-        yield _bounded(f"{self.prefix}.lower", -down.value, down.step, down.loose)
+        least = Step("negative", f"{self.words} is at least {number(-down.value)}", -down.value, (down.step,))
+        yield _bounded(f"{self.prefix}.lower", 0.0 - down.value, least, down.loose)
 
     # ---- slopes
 

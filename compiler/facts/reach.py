@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Floats = np.ndarray[Any, Any]
 Place = Mapping[str, Floats]
-STEPS = (1.0, 0.5, 0.25, 0.1, 0.03)  # shares of the way to the best vertex, tried in turn
+SHARES = (0.5, 0.25, 0.1, 0.03)  # of the way to the best vertex, tried in turn
 LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are cheap to find
 
 
@@ -62,16 +62,23 @@ class Climber:
     def _ascend(self, place: Place, steps: int) -> tuple[float, Place]:
         value = self._value(place)
         for _ in range(steps):
-            towards = self._linear_best(place)
-            for share in STEPS:
-                trial = {n: v + share * (towards[n] - v) if n in self.moving else v for n, v in place.items()}
-                reached = self._value(towards if share == 1.0 else trial)
+            for trial in self._trials(place):
+                reached = self._value(trial)
                 if reached > value:
                     break
             else:
                 break
-            place, value = (towards if share == 1.0 else trial), reached
+            place, value = trial, reached
         return value, place
+
+    def _trials(self, place: Place) -> Iterator[Place]:
+        """The best vertex of the linearisation; one name alone moved there; and points on the way."""
+        towards = self._linear_best(place)
+        yield towards
+        if len(self.moving) > 1:
+            yield from ({**place, name: towards[name]} for name in self.moving)
+        for share in SHARES:
+            yield {n: v + share * (towards[n] - v) if n in self.moving else v for n, v in place.items()}
 
     def _value(self, place: Place) -> float:
         return float(evaluate(self.expr, place, self._round()))

@@ -189,9 +189,10 @@ class Simplifier:
         return found
 
     def _factored(self, terms: list[tuple[float, Expr]]) -> list[tuple[float, Expr]]:
-        """Take factors that several products share out of them."""
+        """Take factors that several products share out of them; beside `c @ u`, `sum(u)` is a product with ones."""
+        terms = self._with_sums_as_products(terms)
         for atom in ("matmul", "mul"):
-            for position in (0, 1):
+            for position in (1, 0):
                 groups: dict[tuple[int, tuple[object, ...]], list[int]] = {}
                 for i, (_, term) in enumerate(terms):
                     if isinstance(term, Call) and term.atom == atom:
@@ -201,6 +202,16 @@ class Simplifier:
                 if shared is not None:
                     return self._factored(self._merged(terms, shared, position))
         return terms
+
+    def _with_sums_as_products(self, terms: list[tuple[float, Expr]]) -> list[tuple[float, Expr]]:
+        others = {id(a) for _, u in terms if _is_call(u, "matmul") and u.shape == () for a in _args(u)}
+        found = []
+        for c, u in terms:
+            if _is_call(u, "sum") and id(_args(u)[0]) in others:
+                ones = self(constant(np.ones(known(_args(u)[0].shape))))
+                u = self._shared(call("matmul", ones, _args(u)[0]))
+            found.append((c, u))
+        return found
 
     def _merged(self, terms: list[tuple[float, Expr]], members: list[int], position: int) -> list[tuple[float, Expr]]:
         first = terms[members[0]][1]

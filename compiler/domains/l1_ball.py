@@ -22,7 +22,8 @@ def shrink_to_sum(t: Tracer, a: Value, s: float) -> Value:
     w = t.maximum(a - t.max(a), -s)
 
     def shrunk() -> Value:
-        return t.maximum(w - simplex_threshold(t, w, s), 0.0)
+        theta = t.name("theta", simplex_threshold(t, w, s))
+        return t.maximum(w - theta, 0.0)
 
     return t.if_(t.sum(a) <= s, lambda: a, shrunk)[0]
 

@@ -13,10 +13,11 @@ PIVOT = 1e-11
 
 
 def cheapest_vertex(t: Tracer, c: Value, G: Floats, h: Floats, start: Floats) -> Value:
-    """A vertex that minimizes <c, w>, from the vertex of the d rows `start`; Bland's rule (Math. Oper. Res. 2, 1977) against cycles.
+    """A vertex that minimizes <c, w>, from the vertex of the d rows `start`.
 
-    A vertex is the solution of d independent rows G_W w = h_W. The multipliers of c = -G_W' lam tell the row to leave: the first with
-    lam < 0; along the edge that it opens, the first row to become tight enters.
+    A vertex is the solution of d independent rows G_W w = h_W. The multipliers of c = -G_W' lam tell the row to leave: that of the most
+    negative one, or after a step of length zero the first row with a negative one (Bland, Math. Oper. Res. 2, 1977, so that no cycle
+    can arise); along the edge that it opens, the first row to become tight enters.
     """
     rows = t.constant(G, "G", "rows of the inequalities G w <= h, of norm one")
     right = t.constant(h, "h", "right sides of G w <= h")
@@ -24,24 +25,23 @@ def cheapest_vertex(t: Tracer, c: Value, G: Floats, h: Floats, start: Floats) ->
     largest = t.max(t.abs(c))
     cost = c / t.where(largest > 0.0, largest, 1.0)
 
-    def multipliers(W: Value) -> tuple[Value, Value]:
-        N = t.gather(rows, W)
-        return N, t.solve(N.T, -cost)
+    def at(W: Value) -> tuple[Value, Value]:
+        inverse = t.solve(t.gather(rows, W), t.eye(d))
+        return inverse, -(cost @ inverse)
 
-    def improvable(W: Value, passes: Value) -> Value:
-        return t.and_(t.min(multipliers(W)[1]) < -PIVOT, passes < 50 * (m + d))
+    def improvable(W: Value, inverse: Value, lam: Value, stalled: Value, passes: Value) -> Value:
+        return t.and_(t.min(lam) < -PIVOT, passes < 50 * (m + d))
 
-    def pivot(W: Value, passes: Value) -> tuple[Value, Value]:
-        N, lam = multipliers(W)
-        slot = t.argmin(t.where(lam < -PIVOT, W, m))
-        leaving = t.to_float(t.iota(d) == slot)
-        edge = t.solve(N, -leaving)
+    def pivot(W: Value, inverse: Value, lam: Value, stalled: Value, passes: Value) -> tuple[Value, ...]:
+        slot = t.where(stalled, t.argmin(t.where(lam < -PIVOT, W, m)), t.argmin(lam))
+        edge = -(inverse @ t.to_float(t.iota(d) == slot))
         rate = rows @ edge
         opening = t.and_(rate > PIVOT, t.scatter_add(t.ones((d,)), W, shape=(m,)) == 0.0)
-        slack = t.maximum(right - rows @ t.solve(N, t.gather(right, W)), 0.0)
+        slack = t.maximum(right - rows @ (inverse @ t.gather(right, W)), 0.0)
         ratio = t.where(opening, slack / t.where(opening, rate, 1.0), np.inf)
-        return t.put(W, t.argmin(ratio), slot), passes + 1
+        W = t.put(W, t.argmin(ratio), slot)
+        return W, *at(W), t.min(ratio) <= PIVOT, passes + 1
 
     basis = t.constant(start, "W", "rows that are tight at the first vertex")
-    W = t.while_(improvable, pivot, (basis, t.lift(0)))[0]
+    W = t.while_(improvable, pivot, (basis, *at(basis), t.lift(False), t.lift(0)))[0]
     return t.solve(t.gather(rows, W), t.gather(right, W))

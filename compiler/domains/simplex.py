@@ -17,13 +17,28 @@ from oco.compiler.ir.value import Value
 WEIGHT_FLOOR = 1e-300
 """Weights are read as at least this share of the whole, so that one that underflowed can grow again."""
 
+SORTED = 256
+"""Up to this many entries are sorted to find the threshold; more are passed over several times."""
+
 
 def simplex_threshold(t: Tracer, w: Value, s: Value | float) -> Value:
     """theta with sum max(w - theta, 0) = s, for w with max w = 0 and w >= -s (shape (n,)).
 
-    Newton's method on this convex piecewise linear equation from the left (Michelot, J. Optim. Theory Appl. 50, 1986): every pass
-    averages over the entries still above theta. At each pass the residual or the count of entries halves, so that a few passes
-    over the data suffice and nothing is sorted.
+    Any k entries bound the root from below by their sum - s over k, and the k largest ones for some k attain it (Held, Wolfe & Crowder,
+    Math. Program. 6, 1974): few entries are sorted.
+    """
+    n = w.size
+    if n <= SORTED:
+        totals = t.cumsum(-t.sort(-w))
+        return t.max((totals - s) / t.constant(np.arange(1.0, n + 1), "k", "1, 2, ..., n"))
+    return _threshold_by_passes(t, w, s)
+
+
+def _threshold_by_passes(t: Tracer, w: Value, s: Value | float) -> Value:
+    """The same by Newton's method from the left (Michelot, J. Optim. Theory Appl. 50, 1986), in O(n) for each pass.
+
+    Every pass averages over the entries still above theta. At each the residual or the count of entries halves, so that a few passes
+    suffice and nothing is sorted.
     """
 
     def unsettled(theta: Value, count: Value, before: Value) -> Value:
@@ -34,7 +49,7 @@ def simplex_threshold(t: Tracer, w: Value, s: Value | float) -> Value:
         kept = t.sum(t.to_float(above))
         return (t.sum(t.where(above, w, 0.0)) - s) / kept, kept, count
 
-    n = float(w.shape[0])
+    n = float(w.size)
     return t.while_(unsettled, average, ((t.sum(w) - s) / n, n, n + 1.0))[0]
 
 
@@ -66,7 +81,8 @@ class Simplex(Domain):
         # Entries s or more below the largest end at zero: taking the largest out and cutting there keeps full precision.
         flat = self.flat(t, v)
         w = t.maximum(flat - t.max(flat), -self.s)
-        p = t.maximum(w - simplex_threshold(t, w, self.s), 0.0)
+        theta = t.name("theta", simplex_threshold(t, w, self.s))
+        p = t.maximum(w - theta, 0.0)
         return self.shaped(t, p)
 
     def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
@@ -83,7 +99,7 @@ class Simplex(Domain):
     def bregman_step(self, t: Tracer, x: Value, p: Value) -> Value:
         # u = s x exp(-p) / sum(x exp(-p)), in log space: the largest exponent is 0.
         z = t.log(t.maximum(x / self.s, WEIGHT_FLOOR)) - p
-        weight = t.exp(z - t.max(z))
+        weight = t.name("weight", t.exp(z - t.max(z)))
         return weight * (self.s / t.sum(weight))
 
     @property

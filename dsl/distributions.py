@@ -143,7 +143,10 @@ class Law:
         size = (rounds, *self.shape)
         values = np.array(LAWS[self.kind].draw(self.args, rng, size))
         lower, upper = (np.broadcast_to(end, size) for end in (self.lower, self.upper))
-        rare = np.broadcast_to(self.probability() < RARE, size)
+        probability = self.probability()
+        if not np.all(probability > 0):
+            raise InternalError(f"draws of the law {self.kind} from a range that it never falls in")
+        rare = np.broadcast_to(probability < RARE, size)
         if rare.any():
             values = np.where(rare, self._invert(rng.random(size)), values)
         outside = (values < lower) | (values > upper)
@@ -162,7 +165,7 @@ class Law:
         low, high = self._finite(*(np.broadcast_to(end, u.shape) for end in (self.lower, self.upper)))
         while True:
             middle = np.floor((low + high) / 2) if self.discrete else low + (high - low) / 2
-            if np.all((low >= high) | (not self.discrete and (middle <= low))):
+            if np.all((low >= high) | (not self.discrete and ((middle <= low) | (middle >= high)))):
                 return high
             reached = law.moment(0, self.args, self.lower, middle) >= u * total
             low, high = np.where(reached, low, middle + 1 if self.discrete else middle), np.where(reached, middle, high)

@@ -149,7 +149,7 @@ def _poisson_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
 
 
 def _binomial_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
-    from scipy.special import bdtr, bdtrc
+    from scipy.special import betainc
 
     trials, p = args["n"], args["p"]
 
@@ -157,11 +157,13 @@ def _binomial_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
         left = np.maximum(trials - j, 0)
         factor = (np.ones_like(p), trials * p, trials * (trials - 1) * p**2)[j]
 
-        def below(x: Array) -> Array:
-            return np.where(x < 0, 0.0, np.where(x >= left, 1.0, bdtr(np.clip(x, 0, left), left, p)))
+        def below(x: Array) -> Array:  # P(X <= x) = I_{1-p}(left - x, x + 1)
+            inside = betainc(np.maximum(left - x, 1), np.maximum(x, 0) + 1, 1 - p)
+            return np.where(x < 0, 0.0, np.where(x >= left, 1.0, inside))
 
         def above(x: Array) -> Array:
-            return np.where(x < 0, 1.0, np.where(x >= left, 0.0, bdtrc(np.clip(x, 0, left), left, p)))
+            inside = betainc(np.maximum(x, 0) + 1, np.maximum(left - x, 1), p)
+            return np.where(x < 0, 1.0, np.where(x >= left, 0.0, inside))
 
         return np.asarray(factor * _between(below, above, lo - 1 - j, hi - j))
 

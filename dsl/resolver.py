@@ -293,7 +293,7 @@ class _Resolver:
 
     def _check_given(self) -> None:
         """Values for params that the model does not have."""
-        declared = [p.name for p in self.assembly.params]
+        declared = [name for name, (kind, _) in self.first.items() if kind is Kind.PARAM]
         for name in self.scope.given:
             if name not in declared and name not in self.typer.broken:
                 other = self.scope.declared.get(name)

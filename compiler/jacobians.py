@@ -84,7 +84,7 @@ class _Towards:
         if node.shape == ():
             return Dense(gradient(node, (self.name,))[self.name])
         if isinstance(node, Call):
-            if ATOMS[node.atom].shape is entrywise:
+            if ATOMS[node.atom].shape is entrywise and not ATOMS[node.atom].options:  # softmax mixes entries
                 return self._entrywise(node)
             if node.atom == "matmul" and sum(id(a) in self.depends for a in node.args) == 1:
                 found = self._product(node)

@@ -173,14 +173,23 @@ class Tracer(PrimitiveMethods):
         return function, several
 
     def call(self, name: str, fn: Callable[..., Result], *args: Liftable, doc: str = "") -> Any:
-        """`fn` as a function of the program, applied to args. Traced again for each call, kept once for each distinct body."""
+        """`fn` as a function of the program, applied to args. Traced again for each call, kept once for each distinct body.
+
+        Constants of the program are not passed: the function sees them anyway.
+        """
         given = tuple(self.lift(a) for a in args)
-        hints = self._parameter_hints(fn, given)
-        function, several = self._trace(
-            identifier(name), fn, [(h, v.type) for h, v in zip(hints, given)], doc or _doc(fn)
-        )
+        constants = {g.var.name for g in self.constants}
+        passed = [v for v in given if not (isinstance(v.operand, Var) and v.operand.name in constants)]
+
+        def with_constants(*values: Value) -> Result:
+            left = iter(values)
+            return fn(*(next(left) if any(v is p for p in passed) else v for v in given))
+
+        hints = [h for h, v in zip(self._parameter_hints(fn, given), given) if any(v is p for p in passed)]
+        params = [(h, v.type) for h, v in zip(hints, passed)]
+        function, several = self._trace(identifier(name), with_constants, params, doc or _doc(fn))
         known = self._known(function)
-        results = self.emit("call", given, tuple(r.type for r in function.body.results), function=known)
+        results = self.emit("call", tuple(passed), tuple(r.type for r in function.body.results), function=known)
         for hint, value in zip(function.result_names, results):
             self._hints[value.operand.name] = hint or UNNAMED  # type: ignore[union-attr]
         return results if several else results[0]

@@ -6,7 +6,7 @@ Q [g]_+ is the largest of lambda g over 0 <= lambda <= Q, so the step is the max
 
 x(lambda) is a projection where g is affine, and one monotone equation an entry where g is separable and X a box. D is maximized by
 Newton's method on the free multipliers with the generalized Hessian of D (semismooth, so it ends in finitely many steps where D is
-piecewise quadratic), a line search along the clipped step, and the scaled gradient where that promises more. Since the objective is
+piecewise quadratic), cut where the first one meets a bound, and a line search along it. Since the objective is
 2 alpha-strongly convex, alpha |x(lambda) - x*|^2 is at most the duality gap; the search ends when the promised gain is below
 alpha (TOLERANCE diameter)^2.
 """
@@ -25,20 +25,22 @@ from oco.dsl.expressions import Kind, names
 TOLERANCE = 1e-12
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
 MAX_STEPS = 200
-MAX_SHORTENINGS = 60
+MAX_TRIES = 100
 RIDGE = 1e-13
 """Keeps the Newton system solvable where rows are dependent: a share of each row's greatest curvature."""
-TINY = 1e-290
-NOISE = 1e-13
+NOISE = 1e-14
+"""Rounding error of g(x), as a share of what it is made of."""
+NOISE_OF_D = 1e-13
 """Rounding error of D, as a share of the size of its terms."""
+TINY = 1e-290
 
 STEP_DOC = (
     "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, by Newton's method on its dual."
 )
 ASCENT_DOC = (
-    "The next step of the multipliers within [0, Q], Newton's or the gradient's, and the gain that it promises."
+    "Newton's step of the multipliers, cut where the first one meets a bound of [0, Q], and the gain that it promises."
 )
-SEARCH_DOC = "Search along the step for a point where the dual has risen and its slope is small; the whole step where it still rises there."
+SEARCH_DOC = "Along the step: all of it where the dual still rises at its end, else a point where it has risen and its slope is small."
 RESPONSE_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box, entry by entry: Newton's method between brackets."
 
 
@@ -61,8 +63,8 @@ class Response(Protocol):
 
     def constraints(self, x: Point) -> Value: ...
 
-    def steepest(self, x: Point) -> Value:
-        """|grad g_n|^2 / (2 alpha): the curvature of -D in each multiplier where no bound of X holds x back."""
+    def squared_sizes(self, x: Point) -> Value:
+        """|grad g_n(x)|^2, shape (N,)."""
         ...
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
@@ -110,8 +112,8 @@ class _Affine:
     def constraints(self, x: Point) -> Value:
         return self.g + self.A.apply(x - self.y)
 
-    def steepest(self, x: Point) -> Value:
-        return self.A.squared_norms() / (2.0 * self.alpha)
+    def squared_sizes(self, x: Point) -> Value:
+        return self.A.squared_norms()
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
         """A J A' / (2 alpha), J a Jacobian of the projection."""
@@ -184,8 +186,8 @@ class _Separable:
     def constraints(self, x: Point) -> Value:
         return self.p.constraints(x)
 
-    def steepest(self, x: Point) -> Value:
-        return self.p.constraint_gradients(x).squared_norms() / (2.0 * self.alpha)
+    def squared_sizes(self, x: Point) -> Value:
+        return self.p.constraint_gradients(x).squared_norms()
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
         """J S J', S the inverse slopes of the equations that hold; entries at a bound or at a kink do not move."""
@@ -204,12 +206,12 @@ class _Ascent:
     def __init__(self, p: Problem, response: Response, Q: Value) -> None:
         self.p, self.t, self.response, self.Q = p, p.tracer, response, Q
         self.blocks = len(response.y.blocks)
+        self.diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains))
 
     def run(self) -> Point:
         t, response = self.t, self.response
-        diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in self.p.domain.domains))
         t.note(f"the gain at which the decision is within {TOLERANCE:g} of the domain's diameter")
-        enough = t.name("enough", response.alpha * (TOLERANCE * diameter) ** 2)
+        enough = t.name("enough", response.alpha * (TOLERANCE * self.diameter) ** 2)
         track = response.start()
         lam = t.name("lam", t.zeros(self.Q.shape))
         g = t.name("g_x", response.constraints(track[-1]))
@@ -221,13 +223,15 @@ class _Ascent:
         def ascend(
             lam: Value, g_x: Value, step: Value, promise: Value, count: Value, *track: Value
         ) -> tuple[Value, ...]:
-            lam, g_x, points = self.search(lam, g_x, step, promise, self.points(track))
-            return (lam, g_x, *self.ascent(lam, g_x, points), count + 1, *_flat(points))
+            reached, g_x, points = self.search(lam, g_x, step, self.points(track))
+            t.note("rounding has the last word where no multiplier moves")
+            count = t.where(t.any(t.not_(t.eq(reached, lam))), count + 1, MAX_STEPS)
+            return (reached, g_x, *self.ascent(reached, g_x, points), count, *_flat(points))
 
         return self.points(t.while_(unfinished, ascend, begin)[5:])[-1]
 
     def ascent(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, ...]:
-        """The clipped Newton step or the clipped scaled gradient step, whichever promises the greater gain <g, step>."""
+        """The next step, and the gain that ends the search where it is too small."""
 
         def run(lam: Value, g_x: Value, Q: Value, *rest: Structured) -> tuple[Value, Value]:
             points, parts = rest[: len(track)], rest[len(track) :]
@@ -236,105 +240,103 @@ class _Ascent:
         return call_over(self.t, "ascent_step", run, lam, g, self.Q, *track, *self.response.parts, doc=ASCENT_DOC)
 
     def direction(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, Value]:
-        t, count = self.t, self.Q.shape[0]
-        steepest = t.name("steepest", self.response.steepest(track[-1]))
+        """The Newton step as far as the first multiplier that meets a bound, and what the whole of it promises."""
+        t, alpha = self.t, self.response.alpha
+        sizes = t.name("sizes", t.sqrt(self.response.squared_sizes(track[-1])))
+        t.note("what is no more than rounding of g(x) counts as zero")
+        reach = self.diameter + (t.sqrt(self.response.c.squared_norm()) + t.sum(lam * sizes)) / (2.0 * alpha)
+        g = t.name("g_x", t.where(abs(g) <= NOISE * reach * sizes, 0.0, g))
         bend = t.name("bend", self.response.curvature(lam, track))
-        t.note("multipliers that a bound does not hold")
-        free = t.name("free", t.not_(t.or_(t.and_(lam <= 0.0, g <= 0.0), t.and_(lam >= self.Q, g >= 0.0))))
-        newton = t.name("newton", self.newton(lam, g, bend, free, RIDGE * steepest + TINY))
-        gradient = t.name("gradient", self.clipped(lam, g / (count * steepest + TINY)))
-        promised, safe = t.sum(g * newton), t.sum(g * gradient)
-        better = promised >= safe
-        step = t.name("step", t.where(better, newton, gradient))
-        return step, t.name("promise", t.maximum(promised, safe))
+        newton = t.name("newton", self.newton(lam, g, bend, RIDGE * sizes * sizes / (2.0 * alpha) + TINY))
+        bound = t.name("bound", t.where(newton < 0.0, 0.0, self.Q))
+        shares = t.name("shares", abs(bound - lam) / t.maximum(abs(newton), TINY))
+        share = t.minimum(t.min(t.where(t.eq(newton, 0.0), 1.0, shares)), 1.0)
+        step = t.where(t.eq(newton, 0.0), 0.0, t.where(shares <= share, bound - lam, share * newton))
+        return t.name("step", step), t.name("promise", t.sum(g * newton))
 
-    def newton(self, lam: Value, g: Value, bend: Value, free: Value, ridge: Value) -> Value:
-        """The Newton step within [0, Q]: multipliers that would leave it stop at their bound, and the others are solved again."""
+    def newton(self, lam: Value, g: Value, bend: Value, ridge: Value) -> Value:
+        """The Newton step of the free multipliers. One at a bound that the step would push out is held too, and the rest solved again."""
         t, count = self.t, self.Q.shape[0]
+        low, high = t.name("low", lam <= 0.0), t.name("high", lam >= self.Q * (1.0 - 1e-15))
+        held = t.name("held", t.or_(t.and_(low, g <= 0.0), t.and_(high, g >= 0.0)))
         if count == 1:
-            return self.clipped(lam, t.where(free, g, 0.0) / (t.reshape(bend, (1,)) + ridge))
+            return t.where(held, 0.0, g / (t.reshape(bend, (1,)) + ridge))
 
         def unsettled(newton: Value, held: Value, again: Value) -> Value:
             return again
 
         def solve(newton: Value, held: Value, again: Value) -> tuple[Value, Value, Value]:
-            both = t.to_float(t.not_(held))
-            system = bend * t.outer(both, both) + t.diag(t.where(held, 1.0, ridge))
-            step = t.solve(system, t.where(held, 0.0, g - bend @ t.where(held, newton, 0.0)))
-            reached = lam + step
-            beyond = t.and_(t.not_(held), t.or_(reached < 0.0, reached > self.Q))
-            newton = t.where(held, newton, self.clipped(lam, step))
-            held = t.or_(held, beyond)
-            return newton, held, t.and_(t.any(beyond), t.not_(t.all(held)))
+            free = t.name("free", t.to_float(t.not_(held)))
+            newton = t.solve(bend * t.outer(free, free) + t.diag(t.where(held, 1.0, ridge)), free * g)
+            outward = t.or_(t.and_(low, newton < 0.0), t.and_(high, newton > 0.0))
+            blocked = t.and_(t.not_(held), outward)
+            return newton, t.or_(held, blocked), t.any(blocked)
 
-        held = t.not_(free)
-        newton, _, _ = t.while_(unsettled, solve, (t.zeros((count,)), held, t.any(free)))
-        return newton
+        found, _, _ = t.while_(unsettled, solve, (t.zeros((count,)), held, t.not_(t.all(held))))
+        return found
 
-    def clipped(self, lam: Value, step: Value) -> Value:
-        """The step from lambda, cut so that it ends in [0, Q]."""
-        return self.t.minimum(self.t.maximum(lam + step, 0.0), self.Q) - lam
-
-    def search(
-        self, lam: Value, g: Value, step: Value, promise: Value, track: list[Point]
-    ) -> tuple[Value, Value, list[Point]]:
+    def search(self, lam: Value, g: Value, step: Value, track: list[Point]) -> tuple[Value, Value, list[Point]]:
         """The line search: lambda, g and the track at its end."""
 
-        def run(lam: Value, g_x: Value, step: Value, promise: Value, *rest: Structured) -> tuple[Value, ...]:
+        def run(lam: Value, g_x: Value, step: Value, *rest: Structured) -> tuple[Value, ...]:
             points, parts = rest[: len(track)], rest[len(track) :]
-            inner = _Ascent(self.p, self.response.over(*parts), self.Q)
-            return inner.shortened(lam, g_x, step, promise, list(points))  # type: ignore[arg-type]
+            return _LineSearch(self, self.response.over(*parts), lam, step).run(g_x, list(points))  # type: ignore[arg-type]
 
-        found = call_over(
-            self.t, "line_search", run, lam, g, step, promise, *track, *self.response.parts, doc=SEARCH_DOC
-        )
+        found = call_over(self.t, "line_search", run, lam, g, step, *track, *self.response.parts, doc=SEARCH_DOC)
         return found[0], found[1], self.points(found[2:])
 
-    def shortened(self, lam: Value, g: Value, step: Value, promise: Value, track: list[Point]) -> tuple[Value, ...]:
-        t = self.t
+    def points(self, flat: tuple[Value, ...]) -> list[Point]:
+        return [Point(tuple(flat[k : k + self.blocks])) for k in range(0, len(flat), self.blocks)]
+
+
+class _LineSearch:
+    """Along lambda + share step, 0 < share <= 1: the whole step where D still rises at its end, else a point where D has risen and its
+    slope is small. Between a rise and a fall by the secant of the slope, kept a tenth away from both ends."""
+
+    def __init__(self, ascent: _Ascent, response: Response, lam: Value, step: Value) -> None:
+        self.t, self.points, self.response = ascent.t, ascent.points, response
+        self.lam, self.step = lam, step
+
+    def run(self, g: Value, track: list[Point]) -> tuple[Value, ...]:
+        t, lam, step = self.t, self.lam, self.step
         value, _ = self.dual(lam, track[-1], g)
         value = t.name("value", value)
-
-        def reached(lam: Value, near: list[Point]) -> tuple[Value, list[Point]]:
-            points = self.response.at(lam, near)
-            return t.name("g_x", self.response.constraints(points[-1])), points
+        promise = t.name("promise", t.sum(g * step))
 
         def unsettled(share: Value, g_x: Value, tries: Value, low: Value, high: Value, *rest: Value) -> Value:
-            """Too far: D has fallen, or falls steeply. Too short, between a rise and a fall: D still rises steeply."""
             found, size = self.dual(lam + share * step, self.points(rest[2:])[-1], g_x)
-            falls = found < value - NOISE * size
             slope = t.sum(g_x * step)
-            steep = t.or_(slope < -0.5 * promise, t.and_(slope > 0.5 * promise, high <= 1.0))
-            return t.and_(t.or_(falls, steep), tries < MAX_SHORTENINGS)
+            too_far = t.or_(found < value - NOISE_OF_D * size, slope < -0.5 * promise)
+            too_short = t.and_(slope > 0.5 * promise, high <= 1.0)
+            return t.and_(t.or_(too_far, too_short), tries < MAX_TRIES)
 
         def again(share: Value, g_x: Value, tries: Value, low: Value, high: Value, *rest: Value) -> tuple[Value, ...]:
             slope = t.sum(g_x * step)
             rises = slope > 0.0
             low, rise = t.where(rises, share, low), t.where(rises, slope, rest[0])
             high, fall = t.where(rises, high, share), t.where(rises, rest[1], slope)
-            t.note("where the secant of the slope meets zero, a tenth away from both ends")
             width = high - low
             secant = low + width * (rise / t.maximum(rise - fall, TINY))
             share = t.minimum(t.maximum(secant, low + 0.1 * width), high - 0.1 * width)
-            g_x, points = reached(lam + share * step, self.points(rest[2:]))
+            g_x, points = self.reached(lam + share * step, self.points(rest[2:]))
             return (share, g_x, tries + 1, low, high, rise, fall, *_flat(points))
 
-        g, points = reached(lam + step, track)
+        g, points = self.reached(lam + step, track)
         begin = (t.lift(1.0), g, t.lift(0), t.lift(0.0), t.lift(2.0), promise, -promise, *_flat(points))
         share, g, _, _, _, _, _, *flat = t.while_(unsettled, again, begin)
-        return (t.name("lam", lam + share * step), t.name("g_x", g), *_flat(self.named(self.points(tuple(flat)))))
+        *before, x = self.points(tuple(flat))
+        named = [*(p.named(t, "u") for p in before), x.named(t, "x")]
+        return (t.name("lam", lam + share * step), t.name("g_x", g), *_flat(named))
+
+    def reached(self, lam: Value, near: list[Point]) -> tuple[Value, list[Point]]:
+        points = self.response.at(lam, near)
+        return self.t.name("g_x", self.response.constraints(points[-1])), points
 
     def dual(self, lam: Value, x: Point, g: Value) -> tuple[Value, Value]:
         """D(lambda), and the size of its terms."""
         move = x - self.response.y
         parts = (self.response.c.dot(move), self.response.alpha * move.squared_norm(), self.t.sum(lam * g))
         return parts[0] + parts[1] + parts[2], abs(parts[0]) + parts[1] + abs(parts[2])
-
-    def named(self, track: list[Point]) -> list[Point]:
-        return [*(p.named(self.t, "u") for p in track[:-1]), track[-1].named(self.t, "x")]
-
-    def points(self, flat: tuple[Value, ...]) -> list[Point]:
-        return [Point(tuple(flat[k : k + self.blocks])) for k in range(0, len(flat), self.blocks)]
 
 
 def _flat(track: list[Point]) -> tuple[Value, ...]:

@@ -322,3 +322,57 @@ def test_the_queue_starts_at_gamma_and_stays_between_its_bounds() -> None:
     for _ in range(60):
         run.play(TRACKING.draw(rng))
         assert (run.value("Q") >= 20.0).all() and (run.value("Q") <= 50 * 40).all()
+
+
+HARD = """
+model hard
+horizon T = 1000
+decision x[6] in {domain}
+stream c[6] in [-1000000, 1000000]
+stream A[5, 6] in [-1000, 1000]
+stream b[5] in [-1000, 1000]
+minimize c @ x
+subject to
+    limits: A @ x <= b each round
+"""
+SETS: dict[str, Callable[[cp.Variable], list[Any]]] = {
+    "box(-1, 2)": lambda v: [v >= -1, v <= 2],
+    "ball(1.5)": lambda v: [cp.norm2(v) <= 1.5],
+    "simplex(2)": lambda v: [v >= 0, cp.sum(v) == 2],
+}
+
+
+def hard_rows(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Rows of all sizes: independent, opposite, dependent, zero, whole numbers."""
+    A = rng.normal(size=(5, 6)) * 10.0 ** rng.integers(-2, 3)
+    match rng.integers(4):
+        case 1:
+            A[1], A[3] = -A[0], A[2]
+        case 2:
+            A[2], A[4] = A[0] + A[1], 0
+        case 3:
+            A = np.round(A)
+    return A, A @ rng.uniform(-1, 1, 6) + rng.normal(size=5) * rng.choice([0, 0.1, 1])
+
+
+@pytest.mark.parametrize("domain", SETS)
+def test_steps_are_as_good_as_those_of_cvxpy_on_hard_rows(domain: str) -> None:
+    """Gradients, rows and queues over seven orders of magnitude, dependent and infeasible rows: never a worse objective than CVXPY's."""
+    rng = np.random.default_rng(1)
+    run = Run(compile_plan(parse(HARD.format(domain=domain)), algorithm="coldq"))
+    begin = run.state
+    (y,) = run.decisions
+    for _ in range(40):
+        c, (A, b) = rng.normal(size=6) * 10.0 ** rng.integers(-2, 5), hard_rows(rng)
+        Q = 10.0 ** rng.uniform(-2, 5, 5)
+        run.state = (*begin[:2], Q)
+        run.play({"c": c, "A": A, "b": b})
+        v = cp.Variable(6)
+        size = max(1.0, float(np.abs(c).max()), float((Q * np.abs(A).max(axis=1)).max()))
+        solve((c @ (v - y) + cp.sum_squares(v - y) + Q @ cp.pos(A @ v - b)) / size, SETS[domain](v))
+
+        def cost(x: Array, c: Array = c, A: Array = A, b: Array = b, Q: Array = Q) -> float:
+            return float(c @ (x - y) + ((x - y) ** 2).sum() + Q @ np.maximum(A @ x - b, 0))
+
+        terms = np.abs(c) @ np.abs(v.value - y) + Q @ np.abs(A @ v.value - b) + 1
+        assert cost(run.decisions[0]) <= cost(v.value) + 1e-5 * terms

@@ -77,6 +77,9 @@ class Choice:
         return first if first is not None and first.standing is Standing.CHOSEN else None
 
 
+ANY_HORIZON = 10_000
+"""Rounds at which guarantees are compared where the model leaves the horizon unknown."""
+
 GivenSettings = Mapping[str, str | float]
 
 
@@ -138,8 +141,8 @@ def judge(a: Algorithm, s: Situation, given: GivenSettings, span: Span | None = 
             f"it bounds {_listed(a.theorems)} regret, and the model measures {s.canonical.measure} regret",
             f"write `measure {_listed(a.theorems)} regret`",
         )
-        return Verdict(a, Standing.REFUSED, a.theorems[0], (objection, *required))
-    objections = [(t, [*t.objections(s), *required]) for t in measured]
+        required = [objection, *required]
+    objections = [(t, [*t.objections(s), *required]) for t in measured or a.theorems]
     theorem, left = min(objections, key=lambda pair: len(pair[1]))
     if left:
         return Verdict(a, Standing.REFUSED, theorem, tuple(left))
@@ -194,7 +197,7 @@ def weigh(s: Situation, guarantee: Guarantee) -> tuple[Strength, float]:
 
     Where a number is missing or vacuous the trivial bound stands in the sum: it holds of everything.
     """
-    rounds = guarantee.horizon
+    rounds = guarantee.horizon or ANY_HORIZON
     numbers = [b.number(rounds) for b in guarantee.bounds]
     vacuous = [b.vacuous(rounds) for b in guarantee.bounds]
     strength = Strength.VACUOUS if any(vacuous) else Strength.RATES if None in numbers else Strength.NUMBERS

@@ -85,14 +85,17 @@ def formula_text(formula: Any) -> str:
 
 def bound_text(bound: Bound, guarantee: Guarantee) -> str:
     """`static regret <= 12345 (O(sqrt(T)))`, and whether that says anything."""
-    number = bound.number(guarantee.horizon)
+    rounds = guarantee.horizon
+    number = None if rounds is None else bound.number(rounds)
     note = f", {bound.note}" if bound.note else ""
     rate = f"O({bound.rate})"
-    if number is None:
+    if rounds is None and bound.formula:
+        return f"{bound.measure} = {rate} for every T{note}"
+    if number is None or rounds is None:
         return f"{bound.measure} = {rate}, a rate without a number{note}"
-    per_round = number / guarantee.horizon
+    per_round = number / rounds
     said = f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
-    if bound.vacuous(guarantee.horizon) and bound.trivial is not None:
+    if bound.vacuous(rounds) and bound.trivial is not None:
         return f"{said}; vacuous: no round can cost more than {bound.trivial:.4g}"
     return said
 
@@ -118,9 +121,9 @@ def guarantee_data(guarantee: Guarantee) -> dict[str, Any]:
     bounds = [
         {
             "measure": b.measure,
-            "number": b.number(guarantee.horizon),
+            "number": None if guarantee.horizon is None else b.number(guarantee.horizon),
             "rate": b.rate,
-            "vacuous": b.vacuous(guarantee.horizon),
+            "vacuous": guarantee.horizon is not None and b.vacuous(guarantee.horizon),
             "latex": b.latex,
             "quantities": {q.name: q.meaning for q in b.quantities},
         }

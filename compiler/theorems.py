@@ -217,7 +217,7 @@ class Guarantee:
     """What holds of a plan's learner. `violation` covers the inequalities, `equality` the equalities on average; None: there are none."""
 
     theorem: str
-    horizon: int
+    horizon: int | None
     regret_bound: Bound
     violation_bound: Bound | None = None
     equality_bound: Bound | None = None
@@ -229,19 +229,22 @@ class Guarantee:
 
     def regret(self, T: int | None = None) -> float | None:
         """The bound of the regret for a horizon of T rounds (default: the plan's); None where only a rate is known."""
-        return self.regret_bound.number(self.horizon if T is None else T)
+        rounds = self.horizon if T is None else T
+        return None if rounds is None else self.regret_bound.number(rounds)
 
     def violation(self, T: int | None = None) -> float | None:
         """The bound of the summed violation of the inequalities; 0 where there are none, None where only a rate is known."""
         rounds = self.horizon if T is None else T
-        return 0.0 if self.violation_bound is None else self.violation_bound.number(rounds)
+        if self.violation_bound is None:
+            return 0.0
+        return None if rounds is None else self.violation_bound.number(rounds)
 
     def regret_curve(self, rounds: int) -> Floats | None:
         """The bound after each of the first `rounds` rounds of this plan."""
-        return self.regret_bound.curve(rounds, self.horizon)
+        return self.regret_bound.curve(rounds, self.horizon or rounds)
 
     def violation_curve(self, rounds: int) -> Floats | None:
-        return None if self.violation_bound is None else self.violation_bound.curve(rounds, self.horizon)
+        return None if self.violation_bound is None else self.violation_bound.curve(rounds, self.horizon or rounds)
 
     @property
     def rates(self) -> dict[str, Any]:
@@ -255,7 +258,7 @@ class Guarantee:
     @property
     def vacuous(self) -> tuple[str, ...]:
         """The measures whose number says nothing at the plan's horizon."""
-        return tuple(b.measure for b in self.bounds if b.vacuous(self.horizon))
+        return tuple(b.measure for b in self.bounds if self.horizon is not None and b.vacuous(self.horizon))
 
 
 @dataclass(frozen=True)

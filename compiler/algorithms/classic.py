@@ -92,13 +92,13 @@ def _not_bandit(s: Situation) -> Objection | None:
 def _strongly_convex(s: Situation) -> Objection | None:
     if (s.number("loss.strong_convexity.l2") or 0.0) > 0:
         return None
-    return Objection("the loss is not known to be strongly convex", "`assume loss.strong_convexity.l2 >= ...`")
+    return Objection("the loss is not known to be strongly convex", "write `assume loss.strong_convexity.l2 >= ...`")
 
 
 def _one_simplex(s: Situation) -> Objection | None:
     if len(s.domains) == 1 and s.domains[0].kind == "simplex":
         return None
-    return Objection("its decisions lie in a simplex, those of the model do not", "`decision x[n] in simplex`")
+    return Objection("its decisions lie in a simplex, those of the model do not", "write `decision x[n] in simplex`")
 
 
 NO_CONSTRAINTS = Hypothesis("There are no constraints beside the domain.", _no_constraints)
@@ -171,7 +171,7 @@ def _gradient_guarantee(s: Situation, settings: Mapping[str, Setting], mu: float
     dynamic = s.canonical.measure is Measure.DYNAMIC
     formula = "D**2/2 * growth + G**2/2 * steps" + (" + D * moved" if dynamic else "")
     measure = f"{s.canonical.measure} regret"
-    return Guarantee(theorem, s.horizon or 1, Bound(measure, rate, formula, quantities, s.loss_range))
+    return Guarantee(theorem, s.horizon, Bound(measure, rate, formula, quantities, s.loss_range))
 
 
 def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
@@ -202,7 +202,7 @@ def _exponential_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Gua
     bound = Bound(
         "static regret", "sqrt(T * log(d))", "B / eta + eta * scale * G**2 * rounds / 2", quantities, s.loss_range
     )
-    return Guarantee("Hazan 2016, chapter 5", s.horizon or 1, bound)
+    return Guarantee("Hazan 2016, chapter 5", s.horizon, bound)
 
 
 def _constant_step(s: Situation, settings: Mapping[str, Setting]) -> list[str]:

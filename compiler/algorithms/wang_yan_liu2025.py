@@ -271,7 +271,7 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     regret = Bound(f"{s.canonical.measure} regret", rate, DYNAMIC_REGRET, quantities, s.loss_range)
     return Guarantee(
         "Wang, Yan & Liu 2025, Theorems 1 and 2",
-        s.horizon or 1,
+        s.horizon,
         regret,
         _violation_bound(s, quantities),
         conditions=_conditions(s),
@@ -293,7 +293,7 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     regret = Bound("static regret", "log(T)", "R**2 * growth + D**2/4 * inverse + D*R", quantities, s.loss_range)
     return Guarantee(
         "Wang, Yan & Liu 2025, Theorems 2 and 3",
-        s.horizon or 1,
+        s.horizon,
         regret,
         _violation_bound(s, quantities),
         conditions=_conditions(s),

@@ -246,7 +246,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, slop
             trivial=scale,
             note="in expectation; its constants c_0, l_0 exist without a number",
         )
-    return Guarantee(theorem, s.horizon or 1, regret_bound, violation, equality)
+    return Guarantee(theorem, s.horizon, regret_bound, violation, equality)
 
 
 def _euclidean_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:

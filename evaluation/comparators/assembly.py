@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 class Assembled:
     """A batch of programs (see `programs.py`) over a region: loss, constraints that the data makes, and affine equalities of theirs.
 
-    The region's own inequalities come after those of the data; its equalities before them.
+    After the inequalities of the data come the definitions of variables and the region's own; its equalities come first.
     """
 
     region: Region
@@ -28,6 +28,7 @@ class Assembled:
     loss: OfRounds
     inequalities: tuple[OfRounds, ...]
     equations: tuple[OfRounds, ...] = ()
+    definitions: tuple[OfRounds, ...] = ()
 
     @property
     def size(self) -> int:
@@ -35,7 +36,7 @@ class Assembled:
 
     @property
     def functions(self) -> tuple[OfRounds, ...]:
-        return (*self.inequalities, *self.region.curved)
+        return (*self.inequalities, *self.definitions, *self.region.curved)
 
     @property
     def constraints(self) -> int:

@@ -29,7 +29,8 @@ class Bounded(Programs, Protocol):
 class Certified:
     """For each member of a batch: a point x (B, n), f there, a lower bound of f, the multipliers of g, and the values of g and A x - c.
 
-    `near` (B,) is the largest amount by which x breaks a constraint, relative to the size of its slope.
+    `near` (B,) is the largest amount by which x breaks a constraint, relative to the size of its slope; `size` (B,) how much f can
+    change over the set, by its slope: what a gap is small against.
     """
 
     x: Array
@@ -38,6 +39,7 @@ class Certified:
     multipliers: Array
     g: Array
     near: Array
+    size: Array
 
 
 def solve_certified(programs: Bounded, start: Array) -> Certified:
@@ -61,5 +63,11 @@ def solve_certified(programs: Bounded, start: Array) -> Certified:
     near = np.maximum(jet.g.max(axis=1, initial=0.0), np.abs(off).max(axis=1, initial=0.0))
     weight = view.weight_f
     return Certified(
-        x, jet.f / weight, bound / weight, lam * view.weight_g / weight[:, None], jet.g / view.weight_g, near
+        x,
+        jet.f / weight,
+        bound / weight,
+        lam * view.weight_g / weight[:, None],
+        jet.g / view.weight_g,
+        near,
+        1.0 / weight,
     )

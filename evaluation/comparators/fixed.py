@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical
 from oco.dsl.expressions import Expr
 from oco.dsl.model import Timing
 from oco.evaluation.batch import values_of
-from oco.evaluation.comparators.assembly import Assembled, Stacked, binding_rounds, summed
+from oco.evaluation.comparators.assembly import Assembled, Stacked, Summed, binding_rounds, summed
 from oco.evaluation.comparators.base import Budget, Comparator, Status
 from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
@@ -22,7 +21,7 @@ from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.relaxed import Relaxed
-from oco.evaluation.data import Data
+from oco.evaluation.comparators.spread import Spread
 
 Array = np.ndarray[Any, Any]
 
@@ -40,27 +39,61 @@ class _EachRound:
     slope: Array
 
 
-def static(problem: Canonical, data: Data, region: Region, budget: Budget) -> Comparator:
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What the static program is made of: the rounds over smooth functions, the set, and variables that each round has for itself.
+
+    `original` are the rounds over the functions as the model has them; their decisions come first.
+    """
+
+    rounds: Rounds
+    region: Region
+    original: Rounds
+    definitions: tuple[Expr, ...] = ()
+    own: int = 0
+
+    def function(self, expr: Expr) -> OfRounds:
+        """The expression in each round, over all variables."""
+        found = implicit(self.rounds, expr)
+        return Spread(found, self.rounds.size - self.own, self.own, self.rounds.count) if self.own else found
+
+    def total(self, expr: Expr) -> OfRounds:
+        return Summed(self.function(expr), self.rounds, 1.0) if self.own else summed(self.rounds, expr, 1.0)
+
+    def mean(self, expr: Expr) -> OfRounds:
+        """The mean over the rounds; in expectation where the law of what enters is known."""
+        if self.own:
+            return Summed(self.function(expr), self.rounds, 1.0 / self.rounds.count)
+        known = expected(self.rounds, expr)
+        return summed(known, expr, 1.0 / known.count)
+
+    def defining(self, expr: Expr) -> OfRounds:
+        once = not self.own and not self.rounds.enters(expr)
+        return Stacked(self.function(expr), np.arange(1) if once else self.rounds.everything)
+
+
+def static(setting: Setting, budget: Budget) -> Comparator:
     """Solve for the sum over the rounds. Constraints of single rounds come in as they turn out to be violated.
 
     The bound of a program with some of the constraints is a bound with all of them.
     """
     began = perf_counter()
-    rounds = Rounds.of(problem, data.read(0, data.rounds), np.arange(data.rounds) + 1)
-    loss = summed(rounds, problem.objective, 1.0)
-    averages = tuple(_average(rounds, c.expr) for c in problem.inequalities if c.timing is Timing.ON_AVERAGE)
-    equations = tuple(_average(rounds, c.expr) for c in problem.equalities)
-    each = [_each_round(rounds, c.expr, region) for c in problem.inequalities if c.timing is Timing.EACH_ROUND]
-    chosen = [_first_rounds(e, rounds, region) for e in each]
+    problem, region = setting.rounds.problem, setting.region
+    loss = setting.total(problem.objective)
+    averages = tuple(setting.mean(c.expr) for c in problem.inequalities if c.timing is Timing.ON_AVERAGE)
+    equations = tuple(setting.mean(c.expr) for c in problem.equalities)
+    definitions = tuple(setting.defining(d) for d in setting.definitions)
+    each = [_each_round(setting, c.expr) for c in problem.inequalities if c.timing is Timing.EACH_ROUND]
+    chosen = [_first_rounds(e, setting) for e in each]
     for _ in range(PASSES):
         stacks = tuple(Stacked(e.function, rows) for e, rows in zip(each, chosen) if len(rows))
-        programs = Assembled(region, 1, loss, (*averages, *stacks), equations)
+        programs = Assembled(region, 1, loss, (*averages, *stacks), equations, definitions)
         found = _solve(programs, region, began + budget.seconds)
         if found.near[0] > 1e-6:
-            return _least_violating(rounds, programs, region, found, began)
-        added = [_violated(e, rows, found.x[0], rounds) for e, rows in zip(each, chosen)]
+            return _least_violating(setting, programs, found, began)
+        added = [_violated(e, rows, found.x[0], setting.rounds) for e, rows in zip(each, chosen)]
         if not any(len(a) for a in added):
-            return _comparator(rounds, found, began)
+            return _comparator(setting, found, began)
         if perf_counter() - began > budget.seconds:
             break
         chosen = [np.union1d(rows, a) for rows, a in zip(chosen, added)]
@@ -71,27 +104,18 @@ def _solve(programs: Assembled, region: Region, until: float) -> Certified:
     return solve_certified(programs, region.start) if region.complete else solve_projected(programs, 0, until)
 
 
-def _average(rounds: Rounds, expr: Expr) -> OfRounds:
-    """The mean over the rounds; in expectation where the law of what enters is known."""
-    known = expected(rounds, expr)
-    return summed(known, expr, 1.0 / known.count)
-
-
-def _each_round(rounds: Rounds, expr: Expr, region: Region) -> _EachRound:
-    function = implicit(rounds, expr)
-    values, slopes = function.jet(region.start[None], rounds.everything)
+def _each_round(setting: Setting, expr: Expr) -> _EachRound:
+    function, region = setting.function(expr), setting.region
+    values, slopes = function.jet(region.start[None], setting.rounds.everything)
     size = np.abs(slopes * (region.upper - region.lower)).max(axis=2)
-    return _EachRound(
-        function,
-        binding_rounds(function, rounds, region.start),
-        np.where(size > 0, size, np.maximum(np.abs(values), 1.0)),
-    )
+    deciding = binding_rounds(function, setting.rounds, region.start)
+    return _EachRound(function, deciding, np.where(size > 0, size, np.maximum(np.abs(values), 1.0)))
 
 
-def _first_rounds(each: _EachRound, rounds: Rounds, region: Region) -> Array:
+def _first_rounds(each: _EachRound, setting: Setting) -> Array:
     if each.deciding is not None:
         return each.deciding
-    values = _values(each.function, region.start, rounds) / each.slope
+    values = _values(each.function, setting.region.start, setting.rounds) / each.slope
     return np.unique(np.argsort(values, axis=0)[-max(1, FIRST // each.function.entries) :])
 
 
@@ -125,11 +149,12 @@ def _excess(rounds: Rounds, x: Array) -> Array:
     return np.maximum(np.concatenate(parts), 0.0)
 
 
-def _comparator(rounds: Rounds, found: Certified, began: float) -> Comparator:
-    x = found.x[0]
+def _comparator(setting: Setting, found: Certified, began: float) -> Comparator:
+    rounds = setting.original
+    x = found.x[0, : rounds.size]
     losses = _losses(rounds, x)
     value, bound = float(losses.sum()), float(found.bound[0])
-    certified = value - bound <= 1e-6 * max(abs(value), abs(bound), 1.0)
+    certified = value - bound <= 1e-6 * max(abs(value), float(found.size[0]))
     return Comparator(
         "static",
         Status.CERTIFIED if certified else Status.INTERVAL,
@@ -143,8 +168,9 @@ def _comparator(rounds: Rounds, found: Certified, began: float) -> Comparator:
     )
 
 
-def _least_violating(rounds: Rounds, programs: Assembled, region: Region, best: Certified, began: float) -> Comparator:
+def _least_violating(setting: Setting, programs: Assembled, best: Certified, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or say that it is open; then the best of the points that break them least."""
+    region = setting.region
     if not region.complete:
         return _open(best, "the constraints were not met within the budget", began)
     found, scale = least_violation(programs, np.arange(1), region.start)
@@ -158,7 +184,7 @@ def _least_violating(rounds: Rounds, programs: Assembled, region: Region, best: 
         f"rounds {shown} cannot hold together" if len(which) > 1 else f"round {shown} cannot hold" if len(which) else ""
     )
     why = words or "the means cannot hold together"
-    return replace(_comparator(rounds, again, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=why)
+    return replace(_comparator(setting, again, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=why)
 
 
 def _open(best: Certified, why: str, began: float) -> Comparator:

@@ -8,6 +8,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
+REFINEMENTS = 2
 REGULARIZATION = 1e-12  # keeps the system regular when rows of the equalities depend on each other
 
 
@@ -23,6 +24,7 @@ class Newton:
     """
 
     def __init__(self, hessian: Array, diagonal: Array, jacobian: Array, ratio: Array, matrix: Array) -> None:
+        self.hessian, self.diagonal = hessian, diagonal
         self.jacobian, self.ratio, self.matrix = jacobian, ratio, matrix
         size, constraints = jacobian.shape[2], jacobian.shape[1]
         self.folded = constraints > size
@@ -51,7 +53,22 @@ class Newton:
         return rows * self.inverse[:, None, :] if self.is_diagonal else rows @ self.inverse
 
     def solve(self, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
-        """dx, dlam, dnu for right-hand sides a (B, n), b (B, M), c (B, k)."""
+        """dx, dlam, dnu for right-hand sides a (B, n), b (B, M), c (B, k), refined by what the first solution leaves over."""
+        dx, dlam, dnu = self._once(a, b, c)
+        for _ in range(REFINEMENTS):
+            left = self._product(dx, dlam, dnu)
+            more = self._once(a - left[0], b - left[1], c - left[2])
+            dx, dlam, dnu = dx + more[0], dlam + more[1], dnu + more[2]
+        return dx, dlam, dnu
+
+    def _product(self, dx: Array, dlam: Array, dnu: Array) -> tuple[Array, Array, Array]:
+        """The left-hand sides."""
+        bend = self.hessian * dx if self.hessian.ndim == 2 else np.einsum("bij,bj->bi", self.hessian, dx)
+        pull = np.einsum("bmn,bm->bn", self.jacobian, dlam) + np.einsum("bkn,bk->bn", self.matrix, dnu)
+        slide = np.einsum("bmn,bn->bm", self.jacobian, dx) - self.ratio * dlam
+        return bend + self.diagonal * dx + pull, slide, np.einsum("bkn,bn->bk", self.matrix, dx)
+
+    def _once(self, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
         if self.folded:
             dx, dnu = self._reduced(a + np.einsum("bmn,bm->bn", self.jacobian, b / self.ratio), c)
             return dx, (np.einsum("bmn,bn->bm", self.jacobian, dx) - b) / self.ratio, dnu

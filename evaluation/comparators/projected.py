@@ -60,8 +60,8 @@ def solve_projected(programs: Assembled, row: int, until: float) -> Certified:
             break
         problem.rho *= 4.0 if off > 0.25 * nearest else 1.0
         nearest = min(nearest, off)
-    weights = (problem.lam * problem.weight)[None]
-    return Certified(x[None], np.array([f]), np.array([bound]), weights, (g / problem.weight)[None], np.array([off]))
+    weights, values, off_by = (problem.lam * problem.weight)[None], (g / problem.weight)[None], np.array([off])
+    return Certified(x[None], np.array([f]), np.array([bound]), weights, values, off_by, np.array([slope]))
 
 
 def _problem(programs: Assembled, row: int) -> tuple[_Lagrangian, float]:

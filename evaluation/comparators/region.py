@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ MOST_ROWS = 5000  # facets beyond this are left to the projection
 class Region:
     """lower <= x <= upper, matrix x = right, and `curved` <= 0; `start` is in the relative interior.
 
-    Where `complete` is False these only enclose the set, which is then known by its projection and its linear minimisation.
+    Variables past those of the blocks lie between their bounds alone. Where `complete` is False all this only encloses the set,
+    which is then known by its projection and its linear minimisation.
     """
 
     blocks: tuple[Block, ...]
@@ -38,7 +39,10 @@ class Region:
 
     def least(self, slopes: Array) -> Array:
         """min <c, x> over the set for each row c of `slopes` (B, n): (B,)."""
-        return np.asarray(np.sum([_least(b, slopes[:, place]) for b, place in self._parts()], axis=0))
+        parts = [_least(b, slopes[:, place]) for b, place in self._parts()]
+        last = sum(b.domain.size for b in self.blocks)
+        tail = np.minimum(slopes[:, last:] * self.lower[last:], slopes[:, last:] * self.upper[last:])
+        return np.asarray(np.sum(parts, axis=0) + tail.sum(axis=1))
 
     def project(self, x: Array) -> Array:
         """The nearest point of the set to x (n,)."""
@@ -47,6 +51,27 @@ class Region:
     def _parts(self) -> list[tuple[Block, slice]]:
         ends = np.cumsum([b.domain.size for b in self.blocks])
         return [(b, slice(int(end) - b.domain.size, int(end))) for b, end in zip(self.blocks, ends)]
+
+
+def with_tail(base: Region, lower: Array, upper: Array, start: Array) -> Region:
+    """The set times a box: more variables after those of the decisions."""
+    more = len(lower)
+    curved = tuple(
+        Quadratic(f.constant, np.pad(f.linear, [(0, 0), (0, 0), (0, more)]), _padded(f.square, (0, more)), f.diagonal)
+        for f in base.curved
+    )
+    return replace(
+        base,
+        lower=np.append(base.lower, lower),
+        upper=np.append(base.upper, upper),
+        matrix=np.pad(base.matrix, [(0, 0), (0, more)]),
+        curved=curved,
+        start=np.append(base.start, start),
+    )
+
+
+def _padded(square: Array | None, pad: tuple[int, int]) -> Array | None:
+    return None if square is None else np.pad(square, [(0, 0), (0, 0), *[pad] * (square.ndim - 2)])
 
 
 def _least(block: Block, slopes: Array) -> Array:
@@ -104,10 +129,8 @@ def _widened(function: Quadratic, blocks: Sequence[Block], which: int) -> Quadra
     before = sum(b.domain.size for b in blocks[:which])
     after = sum(b.domain.size for b in blocks[which + 1 :])
     pad = (before, after)
-    square = function.square
-    if square is not None:
-        square = np.pad(square, [(0, 0), (0, 0), *[pad] * (square.ndim - 2)])
-    return Quadratic(function.constant, np.pad(function.linear, [(0, 0), (0, 0), pad]), square, function.diagonal)
+    linear = np.pad(function.linear, [(0, 0), (0, 0), pad])
+    return Quadratic(function.constant, linear, _padded(function.square, pad), function.diagonal)
 
 
 def _block_diagonal(parts: Sequence[Array]) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical
+from oco.dsl.expressions import Expr
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Status
 from oco.evaluation.comparators.certificate import Certified, solve_certified
@@ -28,8 +29,13 @@ TOLERANCE = (
 )
 
 
-def dynamic(problem: Canonical, data: Data, region: Region, budget: Budget) -> Comparator:
-    """Solve all rounds, some hundreds or thousands at once, with a certificate for each."""
+def dynamic(
+    problem: Canonical, data: Data, region: Region, budget: Budget, definitions: tuple[Expr, ...] = ()
+) -> Comparator:
+    """Solve all rounds, some hundreds or thousands at once, with a certificate for each.
+
+    `definitions` (each at most zero) define decisions of `problem` that stand for its kinks.
+    """
     began = perf_counter()
     parts: list[_Part] = []
     for streams, numbers in _chunks(problem, data):
@@ -38,7 +44,7 @@ def dynamic(problem: Canonical, data: Data, region: Region, budget: Budget) -> C
             return Comparator("dynamic", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
         rounds = Rounds.of(problem, streams, numbers)
         if region.complete:
-            parts.append(_solve(rounds, region))
+            parts.append(_solve(rounds, region, definitions))
             continue
         found = _one_by_one(rounds, region, began + budget.seconds)
         if found is None:
@@ -54,6 +60,7 @@ class _Part:
     def __init__(self, rounds: Rounds, found: Certified, constraints: int) -> None:
         self.numbers = rounds.numbers
         self.x, self.losses, self.bounds = found.x.copy(), found.f.copy(), found.bound.copy()
+        self.sizes = np.maximum(np.abs(found.f), found.size)
         self.excess = np.maximum(found.g[:, :constraints], 0.0)
         self.impossible = np.zeros(rounds.count, dtype=bool)
         self.open = np.zeros(rounds.count, dtype=bool)
@@ -68,16 +75,18 @@ def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], 
         yield streams, np.arange(start, min(start + step, data.rounds)) + 1
 
 
-def programs_of(rounds: Rounds, region: Region) -> Assembled:
+def programs_of(rounds: Rounds, region: Region, definitions: tuple[Expr, ...] = ()) -> Assembled:
     """One program a round: the loss under all inequalities and equalities of the round."""
     problem = rounds.problem
     inequalities = tuple(functions(rounds, c.expr) for c in problem.inequalities)
     equations = tuple(functions(rounds, c.expr) for c in problem.equalities)
-    return Assembled(region, rounds.count, functions(rounds, problem.objective), inequalities, equations)
+    defining = tuple(functions(rounds, d) for d in definitions)
+    loss = functions(rounds, problem.objective)
+    return Assembled(region, rounds.count, loss, inequalities, equations, defining)
 
 
-def _solve(rounds: Rounds, region: Region) -> _Part:
-    programs = programs_of(rounds, region)
+def _solve(rounds: Rounds, region: Region, definitions: tuple[Expr, ...]) -> _Part:
+    programs = programs_of(rounds, region, definitions)
     found = solve_certified(programs, region.start)
     part = _Part(rounds, found, sum(c.size for c in rounds.problem.inequalities))
     unmet = np.flatnonzero(~(found.near <= TOLERANCE))
@@ -132,7 +141,7 @@ def _joined(problem: Canonical, parts: list[_Part], seconds: float) -> Comparato
         )
     elif still_open.any():
         status, why = Status.INTERVAL, f"{_count(int(still_open.sum()))} could not be solved"
-    elif not losses.sum() - bounds.sum() <= TOLERANCE * np.abs(losses).sum() + 1e-9:
+    elif not losses.sum() - bounds.sum() <= TOLERANCE * sum(p.sizes.sum() for p in parts):
         status, why = Status.INTERVAL, "the solver stopped before full accuracy"
     return Comparator(
         "dynamic",

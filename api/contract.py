@@ -37,11 +37,13 @@ def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
     """The guarantee, a line a measure."""
     if guarantee is None:
         return ("No guarantee: the algorithm was asked for, and its theorem does not apply to this model.",)
-    lines = [f"{guarantee.theorem}, for T = {guarantee.horizon}:"]
+    T = guarantee.horizon
+    lines = [f"{guarantee.theorem}, for {'every T' if T is None else f'T = {T}'}:"]
     for bound in guarantee.bounds:
-        number = bound.number(guarantee.horizon)
+        number = None if T is None else bound.number(T)
         size = "" if number is None else f" <= {number:.6g}"
-        vacuous = " (vacuous: no sequence of decisions can do worse)" if bound.vacuous(guarantee.horizon) else ""
+        says_nothing = T is not None and bound.vacuous(T)
+        vacuous = " (vacuous: no sequence of decisions can do worse)" if says_nothing else ""
         lines.append(f"{bound.measure}{size}, O({bound.rate}){vacuous}")
     return (*lines, *guarantee.conditions)
 

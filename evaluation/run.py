@@ -164,8 +164,9 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
         "equality": guarantee.equality_bound,
     }
     present = {name: bound for name, bound in bounds.items() if bound is not None}
-    curves = {name: c for name, b in present.items() if (c := b.curve(rounds, guarantee.horizon)) is not None}
-    vacuous = tuple(name for name, b in present.items() if b.vacuous(guarantee.horizon))
+    horizon = guarantee.horizon or rounds
+    curves = {name: c for name, b in present.items() if (c := b.curve(rounds, horizon)) is not None}
+    vacuous = tuple(name for name, b in present.items() if b.vacuous(horizon))
     rates = {name: b.rate for name, b in present.items()}
     measures = {name: b.measure for name, b in present.items()}
     return Promise(plan.algorithm, settings, guarantee.theorem, curves, rates, vacuous, scales, measures)

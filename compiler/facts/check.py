@@ -33,9 +33,11 @@ def check(model: Model) -> Facts:
     found = Findings()
     known = {f.key: f for f in domain_facts(problem)}
     with found.guard():
+        setting.ranges.must_be_defined(problem.objective)
         known |= {f.key: f for f in Function(setting, problem.objective, "loss", "the loss").facts()}
     for c in problem.constraints:
         with found.guard():
+            setting.ranges.must_be_defined(c.expr)
             known |= {f.key: f for f in constraint_facts(setting, c)}
     found.raise_if_any()
     found.add(complaints(setting, known))

@@ -14,7 +14,7 @@ import numpy as np
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import say, span_of_values
 from oco.dsl.atoms import ATOMS
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
 from oco.dsl.enclose import enclose_node
 from oco.dsl.evaluate import evaluate
@@ -49,6 +49,7 @@ class Enclosure:
         self._known: dict[int, tuple[Expr, Interval]] = {}
         self._narrowed: dict[int, Step] = {}
         self._steps: dict[int, Step] = {}
+        self._undefined: dict[int, OcoError] = {}
 
     def __call__(self, expr: Expr) -> Interval:
         found = self._known.get(id(expr))
@@ -64,6 +65,13 @@ class Enclosure:
                 self._known[id(node)] = (node, value)
         return self._known[id(expr)][1]
 
+    def must_be_defined(self, expr: Expr) -> None:
+        """Raise where a part of what the user wrote may be undefined. A derivative that is not defined is merely unbounded."""
+        self(expr)
+        for node in walk(expr):
+            if id(node) in self._undefined:
+                raise self._undefined[id(node)]
+
     def assume(self, expr: Expr, value: Interval, step: Step) -> None:
         """Hold a range of `expr` that was proved by other means."""
         self._known[id(expr)] = (expr, value)
@@ -77,9 +85,9 @@ class Enclosure:
             row = ATOMS[node.atom]
             words = row.allowed(node, *children) if row.allowed is not None else ""
             if words:
-                raise fail(
-                    "OCO504", f"{say(node)} may be undefined: {words}", node.span, _undefined_hint(node.args, children)
-                )
+                said = f"{say(node)} may be undefined: {words}"
+                self._undefined[id(node)] = fail("OCO504", said, node.span, _undefined_hint(node.args, children))
+                return interval(-math.inf, math.inf, node.shape)
             if node.atom == "_scatter":
                 items = tuple(self._fixed(i) for i in node.args[1:])
                 if None not in items:

@@ -10,7 +10,7 @@ from oco.compiler.domains.lanczos import top_pair
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
 
-M, N = 90, 120
+M, N = 210, 240
 
 
 def spectrum(values: np.ndarray) -> np.ndarray:
@@ -54,7 +54,7 @@ def test_nuclear_ball_minimises_nothing_within_the_set() -> None:
 @pytest.mark.parametrize("kind", ["dense", "low rank", "degenerate"])
 def test_spectrahedron_minimises_by_the_bottom_vector(kind: str) -> None:
     rng = np.random.default_rng(5)
-    n = 80
+    n = 210
     g = rng.standard_normal((n, n))
     c = {"dense": g + g.T, "low rank": -np.outer(g[0], g[0]), "degenerate": np.eye(n)}[kind]
     d = domain("spectrahedron", (n, n), 2.0)

@@ -12,7 +12,7 @@ from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.l1_ball import shrink_to_sum
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.spectral import column, each_row, slopes, top_singular_pair
+from oco.compiler.domains.spectral import RESIDUAL, column, each_row, slopes, top_singular_pair
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
@@ -71,8 +71,18 @@ class NuclearBall(Domain):
         return t.where(t.sum(sigma) <= self.r, M, each_row(t, derivative, M))
 
     def lmo(self, t: Tracer, c: Value) -> Value:
-        u, v = top_singular_pair(t, c)
-        return t.outer(-self.r * u, v)
+        u, v = self.lmo_factors(t, c)
+        return t.outer(u, v)
+
+    def lmo_factors(
+        self, t: Tracer, c: Value, start: Value | None = None, tolerance: float = RESIDUAL
+    ) -> tuple[Value, Value]:
+        """Vectors u (m,) and v (n,), |v| = 1, with u v' the linear minimisation; `start` is a guess for v, the last answer for example.
+
+        `tolerance` is the relative residual of the singular pair: |c' u / r + sigma v| <= tolerance sigma.
+        """
+        u, v = top_singular_pair(t, c, start, tolerance)
+        return -self.r * u, v
 
     @property
     def lower(self) -> Floats:

@@ -11,8 +11,8 @@ from oco.compiler.domains.norms import scaled_norm
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
-SMALL = 48
-"""Up to this many rows or columns a full decomposition is used for one singular pair or eigenvector."""
+SMALL = 200
+"""Up to this many rows or columns a full decomposition is faster than a cold start for one singular pair or eigenvector."""
 
 RESIDUAL = 1e-9
 """Relative residual of a singular pair that counts as exact."""
@@ -41,7 +41,7 @@ def top_singular_pair(
     t: Tracer, c: Value, start: Value | None = None, tolerance: float = RESIDUAL
 ) -> tuple[Value, Value]:
     """Unit vectors u, v with u' c v the largest singular value of c, from the guess `start` for v where there is one."""
-    if min(c.shape) <= SMALL:
+    if start is None and min(c.shape) <= SMALL:
         u, _, vt = t.svd(scaled_norm(t, c)[0])
         return u[:, 0], vt[0]
     guess = _guess(t, c) if start is None else start
@@ -52,7 +52,7 @@ def top_singular_pair(
 def bottom_eigenvector(t: Tracer, c: Value, start: Value | None = None, tolerance: float = RESIDUAL) -> Value:
     """A unit eigenvector of the least eigenvalue of the symmetric c: the top one of the semidefinite bound I - c."""
     scaled = scaled_norm(t, c)[0]
-    if c.shape[0] <= SMALL:
+    if start is None and c.shape[0] <= SMALL:
         return t.eigh(scaled)[1][:, 0]
     bound = t.max(t.sum(t.abs(scaled), axis=1))
     guess = _guess(t, scaled) if start is None else start

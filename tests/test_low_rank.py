@@ -1,0 +1,102 @@
+"""Low-rank iterates: the same Frank-Wolfe run with dense matrices, sums that recompression may lose, and membership."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.domains import domain, low_rank
+from oco.compiler.ir.interpret import as_numpy
+from oco.compiler.ir.program import DType, Type
+
+M, N, CAPACITY = 30, 40, 12
+
+
+def types(capacity: int) -> tuple[Type, ...]:
+    whole = Type(DType.INT)
+    return (
+        Type(DType.FLOAT, (M, capacity)),
+        Type(DType.FLOAT, (capacity,)),
+        Type(DType.FLOAT, (N, capacity)),
+        whole,
+        Type(DType.FLOAT),
+    )
+
+
+def moved(t: Any, *values: Any) -> tuple[Any, ...]:
+    *parts, sigma, u, v = values
+    return low_rank.move_towards(t, low_rank.LowRank(*parts), sigma, u, v).values
+
+
+STEP = as_numpy("step", moved, *types(CAPACITY), Type(DType.FLOAT), Type(DType.FLOAT, (M,)), Type(DType.FLOAT, (N,)))
+START = (np.zeros((M, CAPACITY)), np.zeros(CAPACITY), np.zeros((N, CAPACITY)), 0, 0.0)
+
+
+def dense(state: Any) -> np.ndarray:
+    U, s, V, *_ = state
+    return (U * s) @ V.T
+
+
+def test_frank_wolfe_is_the_same_with_dense_iterates() -> None:
+    """Completing a matrix of rank 2: the low-rank iterate stays within what its recompressions say they dropped."""
+    rng = np.random.default_rng(2)
+    target = rng.standard_normal((M, 2)) @ rng.standard_normal((2, N))
+    d = domain("nuclear_ball", (M, N), float(np.linalg.svd(target, compute_uv=False).sum()))
+    state, X = START, np.zeros((M, N))
+    for step in range(60):
+        vertex = d.lmo_array(X - target)
+        u, s, vt = np.linalg.svd(vertex)
+        sigma = 2 / (step + 2)
+        X = X + sigma * (vertex - X)
+        state = STEP(*state, sigma, u[:, 0] * s[0], vt[0])
+        assert np.linalg.norm(dense(state) - X, "nuc") <= state[4] + 1e-9 * d.radius
+        assert d.contains(dense(state), 1e-9)
+        assert state[3] <= CAPACITY
+    assert state[4] <= 0.1 * d.radius
+
+
+def test_recompression_keeps_what_has_low_rank() -> None:
+    """A sum of many terms of rank two in all loses nothing."""
+    rng = np.random.default_rng(3)
+    left, right = rng.standard_normal((M, 2)), rng.standard_normal((N, 2))
+    state, X = START, np.zeros((M, N))
+    for _ in range(40):
+        u, v = left @ rng.standard_normal(2), right @ rng.standard_normal(2)
+        v /= np.linalg.norm(v)
+        X = 0.9 * X + 0.1 * np.outer(u, v)
+        state = STEP(*state, 0.1, u, v)
+    np.testing.assert_allclose(dense(state), X, atol=1e-10)
+    assert state[4] <= 1e-12 * np.linalg.norm(X)
+
+
+def test_reading_needs_no_dense_matrix() -> None:
+    rng = np.random.default_rng(4)
+    state = (
+        rng.standard_normal((M, CAPACITY)),
+        rng.random(CAPACITY),
+        rng.standard_normal((N, CAPACITY)),
+        CAPACITY,
+        0.0,
+    )
+    rows, columns = rng.integers(0, M, 9), rng.integers(0, N, 9)
+    C, v, u = rng.standard_normal((M, N)), rng.standard_normal(N), rng.standard_normal(M)
+
+    def read(t: Any, *parts: Any) -> tuple[Any, ...]:
+        X = low_rank.LowRank(*parts)
+        constants = t.constant(rows, "i"), t.constant(columns, "j")
+        return (
+            low_rank.entries(t, X, *constants),
+            low_rank.inner(t, X, t.constant(C, "C")),
+            low_rank.forward(X, t.constant(v, "v")),
+            low_rank.backward(X, t.constant(u, "u")),
+            low_rank.dense(X),
+        )
+
+    some, product, right, left, whole = as_numpy("read", read, *types(CAPACITY))(*state)
+    X = dense(state)
+    np.testing.assert_allclose(some, X[rows, columns])
+    np.testing.assert_allclose(product, np.sum(C * X))
+    np.testing.assert_allclose(right, X @ v)
+    np.testing.assert_allclose(left, X.T @ u)
+    np.testing.assert_allclose(whole, X)

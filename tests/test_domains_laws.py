@@ -237,7 +237,7 @@ def test_affine_hull_holds_every_point(case: Case) -> None:
     spread = d.sample(rng(), 3 * d.size + 10).reshape(-1, d.size)
     np.testing.assert_allclose(spread @ A.T, np.tile(b, (len(spread), 1)), atol=1e-9 * d.radius)
     assert np.linalg.matrix_rank(A) == len(b)
-    assert np.linalg.matrix_rank(spread - spread[0], tol=1e-9 * d.radius) == d.size - len(b)
+    assert np.linalg.matrix_rank(spread - spread[0], tol=1e-9 * d.radius) == d.size - len(b) == d.dimension
 
 
 @every

@@ -143,6 +143,10 @@ class Affine(Domain):
         A, b = self.inner.affine_hull()
         return A, self.scale * b + A @ np.broadcast_to(self.shift, self.shape).ravel()
 
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
     def tangent(self, c: Floats) -> Floats:
         return self.inner.tangent(c)
 

@@ -69,7 +69,7 @@ class Domain(ABC):
         """
 
     def in_relative_interior(self, x: Floats) -> bool:
-        return self.contains(x) and (self.interior_margin(x) > 0 or len(self.affine_hull()[1]) >= self.size)
+        return self.contains(x) and (self.interior_margin(x) > 0 or self.dimension == 0)
 
     # Operations of a round, over the step IR.
 
@@ -177,6 +177,11 @@ class Domain(ABC):
     def affine_hull(self) -> tuple[Floats, Floats]:
         """Independent equalities A x = b (x flattened, A of shape (k, size)) whose solutions are the affine hull."""
         return np.zeros((0, self.size)), np.zeros(0)
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the affine hull."""
+        return self.size - len(self.affine_hull()[1])
 
     def tangent(self, c: Floats) -> Floats:
         """The part of `c` parallel to the affine hull: its orthogonal projection on the solutions of A d = 0."""

@@ -109,6 +109,10 @@ class Birkhoff(Domain):
         identity, ones = np.eye(n), np.ones((1, n))
         return np.concatenate([np.kron(identity, ones), np.kron(ones, identity)[:-1]]), np.ones(2 * n - 1)
 
+    @property
+    def dimension(self) -> int:
+        return (self._order - 1) ** 2
+
     def tangent(self, c: Floats) -> Floats:
         return np.asarray(c - c.mean(axis=0) - c.mean(axis=1)[:, None] + c.mean())
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.domains.arguments import filling, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces, euclidean_radius_of_hull
-from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.norms import Floats, unit_rows, vector_norm
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
@@ -96,7 +96,7 @@ class Box(Domain):
 
     def affine_hull(self) -> tuple[Floats, Floats]:
         fixed = np.flatnonzero(self._width.ravel() == 0)
-        return np.eye(self.size)[fixed], self.lower.ravel()[fixed]
+        return unit_rows(fixed, self.size), self.lower.ravel()[fixed]
 
     def halfspaces(self) -> Halfspaces:
         identity = np.eye(self.size)

@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.arguments import filling, number
 from oco.compiler.domains.base import Domain, Halfspaces
-from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.norms import Floats, unit_rows, vector_norm
 from oco.compiler.domains.sampling import hit_and_run
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
 from oco.compiler.domains.totals import extreme_points, largest_transfer, spread_of_transfer
@@ -277,7 +277,7 @@ class BoxSum(Domain):
     def affine_hull(self) -> tuple[Floats, Floats]:
         free = self._free
         fixed = np.setdiff1d(np.arange(self.size), free)
-        A, b = np.eye(self.size)[fixed], self._hull[0][fixed]
+        A, b = unit_rows(fixed, self.size), self._hull[0][fixed]
         if not len(free):
             return A, b
         row = np.zeros((1, self.size))

@@ -11,7 +11,7 @@ import numpy as np
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.ball import Ball
 from oco.compiler.domains.base import Domain
-from oco.compiler.domains.norms import Floats, scaled_norm, vector_norm
+from oco.compiler.domains.norms import Floats, scaled_norm, unit_rows, vector_norm
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
@@ -76,7 +76,9 @@ class NonnegBall(Domain):
     def radius_about_centre(self) -> float:
         # At 0, or at r times the unit vectors: |x|^2 - 2 <c, x> + |c|^2 is largest over the ball's part where <c, x> is least.
         c = self.centre()
-        return max(vector_norm(c), vector_norm(c - self.r * np.eye(self.size)[0].reshape(self.shape)))
+        return max(
+            vector_norm(c), vector_norm(c - self.r * unit_rows(np.zeros(1, np.int64), self.size).reshape(self.shape))
+        )
 
     @property
     def inner_radius(self) -> float:

@@ -13,6 +13,13 @@ from oco.compiler.ir.value import Value
 Floats = np.ndarray[Any, Any]
 
 
+def unit_rows(places: Floats, size: int) -> Floats:
+    """The unit vectors of these places, one a row."""
+    rows = np.zeros((len(places), size))
+    rows[np.arange(len(places)), places] = 1.0
+    return rows
+
+
 def vector_norm(x: Floats) -> float:
     """|x|_2 of the flattened array."""
     largest = float(np.max(np.abs(x), initial=0.0))

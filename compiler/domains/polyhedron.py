@@ -201,6 +201,10 @@ class Polyhedron(Domain):
         """The centre of a largest ball within."""
         return self._reduced.origin.reshape(self.shape)
 
+    @property
+    def dimension(self) -> int:
+        return self._reduced.dimension
+
     def affine_hull(self) -> tuple[Floats, Floats]:
         r = self._reduced
         normal = np.linalg.svd(r.Z.T)[2][r.dimension :] if r.dimension else np.eye(self.size)

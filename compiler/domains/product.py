@@ -70,7 +70,7 @@ class Product(Domain):
         return max(d.excess(part) for d, part in zip(self.blocks, self.split(x)))
 
     def interior_margin(self, x: Floats) -> float:
-        margins = [d.interior_margin(p) for d, p in zip(self.blocks, self.split(x)) if len(d.affine_hull()[1]) < d.size]
+        margins = [d.interior_margin(p) for d, p in zip(self.blocks, self.split(x)) if d.dimension]
         return min(margins, default=0.0)
 
     def project(self, t: Tracer, v: Value) -> Value:
@@ -118,7 +118,7 @@ class Product(Domain):
 
     @property
     def inner_radius(self) -> float:
-        return min((d.inner_radius for d in self.blocks if len(d.affine_hull()[1]) < d.size), default=0.0)
+        return min((d.inner_radius for d in self.blocks if d.dimension), default=0.0)
 
     @property
     def inner_centre(self) -> Floats:
@@ -144,6 +144,10 @@ class Product(Domain):
             rows.append(wide)
             sides.append(right)
         return np.concatenate(rows), np.concatenate(sides)
+
+    @property
+    def dimension(self) -> int:
+        return sum(d.dimension for d in self.blocks)
 
     def tangent(self, c: Floats) -> Floats:
         return self._joined([d.tangent(part) for d, part in zip(self.blocks, self.split(c))])

@@ -147,6 +147,10 @@ class Spectrahedron(Domain):
         A[-1] = np.eye(n)
         return A.reshape(-1, n * n), np.append(np.zeros(len(above)), self.trace)
 
+    @property
+    def dimension(self) -> int:
+        return self._order * (self._order + 1) // 2 - 1
+
     def tangent(self, c: Floats) -> Floats:
         even = (c + c.T) / 2
         return np.asarray(even - np.eye(self._order) * (np.trace(even) / self._order))

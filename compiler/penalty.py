@@ -155,8 +155,9 @@ class _Separable:
     def entries(self, multipliers: Value, near: Point) -> Point:
         """Newton's method in every entry at once, kept between points where the left side was negative and positive."""
         t, n = self.p.tracer, len(near.blocks)
-        lower, upper = self.p.domain.bounds()
-        beyond = (upper - lower).map(lambda w: w + 1.0)
+        outside = [
+            self.p.domain.of_bounds(f, full=True) for f in (lambda a, b: 2 * a - b - 1, lambda a, b: 2 * b - a + 1)
+        ]
         size = max(float(abs(b).max()) for d in self.p.domain.domains for b in (d.lower, d.upper))
 
         def unsettled(*state: Value) -> Value:
@@ -173,7 +174,7 @@ class _Separable:
             moved = _largest([t.max(abs(b)) for b in (following - x).blocks])
             return (*following.blocks, *below.blocks, *above.blocks, moved, state[-1] + 1)
 
-        begin = (*near.blocks, *(lower - beyond).blocks, *(upper + beyond).blocks, t.lift(math.inf), t.lift(0))
+        begin = (*near.blocks, *outside[0].blocks, *outside[1].blocks, t.lift(math.inf), t.lift(0))
         return Point(t.while_(unsettled, improve, begin)[:n])
 
     def equation(self, multipliers: Value, x: Point) -> tuple[Point, Point]:
@@ -193,9 +194,8 @@ class _Separable:
         """J S J', S the inverse slopes of the equations that hold; entries at a bound or at a kink do not move."""
         (x,) = track
         slope, bend = self.equation(multipliers, x)
-        lower, upper = self.p.domain.bounds()
-        where = self.p.tracer.where
-        moves = slope.map(lambda s, b, w: where(abs(s) <= 1e-9 * w * b, 1.0 / b, 0.0), bend, upper - lower)
+        where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: 1e-9 * (hi - lo))
+        moves = slope.map(lambda s, b, w: where(abs(s) <= w * b, 1.0 / b, 0.0), bend, widths)
         rows = self.p.constraint_gradients(x)
         return rows.gram(rows.scale(moves))
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
+
+import numpy as np
 
 from oco.compiler.domains import Domain
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
+
+Floats = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -109,19 +114,17 @@ class Geometry:
 
     def clip(self, x: Point) -> Point:
         """The point with each entry cut to its least and greatest value over the domain."""
-        return Point(tuple(self.t.minimum(self.t.maximum(b, lo), hi) for b, (lo, hi) in zip(x.blocks, self._hulls())))
+        lower, upper = self.of_bounds(lambda lo, hi: lo), self.of_bounds(lambda lo, hi: hi)
+        return x.map(lambda b, lo, hi: self.t.minimum(self.t.maximum(b, lo), hi), lower, upper)
 
-    def bounds(self) -> tuple[Point, Point]:
-        """The least and the greatest value of each entry over the domain."""
-        lower, upper = zip(*self._hulls())
-        shapes = [d.shape for d in self.domains]
-        return (
-            Point(tuple(self.t.broadcast(b, s) for b, s in zip(lower, shapes))),
-            Point(tuple(self.t.broadcast(b, s) for b, s in zip(upper, shapes))),
-        )
+    def of_bounds(self, f: Callable[[Floats, Floats], Floats], full: bool = False) -> Point:
+        """A function of the least and the greatest value of each entry: a number a block where its entries agree, unless `full`."""
+        return Point(tuple(self._constant(f(d.lower, d.upper), full) for d in self.domains))
 
-    def _hulls(self) -> list[tuple[Value, Value]]:
-        return [(_bound(self.t, d.lower, "lower"), _bound(self.t, d.upper, "upper")) for d in self.domains]
+    def _constant(self, array: Floats, full: bool) -> Value:
+        if array.size and bool((array == array.flat[0]).all()):
+            return self.t.full(float(array.flat[0]), array.shape) if full else self.t.lift(float(array.flat[0]))
+        return self.t.constant(np.ascontiguousarray(array), "bounds", "of the bounds of the domain")
 
     def _named(self, what: str, domain: Domain) -> Callable[[Value], Value]:
         """A named function of the program, or the equations in place where they are few."""
@@ -134,18 +137,6 @@ class Geometry:
             what, lambda v: domain.project(self.t, v), v, doc=f"The point of {domain} nearest to v."
         )
         return found
-
-
-def _bound(t: Tracer, bound: object, name: str) -> Value:
-    import numpy as np
-
-    array = np.asarray(bound, dtype=np.float64)
-    same = array.size and bool((array == array.flat[0]).all())
-    return (
-        t.lift(float(array.flat[0]))
-        if same
-        else t.constant(np.ascontiguousarray(array), name, f"the {name} bounds of the domain")
-    )
 
 
 def _matrix(m: Value) -> Value:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 RegretKind = Literal["static", "dynamic"]
 
+PREFIXES = 50  # rounds at which the regret against the best of the rounds so far is computed
+
 
 @dataclass(frozen=True, eq=False)
 class Record:
@@ -76,6 +78,7 @@ class Trace:
         self.notes = notes
         self.warnings = warnings
         self._comparators: dict[str, Comparator] = {}
+        self._prefix: Array | None = None
 
     def __repr__(self) -> str:
         return f"Trace({self.problem.name}, {self.promise.algorithm}, {self.rounds} rounds)"
@@ -150,12 +153,31 @@ class Trace:
         """Those that were asked for so far."""
         return dict(self._comparators)
 
-    def regret(self, kind: RegretKind = "static") -> Array:
-        """(T,) cumulative: the loss of rounds 1..t less what the comparator lost in them."""
+    def regret(self, kind: RegretKind = "static", prefix: bool = False) -> Array:
+        """(T,) cumulative: the loss of rounds 1..t less what the comparator of the whole run lost in them.
+
+        With `prefix` less what the best fixed decision for rounds 1..t lost in them, at `PREFIXES` rounds that are spread evenly on
+        a logarithmic axis; nan between them.
+        """
+        if prefix and kind == "static":
+            return self._prefix_regret()
         comparator = self.comparator(kind)
         if comparator.losses is None:
             raise fail("OCO832", f"the {kind} regret is not known: {comparator.words}")
         return measures.regret(self.loss, comparator.losses)
+
+    def _prefix_regret(self) -> Array:
+        if self._prefix is None:
+            found, total = np.full(self.rounds, np.nan), np.cumsum(self.loss)
+            for t in np.unique(np.geomspace(1, self.rounds, PREFIXES).astype(np.int64)):
+                best = (
+                    self.comparator("static")
+                    if t == self.rounds
+                    else compare(self.problem, self.data.first(int(t)), "static")
+                )
+                found[t - 1] = total[t - 1] - best.value
+            self._prefix = found
+        return self._prefix.copy()
 
     def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
         """(T, N) cumulative, per constraint; with `total` "papers" (plain sum) or "scaled" (each by its scale) one number: (T,)."""

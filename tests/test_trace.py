@@ -76,6 +76,18 @@ def test_regret_is_against_the_comparators_losses(trace: Trace) -> None:
     assert static.status is Status.CERTIFIED
 
 
+def test_regret_against_the_best_of_the_rounds_so_far(trace: Trace) -> None:
+    found = trace.regret("static", prefix=True)
+    assert found[-1] == pytest.approx(trace.regret("static")[-1], abs=1e-6)
+    known = np.flatnonzero(~np.isnan(found))
+    assert known[0] == 0 and len(known) > 15
+    whole = trace.regret("static")
+    assert np.all(found[known] >= whole[known] - 1e-6), (
+        "the best of the first rounds is no worse in them than any other decision"
+    )
+    np.testing.assert_array_equal(trace.regret("dynamic", prefix=True), trace.regret("dynamic"))
+
+
 def test_violation_is_cumulative_and_per_constraint(trace: Trace) -> None:
     g = trace.constraints
     hard, soft = trace.violation("hard"), trace.violation("soft")

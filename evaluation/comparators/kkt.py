@@ -92,10 +92,11 @@ def _full(diagonal: Array) -> Array:
 
 
 def _inverse(matrices: Array) -> Array:
-    """Inverses of symmetric positive definite matrices, by their scaled Cholesky-like form where it helps the digits."""
+    """Inverses of symmetric positive definite matrices, scaled to a diagonal of ones first for the sake of the digits."""
     if matrices.shape[1] == 0:
         return matrices
-    scale = 1.0 / np.sqrt(np.maximum(np.einsum("bii->bi", matrices), 1e-300))
+    diagonal = np.einsum("bii->bi", matrices)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     unit = matrices * scale[:, :, None] * scale[:, None, :]
     try:
         inverse = np.linalg.inv(unit)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from oco.cli import main
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 NYISO = EXAMPLES / "data" / "nyiso_2017-05.csv"
@@ -15,15 +17,23 @@ ALL = sorted(p.stem for p in EXAMPLES.glob("*.oco"))
 
 
 @pytest.fixture
-def oco(tmp_path):
+def oco(tmp_path, monkeypatch, capsys):
     """Runs `oco ...` in an empty folder: (status, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
 
-    def run(*args, cwd=tmp_path):
-        words = [sys.executable, "-c", "import sys; from oco.cli import main; sys.exit(main())", *map(str, args)]
-        done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, timeout=120)
-        return done.returncode, done.stdout, done.stderr
+    def run(*args):
+        status = main([str(a) for a in args])
+        said = capsys.readouterr()
+        return status, said.out, said.err
 
     return run
+
+
+def test_the_script_is_installed_and_gives_its_status(tmp_path):
+    words = [sys.executable, "-c", "import sys; from oco.cli import main; sys.exit(main())", "check", "nowhere.oco"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 1 and not done.stdout
+    assert "OCO901" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_run_on_real_prices_prints_the_plan_and_the_measures_and_writes_them(oco, tmp_path):
@@ -126,11 +136,6 @@ def test_wrong_models_are_said_on_stderr_with_status_one(oco, tmp_path):
 def test_misuse_ends_with_status_two(oco, words):
     status, _, err = oco(*words)
     assert status == 2 and err
-
-
-def test_missing_files_are_said_in_words(oco):
-    status, _, err = oco("check", "nowhere.oco")
-    assert status == 1 and "OCO901" in err and "Traceback" not in err
 
 
 def test_fmt_formats_in_place_and_says_so(oco, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 PLAIN_WIDTH = 118
 
 
-@cache
 def console(stderr: bool = False) -> Console:
     """The console of stdout or stderr; wide enough for a table when it is not a terminal."""
     from rich.console import Console

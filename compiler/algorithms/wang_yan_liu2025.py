@@ -115,9 +115,16 @@ def _exact_step(s: Situation) -> Objection | None:
     return solver_objection(s.canonical)
 
 
+INEQUALITIES_ONLY = Hypothesis("There are inequalities only.", _no_equalities)
+FEASIBLE_COMPARATOR = Hypothesis(
+    "The comparator satisfies each round's constraints (Lemma 3).",
+    _comparator,
+    ("feasible.common", "feasible.each_round"),
+)
+
 _BASIC = (
     Hypothesis("There are constraints g_t^n(x) <= 0.", _some_constraint),
-    Hypothesis("There are inequalities only.", _no_equalities),
+    INEQUALITIES_ONLY,
     Hypothesis("The function g_t is revealed after round t.", _constraint_functions_seen),
     horizon_known("The number of rounds T is known."),
     BOUNDED_DOMAIN,
@@ -125,11 +132,7 @@ _BASIC = (
     BOUNDED_GRADIENT,
     inequalities_convex("Each g_t^n is convex in the decision."),
     inequalities_know("bound", "Assumption 3: |g_t^n(x)| <= G.", "the size"),
-    Hypothesis(
-        "The comparator satisfies each round's constraints (Lemma 3).",
-        _comparator,
-        ("feasible.common", "feasible.each_round"),
-    ),
+    FEASIBLE_COMPARATOR,
 )
 
 
@@ -274,7 +277,7 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
         s.horizon,
         regret,
         _violation_bound(s, quantities),
-        conditions=_conditions(s),
+        conditions=comparator_conditions(s),
     )
 
 
@@ -296,11 +299,11 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
         s.horizon,
         regret,
         _violation_bound(s, quantities),
-        conditions=_conditions(s),
+        conditions=comparator_conditions(s),
     )
 
 
-def _conditions(s: Situation) -> tuple[str, ...]:
+def comparator_conditions(s: Situation) -> tuple[str, ...]:
     """What the reader should know of the comparator where some constraint binds on average only."""
     loose = [c.origin for c in s.canonical.inequalities if c.timing is Timing.ON_AVERAGE and names(c.expr, Kind.STREAM)]
     if s.canonical.measure is Measure.STATIC and loose:

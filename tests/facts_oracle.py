@@ -10,17 +10,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
+
 from oco.compiler.calculus import gradient
-from oco.compiler.canonical import Canonical, canonical, entry_labels
+from oco.compiler.canonical import Block, Canonical, canonical, entry_labels
 from oco.compiler.facts.entry import entry
 from oco.dsl.enclose import enclose
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr
 from oco.dsl.intervals import point
 from oco.dsl.model import Model
+from oco.evaluation.batch import Batched, evaluate_rounds, values_of
 
 Floats = np.ndarray[Any, Any]
 Point = Mapping[str, Floats]
+CHUNK = 1000
 
 
 @dataclass
@@ -50,32 +54,50 @@ class Oracle:
             for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
                 yield f"constraints.{label}", entry(c.expr, at)
 
-    def draw(self) -> dict[str, Floats]:
-        """A decision and stream values; corners and extreme points more often than not."""
+    def draws(self, count: int) -> dict[str, Floats]:
+        """Decisions and stream values for `count` places, the place first; corners and extreme points more often than not."""
         found: dict[str, Floats] = {}
         for b in self.canonical.blocks:
-            inside = b.domain.sample(self.rng, 1)[0]
-            corner = "lmo" not in b.domain.refusals and b.domain.size <= 2500 and self.rng.random() < 0.7
-            found[b.name] = b.domain.lmo_array(self.rng.normal(size=b.shape)) if corner else inside
+            inside = np.array(b.domain.sample(self.rng, count))
+            for k in range(count if b.domain.kind in ("box", "simplex") else min(count, 60)):
+                if self.rng.random() < 0.7:
+                    inside[k] = self._extreme(b)
+            found[b.name] = inside
         for s in self.canonical.streams:
-            lo = np.broadcast_to(np.maximum(s.lower, -1e6), s.shape)
-            hi = np.broadcast_to(np.minimum(s.upper, 1e6), s.shape)
-            share = self.rng.random(s.shape)
-            mode = self.rng.random()
-            share = np.round(share) if mode < 0.5 else np.full(s.shape, np.round(self.rng.random())) if mode < 0.7 else share
+            lo, hi = np.maximum(s.lower, -1e6), np.minimum(s.upper, 1e6)
+            size = (count, *s.shape)
+            mode = self.rng.random((count,) + (1,) * len(s.shape))
+            corner, same = self.rng.integers(0, 2, size), self.rng.integers(0, 2, mode.shape)
+            share = np.where(mode < 0.5, corner, np.where(mode < 0.7, same, self.rng.random(size)))
             value = lo + share * (hi - lo)
-            found[s.name] = np.round(value) if s.integer else value
+            found[s.name] = np.round(value).astype(np.int64) if s.integer else value
         return found
 
+    def _extreme(self, b: Block) -> Floats:
+        slope = self.rng.normal(size=b.shape)
+        if b.domain.kind == "box":
+            return np.where(slope > 0, b.domain.upper, b.domain.lower)
+        return b.domain.lmo_array(slope) if "lmo" not in b.domain.refusals else b.domain.centre()
+
+    def draw(self) -> dict[str, Floats]:
+        return {n: v[0] for n, v in self.draws(1).items()}
+
+    def measure_all(self, expr: Expr, slopes: Mapping[str, Expr], places: Point, count: int) -> dict[str, Floats]:
+        """|f| and the norms of its gradient in floating point, at all places."""
+        env = {n: Batched(np.asarray(v)) for n, v in places.items()}
+        ones = np.ones(count)
+        found = {"bound": np.abs(values_of(evaluate_rounds(expr, env, count, ones), count))}
+        parts = []
+        for n, g in slopes.items():
+            shape = np.shape(places[n])
+            value = values_of(evaluate_rounds(g, env, count, ones), count)
+            parts.append(np.broadcast_to(value.reshape(count, *value.shape[1:]), shape).reshape(count, -1))
+        whole = np.concatenate(parts, axis=1)
+        return found | {"lipschitz.l2": np.linalg.norm(whole, axis=1), "lipschitz.l1": np.abs(whole).max(axis=1)}
+
     def measure(self, expr: Expr, slopes: Mapping[str, Expr], place: Point) -> dict[str, float]:
-        """|f| and the norms of its gradient in floating point."""
-        env = dict(place)
-        found = {"bound": abs(float(evaluate(expr, env, 1.0)))}
-        parts = [np.broadcast_to(evaluate(g, env, 1.0), np.shape(place[n])).ravel() for n, g in slopes.items()]
-        whole = np.concatenate(parts)
-        found["lipschitz.l2"] = float(np.linalg.norm(whole))
-        found["lipschitz.l1"] = float(np.abs(whole).max())
-        return found
+        lifted = {n: np.asarray(v)[None] for n, v in place.items()}
+        return {what: float(v[0]) for what, v in self.measure_all(expr, slopes, lifted, 1).items()}
 
     def rigorous(self, expr: Expr, slopes: Mapping[str, Expr], place: Point) -> dict[str, float]:
         """The same as lower ends of interval evaluations."""
@@ -90,18 +112,67 @@ class Oracle:
         found["lipschitz.l1"] = largest
         return found
 
-    def sample(self, expr: Expr, rounds: int) -> Reached:
-        """The largest rigorous values among `rounds` draws."""
+    def sample(self, expr: Expr, count: int) -> Reached:
+        """The largest rigorous values among `count` draws."""
         slopes = gradient(expr, self.blocks)
         best = Reached()
-        for _ in range(rounds):
-            place = self.draw()
-            for what, value in self.measure(expr, slopes, place).items():
-                best.note(what, value, place)
+        for _ in range(0, count, CHUNK):
+            places = self.draws(CHUNK)
+            for what, values in self.measure_all(expr, slopes, places, CHUNK).items():
+                k = int(np.argmax(values))
+                best.note(what, float(values[k]), {n: v[k] for n, v in places.items()})
         found = Reached()
         for what, place in best.places.items():
             found.note(what, self.rigorous(expr, slopes, place)[what], place)
         return found
+
+    def optimize(self, expr: Expr, what: str, starts: int = 2, evaluations: int = 120) -> tuple[float, Point]:
+        """SciPy's Powell search over decisions and real streams at once; decisions are brought back into their domains."""
+        slopes = gradient(expr, self.blocks)
+        best = -np.inf, self.draw()
+        for _ in range(starts):
+            start = self.draw()
+            real = [n for n, v in start.items() if np.asarray(v).dtype.kind == "f"]
+            sizes = [np.size(start[n]) for n in real]
+
+            def place_of(z: Floats, start: Point = start, real: list[str] = real, sizes: list[int] = sizes) -> Point:
+                parts = np.split(z, np.cumsum(sizes)[:-1])
+                return {**start, **{n: self._inside(n, p.reshape(np.shape(start[n]))) for n, p in zip(real, parts)}}
+
+            z = np.concatenate([np.ravel(start[n]) for n in real])
+            found = minimize(
+                lambda z: -self.measure(expr, slopes, place_of(z))[what],
+                z,
+                method="Powell",
+                options={"maxfev": evaluations},
+            )
+            place = place_of(found.x)
+            value = self.rigorous(expr, slopes, place)[what]
+            best = max(best, (value, place), key=lambda pair: pair[0])
+        return best
+
+    def _inside(self, name: str, value: Floats) -> Floats:
+        for b in self.canonical.blocks:
+            if b.name == name:
+                return b.domain.project_array(value)
+        s = next(s for s in self.canonical.streams if s.name == name)
+        return np.clip(value, s.lower, s.upper)
+
+    def change_of_gradient(self, expr: Expr) -> tuple[float, float]:
+        """|grad f(x) - grad f(y)| / |x - y| and <grad f(x) - grad f(y), x - y> / |x - y|^2 at a random pair."""
+        slopes = gradient(expr, self.blocks)
+        first, second = self.draw(), self.draw()
+        second |= {n: v for n, v in first.items() if n not in self.blocks}
+
+        def at(place: Point) -> Floats:
+            return np.concatenate(
+                [np.broadcast_to(evaluate(g, place, 1.0), np.shape(place[n])).ravel() for n, g in slopes.items()]
+            )
+
+        gap = np.concatenate([(first[n] - second[n]).ravel() for n in self.blocks])
+        moved = at(first) - at(second)
+        size = float(np.linalg.norm(gap))
+        return (float(np.linalg.norm(moved)) / size, float(moved @ gap) / size**2) if size > 1e-9 else (0.0, np.inf)
 
     def climb(self, expr: Expr, what: str, start: Point, steps: int) -> tuple[float, Point]:
         """Adversarial search: move one stream or the decision at a time to an end or a random place, and keep what helps."""

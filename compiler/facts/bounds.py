@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from oco.compiler.facts.cells import NotCovered
 from oco.compiler.facts.corners import branch_sup, corner_sup
+from oco.compiler.facts.entry_sup import Supremum
 from oco.compiler.facts.quadratic import ball_sup
 from oco.compiler.facts.reach import Climber, Reached
 from oco.compiler.facts.separable import Separable
@@ -24,6 +25,7 @@ from oco.dsl.intervals import point
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
+Method = Callable[[Expr, float], "Supremum | None"]
 TIGHT, LOOSE = 0.01, 0.05  # relative gaps between bound and reached value: good enough, and worth a word
 LARGEST_CLIMB = 20_000  # numbers in decision and streams
 
@@ -58,16 +60,16 @@ class Bounds:
         self.setting = setting
         self._known: dict[int, tuple[Expr, Bound]] = {}
         separable = Separable(setting)
-        self._methods: tuple[tuple[str, str, Callable[[Expr, float], float | None]], ...] = (
-            ("vertices", "by its values at vertices and corners", lambda e, _: corner_sup(setting, e)),
+        self._methods: tuple[tuple[str, str, Method], ...] = (
+            ("vertices", "by its values at vertices and corners", lambda e, _: _plain(corner_sup(setting, e))),
             ("entry by entry", "as a sum of functions of single entries", lambda e, _: separable.upper(e)),
             ("largest entry", "entry by entry", lambda e, _: _largest_entry(separable, e)),
-            ("ball", "as a quadratic over the ball, by duality", lambda e, _: ball_sup(setting, e)),
-            ("tangent", "by its tangent at one point: it is concave", lambda e, _: tangent_sup(setting, e)),
+            ("ball", "as a quadratic over the ball, by duality", lambda e, _: _plain(ball_sup(setting, e))),
+            ("tangent", "by its tangent at one point: it is concave", lambda e, _: _plain(tangent_sup(setting, e))),
             (
                 "branch and bound",
-                "over cells of the domain and the streams",
-                lambda e, enough: branch_sup(setting, e, enough),
+                "over cells of domain and streams",
+                lambda e, most: _plain(branch_sup(setting, e, most)),
             ),
         )
 
@@ -97,12 +99,18 @@ class Bounds:
                 break
             enough = -math.inf if reached is None else reached.value + TIGHT / 2 * max(abs(reached.value), 1e-9)
             try:
-                value = method(expr, enough)
+                found = method(expr, enough)
             except (NotCovered, OcoError):
                 continue
-            if value is not None and value < bound.value:
-                claim = f"{say(expr)} is at most {number(value)}: {words}"
-                bound = replace(bound, value=value, step=Step(rule, claim, value, (bound.step,), expr.span, expr))
+            if found is None or not found.value <= bound.value:
+                continue
+            if found.value < bound.value:
+                claim = f"{say(expr)} is at most {number(found.value)}: {words}"
+                step = Step(rule, claim, found.value, (bound.step,), expr.span, expr)
+                bound = replace(bound, value=found.value, step=step)
+            bound = replace(bound, exact=found.attained)
+            if bound.exact:
+                break
         return bound
 
     def _reached(self, expr: Expr, enough: float) -> Reached | None:
@@ -120,10 +128,14 @@ class Bounds:
         return Bound(value, step, reached, bound.exact, point(bound.scale).sqrt().greatest)
 
 
-def _largest_entry(separable: Separable, expr: Expr) -> float | None:
+def _plain(value: float | None) -> Supremum | None:
+    return None if value is None else Supremum(value, False)
+
+
+def _largest_entry(separable: Separable, expr: Expr) -> Supremum | None:
     """max(abs(G)) through the entries of G and of -G."""
     match expr:
         case Call(atom="max", args=(Call(atom="abs", args=(body,)),)):
-            sides = [separable.greatest_entry(body), separable.greatest_entry(call("minus", body))]
-            return None if any(s is None for s in sides) else max(s for s in sides if s is not None)
+            sides = separable.greatest_entry(body), separable.greatest_entry(call("minus", body))
+            return max(sides, key=lambda s: s.value)
     return None

@@ -13,7 +13,7 @@ from oco.compiler.facts.curvature import CONVEX_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.reach import slopes_of
 from oco.dsl.dims import known
-from oco.dsl.expressions import Expr, names
+from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
@@ -36,6 +36,20 @@ def corner_sup(setting: Setting, expr: Expr) -> float | None:
     if not lists or count == 1:
         return None
     return float(np.max(over_cells(expr, setting.box, _combined(lists, count), count).hi))
+
+
+def stream_corners(setting: Setting, expr: Expr, most: int) -> tuple[dict[str, Interval], int] | None:
+    """The corners of all its streams as cells, where `expr` is convex in each of them; None where it is not, or has too many."""
+    lists: dict[str, np.ndarray] = {}
+    count = 1
+    for name in names(expr, Kind.STREAM):
+        points = _vertices(setting, name)
+        if points is None or count * len(points) > most:
+            return None
+        if Curvatures(setting.ranges, frozenset({name}))(expr) not in CONVEX_KINDS:
+            return None
+        lists[name], count = points, count * len(points)
+    return _combined(lists, count), count
 
 
 def _vertices(setting: Setting, name: str) -> np.ndarray | None:

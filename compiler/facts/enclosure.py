@@ -87,7 +87,7 @@ class Enclosure:
             if words:
                 said = f"{say(node)} may be undefined: {words}"
                 self._undefined[id(node)] = fail("OCO504", said, node.span, _undefined_hint(node.args, children))
-                return interval(-math.inf, math.inf, node.shape)
+                return interval(-math.inf, math.inf, known(node.shape))
             if node.atom == "_scatter":
                 items = tuple(self._fixed(i) for i in node.args[1:])
                 if None not in items:

@@ -16,7 +16,7 @@ Position = tuple[int, ...]
 
 def is_entrywise(node: Expr) -> bool:
     """Whether each entry of the node depends on the same entry of its arguments alone."""
-    return isinstance(node, Call) and ATOMS[node.atom].shape is entrywise
+    return isinstance(node, Call) and ATOMS[node.atom].shape is entrywise and not ATOMS[node.atom].options
 
 
 def entry(expr: Expr, at: Position) -> Expr:

@@ -248,7 +248,7 @@ class Hessians:
 
 
 def _is_smooth_entrywise(atom: str) -> bool:
-    return ATOMS[atom].shape is entrywise_shape
+    return ATOMS[atom].shape is entrywise_shape and not ATOMS[atom].options
 
 
 def smooth_body(split: Entrywise) -> bool:

@@ -37,6 +37,8 @@ class Norms:
         match node:
             case Name(name=name, kind=Kind.DECISION) if name in self.setting.blocks:
                 return self.setting.blocks[name].domain.radius * (1 + 2**-50)
+            case Call(atom="_peak" | "_softmax" | "_unit") if node.option("axis") is None:
+                return 1.0
             case Call(atom="minus" | "transpose" | "_reshape", args=(base,)):
                 return self(base)
             case Call(atom="_broadcast", args=(base,)):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oco.compiler.calculus import gradient
+from oco.compiler.facts.cells import NotCovered, over_cells
+from oco.compiler.facts.corners import stream_corners
 from oco.compiler.facts.refine import without_decisions
 from oco.compiler.jacobians import jacobian
 from oco.dsl.atoms import Curvature
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_ENTRIES = 200
+MOST_CORNERS = 64
 SLACK = 2.0**-40
 
 
@@ -39,9 +42,20 @@ def ball_sup(setting: Setting, expr: Expr) -> float | None:
         return None
     size = block.domain.size
     matrix = np.broadcast_to(second.value.array, (*block.shape, *block.shape)).reshape(size, size) / 2
-    linear = setting.ranges(setting.simplify(without_decisions(slope))).broadcast(block.shape)
-    rest = setting.ranges(setting.simplify(without_decisions(expr)))
-    return _dual(matrix, linear, block.domain.radius) + rest.greatest
+    linear, rest = (setting.simplify(without_decisions(e)) for e in (slope, expr))
+    radius = block.domain.radius
+    best = _dual(matrix, setting.ranges(linear).broadcast(block.shape), radius) + setting.ranges(rest).greatest
+    streams = stream_corners(setting, expr, MOST_CORNERS)
+    if streams is None:
+        return best
+    cells, count = streams
+    try:
+        at_corners = over_cells(linear, setting.box, cells, count)
+        levels = np.broadcast_to(over_cells(rest, setting.box, cells, count).hi, (count,))
+    except NotCovered:
+        return best
+    lo, hi = (np.broadcast_to(end, (count, *block.shape)) for end in (at_corners.lo, at_corners.hi))
+    return min(best, max(_dual(matrix, interval(a, b), radius) + float(c) for a, b, c in zip(lo, hi, levels)))
 
 
 def _dual(matrix: np.ndarray, linear: Interval, radius: float) -> float:

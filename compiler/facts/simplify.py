@@ -7,6 +7,7 @@ does not see through become the atom that they spell (`x @ x` is `sum_squares(x)
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -83,16 +84,12 @@ class Simplifier:
             return node.args[1]
         if node.atom == "mul" and any(_is_all(a, 0.0) for a in node.args):
             return constant(np.zeros(known(node.shape)), node.span)
-        if node.atom == "mul" and isinstance(node.args[1], Constant) and not isinstance(node.args[0], Constant):
-            return call("mul", node.args[1], node.args[0], span=node.span)
         return None
 
     def _spelled(self, node: Call) -> Expr | None:
         """Forms that are an atom in other words."""
         args = node.args
         match node.atom:
-            case "mul" if args[0] is args[1] and self.varies(args[0]):
-                return call("square", args[0], span=node.span)
             case "matmul" | "dot" if args[0] is args[1] and len(args[0].shape) == 1:
                 return call("sum_squares", args[0], span=node.span)
             case "matmul" | "dot":
@@ -111,8 +108,8 @@ class Simplifier:
                 return call("log_sum_exp", _args(_args(args[0])[0])[0], span=node.span)
             case "log" if _is_call(args[0], "add"):
                 return self._soft_plus(node, _args(args[0]))
-            case "mul" | "div":
-                return self._entropy(node)
+            case "mul":
+                return self._product(node)
         return None
 
     def _quadratic(self, node: Call) -> Expr | None:
@@ -138,24 +135,59 @@ class Simplifier:
                 return call("logistic", _args(other)[0], span=node.span)
         return None
 
-    def _entropy(self, node: Call) -> Expr | None:
-        """u * log(u) is -entr(u), u * log(u / v) is rel_entr(u, v), exp(u) * exp(v) is exp(u + v)."""
-        left, right = node.args
-        if node.atom == "div":
-            return None
-        for factor, other in ((left, right), (right, left)):
-            if (
-                _is_call(other, "log")
-                and _args(other)[0] is factor
-                and factor.shape == node.shape
-                and self.varies(factor)
-            ):
-                return call("minus", call("entr", factor, span=node.span), span=node.span)
-            if _is_call(other, "log") and _is_call(_args(other)[0], "div") and _args(_args(other)[0])[0] is factor:
-                return call("rel_entr", *_args(_args(other)[0]), span=node.span)
-        if _is_call(left, "exp") and _is_call(right, "exp") and self.varies(left) and self.varies(right):
-            return call("exp", call("add", _args(left)[0], _args(right)[0]), span=node.span)
+    def _product(self, node: Call) -> Expr | None:
+        """A product in order: constants, then what does not vary, then what does, pairs of these that spell an atom made one."""
+        factors: list[Expr] = []
+        stack: list[Expr] = [node]
+        while stack:
+            e = stack.pop()
+            if isinstance(e, Call) and e.atom == "mul":
+                stack.extend(reversed(e.args))
+            else:
+                factors.append(e)
+        moving = [f for f in factors if self.varies(f)]
+        while (paired := self._paired(moving, node)) is not None:
+            moving = paired
+        constants: list[Expr] = [f for f in factors if isinstance(f, Constant)]
+        fixed = [f for f in factors if not isinstance(f, Constant) and not self.varies(f)]
+        result = self._times(moving) if moving else None
+        for group in (fixed, constants):
+            if group:
+                product = self._times(group)
+                result = product if result is None else self._shared(call("mul", product, result))
+        assert result is not None
+        if result.shape != node.shape:
+            result = self._shared(call("mul", constant(np.ones(known(node.shape))), result))
+        return None if result is self._shared(node) else replace(result, span=node.span)
+
+    def _paired(self, factors: list[Expr], node: Call) -> list[Expr] | None:
+        """The factors with the first pair that spells an atom replaced by it."""
+        for i, a in enumerate(factors):
+            for j, b in enumerate(factors):
+                if i != j and (found := self._pair(a, b, node)) is not None:
+                    return [found, *(f for k, f in enumerate(factors) if k not in (i, j))]
         return None
+
+    def _pair(self, a: Expr, b: Expr, node: Call) -> Expr | None:
+        """u * u is square(u), u * log(u) is -entr(u), u * log(u / v) is rel_entr(u, v), exp(u) * exp(v) is exp(u + v)."""
+        if a is b and len(node.args) == 2 and a.shape == node.shape:
+            return call("square", a)
+        if _is_call(b, "log") and _args(b)[0] is a and a.shape == node.shape:
+            return call("minus", call("entr", a))
+        if _is_call(b, "log") and _is_call(_args(b)[0], "div") and _args(_args(b)[0])[0] is a:
+            return call("rel_entr", *_args(_args(b)[0]))
+        if _is_call(a, "exp") and _is_call(b, "exp"):
+            return call("exp", call("add", _args(a)[0], _args(b)[0]))
+        return None
+
+    def _times(self, factors: list[Expr]) -> Expr:
+        """The product from left to right; constants are multiplied out."""
+        total = factors[0]
+        for f in factors[1:]:
+            product = call("mul", total, f)
+            both = isinstance(total, Constant) and isinstance(f, Constant)
+            total = self._shared(_folded(product) if both else product)
+        return total
 
     # ---- sums
 

@@ -1,0 +1,73 @@
+"""Soundness: no sample and no adversarial search ever breaks a proved bound, on the examples and on generated models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facts_models import GENERATED
+from facts_oracle import Oracle
+
+from oco.compiler.facts.check import check
+from oco.compiler.facts.types import Status
+from oco.dsl.load import load, parse
+from oco.dsl.model import Model
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SMALL = ("tracking", "online_qp", "job_scheduling", "datacenter", "portfolio", "blind_pricing", "matrix_completion")
+
+
+def assert_unbroken(model: Model, samples: int, climbs: int) -> None:
+    facts, oracle = check(model), Oracle(model)
+    for prefix, expr in oracle.functions():
+        seen = oracle.sample(expr, samples)
+        for what, value in seen.values.items():
+            fact = facts[f"{prefix}.{what}"]
+            if fact.status is not Status.PROVED:
+                continue
+            assert value <= fact.value, f"{prefix}.{what}: {value} at {seen.places[what]} breaks {fact.value}"
+            climbed, place = oracle.climb(expr, what, seen.places[what], climbs)
+            assert climbed <= fact.value, f"{prefix}.{what}: {climbed} at {place} breaks {fact.value}"
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_examples(name: str) -> None:
+    few = name == "matrix_completion"  # each decision is a singular value decomposition
+    assert_unbroken(load(EXAMPLES / f"{name}.oco"), samples=1000 if few else 10_000, climbs=15 if few else 150)
+
+
+@pytest.mark.parametrize("text", GENERATED, ids=range(len(GENERATED)))
+def test_generated_models(text: str) -> None:
+    assert_unbroken(parse(text), samples=10_000, climbs=150)
+
+
+@pytest.mark.parametrize("name", ("tracking", "online_qp", "portfolio", "blind_pricing"))
+def test_gradients_move_no_faster_than_the_smoothness_constant(name: str) -> None:
+    model = load(EXAMPLES / f"{name}.oco")
+    facts, oracle = check(model), Oracle(model, seed=1)
+    for prefix, expr in oracle.functions():
+        smooth = facts.value(f"{prefix}.smoothness.l2")
+        strong = facts.value(f"{prefix}.strong_convexity.l2")
+        for _ in range(200):
+            rate, inner = oracle.change_of_gradient(expr)
+            assert rate <= smooth * (1 + 1e-9) + 1e-9
+            assert inner >= strong * (1 - 1e-9) - 1e-9
+
+
+@pytest.mark.parametrize("text", GENERATED, ids=range(len(GENERATED)))
+def test_local_optimization_breaks_nothing(text: str) -> None:
+    model = parse(text)
+    facts, oracle = check(model), Oracle(model, seed=2)
+    for prefix, expr in oracle.functions():
+        for what in ("bound", "lipschitz.l2"):
+            fact = facts[f"{prefix}.{what}"]
+            value, place = oracle.optimize(expr, what)
+            assert fact.status is not Status.PROVED or value <= fact.value, f"{prefix}.{what}: {value} at {place}"
+
+
+def test_oracle_can_break_a_bound() -> None:
+    model = load(EXAMPLES / "online_qp.oco")
+    oracle = Oracle(model)
+    seen = oracle.sample(model.objective, 500)  # type: ignore[arg-type]
+    assert seen.values["bound"] > 0.8 * 232 and np.isfinite(seen.values["lipschitz.l2"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from oco.dsl import syntax
 from oco.dsl.diagnostics import OcoError, fail
@@ -52,7 +52,7 @@ def _check_formula(text: str, params: Sequence[str], labels: tuple[str, ...], sp
     except OcoError as error:
         raise fail("OCO721", f"the formula `{text}` cannot be read: {error.message}", at, error.hint) from None
     known = [*FORMULA_SYMBOLS, *params, *catalogue(labels)]
-    for node in _nodes(formula):
+    for node in syntax.walk(formula):
         if isinstance(node, syntax.Identifier) and node.name not in known:
             hint = did_you_mean(node.name, known, "formulas use t (the round), T (the horizon), params and facts")
             raise fail("OCO721", f"`{node.name}` means nothing in a formula", _part(at, node.name), hint)
@@ -61,15 +61,6 @@ def _check_formula(text: str, params: Sequence[str], labels: tuple[str, ...], sp
             raise fail("OCO721", f"there is no function `{node.name}` in formulas", _part(at, node.name), hint)
         if isinstance(node, (syntax.Subscript, syntax.ArrayLiteral, syntax.Text)):
             raise fail("OCO721", f"the formula `{text}` is not a number", at)
-
-
-def _nodes(root: syntax.Expression) -> Iterator[syntax.Expression]:
-    stack: list[syntax.Expression] = [root]
-    while stack:
-        node = stack.pop()
-        yield node
-        if isinstance(node, syntax.Call):
-            stack.extend(reversed(node.args))
 
 
 def _part(span: Span | None, text: str) -> Span | None:

@@ -71,6 +71,7 @@ class _Resolver:
         )
         self.broken_labels: set[str] = set()
         self.seen: dict[str, Span] = {}
+        self.unread: set[str] = set()
         self.first: dict[str, tuple[Kind, Span]] = {}
         declarations = [s for s in reversed(file.statements) if isinstance(s, Declaring)]
         self.typer = Typer(self.scope, self.findings, {s.name.name: s.name.span for s in declarations})
@@ -128,23 +129,23 @@ class _Resolver:
         return None
 
     def _once(self, statement: syntax.Statement) -> None:
-        """Statements that may stand once in a file."""
-        word = ONCE.get(type(statement), "")
+        """Statements that may stand once in a file. One that could not be read may have been meant as another."""
         if isinstance(statement, syntax.UnreadableStatement):
-            word = statement.word
-        elif word in self.seen:
-            line = self.seen[word].line
-            error = fail(
-                "OCO208", f"there is a `{word}` statement already, on line {line}", statement.span, "a model has one"
-            )
-            self.findings.add(error.diagnostics)
-        if word:
-            self.seen.setdefault(word, statement.span)
+            self.unread.add(statement.word)
+            return
+        word = ONCE.get(type(statement), "")
+        if word in self.seen:
+            said = f"there is a `{word}` statement already, on line {self.seen[word].line}"
+            self.findings.add(fail("OCO208", said, statement.span, "a model has one").diagnostics)
+        elif word:
+            self.seen[word] = statement.span
 
     def _unreadable(self, s: syntax.UnreadableStatement) -> None:
+        """What stands in it may be declared there: nobody is told that it is not."""
+        self.typer.doubtful |= set(re.findall(r"[A-Za-z]\w*", s.span.text))
         if s.name is None:
-            return
-        if s.word == "constraint":
+            self.typer.nameless |= s.word in [str(kind) for kind in DECLARING.values()]
+        elif s.word == "constraint":
             self.broken_labels.add(s.name.name)
         elif s.name.name not in self.scope.declared:
             self.typer.broken.add(s.name.name)
@@ -215,9 +216,19 @@ class _Resolver:
             self.typer.broken.add(name)
             return
         self.first[name] = (DECLARING[type(s)], s.name.span)
+        known = len(self.findings.items)
         self._try(step)
         if name not in self.scope.declared:
             self.typer.broken.add(name)
+        if any(d.code in ("OCO307", "OCO308") for d in self.findings.items[known:]):
+            self._blame_sizes(s)
+
+    def _blame_sizes(self, s: Declaring) -> None:
+        """The params in a shape that is none are not judged again by the next shape."""
+        dims = () if isinstance(s, syntax.LetStatement) else s.dims
+        for node in (n for dim in dims for n in syntax.walk(dim)):
+            if isinstance(node, syntax.Identifier):
+                self.typer.broken.add(node.name)
 
     def _break(self, s: Declaring) -> None:
         """A declaration with a mistake that has been reported."""
@@ -305,10 +316,9 @@ class _Resolver:
 
     def _check_missing(self) -> None:
         """Statements that every model has. They are not missed while some statement has no known word."""
-        unreadable = [s for s in self.file.statements if isinstance(s, syntax.UnreadableStatement)]
-        if not all(s.word for s in unreadable):
+        if "" in self.unread:
             return
-        there = {w for s in unreadable for w in re.findall(r"\w+", s.span.text)} | set(self.seen)  # two on a line, say
+        there = set(self.seen) | self.unread | self.typer.doubtful  # two statements on one line, say
         there |= {"decision" for s in self.file.statements if isinstance(s, syntax.DecisionStatement)}
         source, length = self.file.source, len(self.file.source.text.rstrip())
         start = self.file.statements[0].span.start if self.file.statements else length

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from oco.dsl.source import Source, Span
@@ -60,6 +61,25 @@ class ArrayLiteral(Node):
 
 
 Expression = Number | Text | Identifier | Call | Subscript | ArrayLiteral
+
+
+def walk(root: Expression) -> Iterator[Expression]:
+    """An expression and all parts of it that are expressions, from the left."""
+    stack: list[Expression] = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        match node:
+            case Call(args=args, options=options):
+                stack += [*(value for _, value in reversed(options)), *reversed(args)]
+            case ArrayLiteral(items=items):
+                stack += reversed(items)
+            case Subscript(base=base, items=places):
+                ends = [
+                    e for i in places for e in ((i.start, i.stop) if isinstance(i, Slice) else (i,)) if e is not None
+                ]
+                stack += [*reversed(ends), base]
+
 
 # Statements.
 

@@ -12,14 +12,16 @@ from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Constant, Expr, Kind, Name, Slice, constant
 from oco.dsl.scope import Scope, kind_of
 from oco.dsl.source import Span
-from oco.dsl.suggest import did_you_mean
+from oco.dsl.suggest import did_you_mean, nearest
 
 
 class Typer:
     """Types expressions in a scope. What cannot be typed is None; the mistake behind it is kept in `findings`, once.
 
-    broken  names whose declaration failed: what uses them is None, in silence
-    later   where the names of the whole file are declared
+    later     where the names of the whole file are declared
+    broken    names whose declaration failed: what uses them is None, in silence
+    doubtful  words of statements that could not be read, any of which may have been a declaration
+    nameless  whether there is a declaration without a name: it may have been that of any name
     """
 
     def __init__(self, scope: Scope, findings: Findings, later: Mapping[str, Span]) -> None:
@@ -27,6 +29,8 @@ class Typer:
         self.findings = findings
         self.later = later
         self.broken: set[str] = set()
+        self.doubtful: set[str] = set()
+        self.nameless = False
         self.reported: set[str] = set()
 
     def exprs(self, nodes: Sequence[syntax.Expression]) -> tuple[Expr, ...] | None:
@@ -71,7 +75,8 @@ class Typer:
             return self.scope.name(name, span)
         if name == "t":
             return Name("t", Kind.ROUND, integer=True, span=span)
-        if name not in self.broken and name not in self.reported:
+        excused = self.nameless and not nearest(name, self.scope.declared)
+        if name not in self.broken | self.doubtful | self.reported and not excused:
             self.reported.add(name)
             self._refuse(self._unknown(name, span, inside))
         return None

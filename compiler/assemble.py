@@ -9,7 +9,7 @@ from oco.compiler.ir.build import Named, trace_program
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.points import Point
+from oco.compiler.points import Point, Rows, Structured
 from oco.compiler.problem import Problem, Task
 
 
@@ -57,7 +57,7 @@ class _Layout:
 
     def __init__(self, task: Task) -> None:
         self.decisions = task.decisions
-        self.points: set[str] = set()
+        self.kinds: dict[str, type[Point] | type[Rows]] = {}
 
     def fields(self, symbol: str) -> list[str]:
         return [symbol] if len(self.decisions) == 1 else [f"{symbol}_{d}" for d in self.decisions]
@@ -65,8 +65,8 @@ class _Layout:
     def flat(self, state: State) -> dict[str, Value]:
         found: dict[str, Value] = {}
         for symbol, value in state.items():
-            if isinstance(value, Point):
-                self.points.add(symbol)
+            if isinstance(value, Point | Rows):
+                self.kinds[symbol] = type(value)
                 found |= dict(zip(self.fields(symbol), value.blocks, strict=True))
             else:
                 found[symbol] = value
@@ -74,8 +74,8 @@ class _Layout:
 
     def state(self, fields: Named) -> State:
         """The rule's state from its fields; `init` was traced before, so it is known which symbols are points."""
-        found: dict[str, Value | Point] = {s: Point(tuple(fields[f] for f in self.fields(s))) for s in self.points}
-        used = {f for s in self.points for f in self.fields(s)}
+        found: dict[str, Structured] = {s: k(tuple(fields[f] for f in self.fields(s))) for s, k in self.kinds.items()}
+        used = {f for s in self.kinds for f in self.fields(s)}
         return found | {name: v for name, v in fields.items() if name not in used and name != "round"}
 
     def docs(self, symbols: Mapping[str, str]) -> dict[str, str]:

@@ -66,6 +66,18 @@ class Rows:
         """The same rows, to be called `name` in generated code."""
         return Rows(tuple(t.name(name, b) for b in self.blocks))
 
+    @property
+    def count(self) -> int:
+        return self.blocks[0].shape[0]
+
+    def row(self, index: Liftable) -> Point:
+        """One of the vectors."""
+        return Point(tuple(m[index] for m in self.blocks))
+
+    def replaced(self, index: Liftable, x: Point) -> Rows:
+        """The same vectors with another one at `index`."""
+        return Rows(tuple(m.tracer.put(m, b, index) for m, b in zip(self.blocks, x.blocks, strict=True)))
+
     def combine(self, weights: Value) -> Point:
         """sum_n weights_n row_n."""
         return Point(tuple(_shaped(weights @ _matrix(m), m.shape[1:]) for m in self.blocks))
@@ -153,6 +165,11 @@ def _shaped(v: Value, shape: tuple[int, ...]) -> Value:
 
 def _total(parts: Sequence[Value]) -> Value:
     return reduce(lambda a, b: a + b, parts)
+
+
+def repeated(t: Tracer, x: Point, count: int) -> Rows:
+    """`count` copies of a point."""
+    return Rows(tuple(t.broadcast(b, (count, *b.shape)) for b in x.blocks))
 
 
 Structured = Value | Point | Rows

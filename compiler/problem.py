@@ -18,7 +18,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.jacobians import jacobian
 from oco.compiler.lower import Lowering
 from oco.compiler.points import Geometry, Point, Rows
-from oco.compiler.settings import Setting
+from oco.compiler.settings import Setting, number
 from oco.compiler.structure import Structure
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError
@@ -90,10 +90,10 @@ class Problem:
         now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
         return self.tracer.name("t", self.tracer.to_float(now))
 
-    def setting(self, name: str) -> Value:
-        """A setting at this round: a constant of the program, or a formula in t."""
+    def setting(self, name: str, **more: Value) -> Value:
+        """A setting at this round: a constant of the program, or a formula in t (and in `more`: the number m of an expert)."""
         given = self.task.settings[name]
-        values: dict[str, Value | float] = {}
+        values: dict[str, Value | float] = dict(more)
         symbols = {s.name for s in given.formula.free_symbols}
         if "T" in symbols:
             assert self.task.horizon is not None
@@ -102,6 +102,10 @@ class Problem:
             values["t"] = self.t
         why = f"{name} = {given.formula}; {given.why}"
         return self.tracer.name(name, trace_formula(self.tracer, given.formula, values, name, why))
+
+    def whole(self, name: str) -> int:
+        """A setting that is a number known before the first round, as a whole number."""
+        return round(number(self.task.settings, name, self.task.horizon or 1))
 
     def note(self, text: str) -> None:
         """A comment at the next equation."""
@@ -153,6 +157,13 @@ class Problem:
         if not self.full:
             return self.constraint_gradients(x).combine(weights)
         return self._combination([(c.expr, c.size) for c in self.task.canonical.inequalities], x, weights)
+
+    def worst_constraint(self, x: Point) -> tuple[Value, Point]:
+        """max_n g_t^n(x), and a subgradient of it: the gradient of the first constraint that attains it."""
+        g = self.tracer.name("g", self.constraints(x))
+        first = self.tracer.argmax(g)
+        chosen = self.tracer.to_float(self.tracer.iota(n=self.constraint_count) == first)
+        return self.tracer.max(g), self.constraint_combination(x, chosen)
 
     def all_equalities(self, x: Point) -> Value:
         """h_t(x), shape (M,), in the order of the text."""

@@ -210,14 +210,14 @@ def schedule_symbols() -> dict[str, Any]:
     return {name: sympy.Symbol(name, positive=True) for name in SCHEDULE_SYMBOLS}
 
 
-def schedule(formula: Any, rounds: int, horizon: int) -> np.ndarray[Any, Any]:
-    """The values of a formula in t and T at t = 1..rounds, with T = horizon; shape (rounds,). After round T it keeps T's."""
+def schedule(formula: Any, rounds: int, horizon: int, m: int = 1) -> np.ndarray[Any, Any]:
+    """The values of a formula in t, T and m at t = 1..rounds, with T = horizon; shape (rounds,). After round T it keeps T's."""
     import sympy
 
     symbols = schedule_symbols()
     t = np.minimum(np.arange(1, rounds + 1, dtype=np.float64), float(horizon))
     with np.errstate(all="ignore"):
-        values = sympy.lambdify((symbols["t"], symbols["T"]), formula, "numpy")(t, float(horizon))
+        values = sympy.lambdify(tuple(symbols.values()), formula, "numpy")(t, float(horizon), float(m))
     array = np.broadcast_to(np.asarray(values, dtype=np.float64), (rounds,))
     if not np.isfinite(array).all():
         raise fail("OCO722", f"the setting `{formula}` is not a finite number in every round")

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point
+from oco.compiler.points import Point, Rows, Structured
 from oco.compiler.problem import Problem
 from oco.compiler.theorems import Hypothesis, Theorem
 
-State = Mapping[str, Value | Point]
+State = Mapping[str, Structured]
 
 
 class Rule(Protocol):
@@ -51,6 +51,13 @@ def point(state: State, name: str) -> Point:
     """The point that a state variable holds."""
     value = state[name]
     assert isinstance(value, Point)
+    return value
+
+
+def rows(state: State, name: str) -> Rows:
+    """The points, one a row, that a state variable holds."""
+    value = state[name]
+    assert isinstance(value, Rows)
     return value
 
 

@@ -19,6 +19,7 @@ from oco.compiler.algorithms.classic import (
     path_length,
     path_weight,
 )
+from oco.compiler.ir.value import Value
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
@@ -56,13 +57,18 @@ class Coldq:
 
     def update(self, p: Problem, state: State) -> State:
         x, Q = point(state, "x"), array(state, "Q")
-        alpha, eta, gamma = p.setting("alpha"), p.setting("eta"), p.setting("gamma")
-        g = p.tracer.name("g", p.constraints(x))
-        p.note("(8): the doubly bounded queue, for t > 1")
-        grown = p.tracer.maximum((1.0 - eta) * Q + p.tracer.maximum(g, 0.0), gamma)
-        Q = p.tracer.name("Q", p.tracer.where(p.t > 1.0, grown, Q))
+        alpha, g = p.setting("alpha"), p.tracer.name("g", p.constraints(x))
+        Q = p.tracer.name("Q", queue_update(p, Q, g))
         p.note("P_t: argmin <grad f, x - x_t> + alpha |x - x_t|^2 + sum_n Q_n [g_n(x)]_+")
         return {"x": penalized_step(p, x, p.gradient(x), alpha, Q, g), "Q": Q}
+
+
+def queue_update(p: Problem, Q: Value, g: Value) -> Value:
+    """(8) from the values g of the constraints at the decision."""
+    eta, gamma = p.setting("eta"), p.setting("gamma")
+    p.note("(8): the doubly bounded queue, for t > 1")
+    grown = p.tracer.maximum((1.0 - eta) * Q + p.tracer.maximum(g, 0.0), gamma)
+    return p.tracer.where(p.t > 1.0, grown, Q)
 
 
 # Hypotheses.
@@ -122,7 +128,7 @@ FEASIBLE_COMPARATOR = Hypothesis(
     ("feasible.common", "feasible.each_round"),
 )
 
-_BASIC = (
+BASIC = (
     Hypothesis("There are constraints g_t^n(x) <= 0.", _some_constraint),
     INEQUALITIES_ONLY,
     Hypothesis("The function g_t is revealed after round t.", _constraint_functions_seen),
@@ -188,8 +194,12 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 # Guarantees.
 
 
-def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity, ...]:
-    alpha = scheduled(settings, "alpha")
+def quantities(s: Situation, settings: Mapping[str, Setting], m: int = 1) -> tuple[Quantity, ...]:
+    """The symbols of Theorems 1 to 3; m is the number of an expert, where alpha depends on it."""
+
+    def alpha(rounds: int, horizon: int) -> Floats:
+        return schedule(settings["alpha"].formula, rounds, horizon, m)
+
     diameter = needed(s, "domain.diameter.l2")
     sizes = s.inequality_bounds("bound")
     assert sizes is not None and s.horizon is not None
@@ -268,37 +278,37 @@ def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
 
 def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     """Theorems 1 and 2."""
-    quantities = _quantities(s, settings)
+    symbols = quantities(s, settings)
     static = s.canonical.measure is Measure.STATIC
     rate = "sqrt(T)" if static else "T**((1 + V_x)/2)"
-    regret = Bound(f"{s.canonical.measure} regret", rate, DYNAMIC_REGRET, quantities, s.loss_range)
+    regret = Bound(f"{s.canonical.measure} regret", rate, DYNAMIC_REGRET, symbols, s.loss_range)
     return Guarantee(
         "Wang, Yan & Liu 2025, Theorems 1 and 2",
         s.horizon,
         regret,
-        _violation_bound(s, quantities),
+        _violation_bound(s, symbols),
         conditions=comparator_conditions(s),
     )
 
 
 def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     """Theorems 2 and 3. Corollary 2 prints sum 1/t <= log T, which fails; the sum itself stands here."""
-    quantities = _quantities(s, settings)
+    symbols = quantities(s, settings)
     alpha = scheduled(settings, "alpha")
     mu = needed(s, "loss.strong_convexity.l2") / 2
 
     def growth(rounds: int, horizon: int) -> Floats:
         return np.cumsum(np.maximum(np.diff(alpha(rounds, horizon), prepend=0.0) - mu, 0.0))
 
-    quantities += (
+    symbols += (
         Quantity("growth", r"\sum_t [\alpha_t - \alpha_{t-1} - \mu]_+", "growth of the weights beyond mu", growth),
     )
-    regret = Bound("static regret", "log(T)", "R**2 * growth + D**2/4 * inverse + D*R", quantities, s.loss_range)
+    regret = Bound("static regret", "log(T)", "R**2 * growth + D**2/4 * inverse + D*R", symbols, s.loss_range)
     return Guarantee(
         "Wang, Yan & Liu 2025, Theorems 2 and 3",
         s.horizon,
         regret,
-        _violation_bound(s, quantities),
+        _violation_bound(s, symbols),
         conditions=comparator_conditions(s),
     )
 
@@ -323,7 +333,7 @@ COLDQ = Algorithm(
             name="Theorems 2 and 3",
             measures=frozenset({Measure.STATIC}),
             violation=Violation.HARD,
-            hypotheses=(*_BASIC, STRONGLY_CONVEX),
+            hypotheses=(*BASIC, STRONGLY_CONVEX),
             settings=_strong_settings,
             guarantee=_strong_guarantee,
             rates={"static regret": "log(T)", "hard violation": "T**V_g"},
@@ -333,7 +343,7 @@ COLDQ = Algorithm(
             name="Theorems 1 and 2",
             measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
             violation=Violation.HARD,
-            hypotheses=_BASIC,
+            hypotheses=BASIC,
             settings=_convex_settings,
             guarantee=_convex_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**((1 + V_x)/2)", "hard violation": "T**V_g"},

@@ -1,0 +1,163 @@
+"""Wang, Yan & Liu 2025, appendix J: COLDQ with expert tracking (Algorithm 2), which needs no V_x."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from oco.compiler.algorithms.base import Algorithm, State, array, rows
+from oco.compiler.algorithms.classic import path_length, path_weight
+from oco.compiler.algorithms.wang_yan_liu2025 import (
+    BASIC,
+    COLDQ,
+    VIOLATION,
+    comparator_conditions,
+    quantities,
+    queue_update,
+)
+from oco.compiler.ir.value import Value
+from oco.compiler.penalty import penalized_step
+from oco.compiler.points import Point, Rows, repeated
+from oco.compiler.problem import Problem
+from oco.compiler.settings import Default, Setting, number, schedule
+from oco.compiler.theorems import Bound, Floats, Guarantee, Quantity, Situation, Theorem, Violation, needed
+from oco.dsl.model import Measure
+
+
+class ColdqExpert:
+    """M copies of Algorithm 1, each with its own decision in its gradient and queue; the weighted mean is played."""
+
+    def init(self, p: Problem, start: Point) -> State:
+        experts = p.whole("M")
+        m = np.arange(1, experts + 1)
+        w = p.tracer.constant((experts + 1) / (m * (m + 1) * experts), "w_1", "w_1[m] = (M + 1) / (m (m + 1) M)")
+        queue = p.tracer.full(p.setting("gamma"), (experts, p.constraint_count))
+        return {"x": repeated(p.tracer, start, experts), "Q": queue, "w": w}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return rows(state, "x").combine(array(state, "w"))
+
+    def update(self, p: Problem, state: State) -> State:
+        t, experts, w = p.tracer, rows(state, "x"), array(state, "w")
+        played = experts.combine(w)
+        slope = p.gradient(played)
+
+        def one(m: Value, Q: Value, *x: Value) -> tuple[Value, ...]:
+            copies = Rows(x)
+            mine = copies.row(m)
+            alpha = p.setting("alpha", m=t.to_float(m) + 1.0)
+            g = p.constraints(mine)
+            q = queue_update(p, Q[m], g)
+            following = penalized_step(p, mine, p.gradient(mine), alpha, q, g)
+            return (t.put(Q, q, m), *copies.replaced(m, following).blocks)
+
+        Q, *x = t.for_(experts.count, one, (array(state, "Q"), *experts.blocks))
+        p.note("step 6, in log space; erratum 17: the weights are updated at t = 1 too")
+        loss = experts.apply(slope) - slope.dot(played)
+        z = t.log(t.maximum(w, 1e-300)) - p.setting("kappa") * loss
+        weight = t.exp(z - t.max(z))
+        return {"x": Rows(tuple(x)), "Q": Q, "w": weight / t.sum(weight)}
+
+
+def _settings(s: Situation) -> Mapping[str, Default]:
+    return {
+        "M": Default("floor(log(1 + T) / log(2) / 2) + 1", "floor(log2(1 + T)/2) + 1 (Corollary 3)"),
+        "kappa": Default("1 / sqrt(T)", "T^(-1/2) (Corollary 3)"),
+        "alpha": Default("sqrt(t) / 2**(m - 1)", "sqrt(t) / 2^(m-1) (Corollary 3)"),
+        "epsilon": Default("0.5", "0.5, the experiments of section 6"),
+        "eta": Default("T**(-3/2)", "T^(-3/2) (Corollary 3)"),
+        "gamma": Default("epsilon * T**(3/2)", "epsilon T^(3/2) (Corollary 3)"),
+    }
+
+
+def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    T = s.horizon or 1
+    steps = [schedule(settings["alpha"].formula, T, T, m) for m in range(1, _experts(settings, T) + 1)]
+    good = all((a > 0).all() and (np.diff(a) >= 0).all() for a in steps)
+    return [] if good else ["alpha must be positive and must not decrease"]
+
+
+def _experts(settings: Mapping[str, Setting], horizon: int) -> int:
+    return round(number(settings, "M", horizon))
+
+
+def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    """Appendix K before its last estimates: the best expert by (50), what following it costs by (54), all experts' violation by (59)."""
+    diameter, slope = needed(s, "domain.diameter.l2"), needed(s, "loss.lipschitz.l2")
+
+    def alpha(m: int, rounds: int, horizon: int) -> Floats:
+        return schedule(settings["alpha"].formula, rounds, horizon, m)
+
+    def best(rounds: int, horizon: int) -> Floats:
+        found, total = [], _experts(settings, horizon)
+        path, kappa = path_length(s, horizon), number(settings, "kappa", horizon)
+        for m in range(1, total + 1):
+            a = alpha(m, rounds, horizon)
+            own = 2 * diameter * path_weight(a, diameter, path) + slope**2 / 4 * np.cumsum(1 / a) + diameter**2 * a
+            found.append(own + math.log(m * (m + 1) * total / (total + 1)) / kappa)
+        return np.asarray(np.min(found, axis=0))
+
+    own = quantities(s, settings)
+    regret = Bound(
+        f"{s.canonical.measure} regret",
+        "sqrt(T)" if s.canonical.measure is Measure.STATIC else "T**((1 + V_x)/2)",
+        "best + D*R + kappa*D**2*R**2*T/2",
+        (
+            *(q for q in own if q.name in ("R", "D", "T")),
+            Quantity("kappa", r"\kappa", "rate of the weights", lambda n, T: np.full(n, number(settings, "kappa", T))),
+            Quantity(
+                "best",
+                r"\min_m B[m] + \ln(1/w_1[m])/\kappa",
+                "the bound of the best expert and the price of finding it",
+                best,
+            ),
+        ),
+        s.loss_range,
+    )
+    sizes = s.inequality_bounds("bound")
+    trivial = None if sizes is None else float(sizes.sum())
+    violation = Bound("hard violation", "T**V_g", "all", (_all_experts(s, settings),), trivial)
+    return Guarantee(
+        "Wang, Yan & Liu 2025, Corollary 3", s.horizon, regret, violation, conditions=comparator_conditions(s)
+    )
+
+
+def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:
+    """Theorem 2 for each expert, summed."""
+
+    def total(rounds: int, horizon: int) -> Floats:
+        found = np.zeros(rounds)
+        for m in range(1, _experts(settings, horizon) + 1):
+            bound = Bound("hard violation", "T**V_g", VIOLATION, quantities(s, settings, m))
+            curve = bound.curve(rounds, horizon)
+            assert curve is not None
+            found = found + curve
+        return found
+
+    return Quantity("all", r"\sum_m B_g[m]", "the violation bounds of all experts", total)
+
+
+COLDQ_EXPERT = Algorithm(
+    name="coldq-expert",
+    title="COLDQ with expert tracking",
+    cite="Wang, Yan & Liu 2025, Algorithm 2",
+    rule=ColdqExpert,
+    requirements=COLDQ.requirements,
+    theorems=(
+        Theorem(
+            name="Corollary 3",
+            measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
+            violation=Violation.HARD,
+            hypotheses=BASIC,
+            settings=_settings,
+            guarantee=_guarantee,
+            rates={"static regret": "sqrt(T)", "dynamic regret": "T**((1 + V_x)/2)", "hard violation": "T**V_g"},
+            checks=_settings_hold,
+        ),
+    ),
+    cost="log2(T)/2 projections onto the domain under the round's constraints",
+    cost_rank=3,
+    symbols={"x": "the decision of each expert", "Q": "the queues of each expert", "w": "the weights of the experts"},
+)

@@ -59,7 +59,7 @@ class Oracle:
         found: dict[str, Floats] = {}
         for b in self.canonical.blocks:
             inside = np.array(b.domain.sample(self.rng, count))
-            for k in range(count if b.domain.kind in ("box", "simplex") else min(count, 60)):
+            for k in range(count if b.domain.kind in ("box", "simplex", "nuclear_ball") else min(count, 60)):
                 if self.rng.random() < 0.7:
                     inside[k] = self._extreme(b)
             found[b.name] = inside
@@ -77,6 +77,9 @@ class Oracle:
         slope = self.rng.normal(size=b.shape)
         if b.domain.kind == "box":
             return np.where(slope > 0, b.domain.upper, b.domain.lower)
+        if b.domain.kind == "nuclear_ball":  # extreme points are of rank one
+            u, v = self.rng.normal(size=b.shape[0]), self.rng.normal(size=b.shape[1])
+            return b.domain.radius * np.outer(u / np.linalg.norm(u), v / np.linalg.norm(v))
         return b.domain.lmo_array(slope) if "lmo" not in b.domain.refusals else b.domain.centre()
 
     def draw(self) -> dict[str, Floats]:

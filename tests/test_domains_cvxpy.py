@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import cvxpy as cp
@@ -10,6 +11,9 @@ import pytest
 from domain_cases import CASES, Case, points
 
 from oco.compiler.domains import Domain
+
+POINTS = int(os.environ.get("OCO_CVXPY_POINTS", "12"))
+"""Random points a domain; 1000 takes ten minutes."""
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 minimising = pytest.mark.parametrize(
@@ -38,7 +42,7 @@ def test_projection(case: Case) -> None:
     x, constraints, v = stated(d)
     problem = cp.Problem(cp.Minimize(cp.sum_squares(x - v)), constraints)
     rng = np.random.default_rng(11)
-    for point in rng.permutation(points(d, rng, 6))[:12]:
+    for point in rng.permutation(points(d, rng, max(POINTS // 3, 6)))[:POINTS]:
         v.value = point
         solved(problem)
         np.testing.assert_allclose(d.project_array(point), x.value, atol=3e-5 * max(d.radius, np.abs(point).max()))

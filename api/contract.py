@@ -29,6 +29,7 @@ def contract_of(plan: Plan) -> Contract:
         guarantee=promises(plan.guarantee),
         ranges={s.name: Range(s.lower, s.upper, _law(s)) for s in problem.streams} if full else {},
         equalities=tuple(label for c in problem.equalities for label in entry_labels(c.label, c.shape)),
+        laws=plan.laws,
         recipe=recipe_of(plan),
     )
 

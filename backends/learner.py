@@ -107,6 +107,7 @@ class Learner:
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
         self._decided: tuple[Any, ...] | None = None
+        self._drawn: tuple[Any, ...] | None = None
 
     # Where it is.
 
@@ -161,7 +162,7 @@ class Learner:
     def _decisions(self) -> tuple[Any, ...]:
         """The decisions of this round, computed once."""
         if self._decided is None:
-            self._decided = self.compiled.decide(*self._state)
+            self._decided = self.compiled.decide(*self._state, *self._random_arrays())
         return self._decided
 
     def observe(self, /, **streams: Any) -> Feedback:
@@ -185,10 +186,9 @@ class Learner:
             raise fail(
                 "OCO847", f"this is the feedback of round {feedback.round}, and the learner is in round {self.round}"
             )
-        drawn = self._drawn() if self.compiled.program.draws else ()
         with np.errstate(all="ignore"):
-            self._state = self.compiled.update(*self._state, *feedback.values.values(), *drawn)
-        self._decided = None
+            self._state = self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
+        self._decided = self._drawn = None
         if self.contract.horizon is not None and feedback.round == self.contract.horizon + 1:
             self._warn(
                 f"the horizon of {self.contract.horizon} rounds is over: settings stay those of its last, the guarantee has ended"
@@ -233,16 +233,17 @@ class Learner:
                 flat[name] = value
         return flat if len(flat) != len(given) or any(isinstance(v, Mapping) for v in given.values()) else None
 
-    def _drawn(self) -> Sequence[Any]:
-        """The algorithm's own random arrays of this round."""
-        fields = self.compiled.program.draws
-        if self._draws is not None and fields:
-            return [self._given_draw(f.name, f.type.shape) for f in fields]
-        laws = [self.contract.laws.get(f.name, "uniform") for f in fields]
-        return [
-            self._random.normal(size=f.type.shape) if law == "normal" else self._random.random(f.type.shape)
-            for f, law in zip(fields, laws)
-        ]
+    def _random_arrays(self) -> tuple[Any, ...]:
+        """The algorithm's own random arrays of this round, drawn once."""
+        if self._drawn is None:
+            self._drawn = tuple(self._draw(f.name, f.type.shape) for f in self.compiled.program.draws)
+        return self._drawn
+
+    def _draw(self, name: str, shape: tuple[int, ...]) -> Any:
+        if self._draws is not None:
+            return self._given_draw(name, shape)
+        normal = self.contract.laws.get(name, "uniform") == "normal"
+        return self._random.normal(size=shape) if normal else self._random.random(shape)
 
     def _given_draw(self, name: str, shape: tuple[int, ...]) -> Array:
         assert self._draws is not None
@@ -270,6 +271,7 @@ class Learner:
             "recipe": dict(self.contract.recipe),
             "state": {f.name: pack(v) for f, v in zip(self.compiled.program.state, self._state)},
             "random": self._random.bit_generator.state,
+            "drawn": None if self._drawn is None else [pack(a) for a in self._drawn],
             "draws": None if self._draws is None else {n: pack(a) for n, a in self._draws.items()},
             "on_out_of_bounds": self.on_out_of_bounds,
             "warnings": list(self.warnings),
@@ -289,6 +291,8 @@ class Learner:
                 on_out_of_bounds=content["on_out_of_bounds"],
             )
             learner._random.bit_generator.state = content["random"]
+            drawn = content["drawn"]
+            learner._drawn = None if drawn is None else tuple(unpack(a) for a in drawn)
             learner._state = tuple(unpack(content["state"][f.name]) for f in compiled.program.state)
             learner.warnings = list(content["warnings"])
         except (KeyError, TypeError, ValueError) as error:

@@ -23,12 +23,12 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
         p = Problem(t, task, {})
         return layout.flat(rule.init(p, Point(tuple(start[d] for d in task.decisions))))
 
-    def decide(state: Named) -> Mapping[str, Liftable]:
-        p = Problem(t, task, {}, state["round"])
+    def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
+        p = Problem(t, task, {}, state["round"], drawn)
         return dict(zip(task.decisions, rule.decide(p, layout.state(state)).blocks, strict=True))
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
-        p = Problem(t, task, seen, state["round"])
+        p = Problem(t, task, seen, state["round"], drawn)
         return layout.flat(rule.update(p, layout.state(state)))
 
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
@@ -43,6 +43,7 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
         doc=doc,
         decision=tuple(Field(b.name, Type(DType.FLOAT, b.shape), f"in {b.domain}") for b in task.canonical.blocks),
         feedback=task.fields(),
+        draws=tuple(task.drawn()),
         init=init,
         decide=decide,
         update=update,
@@ -56,11 +57,8 @@ class _Layout:
     """State variables as fields: a point is one array a decision, under the symbol itself where there is one decision."""
 
     def __init__(self, task: Task) -> None:
-        self.decisions = task.decisions
+        self.fields = task.names
         self.kinds: dict[str, type[Point] | type[Rows]] = {}
-
-    def fields(self, symbol: str) -> list[str]:
-        return [symbol] if len(self.decisions) == 1 else [f"{symbol}_{d}" for d in self.decisions]
 
     def flat(self, state: State) -> dict[str, Value]:
         found: dict[str, Value] = {}

@@ -73,10 +73,19 @@ class Plan:
     @cached_property
     def program(self) -> Program:
         """The learner in the step IR, after the passes."""
+        a = self._winner.algorithm
+        return optimize(assemble(a, self._task, f"{a.title} ({a.cite}) for the model {self.model.name}"))
+
+    @cached_property
+    def _task(self) -> Task:
         structure, _ = constraint_structure(self.canonical)
         task = Task(self.canonical, self.settings, structure, self.horizon, self.choice.situation.dependent_rows)
-        a = self._winner.algorithm
-        return optimize(assemble(a, task, f"{a.title} ({a.cite}) for the model {self.model.name}"))
+        return replace(task, draws=self._winner.algorithm.draws(task))
+
+    @property
+    def laws(self) -> Mapping[str, str]:
+        """The law of each random array of the program's rounds: "uniform" on [0, 1) or "normal"."""
+        return {f.name: law for f, law in self._task.drawn().items()}
 
     def with_horizon(self, T: int) -> Plan:
         """The same algorithm, with settings and guarantee for another horizon."""

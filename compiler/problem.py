@@ -29,6 +29,16 @@ from oco.dsl.model import Feedback
 FLOAT = DType.FLOAT
 
 
+@dataclass(frozen=True)
+class Draw:
+    """A random array of each round: `law` is "uniform" on [0, 1) or "normal". Without a shape, one array a decision, of its shape."""
+
+    name: str
+    law: str
+    doc: str = ""
+    shape: tuple[int, ...] | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """What does not change while a rule is traced: the problem, its structure, the settings, the horizon."""
@@ -38,6 +48,7 @@ class Task:
     structure: Structure
     horizon: int | None
     dependent_rows: frozenset[str] = frozenset()
+    draws: tuple[Draw, ...] = ()
 
     @property
     def decisions(self) -> tuple[str, ...]:
@@ -67,15 +78,41 @@ class Task:
             found += [Field(f"equality_gradients{end}", Type(FLOAT, (m, *b.shape)))] if m else []
         return tuple(found)
 
+    def names(self, symbol: str) -> tuple[str, ...]:
+        """The fields of a point: the symbol itself where there is one decision."""
+        return (symbol,) if len(self.decisions) == 1 else tuple(f"{symbol}_{d}" for d in self.decisions)
+
+    def drawn(self) -> dict[Field, str]:
+        """The random arrays of a round, each with its law."""
+        found: dict[Field, str] = {}
+        for draw in self.draws:
+            if draw.shape is not None:
+                found[Field(draw.name, Type(FLOAT, draw.shape), draw.doc)] = draw.law
+                continue
+            for name, block in zip(self.names(draw.name), self.canonical.blocks, strict=True):
+                found[Field(name, Type(FLOAT, block.shape), draw.doc)] = draw.law
+        return found
+
 
 class Problem:
-    """The problem of one round, over a tracer. `seen` holds the round's feedback by field; it is empty before the first round."""
+    """The problem of one round, over a tracer.
 
-    def __init__(self, tracer: Tracer, task: Task, seen: Mapping[str, Value], round_: Value | None = None) -> None:
+    `seen` holds the round's feedback by field, empty before the first round; `drawn` its random arrays, in `decide` and `update`.
+    """
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        task: Task,
+        seen: Mapping[str, Value],
+        round_: Value | None = None,
+        drawn: Mapping[str, Value] | None = None,
+    ) -> None:
         self.tracer = tracer
         self.task = task
         self.seen = seen
         self.round = round_
+        self.drawn = drawn or {}
         self.domain = Geometry(tracer, tuple(b.domain for b in task.canonical.blocks))
         self.structure = task.structure
 
@@ -106,6 +143,14 @@ class Problem:
     def whole(self, name: str) -> int:
         """A setting that is a number known before the first round, as a whole number."""
         return round(number(self.task.settings, name, self.task.horizon or 1))
+
+    def draw(self, name: str) -> Value:
+        """A random array of this round."""
+        return self.drawn[name]
+
+    def drawn_point(self, name: str) -> Point:
+        """The random arrays of this round that there is one of for each decision."""
+        return Point(tuple(self.drawn[n] for n in self.task.names(name)))
 
     def note(self, text: str) -> None:
         """A comment at the next equation."""

@@ -193,7 +193,7 @@ def random_learner(seed: int) -> tuple[Program, list[np.ndarray]]:
         decision=[Field("x", Type(FLOAT, (3,)))],
         feedback=[Field(f"a{k}", made) for k, made in enumerate(types)],
         init=lambda start: {"x": start["x"]},
-        decide=lambda state: {"x": state["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
         update=lambda state, seen, drawn: {"x": state["x"] + 1.0},
         measure=measure,
     )

@@ -68,7 +68,7 @@ def queue_program(names=("price", "jobs")) -> Program:
             decision=[Field("x", Type(FLOAT, (3,)))],
             feedback=[Field(price, Type(FLOAT, (3,))), Field(jobs, Type(FLOAT))],
             init=lambda start: {"x": start["x"], "Q": 0.0},
-            decide=lambda state: {"x": state["x"]},
+            decide=lambda state, drawn: {"x": state["x"]},
             update=update,
             measure=lambda now, x, seen: (
                 t.sum(seen[price] * x["x"]),
@@ -368,6 +368,6 @@ def packed_program() -> Program:
         t,
         decision=[Field("x", Type(FLOAT, (3000,)))],
         init=lambda start: {"x": start["x"]},
-        decide=lambda state: {"x": state["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
         update=lambda state, seen, drawn: {"x": state["x"] + t.constant(big, "weights")},
     )

@@ -25,7 +25,7 @@ def program() -> Program:
         decision=[Field("x", VECTOR)],
         feedback=[Field("price", VECTOR)],
         init=lambda start: {"x": start["x"]},
-        decide=lambda state: {"x": state["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
         update=lambda state, seen, drawn: {"x": t.call("step", lambda v: v - 0.1, state["x"] - seen["price"])},
         measure=lambda now, x, seen: (t.sum(x["x"]), t.zeros((0,)), t.zeros((0,))),
     )

@@ -26,7 +26,7 @@ def learner(update, *, feedback=(), tracer=None) -> Program:
         decision=[Field("x", VECTOR)],
         feedback=[Field(name, made) for name, made in feedback],
         init=lambda start: {"x": start["x"]},
-        decide=lambda state: {"x": state["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
         update=lambda state, seen, drawn: {"x": update(t, state["x"], seen)},
     )
 

@@ -197,7 +197,7 @@ def test_programs_hold_notes_names_and_fields():
         decision=[Field("x", VECTOR)],
         feedback=[Field("price", VECTOR)],
         init=lambda start: {"x": start["x"], "Q": 0.0},
-        decide=lambda state: {"x": state["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
         update=update,
         state_docs={"Q": "queue"},
     )

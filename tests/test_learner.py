@@ -40,7 +40,7 @@ def program(draws=()):
         feedback=[Field("price", VECTOR), Field("jobs", NUMBER), Field("place", WHOLE)],
         draws=draws,
         init=lambda start: {"x": start["x"], "Q": 0.0},
-        decide=lambda state: {"x": state["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
         update=update,
         measure=lambda now, x, seen: (
             t.sum(seen["price"] * x["x"]) * t.to_float(now),
@@ -310,7 +310,7 @@ def two_decisions():
         decision=[Field("x", VECTOR), Field("y", NUMBER)],
         feedback=fields,
         init=lambda start: {"x": start["x"], "y": start["y"]},
-        decide=lambda state: {"x": state["x"], "y": state["y"]},
+        decide=lambda state, drawn: {"x": state["x"], "y": state["y"]},
         update=lambda state, seen, drawn: {"x": state["x"] - seen["gradient_x"], "y": state["y"] - seen["gradient_y"]},
     )
 

@@ -22,8 +22,8 @@ def init(*start: Any) -> Any:
     return 1
 
 
-def decide(*state: Any) -> Any:
-    """The decision of this round; a tuple of them if there are several."""
+def decide(*state_and_draws: Any) -> Any:
+    """The decision of this round, from the state and the random draws; a tuple of them if there are several."""
     return ()
 
 

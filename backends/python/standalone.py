@@ -56,6 +56,7 @@ class Learner:
         self._take = Intake(STREAMS)
         self._random = np.random.default_rng(seed)
         self._values = _tuple(init(*first.values()))
+        self._drawn: list[Any] | None = None
 
     @property
     def round(self) -> int:
@@ -69,32 +70,37 @@ class Learner:
 
     def decide(self) -> Any:
         """The decision of this round; a dict of them if the model has several."""
-        found = decide(*self._values)
+        found = decide(*self._values, *self._draw())
         return np.array(found) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, found)}
 
     def observe(self, /, **streams: Any) -> Feedback:
         """Take what the round revealed, say what the decision was worth, and go on. Wrong data is an error and changes nothing."""
         values = [v[()] for v in self._take(streams)]
-        decisions = _tuple(decide(*self._values))
+        drawn = self._draw()
+        decisions = _tuple(decide(*self._values, *drawn))
         with np.errstate(all="ignore"):
             loss, constraints, equalities = measure(self.round, *decisions, *values)
-            following = update(*self._values, *values, *self._draw())
+            following = update(*self._values, *values, *drawn)
         feedback = Feedback(self.round, float(loss), constraints, equalities)
-        self._values = _tuple(following)
+        self._values, self._drawn = _tuple(following), None
         if feedback.round == HORIZON:
             warnings.warn(f"round {HORIZON} was the last that the guarantee is for", stacklevel=2)
         return feedback
 
     def _draw(self) -> list[Any]:
-        return [
-            self._random.random(s) if law == "uniform" else self._random.normal(size=s) for s, law in DRAWS.values()
-        ]
+        """The random arrays of this round, drawn once."""
+        if self._drawn is None:
+            self._drawn = [
+                self._random.random(s) if law == "uniform" else self._random.normal(size=s) for s, law in DRAWS.values()
+            ]
+        return self._drawn
 
     def save(self, path: str) -> None:
         """Write the state to a file, all of it or nothing."""
         arrays = {name: pack(value) for name, value in zip(STATE, self._values)}
         random = self._random.bit_generator.state
-        write_state(path, {"model": MODEL, "program": FINGERPRINT, "state": arrays, "random": random})
+        drawn = None if self._drawn is None else [pack(a) for a in self._drawn]
+        write_state(path, {"model": MODEL, "program": FINGERPRINT, "state": arrays, "random": random, "drawn": drawn})
 
     @classmethod
     def load(cls, path: str) -> Learner:
@@ -105,6 +111,7 @@ class Learner:
         learner = cls()
         learner._values = tuple(unpack(content["state"][name]) for name in STATE)
         learner._random.bit_generator.state = content["random"]
+        learner._drawn = None if content["drawn"] is None else [unpack(a) for a in content["drawn"]]
         return learner
 
 

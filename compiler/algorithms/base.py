@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, Structured
-from oco.compiler.problem import Problem
+from oco.compiler.problem import Draw, Problem, Task
 from oco.compiler.theorems import Hypothesis, Theorem
 
 State = Mapping[str, Structured]
@@ -34,6 +34,7 @@ class Algorithm:
     requirements  what the rule needs of the model beside the theorems (an exact solver of its subproblem), asked first
     cost          what a round costs, in words; `cost_rank` orders algorithms where guarantees tie
     symbols       what the state's variables are, for the reader of generated code
+    draws         the random arrays of a round, for a problem and its settings
     """
 
     name: str
@@ -45,6 +46,7 @@ class Algorithm:
     cost_rank: int = 1
     requirements: tuple[Hypothesis, ...] = ()
     symbols: Mapping[str, str] = field(default_factory=dict)
+    draws: Callable[[Task], tuple[Draw, ...]] = lambda task: ()
 
 
 def point(state: State, name: str) -> Point:

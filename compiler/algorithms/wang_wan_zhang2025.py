@@ -19,7 +19,6 @@ from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
-    Floats,
     Guarantee,
     Hypothesis,
     Objection,

@@ -24,7 +24,7 @@ def trace_program(
     feedback: Sequence[Field] = (),
     draws: Sequence[Field] = (),
     init: Callable[[Named], Mapping[str, Liftable]],
-    decide: Callable[[Named], Mapping[str, Liftable]],
+    decide: Callable[[Named, Named], Mapping[str, Liftable]],
     update: Callable[[Named, Named, Named], Mapping[str, Liftable]],
     measure: Callable[[Value, Named, Named], tuple[Liftable, Liftable, Liftable]] | None = None,
     state_docs: Mapping[str, str] | None = None,
@@ -32,9 +32,9 @@ def trace_program(
 ) -> Program:
     """The program whose state is what `init` names.
 
-    init(start decisions) -> state; decide(state) -> decisions; update(state, feedback, draws) -> state, each by name. The state's
-    `round` is added here: it begins at 1 and update raises it by one. measure(round, decisions, feedback) -> loss, inequalities (N,),
-    equalities (M,). Each function gets its values by field name and may use the tracer `t` freely.
+    init(start decisions) -> state; decide(state, draws) -> decisions; update(state, feedback, draws) -> state, each by name.
+    The state's `round` is added here: it begins at 1 and update raises it by one. measure(round, decisions, feedback) -> loss,
+    inequalities (N,), equalities (M,). Each function gets its values by field name and may use the tracer `t` freely.
     """
     docs = state_docs or {}
     state: list[Field] = [ROUND]
@@ -49,7 +49,9 @@ def trace_program(
 
     entries = _Entries(t)
     init_function = entries.function("init", "The first state.", traced_init, [decision], lambda: state)
-    decide_function = entries.function("decide", "The decision of this round.", decide, [state], lambda: decision)
+    decide_function = entries.function(
+        "decide", "The decision of this round.", decide, [state, draws], lambda: decision
+    )
     groups = [state, feedback, draws]
     update_function = entries.function("update", "The state after this round.", traced_update, groups, lambda: state)
     measured: Function | None = None

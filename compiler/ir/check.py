@@ -167,7 +167,7 @@ def _check_interface(program: Program) -> None:
     p = program
     expected: list[tuple[Function | None, tuple[Type, ...], tuple[Type, ...] | None]] = [
         (p.init, _types(p.decision), _types(p.state)),
-        (p.decide, _types(p.state), _types(p.decision)),
+        (p.decide, _types(p.state, p.draws), _types(p.decision)),
         (p.update, _types(p.state, p.feedback, p.draws), _types(p.state)),
         (p.measure, _types(p.state[:1], p.decision, p.feedback), None),
     ]

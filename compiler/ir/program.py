@@ -105,8 +105,9 @@ class Global:
 class Program:
     """A learner as data.
 
-    init(start...) -> state; decide(state...) -> decision; update(state..., feedback..., draws...) -> state;
+    init(start...) -> state; decide(state..., draws...) -> decision; update(state..., feedback..., draws...) -> state;
     measure(round, decision..., feedback...) -> (loss, constraints (N,), equalities (M,)). Parameters stand as the fields do.
+    The draws of a round are the same in decide and update.
     """
 
     name: str

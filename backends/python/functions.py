@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 
 from oco.backends.python.expressions import Level, Text
 from oco.backends.python.templates import STATEMENTS
-from oco.backends.python.uses import is_temporary, read_after, read_inside
+from oco.backends.python.uses import read_after, read_inside
 from oco.backends.python.walker import WIDTH, Walker
+from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Var
 
 

@@ -54,11 +54,6 @@ def bound_names(block: Block) -> Iterator[str]:
             yield from bound_names(inner)
 
 
-def is_temporary(name: str) -> bool:
-    """Whether a variable has no name of its own (`v`, `v_2`, ...)."""
-    return name == "v" or (name.startswith("v_") and name[2:].isdigit())
-
-
 def read_after(block: Block, index: int) -> Counter[str]:
     """How often each name is read after the equation at `index`, inner blocks and the results included."""
     return Counter(read_by(Block((), block.equations[index + 1 :], block.results)))

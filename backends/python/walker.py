@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from oco.backends.python.expressions import Level, Text, call, literal
 from oco.backends.python.templates import STATEMENTS, TEMPLATES
-from oco.backends.python.uses import Uses, bound_names, is_temporary
+from oco.backends.python.uses import Uses, bound_names
+from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Operand, Type, Var
 
 WIDTH = 96

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
 from oco.compiler.ir.rewrite import keep_notes, map_functions, operand_key, substitute
 
@@ -49,15 +50,11 @@ class _Sharing:
     def merge(self, new: Var, old: Var) -> None:
         """`new` is `old`; a name that somebody gave to `new` serves if `old` has none."""
         self.same[new.name] = old
-        if _unnamed(old.name) and not _unnamed(new.name):
+        if is_temporary(old.name) and not is_temporary(new.name):
             self.renamed.setdefault(old.name, new)
 
     def better_names(self) -> dict[str, Operand]:
         return dict(self.renamed)
-
-
-def _unnamed(name: str) -> bool:
-    return name == "v" or (name.startswith("v_") and name[2:].isdigit())
 
 
 def _key(e: Equation) -> Key:

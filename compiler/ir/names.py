@@ -14,7 +14,7 @@ _C = """auto break case char const continue default do double else enum extern f
     int64_t uint64_t uint32_t uint8_t assert ceil exp expm1 fabs floor fmax fmin fmod isfinite isinf isnan log log1p pow sqrt"""
 _PYTHON = """np numpy jax jnp math json sys os io csv argparse hashlib zipfile tempfile warnings self Learner init decide
     update measure observe abs all any bool bytes dict enumerate float getattr hasattr int isinstance iter len list map max
-    min next object open print property range repr set sorted staticmethod str sum super tuple type vars zip Exception
+    min next object open work print property range repr set sorted staticmethod str sum super tuple type vars zip Exception
     IndexError KeyError NotImplementedError OSError RuntimeError TypeError ValueError"""
 RESERVED = (
     frozenset(_C.split()) | frozenset(_PYTHON.split()) | frozenset(keyword.kwlist) | frozenset(keyword.softkwlist)
@@ -50,3 +50,8 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
 def is_legal(name: str) -> bool:
     """Whether `name` may stand in generated code as it is."""
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and name not in RESERVED
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a variable has no name of its own (`v`, `v_2`, ...)."""
+    return name == "v" or (name.startswith("v_") and name[2:].isdigit())

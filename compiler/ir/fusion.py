@@ -1,0 +1,125 @@
+"""Which values need a place in memory, and which are computed where they are used (for targets with explicit loops).
+
+A value may be left without a place if each of its entries is computed from single entries of its arguments (elementwise operations,
+views, gathers) and is needed about once. Loops over arrays then fuse: `sum((H x - y)^2)` is one loop with no array in between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from oco.compiler.ir.names import is_temporary
+from oco.compiler.ir.ops import OPS
+from oco.compiler.ir.program import Block, Equation, Operand, Type, Var
+
+VIEWS = frozenset({"transpose", "reshape", "broadcast", "slice", "full", "iota", "eye"})
+"""Cost nothing to look through."""
+POINTWISE = VIEWS | {"gather", "outer", "diag"} | {name for name, row in OPS.items() if row.elementwise}
+"""One entry of the result needs one entry of each argument (or none)."""
+LARGEST_EXPRESSION = 16
+_STORED = math.inf
+
+
+def size(made: Type) -> int:
+    return math.prod(made.shape)
+
+
+def stored(body: Block) -> frozenset[str]:
+    """Names of the variables of a function's body, inner blocks included, that need a place."""
+    plan = _Plan()
+    plan.block(body, {})
+    return frozenset(plan.stored)
+
+
+@dataclass
+class _Plan:
+    """`needed`: how often each entry of a value is computed if the value has no place. Uses are met before definitions."""
+
+    stored: set[str] = field(default_factory=set)
+    needed: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    nodes: dict[str, int] = field(default_factory=dict)
+
+    def block(self, block: Block, outer: Mapping[str, Equation]) -> None:
+        made_by = {**outer, **{v.name: e for e in block.equations for v in e.outs}}
+        for r in block.results:
+            self.read(r, 1.0)
+        for e in reversed(block.equations):
+            if e.blocks:
+                self.control(e, made_by)
+            else:
+                self.equation(e, made_by)
+        for e in block.equations:  # long expressions are cut, from the leaves up
+            self.cut(e)
+
+    def control(self, e: Equation, made_by: Mapping[str, Equation]) -> None:
+        self.stored |= {v.name for v in e.outs}
+        for a in e.args:
+            self.read(a, _STORED if a.type.shape else 1.0)
+        for inner in e.blocks:
+            self.stored |= {p.name for p in inner.params}
+            before = dict(self.needed)
+            self.block(inner, made_by)
+            for r in inner.results:
+                self.read(r, _STORED if r.type.shape else 1.0)
+            if e.op != "if":  # what a loop reads is needed in every turn
+                for name in self.needed.keys() & made_by.keys():
+                    if self.needed[name] > before.get(name, 0.0):
+                        self.needed[name] = _STORED
+
+    def equation(self, e: Equation, made_by: Mapping[str, Equation]) -> None:
+        has_place = self.decide(e)
+        for k, a in enumerate(e.args):
+            times = reads(e, k) * (1.0 if has_place else self.needed[e.outs[0].name])
+            if not has_place and e.op == "reshape" and not unit_axes_only(a.type.shape, e.outs[0].type.shape):
+                times = _STORED  # entries are found by their place in memory
+            self.read(a, times)
+
+    def decide(self, e: Equation) -> bool:
+        """Whether the results of an equation get places."""
+        names = [v.name for v in e.outs]
+        free = e.op in VIEWS and size(e.outs[0].type) > 0
+        named_number = not e.outs[0].type.shape and not is_temporary(names[0])
+        if e.op in POINTWISE and (free or (self.needed[names[0]] <= 1.0 and not named_number)):
+            return False
+        self.stored |= set(names)
+        return True
+
+    def read(self, operand: Operand, times: float) -> None:
+        if isinstance(operand, Var):
+            self.needed[operand.name] += times
+
+    def cut(self, e: Equation) -> None:
+        if e.op not in POINTWISE:
+            return
+        nodes = 1 + sum(self.nodes.get(a.name, 0) for a in e.args if isinstance(a, Var) and a.name not in self.stored)
+        if nodes > LARGEST_EXPRESSION and e.op not in VIEWS:
+            self.stored.add(e.outs[0].name)
+        self.nodes[e.outs[0].name] = nodes
+
+
+def reads(e: Equation, k: int) -> float:
+    """How often each entry of argument k is read when the results are computed once."""
+    out, arg = (size(e.outs[0].type) if e.outs else 1), max(size(e.args[k].type), 1)
+    match e.op:
+        case "call":
+            return _STORED if e.args[k].type.shape else 1.0
+        case "matmul":
+            rows = e.args[0].type.shape[0] if len(e.args[0].type.shape) == 2 else 1
+            return float(rows) if k == 1 else 1.0
+        case "gather" | "put" if k == 0:
+            return max(1.0, out / arg)
+        case "scatter_add":
+            return 1.0 if k else max(1.0, size(e.args[1].type) / arg)
+        case "outer" | "broadcast" | "full":
+            return out / arg
+        case _ if e.op in OPS and OPS[e.op].elementwise:
+            return out / arg
+    return 1.0
+
+
+def unit_axes_only(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    """Whether two shapes differ in axes of length one alone."""
+    return [n for n in before if n != 1] == [n for n in after if n != 1]

@@ -19,8 +19,18 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#B0A010")
 """Okabe & Ito's palette: told apart with any kind of colour vision."""
+
+PAPER: Mapping[str, Any] = {"grid.color": "#e8e8e8", "axes.spines.top": False, "axes.spines.right": False}
+INK, GRID = "#1a2b3c", "#d4e5f6"  # stand for the colours of a page that an SVG will stand in
+MARKED: Mapping[str, Any] = {
+    **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
+    **{f"axes.{part}": INK for part in ("labelcolor", "edgecolor", "titlecolor")},
+    **{f"{part}.facecolor": "none" for part in ("figure", "axes", "savefig")},
+    "grid.color": GRID,
+    "svg.hashsalt": "oco",
+}
 
 POINTS = 2000  # the most points of a curve that are drawn
 LINES = 6  # the most curves in one picture
@@ -55,22 +65,55 @@ def figure(trace: Trace, axes: Sequence[Axes] | None = None, size: tuple[float, 
 
     `axes`: six axes to draw on instead, in that order.
     """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    if axes is None:
+    if axes is not None:
+        given = axes[0].get_figure(root=True)
+        assert given is not None
+        for ax, draw in zip(axes, PANELS.values()):
+            draw(trace, ax)
+        return given
+    with rc_context(_style(PAPER)):
         page = Figure(figsize=size, layout="constrained")
-        axes = page.subplots(3, 2).ravel()
-    else:
-        found = axes[0].get_figure(root=True)
-        assert found is not None
-        page = found
-    for ax, draw in zip(axes, PANELS.values()):
-        draw(trace, ax)
+        for ax, draw in zip(page.subplots(3, 2).ravel(), PANELS.values()):
+            draw(trace, ax)
     return page
 
 
 def figures(trace: Trace) -> dict[str, Figure]:
     """One picture a file, by name: what `oco run --out` writes."""
+    from matplotlib import rc_context
+
+    with rc_context(_style(PAPER)):
+        return _figures(trace)
+
+
+def drawings(trace: Trace) -> dict[str, str]:
+    """Each panel as an SVG text that takes the colours of the page it stands in: `currentColor` and `var(--grid)`."""
+    from io import StringIO
+
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    found: dict[str, str] = {}
+    with rc_context(_style(PAPER, MARKED)):
+        for name, draw in PANELS.items():
+            if name == "queues" and not trace.duals.shape[1]:
+                continue
+            page, text = Figure(figsize=(5.6, 3.9), layout="constrained"), StringIO()
+            draw(trace, page.subplots())
+            page.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+            svg = text.getvalue()[text.getvalue().index("<svg") :]
+            found[name] = svg.replace(INK, "currentColor").replace(GRID, "var(--grid)")
+    return found
+
+
+def _style(*parts: Mapping[str, Any]) -> Any:
+    return {name: value for part in parts for name, value in part.items()}
+
+
+def _figures(trace: Trace) -> dict[str, Figure]:
     from matplotlib.figure import Figure
 
     pages: dict[str, Figure] = {}
@@ -150,7 +193,7 @@ def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised
     for colour, curve in zip(COLOURS, curves):
         _line(ax, rounds, curve, colour, log)
     if not curves:
-        ax.text(0.5, 0.5, f"no {title} to show", ha="center", va="center", transform=ax.transAxes, color="0.4")
+        ax.text(0.5, 0.5, f"no {title} to show", ha="center", va="center", transform=ax.transAxes, alpha=0.6)
     if bound is not None:
         note = _guarantee(ax, rounds, bound, top, promised in trace.promise.vacuous, log)
     elif promised in trace.promise.rates:
@@ -186,14 +229,17 @@ def _guarantee(ax: Axes, rounds: Array, bound: Array, top: float, vacuous: bool,
     words = f"guarantee at round {len(rounds)}: {last:.3g}" + (" (vacuous)" if vacuous else "")
     if far or not np.isfinite(last):
         return f"{words}, above this picture"
+    from matplotlib import rcParams
+
     t, y = thin(rounds, bound, log=log)
-    ax.plot(t, y, color="0.25", lw=1.2, ls=(0, (5, 3)), label="guarantee" + (" (vacuous)" if vacuous else ""))
+    ink = rcParams["text.color"]
+    ax.plot(t, y, color=ink, lw=1.1, ls=(0, (5, 3)), label="guarantee" + (" (vacuous)" if vacuous else ""))
     return ""
 
 
 def _finish(ax: Axes, title: str, what: str, note: str = "") -> None:
     """Title, legend above the picture so that it covers nothing, axes; a note stands under the axis."""
-    from matplotlib.ticker import EngFormatter
+    from matplotlib.ticker import EngFormatter, ScalarFormatter
 
     handles = ax.get_legend_handles_labels()[0]
     columns = 2 if len(handles) == 4 else 3
@@ -205,9 +251,10 @@ def _finish(ax: Axes, title: str, what: str, note: str = "") -> None:
     ax.set_xlabel(f"round\n{note}" if note else "round", fontsize=9)
     ax.set_ylabel(what, fontsize=9)
     if ax.get_yscale() == "linear":
-        ax.yaxis.set_major_formatter(EngFormatter(sep=" "))
+        large = max(map(abs, ax.get_ylim())) >= 1e4
+        ax.yaxis.set_major_formatter(EngFormatter(sep=" ") if large else ScalarFormatter(useOffset=False))
     ax.tick_params(labelsize=8)
-    ax.grid(True, color="0.92", lw=0.7)
+    ax.grid(True, lw=0.7)
     ax.set_axisbelow(True)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)

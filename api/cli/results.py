@@ -122,9 +122,14 @@ def _cell(values: list[float | None]) -> str:
     return number(mean) + (f" +- {spread:.3g}" if spread else "")
 
 
-def write_results(traces: Sequence[Trace], summaries: Sequence[RunSummary], folder: Path) -> None:
-    """A trace file and pictures for each run, and `summary.json` for all."""
+def write_results(
+    traces: Sequence[Trace], summaries: Sequence[RunSummary], plans: Sequence[Plan], folder: Path
+) -> None:
+    """A trace file, a report and pictures for each run, and `summary.json` for all."""
     from oco.evaluation.plots import figures
+    from oco.evaluation.report import write_report
+
+    by_algorithm = {plan.algorithm: plan for plan in plans}
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,6 +138,8 @@ def write_results(traces: Sequence[Trace], summaries: Sequence[RunSummary], fold
     for trace in traces:
         stem = "" if len(traces) == 1 else f"{trace.promise.algorithm}_{trace.seed}_"
         trace.save(folder / f"{stem}trace.nc")
+        plan = by_algorithm[trace.promise.algorithm]
+        write_report(trace, folder / f"{stem}report.html", plan.facts, plan.explain())
         for name, figure in figures(trace).items():
             figure.savefig(folder / f"{stem}{name}.png", dpi=150)
     runs = {"version": 1, "runs": [s.to_json() for s in summaries]}

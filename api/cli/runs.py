@@ -72,7 +72,7 @@ def run(
     else:
         compared(summaries)
     if out is not None:
-        write_results(traces, summaries, out)
+        write_results(traces, summaries, plans, out)
         note(f"written to {out}/")
 
 

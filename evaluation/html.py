@@ -1,0 +1,79 @@
+"""The few pieces of HTML that a report is made of. All text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --line: #d8dee4; --page: #ffffff; --tint: #f6f8fa; --grid: #e8e8e8;
+        --accent: #0072b2; --warn: #9a6700; --bad: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --soft: #9aa4ae; --line: #3a4149; --page: #15181c; --tint: #1d2126;
+        --grid: #2b3036; --accent: #56b4e9; --warn: #e3b341; --bad: #ff8a80; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 72rem; background: var(--page); color: var(--ink);
+       font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .25rem; }
+h2 { font-size: 1.2rem; margin: 2.5rem 0 .75rem; padding-bottom: .3rem; border-bottom: 1px solid var(--line); }
+p { margin: .5rem 0; max-width: 46rem; } .soft { color: var(--soft); } .warn { color: var(--warn); }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .925rem; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .9rem .4rem 0; border-bottom: 1px solid var(--line); }
+th { font-weight: 600; color: var(--soft); white-space: nowrap; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+code, pre { font: .875rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+pre { background: var(--tint); padding: .9rem 1rem; border-radius: 6px; overflow-x: auto; }
+.gallery { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.25rem 2rem; }
+figure { margin: 0; } figure svg { width: 100%; height: auto; color: var(--ink); }
+figcaption { color: var(--soft); font-size: .875rem; }
+details { margin: .15rem 0; } details > details, details > p { margin-left: 1.1rem; }
+summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+.tag { display: inline-block; padding: 0 .5rem; border: 1px solid var(--line); border-radius: 999px; font-size: .8rem; color: var(--soft); }
+.bad { color: var(--bad); border-color: currentColor; }
+"""
+
+
+def page(title: str, body: Iterable[str]) -> str:
+    """A whole document that needs nothing from elsewhere."""
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n<body>\n{chr(10).join(body)}\n</body></html>\n'
+
+
+def section(title: str, *parts: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    mark = f' class="{kind}"' if kind else ""
+    return f"<p{mark}>{escape(text)}</p>"
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    """Cells are escaped; `numbers` are the columns that stand to the right."""
+
+    def cell(tag: str, column: int, text: str) -> str:
+        mark = ' class="number"' if column in numbers else ""
+        return f"<{tag}{mark}>{escape(text)}</{tag}>"
+
+    head = "".join(cell("th", i, h) for i, h in enumerate(headings))
+    body = "".join(f"<tr>{''.join(cell('td', i, c) for i, c in enumerate(row))}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def drawing(svg: str, caption: str) -> str:
+    """A figure; `svg` is trusted, it comes from our own pictures."""
+    return f'<figure role="img" aria-label="{escape(caption)}">{svg}<figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def gallery(drawings: Iterable[str]) -> str:
+    """Figures side by side where there is room."""
+    return f'<div class="gallery">{"".join(drawings)}</div>'
+
+
+def folded(summary: str, *parts: str, tag: str = "") -> str:
+    """Something that opens when it is clicked."""
+    label = f' <span class="tag{" bad" if tag == "refuted" else ""}">{escape(tag)}</span>' if tag else ""
+    return f"<details><summary>{escape(summary)}{label}</summary>{''.join(parts)}</details>"
+
+
+def code(text: str) -> str:
+    return f"<pre>{escape(text)}</pre>"

@@ -1,0 +1,166 @@
+"""A run as a page of HTML that stands alone: numbers, pictures, what was proved and how, and what made it."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oco.compiler.facts.types import Fact, Facts, Step
+from oco.dsl.printer import print_model
+from oco.dsl.writing import write_text
+from oco.evaluation import html
+from oco.evaluation.plots import drawings
+from oco.evaluation.storage import manifest
+from oco.evaluation.summary import RunSummary, summarize
+
+if TYPE_CHECKING:
+    from oco.evaluation.trace import Trace
+
+DEPTH = 12  # of a derivation that is spelled out
+
+CAPTIONS = {
+    "regret": "Regret after every round.",
+    "violation": "Violation of the constraints after every round.",
+    "regret, log": "Regret on logarithmic axes: a power of the round is a straight line.",
+    "violation, log": "Violation on logarithmic axes.",
+    "decisions": "The entries of the decision that move most.",
+    "queues": "The queues or multipliers that the algorithm carries.",
+}
+
+
+def write_report(trace: Trace, path: str | Path, facts: Facts | None = None, explanation: str = "") -> None:
+    """Write the page. `facts` and `explanation` (the table of algorithms, as text) come from the plan, where there is one."""
+    write_text(Path(path), report(trace, facts, explanation))
+
+
+def report(trace: Trace, facts: Facts | None = None, explanation: str = "") -> str:
+    """The page as text."""
+    found = summarize(trace)
+    title = f"{found.model} with {found.algorithm}"
+    parts = [
+        f"<header><h1>{escape(title)}</h1>{html.paragraph(_subtitle(found), 'soft')}</header>",
+        *(html.paragraph(note, "soft") for note in found.notes),
+        *(html.paragraph(warning, "warn") for warning in found.warnings),
+        html.section("Regret", _regret(found)),
+        html.section("Constraints", _constraints(found)),
+        html.section("Pictures", html.gallery(html.drawing(svg, CAPTIONS[n]) for n, svg in drawings(trace).items())),
+        html.section("Guarantee and settings", *_promise(trace)),
+    ]
+    if facts is not None:
+        parts.append(html.section("What is known of the model", *_ledger(facts)))
+    if explanation:
+        parts.append(
+            html.section("Algorithms", html.folded("why this one, and why not the others", html.code(explanation)))
+        )
+    parts.append(html.section("What made it", *_origin(trace)))
+    return html.page(title, parts)
+
+
+def _subtitle(found: RunSummary) -> str:
+    return (
+        f"{found.rounds:,} rounds, total loss {number(found.loss)} ({number(found.mean_loss)} a round), "
+        f"{found.rounds_per_second:,.0f} rounds a second"
+    )
+
+
+def number(value: float | None, digits: int = 6) -> str:
+    """A number as a person reads it; a dash where there is none."""
+    if value is None:
+        return "–"
+    if value == 0 or 1e-3 <= abs(value) < 1e9:
+        return f"{value:,.{digits}g}" if abs(value) < 1e5 else f"{value:,.0f}"
+    return f"{value:.{digits - 2}g}"
+
+
+def _vacuous(value: float | None, vacuous: bool) -> str:
+    return number(value) + (" (vacuous)" if vacuous and value is not None else "")
+
+
+def _regret(found: RunSummary) -> str:
+    rows = [(f"{r.kind} regret", number(r.value), _vacuous(r.guarantee, r.vacuous), r.words) for r in found.regret]
+    return html.table(("", "measured", "guaranteed", "compared with"), rows, numbers=(1, 2))
+
+
+def _constraints(found: RunSummary) -> str:
+    rows = [
+        (
+            v.label,
+            v.timing,
+            number(v.hard),
+            number(v.soft),
+            f"{v.rounds:,} of {found.rounds:,}",
+            number(v.worst),
+            number(v.scale),
+        )
+        for v in found.violation
+    ]
+    rows += [(e.label, "equality on average", "", number(e.violation), "", "", number(e.scale)) for e in found.equality]
+    if not rows:
+        return html.paragraph("The model has no constraints.", "soft")
+    headings = ("constraint", "binds", "hard violation", "soft violation", "broken in", "by at most", "scale")
+    totals = [
+        (f"{t.kind} violation, summed", number(t.papers), number(t.scaled), _vacuous(t.guarantee, t.vacuous))
+        for t in found.totals
+    ]
+    second = html.table(("", "plain sum", "in scales", "guaranteed"), totals, numbers=(1, 2, 3)) if totals else ""
+    return html.table(headings, rows, numbers=(2, 3, 4, 5, 6)) + second
+
+
+def _promise(trace: Trace) -> list[str]:
+    promise = trace.promise
+    names = promise.measures or {name: name for name in promise.rates}
+    last = {name: float(curve[-1]) for name, curve in promise.curves.items()}
+    rows = [
+        (names.get(name, name), f"O({rate})", _vacuous(last.get(name), name in promise.vacuous))
+        for name, rate in promise.rates.items()
+    ]
+    words = f"By {promise.theorem}." if promise.theorem else "No theorem speaks for this run."
+    settings = html.table(("setting", "value"), list(promise.settings.items())) if promise.settings else ""
+    bounds = html.table(("measure", "rate", f"bound after {trace.rounds:,} rounds"), rows, numbers=(2,)) if rows else ""
+    return [html.paragraph(words), bounds, settings]
+
+
+def _ledger(facts: Facts) -> list[str]:
+    """Every fact with its status; the derivation opens when it is asked for."""
+    return [_fact(fact) for fact in facts.values() if fact.known or fact.witness is not None]
+
+
+def _fact(fact: Fact) -> str:
+    value = _value(fact.value)
+    steps = [_derivation(fact.why, 0)] if fact.why is not None else []
+    cite = [html.paragraph(fact.cite, "soft")] if fact.cite else []
+    witness = [html.paragraph(fact.witness.words)] if fact.witness is not None else []
+    return html.folded(f"{fact.key} = {value}" if value else fact.key, *witness, *steps, *cite, tag=fact.status.value)
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | float | np.number):
+        return number(float(value))
+    if isinstance(value, np.ndarray) and value.size > 6:
+        return f"an array of shape {list(value.shape)}"
+    return str(value)
+
+
+def _derivation(step: Step, depth: int) -> str:
+    """A step, over the steps that it rests on."""
+    words = f"{step.claim} ({step.rule})"
+    if not step.premises or depth >= DEPTH:
+        return html.paragraph(words)
+    return html.folded(words, *(_derivation(p, depth + 1) for p in step.premises))
+
+
+def _origin(trace: Trace) -> list[str]:
+    told = manifest(trace)
+    kept = {name: told[name] for name in ("oco", "numpy", "algorithm", "seed", "drawn")}
+    return [
+        html.folded("the model", html.code(print_model(trace.problem.model))),
+        html.code(json.dumps(kept, indent=2)),
+    ]

@@ -17,7 +17,7 @@ from oco.dsl.build import call
 from oco.dsl.checks import check_domain, check_law
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
-from oco.dsl.expressions import Expr, File, Kind, Name, walk
+from oco.dsl.expressions import Expr, File, Kind
 from oco.dsl.fact_keys import catalogue
 from oco.dsl.formulas import check_using
 from oco.dsl.model import (
@@ -210,7 +210,7 @@ class Assembly:
         if objective.shape:
             said = f"the objective must be one number; {describe(objective, 'this')} has shape {show(objective.shape)}"
             raise fail("OCO324", said, objective.span, "add its entries up: sum(...)")
-        if self.decisions and not self.uses(objective, Kind.DECISION):
+        if self.decisions and Kind.DECISION not in self.scope.kinds_in(objective):
             raise fail("OCO521", "the objective contains no decision, so every decision costs the same", objective.span)
         self.objective = objective
 
@@ -228,7 +228,7 @@ class Assembly:
         check_new_label(self.scope, label, label_span)
         self.scope.labels[label] = label_span
         shape = call("sub", left, right, span=span).shape
-        if self.decisions and not any(self.uses(side, Kind.DECISION) for side in (left, right)):
+        if self.decisions and not any(Kind.DECISION in self.scope.kinds_in(side) for side in (left, right)):
             raise fail(
                 "OCO520", f"constraint `{label}` contains no decision, so no decision can satisfy or break it", span
             )
@@ -248,16 +248,6 @@ class Assembly:
         chosen = Using(algorithm, settings, span)
         check_using(chosen, [p.name for p in self.params], tuple(self.scope.labels))
         self.chosen_algorithm = chosen
-
-    def uses(self, expr: Expr, kind: Kind) -> bool:
-        """Whether a name of this kind occurs, also inside abbreviations."""
-        for node in walk(expr):
-            if isinstance(node, Name) and node.kind is kind:
-                return True
-            declared = self.scope.declared.get(node.name) if isinstance(node, Name) and node.kind is Kind.LET else None
-            if isinstance(declared, Let) and self.uses(declared.value, kind):
-                return True
-        return False
 
     # the whole
 

@@ -11,7 +11,7 @@ from oco.dsl.atoms.index import axis_words, slice_ends
 from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import Dim, substitute
-from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice
+from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
 from oco.dsl.model import Param, Stream
 
 Range = tuple[int, int]
@@ -26,12 +26,24 @@ class Known(Protocol):
     @property
     def values(self) -> Mapping[str, np.ndarray[Any, Any]]: ...
 
+    @property
+    def extremes(self) -> Mapping[str, Range | None]: ...
+
     def sizes(self) -> dict[str, int]: ...
 
 
 def whole_range(expr: Expr, known: Known) -> Range | None:
     """Least and greatest value of a whole-number expression, as far as declarations tell; None where they do not."""
-    match expr:
+    found: dict[int, Range | None] = {}
+    for node in walk(expr):
+        found[id(node)] = _node_range(node, found, known)
+    return found[id(expr)]
+
+
+def _node_range(node: Expr, found: dict[int, Range | None], known: Known) -> Range | None:
+    if not node.integer:
+        return None
+    match node:
         case Constant(value=value):
             return int(value.array.min()), int(value.array.max())
         case Name(name=name, kind=Kind.PARAM) if name in known.values:
@@ -39,10 +51,10 @@ def whole_range(expr: Expr, known: Known) -> Range | None:
         case Name(name=name, kind=Kind.PARAM | Kind.STREAM):
             return _declared_range(known.declared[name], known)
         case Name(name=name, kind=Kind.LET):
-            return whole_range(known.declared[name].value, known)
+            return known.extremes.get(name)
         case Call(atom=atom, args=args):
-            ranges = [whole_range(a, known) for a in args]
-            return None if None in ranges else _combined(atom, [r for r in ranges if r is not None])
+            ranges = [r for a in args if (r := found[id(a)]) is not None]
+            return _combined(atom, ranges) if len(ranges) == len(args) else None
     return None
 
 

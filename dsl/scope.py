@@ -15,7 +15,7 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, show, substitute
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
 from oco.dsl.model import Decision, Let, Param, Stream
-from oco.dsl.ranges import check_index
+from oco.dsl.ranges import check_index, whole_range
 from oco.dsl.source import Span
 from oco.dsl.words import LATER_WORDS, STATEMENT_WORDS
 
@@ -42,13 +42,21 @@ def kind_of(declaration: Declaration) -> Kind:
 
 @dataclass
 class Scope:
-    """Grows while a model is put together; `values` holds the params whose value is known, `given` what the caller passed for them."""
+    """Grows while a model is put together.
+
+    given     what the caller passed as values of params
+    values    the params whose value is known
+    kinds     for each abbreviation what it depends on
+    extremes  for each abbreviation its least and greatest value, as far as whole-number declarations tell
+    """
 
     folder: Path | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     declared: dict[str, Declaration] = field(default_factory=dict)
     values: dict[str, Array] = field(default_factory=dict)
     labels: dict[str, Span | None] = field(default_factory=dict)
+    kinds: dict[str, frozenset[Kind]] = field(default_factory=dict)
+    extremes: dict[str, tuple[int, int] | None] = field(default_factory=dict)
 
     def sizes(self) -> dict[str, int]:
         """The values of the params that may stand in a shape."""
@@ -100,6 +108,14 @@ class Scope:
 
     def declare(self, declaration: Declaration) -> None:
         self.declared[declaration.name] = declaration
+        if isinstance(declaration, Let):
+            self.kinds[declaration.name] = self.kinds_in(declaration.value)
+            self.extremes[declaration.name] = whole_range(declaration.value, self)
+
+    def kinds_in(self, expr: Expr) -> frozenset[Kind]:
+        """What an expression depends on, abbreviations looked through."""
+        used = [e for e in walk(expr) if isinstance(e, Name)]
+        return frozenset().union(*(self.kinds.get(e.name, frozenset({e.kind})) for e in used))
 
 
 def check_new_name(scope: Scope, name: str, kind: Kind, span: Span | None) -> None:

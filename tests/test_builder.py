@@ -351,3 +351,12 @@ def test_an_error_without_source_text_is_still_an_error() -> None:
     with pytest.raises(OcoError) as caught:
         exec("import oco\noco.ball(1, 2)", {"__name__": "__main__"})
     assert (caught.value.code, caught.value.span) == ("OCO403", None)
+
+
+def test_shared_parts_cost_no_more_than_their_number() -> None:
+    m, x = fresh()
+    i = m.stream("i", bounds=(0, 0), integer=True)
+    doubled, whole = x[0], i
+    for _ in range(60):
+        doubled, whole = doubled + doubled, whole + whole
+    m.minimize(doubled + x[whole])

@@ -212,3 +212,10 @@ def test_several_errors_are_one_exception() -> None:
 def test_values_of_params_agree_with_numpy() -> None:
     found = model("param P[3, 3] = outer([1, 2, 3], ones(3)) + 2 * eye(3)\nminimize quad_form(x, P.T @ P)\n")
     assert found.params[0].data == pytest.approx(np.outer([1, 2, 3], np.ones(3)) + 2 * np.eye(3))
+
+
+def test_abbreviations_of_abbreviations_cost_no_more_than_their_number() -> None:
+    lets = "let y0 = c[0]\nlet i0 = i\n" + "".join(
+        f"let y{n + 1} = y{n} + y{n}\nlet i{n + 1} = i{n} + i{n} - i{n}\n" for n in range(60)
+    )
+    assert model(f"stream i in 0..0\n{lets}minimize y60 * x[0] + x[i60]\n").lets[-1].name == "i60"

@@ -25,7 +25,7 @@ def console(stderr: bool = False) -> Console:
 
 def say(text: str = "", style: str | None = None) -> None:
     """One paragraph on stdout, as it is (no markup is read in it)."""
-    console().print(text, style=style, markup=False)
+    console().print(text, style=style, markup=False, soft_wrap=True)
 
 
 STYLES = {

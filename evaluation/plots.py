@@ -197,7 +197,7 @@ def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised
     if bound is not None:
         note = _guarantee(ax, rounds, bound, top, promised in trace.promise.vacuous, log)
     elif promised in trace.promise.rates:
-        note = f"guarantee: O({trace.promise.rates[promised]}), constants not known"
+        note = f"guarantee: O({trace.promise.rates[promised].replace('**', '^')}), constants not known"
     if log:
         ax.set_xscale("log")
         if any(np.any(np.asarray(line.get_ydata()) > 0) for line in ax.get_lines()):

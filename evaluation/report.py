@@ -60,6 +60,18 @@ def report(trace: Trace, facts: Facts | None = None, explanation: str = "") -> s
     return html.page(title, parts)
 
 
+def brief(trace: Trace) -> str:
+    """A trace in a notebook: its numbers, and regret against the comparators that are known already."""
+    known = summarize(trace, tuple(k for k in ("static", "dynamic") if k in trace.known_comparators))
+    regret = (
+        _regret(known)
+        if known.regret
+        else html.paragraph("trace.regret() finds the comparator and measures regret.", "soft")
+    )
+    head = f"<strong>{escape(f'{known.model} with {known.algorithm}')}</strong>{html.paragraph(_subtitle(known))}"
+    return f"<div>{head}{regret}{_constraints(known)}</div>"
+
+
 def _subtitle(found: RunSummary) -> str:
     return (
         f"{found.rounds:,} rounds, total loss {number(found.loss)} ({number(found.mean_loss)} a round), "
@@ -115,7 +127,7 @@ def _promise(trace: Trace) -> list[str]:
     names = promise.measures or {name: name for name in promise.rates}
     last = {name: float(curve[-1]) for name, curve in promise.curves.items()}
     rows = [
-        (names.get(name, name), f"O({rate})", _vacuous(last.get(name), name in promise.vacuous))
+        (names.get(name, name), f"O({rate.replace('**', '^')})", _vacuous(last.get(name), name in promise.vacuous))
         for name, rate in promise.rates.items()
     ]
     words = f"By {promise.theorem}." if promise.theorem else "No theorem speaks for this run."

@@ -83,6 +83,11 @@ class Trace:
     def __repr__(self) -> str:
         return f"Trace({self.problem.name}, {self.promise.algorithm}, {self.rounds} rounds)"
 
+    def _repr_html_(self) -> str:
+        from oco.evaluation.report import brief
+
+        return brief(self)
+
     # What happened.
 
     @property

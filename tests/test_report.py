@@ -1,0 +1,123 @@
+"""The report of a run: whole, well formed, dependent on nothing, and true to the trace."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_plots import made
+
+from oco.compiler.facts.check import check
+from oco.evaluation.report import number, report, write_report
+from oco.evaluation.trace import Trace
+
+VOID = {"meta", "br", "img", "link", "hr", "path", "use", "rect"}
+
+
+class Balanced(HTMLParser):
+    """Collects what is opened and not closed, and the texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-3:]}"
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def read(page: str) -> Balanced:
+    found = Balanced()
+    found.feed(page)
+    assert not found.open
+    return found
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return made(200, rates={"regret": "sqrt(T)"})
+
+
+def test_the_page_is_well_formed_and_says_the_numbers(trace: Trace) -> None:
+    page = read(report(trace, check(trace.problem.model), "chosen because <it> is"))
+    text = " ".join(page.texts)
+    for words in (
+        number(float(trace.regret("static")[-1])),
+        number(float(trace.loss.sum())),
+        "first",
+        "second",
+        "O(sqrt(T))",
+    ):
+        assert words in text
+    assert "chosen because <it> is" in text and "constraints.first.bound" in text
+    assert page.seen.count("svg") == 6 and page.seen.count("details") > 10
+
+
+def test_the_page_needs_nothing_from_elsewhere(trace: Trace) -> None:
+    text = report(trace)
+    links = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert all(link.startswith("#") for link in links)
+    assert "<script" not in text and "@import" not in text and "url(http" not in text
+
+
+def test_pictures_take_the_colours_of_the_page(trace: Trace) -> None:
+    text = report(trace)
+    assert "prefers-color-scheme: dark" in text and "currentColor" in text and "var(--grid)" in text
+    assert "#1a2b3c" not in text and "#d4e5f6" not in text
+
+
+def test_the_same_trace_gives_the_same_page(trace: Trace) -> None:
+    assert report(trace) == report(trace)
+
+
+def test_what_comes_from_data_is_escaped(trace: Trace) -> None:
+    noted = Trace(
+        trace.problem, trace.data, trace.record, trace.promise, notes=("columns not used: <script>alert(1)</script>",)
+    )
+    text = report(noted)
+    assert "<script>" not in text and "&lt;script&gt;" in text
+
+
+def test_it_is_written_whole(trace: Trace, tmp_path: Path) -> None:
+    write_report(trace, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").endswith("</html>\n")
+
+
+def test_a_trace_shows_itself_in_a_notebook_without_solving_anything(trace: Trace) -> None:
+    fresh = Trace(trace.problem, trace.data, trace.record, trace.promise)
+    text = fresh._repr_html_()
+    read(text)
+    assert not fresh.known_comparators and "first" in text
+    fresh.regret("static")
+    assert number(float(fresh.regret("static")[-1])) in fresh._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "–"),
+        (0.0, "0"),
+        (1234.5678, "1,234.57"),
+        (25221735.1, "25,221,735"),
+        (1.5e12, "1.5e+12"),
+        (2e-7, "2e-07"),
+        (-3.25, "-3.25"),
+    ],
+)
+def test_numbers_as_a_person_reads_them(value: float | None, words: str) -> None:
+    assert number(value) == words
+    assert value is None or np.isclose(float(words.replace(",", "")), value, rtol=1e-3)

@@ -222,7 +222,13 @@ def _rank(v: Verdict) -> tuple[Any, ...]:
     order = list(Strength)
     against = 0 if v.guarantee is None or not v.guarantee.conditions else 1
     by_rate = _exponents(v) if v.strength is not Strength.NUMBERS else 0.0
-    return against, order.index(v.strength), by_rate, v.score, v.algorithm.cost_rank, v.name
+    by_score = (v.score, v.algorithm.baseline, v.algorithm.cost_rank, v.name)
+    return _only_compared(v), against, order.index(v.strength), by_rate, *by_score
+
+
+def _only_compared(v: Verdict) -> bool:
+    """Whether it is there to compare with: a baseline whose guarantee is not a number that says something."""
+    return v.algorithm.baseline and v.strength is not Strength.NUMBERS
 
 
 def _exponents(v: Verdict) -> float:
@@ -255,8 +261,10 @@ def _why_first(usable: Sequence[Verdict]) -> str:
 def _why_lost(v: Verdict, best: Verdict) -> str:
     if v.guarantee is not None and v.guarantee.conditions and not (best.guarantee and best.guarantee.conditions):
         return v.guarantee.conditions[0]
+    said = {Strength.RATES: "is a rate without a number", Strength.VACUOUS: "is vacuous at this horizon"}
+    if _only_compared(v) and not _only_compared(best):
+        return f"it is a baseline, there to compare with: its guarantee {said[v.strength]}"
     if v.strength is not best.strength:
-        said = {Strength.RATES: "is a rate without a number", Strength.VACUOUS: "is vacuous at this horizon"}
         return f"its guarantee {said.get(v.strength, 'says less')}"
     if v.score > best.score * (1 + 1e-12):
         return f"its guarantee is weaker: {v.score:.3g} against {best.score:.3g} (regret and violations in units of one round's range)"

@@ -23,7 +23,7 @@ from oco.compiler.structure import Structure
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
-from oco.dsl.expressions import Expr, Kind, Name
+from oco.dsl.expressions import Expr, Kind, Name, names
 from oco.dsl.model import Feedback
 
 FLOAT = DType.FLOAT
@@ -173,6 +173,12 @@ class Problem:
     def full(self) -> bool:
         return self.task.canonical.feedback is Feedback.FULL
 
+    @cached_property
+    def constraints_known(self) -> bool:
+        """Whether the inequalities are known as functions: revealed in full, or the same in every round."""
+        exprs = [c.expr for c in self.task.canonical.inequalities]
+        return self.full or not any(names(e, Kind.STREAM) or names(e, Kind.ROUND) for e in exprs)
+
     def loss(self, x: Point) -> Value:
         """f_t(x)."""
         if not self.full:
@@ -187,19 +193,19 @@ class Problem:
 
     def constraints(self, x: Point) -> Value:
         """g_t(x), shape (N,), in the order of the text."""
-        if not self.full:
+        if not self.constraints_known:
             return self.seen["constraints"]
         return self._stacked([c.expr for c in self.task.canonical.inequalities], x)
 
     def constraint_gradients(self, x: Point) -> Rows:
         """grad g_t^n(x), a row a constraint."""
-        if not self.full:
+        if not self.constraints_known:
             return Rows(tuple(self._given("constraint_gradients")))
         return self._rows([c.expr for c in self.task.canonical.inequalities], x)
 
     def constraint_combination(self, x: Point, weights: Value) -> Point:
         """sum_n weights_n grad g_t^n(x)."""
-        if not self.full:
+        if not self.constraints_known:
             return self.constraint_gradients(x).combine(weights)
         return self._combination([(c.expr, c.size) for c in self.task.canonical.inequalities], x, weights)
 

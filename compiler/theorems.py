@@ -284,6 +284,12 @@ def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[int, int]
     return lambda rounds, horizon: schedule(settings[name].formula, rounds, horizon)
 
 
+def constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    """What breaks a theorem whose settings do not depend on the round."""
+    varying = [n for n, v in settings.items() if "t" in {x.name for x in v.formula.free_symbols}]
+    return [f"{n} must not depend on the round" for n in varying]
+
+
 def needed(s: Situation, key: str) -> float:
     """A fact that the theorem's hypotheses have established."""
     value = s.number(key)

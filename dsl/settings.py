@@ -21,7 +21,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "mahdavi": ("eta", "delta"),
     "jenatton": ("R", "G", "b"),
     "recoo": ("alpha", "gamma", "eta"),
-    "sinha-vaze": ("beta", "G", "D", "V", "rate"),
+    "sinha-vaze": ("beta", "G", "D", "V", "rate", "alpha_f"),
     "pfs": ("eta", "rho"),
 }
 

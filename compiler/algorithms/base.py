@@ -33,6 +33,7 @@ class Algorithm:
     theorems      in order of preference: the first whose hypotheses hold speaks for the algorithm
     requirements  what the rule needs of the model beside the theorems (an exact solver of its subproblem), asked first
     cost          what a round costs, in words; `cost_rank` orders algorithms where guarantees tie
+    baseline      shipped to compare with: chosen only for a number that says something, or where nothing else applies
     symbols       what the state's variables are, for the reader of generated code
     draws         the random arrays of a round, for a problem and its settings
     """
@@ -45,6 +46,7 @@ class Algorithm:
     cost: str
     cost_rank: int = 1
     requirements: tuple[Hypothesis, ...] = ()
+    baseline: bool = False
     symbols: Mapping[str, str] = field(default_factory=dict)
     draws: Callable[[Task], tuple[Draw, ...]] = lambda task: ()
 

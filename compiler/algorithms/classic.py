@@ -19,6 +19,7 @@ from oco.compiler.theorems import (
     Quantity,
     Situation,
     Theorem,
+    constant_settings,
     fact_is_known,
     fact_is_true,
     horizon_known,
@@ -205,10 +206,6 @@ def _exponential_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Gua
     return Guarantee("Hazan 2016, chapter 5", s.horizon, bound)
 
 
-def _constant_step(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    return ["eta must not depend on the round"] if "t" in {x.name for x in settings["eta"].formula.free_symbols} else []
-
-
 _BASIC = (NO_CONSTRAINTS, GRADIENTS_SEEN, CONVEX_LOSS, BOUNDED_DOMAIN, BOUNDED_GRADIENT)
 
 OGD = Algorithm(
@@ -263,7 +260,7 @@ OEG = Algorithm(
             settings=_exponential_settings,
             guarantee=_exponential_guarantee,
             rates={"static regret": "sqrt(T * log(d))"},
-            checks=_constant_step,
+            checks=constant_settings,
         ),
     ),
     cost="one mirror step",

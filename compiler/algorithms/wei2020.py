@@ -27,6 +27,7 @@ from oco.compiler.theorems import (
     Situation,
     Theorem,
     Violation,
+    constant_settings,
     fact_is_known,
     fact_is_true,
     horizon_known,
@@ -142,13 +143,16 @@ def _multipliers(s: Situation) -> Objection | None:
     return Objection(f"{said}: {unknown}", mend)
 
 
+MEAN_CONSTRAINTS = Hypothesis("Constraints bind in the mean over the rounds.", _no_hard_constraint)
+
+
 def _euclidean(s: Situation) -> Objection | None:
     return Objection("on a simplex Theorem 3.2 speaks") if _entropic(s.domains) else None
 
 
 _COMMON = (
     Hypothesis("There are constraints.", _some_constraint),
-    Hypothesis("Constraints bind in the mean over the rounds.", _no_hard_constraint),
+    MEAN_CONSTRAINTS,
     Hypothesis("g^t and h^t are independent and identically distributed over the rounds.", _independent),
     GRADIENTS_SEEN,
     CONVEX_LOSS,
@@ -296,11 +300,6 @@ def _queue(c: _Constants, F: float, sigma: float, V: float, alpha: float, theta:
     return start + t0 * 4 * step**2 / fall * math.log(8 * step**2 / fall**2)
 
 
-def _constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    varying = [n for n, v in settings.items() if "t" in {x.name for x in v.formula.free_symbols}]
-    return [f"{n} must not depend on the round" for n in varying]
-
-
 _RATES = {"static regret": "sqrt(T)", "soft violation": "sqrt(T)", "equality violation": "sqrt(T)"}
 
 MIRROR_DESCENT = Algorithm(
@@ -324,7 +323,7 @@ MIRROR_DESCENT = Algorithm(
             settings=_settings,
             guarantee=_euclidean_guarantee,
             rates=_RATES,
-            checks=_constant_settings,
+            checks=constant_settings,
         ),
         Theorem(
             name="Theorem 3.2",
@@ -351,7 +350,7 @@ MIRROR_DESCENT = Algorithm(
                 "soft violation": "sqrt(T) * log(T * d)",
                 "equality violation": "sqrt(T) * log(T * d)",
             },
-            checks=_constant_settings,
+            checks=constant_settings,
         ),
     ),
     cost="one mirror step",

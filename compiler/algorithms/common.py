@@ -1,0 +1,71 @@
+"""Questions that the theorems of several baselines ask, and quantities that their guarantees share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oco.compiler.theorems import Floats, Hypothesis, Objection, Quantity, Situation
+from oco.dsl.expressions import Kind, names
+from oco.dsl.model import Feedback
+
+
+def domain_offers(operation: str, words: str) -> Hypothesis:
+    """Every block of the domain has the operation."""
+
+    def test(s: Situation) -> Objection | None:
+        for d in s.domains:
+            if operation in d.refusals:
+                return Objection(f"it needs a {operation.replace('_', ' ')} of {d}: {d.refusals[operation]}")
+        return None
+
+    return Hypothesis(words, test)
+
+
+def _some_inequality(s: Situation) -> Objection | None:
+    if s.constraints:
+        return None
+    return Objection("the model has no constraints: without them it is plain gradient descent", "write `using ogd`")
+
+
+def _fixed(s: Situation) -> Objection | None:
+    for c in s.canonical.inequalities:
+        if names(c.expr, Kind.ROUND):
+            return Objection(f"`{c.origin}` changes with the round t, and the theorem is about fixed constraints")
+        for name in names(c.expr, Kind.STREAM):
+            mend = f"make `{name}` a param, if it does not change"
+            return Objection(f"`{c.origin}` changes with `{name}`, and the theorem is about fixed constraints", mend)
+    return None
+
+
+def _functions_seen(s: Situation) -> Objection | None:
+    if s.canonical.feedback is Feedback.FULL:
+        return None
+    said = f"it needs the constraints as functions, and {s.canonical.feedback} feedback does not give them"
+    return Objection(said, "write `feedback full`")
+
+
+def constraints_are_fixed(s: Situation) -> bool:
+    return _fixed(s) is None
+
+
+SOME_INEQUALITY = Hypothesis("There are constraints g_k(x) <= 0.", _some_inequality)
+FIXED_CONSTRAINTS = Hypothesis("The constraints do not change.", _fixed)
+FUNCTIONS_SEEN = Hypothesis("The constraints are known as functions.", _functions_seen)
+PROJECTION = domain_offers("project", "Points can be projected onto the domain.")
+
+
+def slopes(s: Situation) -> Floats:
+    """sup |grad g_k|_2 of each constraint, shape (N,)."""
+    found = s.inequality_bounds("lipschitz.l2")
+    assert found is not None
+    return found
+
+
+def sizes(s: Situation) -> Floats:
+    """sup |g_k| of each constraint, shape (N,)."""
+    found = s.inequality_bounds("bound")
+    assert found is not None
+    return found
+
+
+ROUNDS = Quantity("T", "T", "rounds", lambda n, T: np.arange(1.0, n + 1))

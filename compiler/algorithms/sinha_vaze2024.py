@@ -1,0 +1,249 @@
+"""Sinha & Vaze 2024, "Optimal algorithms for online convex optimization with adversarial constraints".
+
+Hard violation of constraints that an adversary changes; several constraints are one: g_t = max_n g_t^n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.classic import (
+    BOUNDED_DOMAIN,
+    BOUNDED_GRADIENT,
+    CONVEX_LOSS,
+    GRADIENTS_SEEN,
+    STRONGLY_CONVEX,
+)
+from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes
+from oco.compiler.algorithms.wang_wan_zhang2025 import LIPSCHITZ_CONSTRAINTS, largest_slope
+from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.points import Point
+from oco.compiler.problem import Problem
+from oco.compiler.settings import Default, Setting, number
+from oco.compiler.theorems import (
+    Bound,
+    Floats,
+    Guarantee,
+    Quantity,
+    Situation,
+    Theorem,
+    Violation,
+    constant_settings,
+    horizon_known,
+    inequalities_convex,
+    needed,
+    scheduled,
+)
+from oco.dsl.model import Measure
+
+TINY = 1e-300
+
+
+class SinhaVaze:
+    """A gradient step on V beta f_t + Phi'(Q_t) beta g_t^+, Q_t = Q_{t-1} + beta g_t^+(x_t), with a step size that adapts.
+
+    Convex: Phi(q) = exp(rate q) - 1, V = 1, AdaGrad's step. Strongly convex: Phi(q) = q^2, step 1 / (V beta alpha_f t).
+    """
+
+    def init(self, p: Problem, start: Point) -> State:
+        begin: State = {"x": start, "Q": p.tracer.lift(0.0)}
+        return begin if _strong(p) else {**begin, "S": p.tracer.lift(0.0)}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return point(state, "x")
+
+    def update(self, p: Problem, state: State) -> State:
+        t, x, beta = p.tracer, point(state, "x"), p.setting("beta")
+        g, slope = p.worst_constraint(x)
+        Q = t.name("Q", array(state, "Q") + beta * t.maximum(g, 0.0))
+        slope = (beta * t.to_float(g > 0.0)) * slope
+        if _strong(p):
+            V = p.setting("V")
+            p.note(
+                "the gradient of V beta f + Phi'(Q) beta g^+ with Phi'(q) = 2 q, over its modulus of strong convexity"
+            )
+            d = (V * beta * p.gradient(x) + (2.0 * Q) * slope).named(t, "d")
+            eta = t.name("eta", 1.0 / (V * beta * p.setting("alpha_f") * p.t))
+            return {"x": p.domain.project(x - eta * d), "Q": Q}
+        rate, before = p.setting("rate"), array(state, "Q")
+        p.note("the gradient of beta f + Phi'(Q) beta g^+ with Phi'(q) = rate exp(rate q), in units of exp(rate Q)")
+        d = (beta * t.exp(-rate * Q) * p.gradient(x) + rate * slope).named(t, "d")
+        p.note("the sum of |d|^2 in the same units, and AdaGrad's step, which has no units")
+        S = t.name("S", array(state, "S") * t.exp(2.0 * rate * (before - Q)) + d.squared_norm())
+        eta = t.name("eta", p.setting("D") / t.sqrt(2.0 * t.maximum(S, TINY)))
+        return {"x": p.domain.project(x - eta * d), "Q": Q, "S": S}
+
+
+def _strong(p: Problem) -> bool:
+    """Whether the settings are those of the strongly convex case."""
+    return "alpha_f" in p.task.settings
+
+
+# Settings and guarantees.
+
+
+def _convex_settings(s: Situation) -> Mapping[str, Default]:
+    return {
+        "G": Default(largest_slope(s), "Lipschitz constant of losses and constraints"),
+        "D": Default("domain.diameter.l2", "diameter of the domain"),
+        "beta": Default("1 / (2 * G * D)", "1/(2 G D)"),
+        "rate": Default("1 / (2 * sqrt(T))", "1/(2 sqrt(T))"),
+    }
+
+
+def _strong_settings(s: Situation) -> Mapping[str, Default]:
+    return {
+        "G": Default(largest_slope(s), "Lipschitz constant of losses and constraints"),
+        "alpha_f": Default("loss.strong_convexity.l2", "modulus of strong convexity"),
+        "beta": Default(1, "1"),
+        "V": Default("8 * G**2 * (log(T) + 1) / alpha_f", "8 G^2 log(T e) / alpha_f"),
+    }
+
+
+# Convex: the potential grows by at most Phi'(Q_t) beta g_t^+(x_t), and AdaGrad's regret for the surrogate losses is at most
+# (D^2 / D_s + D_s) sqrt(sum |d_t|^2 / 2) where it uses D_s for the diameter, |d_t| <= beta G (1 + Phi'(Q_t)) and (1 + a)^2 <= 2 + 2 a^2.
+# So with c = beta G (D^2 / D_s + D_s), which is 1 with the paper's settings, e = exp(rate Q_T), and -Regret <= F T:
+#
+#   beta Regret + e - 1 <= c sqrt(T) (1 + rate e),      of use while c rate sqrt(T) < 1: it is 1/2.
+#
+# The paper's 2 G D (sqrt(T) + 1) and 4 G D sqrt(T) log(2 (1 + 2 T)) follow. It bounds the violation of max_n g^n, hence of each g^n.
+CONVEX_REGRET = "c * sqrt(T) * (1 + rate) / beta"
+CONVEX_VIOLATION = "N / (beta * rate) * log((1 + c*sqrt(T) + beta*F*T) * widened)"
+
+# Strongly convex: gradient descent with steps 1 / (V beta alpha_f t) has regret at most sum |d_t|^2 / (2 V beta alpha_f t) for the
+# surrogate losses, and |d_t|^2 <= 2 beta^2 G^2 (V^2 + 4 Q_t^2). So with k = beta G^2 sum_t 1/t / (V alpha_f), which is at most 1/8 with
+# the paper's V:
+#
+#   V beta Regret + Q_T^2 <= k (V^2 + 4 Q_T^2),         of use while 4 k < 1.
+STRONG_REGRET = "k * V / beta"
+STRONG_VIOLATION = "N / beta * sqrt((k * V**2 + V*beta*F*T) * widened)"
+
+
+def _widened(kept: Floats) -> Floats:
+    """1 / kept where that is positive, else infinite."""
+    return np.asarray(np.divide(1.0, kept, out=np.full(kept.shape, np.inf), where=kept > 0))
+
+
+def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity, ...]:
+    assert s.loss_range is not None
+    return (
+        Quantity("N", "N", "number of constraints", float(s.constraints)),
+        Quantity("F", "F", "range of the loss", s.loss_range),
+        Quantity("beta", r"\beta", "scale of losses and constraints", scheduled(settings, "beta")),
+        ROUNDS,
+    )
+
+
+def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    """Theorem 1 for any beta, rate and D_s."""
+    slope, diameter = largest_slope(s), needed(s, "domain.diameter.l2")
+
+    def weight(horizon: int) -> float:
+        guess = number(settings, "D", horizon)
+        return number(settings, "beta", horizon) * slope * (diameter**2 / guess + guess)
+
+    def kept(rounds: int, horizon: int) -> Floats:
+        return np.asarray(1 - weight(horizon) * number(settings, "rate", horizon) * np.sqrt(np.arange(1.0, rounds + 1)))
+
+    quantities = (
+        *_quantities(s, settings),
+        Quantity("c", "c", "beta G (D^2 / D_s + D_s)", lambda n, T: np.full(n, weight(T))),
+        Quantity("rate", r"\lambda", "rate of the potential", scheduled(settings, "rate")),
+        Quantity("widened", r"w", "1 / (1 - c lambda sqrt(T))", lambda n, T: _widened(kept(n, T))),
+    )
+    bounds = (
+        Bound("static regret", "sqrt(T)", CONVEX_REGRET, quantities, s.loss_range),
+        Bound("hard violation", "sqrt(T) * log(T)", CONVEX_VIOLATION, quantities, float(sizes(s).sum())),
+    )
+    return Guarantee("Sinha & Vaze 2024, Theorem 1", s.horizon, *bounds, conditions=comparator_conditions(s))
+
+
+def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    """Theorem 2 for any beta and V."""
+    slope = largest_slope(s)
+
+    def share(rounds: int, horizon: int) -> Floats:
+        scale = slope**2 * number(settings, "beta", horizon) / number(settings, "V", horizon)
+        return np.asarray(scale / number(settings, "alpha_f", horizon) * np.cumsum(1 / np.arange(1.0, rounds + 1)))
+
+    quantities = (
+        *_quantities(s, settings),
+        Quantity("V", "V", "weight of the loss", scheduled(settings, "V")),
+        Quantity("k", "k", "beta G^2 sum_t 1/t / (V alpha_f)", share),
+        Quantity("widened", "w", "1 / (1 - 4 k)", lambda n, T: _widened(1 - 4 * share(n, T))),
+    )
+    bounds = (
+        Bound("static regret", "log(T)", STRONG_REGRET, quantities, s.loss_range),
+        Bound("hard violation", "sqrt(T * log(T))", STRONG_VIOLATION, quantities, float(sizes(s).sum())),
+    )
+    return Guarantee("Sinha & Vaze 2024, Theorem 2", s.horizon, *bounds, conditions=comparator_conditions(s))
+
+
+def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    found = constant_settings(s, settings)
+    T = s.horizon or 1
+    guess, diameter = number(settings, "D", T), needed(s, "domain.diameter.l2")
+    weight = number(settings, "beta", T) * largest_slope(s) * (diameter**2 / guess + guess)
+    small = weight * number(settings, "rate", T) * np.sqrt(T) < 1
+    return found if small else [*found, "beta G (D^2 / D_s + D_s) rate sqrt(T) must be below 1"]
+
+
+def _strong_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    found = constant_settings(s, settings)
+    T = s.horizon or 1
+    scale = number(settings, "beta", T) * largest_slope(s) ** 2 / number(settings, "V", T)
+    small = 4 * scale / number(settings, "alpha_f", T) * float((1 / np.arange(1.0, T + 1)).sum()) < 1
+    found += [] if small else ["4 beta G^2 log(T e) / (V alpha_f) must be below 1"]
+    true = number(settings, "alpha_f", T) <= needed(s, "loss.strong_convexity.l2") * (1 + 1e-12)
+    return found if true else [*found, "alpha_f must not exceed the modulus of strong convexity"]
+
+
+_BASIC = (
+    horizon_known("The number of rounds T is known."),
+    BOUNDED_DOMAIN,
+    CONVEX_LOSS,
+    BOUNDED_GRADIENT,
+    inequalities_convex("Each g_t^n is convex in the decision."),
+    LIPSCHITZ_CONSTRAINTS,
+    FEASIBLE_COMPARATOR,
+)
+
+SINHA_VAZE = Algorithm(
+    name="sinha-vaze",
+    title="gradient descent on losses and violations weighted by a potential",
+    cite="Sinha & Vaze 2024",
+    rule=SinhaVaze,
+    baseline=True,
+    requirements=(SOME_INEQUALITY, INEQUALITIES_ONLY, GRADIENTS_SEEN, PROJECTION),
+    theorems=(
+        Theorem(
+            name="Theorem 2",
+            measures=frozenset({Measure.STATIC}),
+            violation=Violation.HARD,
+            hypotheses=(*_BASIC, STRONGLY_CONVEX),
+            settings=_strong_settings,
+            guarantee=_strong_guarantee,
+            rates={"static regret": "log(T)", "hard violation": "sqrt(T * log(T))"},
+            checks=_strong_settings_hold,
+        ),
+        Theorem(
+            name="Theorem 1",
+            measures=frozenset({Measure.STATIC}),
+            violation=Violation.HARD,
+            hypotheses=_BASIC,
+            settings=_convex_settings,
+            guarantee=_convex_guarantee,
+            rates={"static regret": "sqrt(T)", "hard violation": "sqrt(T) * log(T)"},
+            checks=_convex_settings_hold,
+        ),
+    ),
+    cost="one projection",
+    symbols={
+        "x": "the decision of this round",
+        "Q": "beta times the violation so far",
+        "S": "sum of the squared gradients, over exp(2 rate Q)",
+    },
+)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from oco.compiler.facts.cells import NotCovered
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import is_entrywise
+from oco.compiler.facts.entry_sup import EntrySup
 from oco.compiler.facts.hessian import smooth_body
-from oco.compiler.facts.leaves import entrywise
+from oco.compiler.facts.leaves import Entrywise, entrywise
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import say, span_of_values
 from oco.dsl.atoms import Curvature
+from oco.dsl.build import call
 from oco.dsl.expressions import Call, Name
+from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
@@ -36,7 +40,8 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
     if len(moving) != 1 or not smooth_body(split) or setting.curvatures(split.leaves[moving[0]]) not in FLAT:
         return None
     box = {n: setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
-    bend = Enclosure({**setting.box, **box})(split.bends()[moving[0], moving[0]])
+    second = split.bends()[moving[0], moving[0]]
+    bend = _narrowed(setting, Entrywise(second, split.leaves), Enclosure({**setting.box, **box})(second))
     if not (bend.nonnegative or bend.nonpositive):
         return None
     kind = Curvature.CONVEX if bend.nonnegative else Curvature.CONCAVE
@@ -45,6 +50,19 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
     )
     premises = tuple(setting.ranges.step(leaf) for leaf in split.leaves.values())
     return kind, Step("second derivative of entries", words, str(kind), premises, node.span, node)
+
+
+def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
+    """The range of the second derivative again, over cells of its leaves, where its sign is open."""
+    if bend.nonnegative or bend.nonpositive or not bend.bounded:
+        return bend
+    suprema = EntrySup(setting)
+    try:
+        most = suprema.largest(Entrywise(setting.simplify(second.body), second.leaves)).value
+        least = -suprema.largest(Entrywise(setting.simplify(call("minus", second.body)), second.leaves)).value
+    except NotCovered:
+        return bend
+    return interval(max(least, bend.least), min(most, bend.greatest))
 
 
 def _as_a_whole(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:

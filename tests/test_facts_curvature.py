@@ -1,0 +1,123 @@
+"""Curvature on two corpora: convex expressions are proved, others refuted by witnesses, and CVXPY accepts nothing that we do not."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facts_oracle import Oracle
+
+from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.facts.check import check
+from oco.compiler.facts.function import Function
+from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.types import Fact, Status
+from oco.compiler.twin import to_cvxpy
+from oco.dsl.diagnostics import InternalError, OcoError
+from oco.dsl.evaluate import evaluate
+from oco.dsl.load import parse
+
+FOLDER = Path(__file__).parent / "curvature"
+NAMES = (FOLDER / "names.oco").read_text()
+
+
+def lines(name: str) -> list[str]:
+    text = (FOLDER / f"{name}.txt").read_text()
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+CONVEX, NONCONVEX = lines("convex"), lines("nonconvex")
+
+
+@lru_cache(maxsize=300)
+def judged(expression: str) -> tuple[Canonical, Fact]:
+    problem = canonical(parse(NAMES.replace("EXPRESSION", expression)))
+    setting = Setting(problem)
+    setting.ranges.must_be_defined(problem.objective)
+    return problem, Function(setting, problem.objective, "loss", "the loss").convexity
+
+
+def test_the_corpora_are_large() -> None:
+    assert len(CONVEX) >= 100 and len(NONCONVEX) >= 100
+    assert len({*CONVEX, *NONCONVEX}) == len(CONVEX) + len(NONCONVEX)
+
+
+@pytest.mark.parametrize("expression", CONVEX)
+def test_convex_is_proved_and_never_bulges(expression: str) -> None:
+    problem, fact = judged(expression)
+    assert fact.status is Status.PROVED and fact.value is True
+    oracle = Oracle(problem.model)
+    first, second = oracle.draws(300), oracle.draws(300)
+    for k in range(300):
+        x, y = ({n: v[k] for n, v in d.items()} for d in (first, second))
+        y |= {n: v for n, v in x.items() if n not in oracle.blocks}
+        middle = {n: (x[n] + y[n]) / 2 if n in oracle.blocks else x[n] for n in x}
+        ends, mid = [float(evaluate(problem.objective, p)) for p in (x, y)], float(evaluate(problem.objective, middle))
+        assert mid <= sum(ends) / 2 + 1e-12 * max(1.0, *map(abs, ends))
+
+
+@pytest.mark.parametrize("expression", NONCONVEX)
+def test_nonconvex_is_refuted_by_a_witness_that_holds(expression: str) -> None:
+    problem, fact = judged(expression)
+    assert fact.status is not Status.PROVED
+    assert fact.status is Status.REFUTED and fact.witness is not None
+    values = fact.witness.values
+    streams = {s.name: values[s.name] for s in problem.streams if s.name in values}
+    x, y = ({b.name: values[f"{b.name} ({which})"] for b in problem.blocks} for which in ("first", "second"))
+    assert all(b.domain.contains(p[b.name]) for b in problem.blocks for p in (x, y))
+    for s in problem.streams:
+        if s.name in streams:
+            assert np.all(s.lower <= streams[s.name]) and np.all(streams[s.name] <= s.upper)
+    middle = {n: (x[n] + y[n]) / 2 for n in x}
+    at = [float(evaluate(problem.objective, {**streams, **p})) for p in (x, y, middle)]
+    excess = at[2] - (at[0] + at[1]) / 2
+    assert excess > 1e-6 * max(map(abs, at))
+    assert excess == pytest.approx(fact.witness.excess, rel=1e-6)
+
+
+@pytest.mark.parametrize("expression", [*CONVEX, *NONCONVEX])
+def test_what_cvxpy_accepts_is_accepted(expression: str) -> None:
+    import cvxpy as cp
+
+    problem, fact = judged(expression)
+    if fact.status is Status.PROVED:
+        return
+    oracle = Oracle(problem.model, seed=3)
+    variables = {b.name: cp.Variable(b.shape) for b in problem.blocks}
+    accepted = []
+    for _ in range(12):
+        env = {n: v for n, v in oracle.draw().items() if n not in oracle.blocks}
+        try:
+            twin = to_cvxpy(problem.objective, variables, env)
+        except InternalError:
+            return
+        # Powers of CVXPY are +inf for negative bases: where it cuts the domain it means another function.
+        accepted.append(twin.is_convex() and not twin.domain)
+    assert not all(accepted), "CVXPY accepts it for every value of the streams that was drawn"
+
+
+def test_the_error_names_the_part_and_its_curvature() -> None:
+    with pytest.raises(OcoError) as caught:
+        check(parse(NAMES.replace("EXPRESSION", "c @ x + 2 * sqrt(y)")))
+    assert caught.value.code == "OCO501"
+    assert caught.value.span is not None and caught.value.span.text == "sqrt(y)"
+    assert "concave" in caught.value.message
+
+
+def test_each_constraint_that_is_wrong_gets_an_error_of_its_own() -> None:
+    model = NAMES.replace("EXPRESSION", "c @ x") + (
+        "subject to\n    one: log(y) <= 1\n    two: sum_squares(x) >= 1\n    three: square(y) == 2\n    four: c @ x <= y\n"
+    )
+    with pytest.raises(OcoError) as caught:
+        check(parse(model))
+    found = [(e.code, e.span.text if e.span else "") for e in caught.value.errors]
+    assert found[:2] == [("OCO502", "log(y)"), ("OCO502", "sum_squares(x)")]
+    assert [code for code, _ in found] == ["OCO502", "OCO502", "OCO503"]
+
+
+def test_what_is_not_decided_is_a_warning() -> None:
+    facts = check(parse(NAMES.replace("EXPRESSION", "exp(sqrt(y))")))
+    assert facts["loss.convex"].status is Status.UNKNOWN
+    assert [w.code for w in facts.noticed if w.code == "OCO602"] == ["OCO602"]

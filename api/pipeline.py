@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from oco.dsl.bind import bind
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.diagnostics import fail
-from oco.dsl.load import parse
 from oco.dsl.model import Model
-from oco.dsl.printer import print_model
 
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
@@ -64,4 +63,4 @@ def _settled(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> M
     built = model.build() if isinstance(model, ModelBuilder) else model
     if not isinstance(built, Model):
         raise fail("OCO526", f"a model is wanted; here it is a {type(built).__name__}", hint="oco.load(path) reads one")
-    return parse(print_model(built), params, built.name, built.folder) if params else built
+    return bind(built, params) if params else built

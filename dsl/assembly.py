@@ -7,7 +7,7 @@ wrong, so that one mistake is reported once.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -37,7 +37,7 @@ from oco.dsl.model import (
     Timing,
     Using,
 )
-from oco.dsl.scope import MOST_NUMBERS, Scope, check_fixed, check_new_label, check_new_name
+from oco.dsl.scope import MOST_NUMBERS, Scope, check_fixed, check_new_label, check_new_name, kind_of
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.values import (
@@ -109,7 +109,7 @@ class Assembly:
         check_count(shape, f"`{name}`", span)
         if name in scope.given:
             value = given_value(name, scope.given[name], span)
-        whole = integer or (value is not None and value.integer)
+        whole = integer if bounds is not None else value is not None and value.integer
         param = Param(name, dims, shape, bounds, value, whole, None, span)
         if shape:
             scope.declare(param)
@@ -250,6 +250,18 @@ class Assembly:
         self.chosen_algorithm = chosen
 
     # the whole
+
+    def values_without_param(self, declared: Collection[str], excused: Collection[str] = ()) -> list[OcoError]:
+        """One error for each value that the caller gave for something else than the params `declared`."""
+        errors = []
+        hint = f"its params are {', '.join(declared)}" if declared else "it has no params"
+        for name in self.scope.given:
+            if name not in declared and name not in excused:
+                other = self.scope.declared.get(name)
+                said = f"`{name}` is a {kind_of(other)}" if other else f"the model has no param `{name}`"
+                message = f"{said}, but a value was given for it"
+                errors.append(fail("OCO211", message, None, did_you_mean(name, declared, hint)))
+        return errors
 
     def check_assumptions(self, unreadable: frozenset[str] = frozenset()) -> list[OcoError]:
         """One error for each assumption about something that is no fact; labels in `unreadable` are taken as declared."""

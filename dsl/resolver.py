@@ -19,7 +19,7 @@ from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, File, Kind
 from oco.dsl.model import Feedback, Measure, Model, Relation, Timing
-from oco.dsl.scope import Scope, declared_already, kind_of
+from oco.dsl.scope import Scope, declared_already
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.typer import Typer, head_span
@@ -305,14 +305,8 @@ class _Resolver:
     def _check_given(self) -> None:
         """Values for params that the model does not have."""
         declared = [name for name, (kind, _) in self.first.items() if kind is Kind.PARAM]
-        for name in self.scope.given:
-            if name not in declared and name not in self.typer.broken:
-                other = self.scope.declared.get(name)
-                said = f"`{name}` is a {kind_of(other)}" if other else f"the model has no param `{name}`"
-                hint = did_you_mean(
-                    name, declared, f"its params are {', '.join(declared)}" if declared else "it has no params"
-                )
-                self.findings.add(fail("OCO211", f"{said}, but a value was given for it", None, hint).diagnostics)
+        for error in self.assembly.values_without_param(declared, self.typer.broken):
+            self.findings.add(error.diagnostics)
 
     def _check_missing(self) -> None:
         """Statements that every model has. They are not missed while some statement has no known word."""

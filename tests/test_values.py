@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oco.dsl.bind import bind
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.files import MOST_BYTES, READERS
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model, Param
 from oco.dsl.printer import print_model
 
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
 REST = "decision x[2] in box(0, 1)\nstream c[2] in [-1, 1]\nminimize c @ x\n"
 A = np.array([[1.5, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
@@ -48,7 +50,7 @@ def test_whole_numbers_are_kept_whole() -> None:
     assert value("param a = 5").dtype == np.int64
     assert value("param a = 5.0").dtype == np.float64
     assert value("param a[2] in 0..9 = [1.0, 2.0]").dtype == np.int64
-    assert value("param a[2] in [0, 9] = [1, 2]").dtype == np.int64
+    assert value("param a[2] in [0, 9] = [1, 2]").dtype == np.float64
 
 
 def save(folder: Path, kind: str, array: np.ndarray) -> str:
@@ -254,6 +256,45 @@ def test_a_given_value_becomes_part_of_the_model() -> None:
     bound = parse(text, params={"n": 3, "a": [1, 2.5, 3]})
     assert bound.decisions[0].shape == (3,)
     assert parse(print_model(bound)) == bound
+
+
+def test_binding_is_the_same_as_giving_the_values_at_once() -> None:
+    text = """model m
+param n
+param k in 0..n - 1
+param b[n] in [0, 9] = 3
+param A[n, 2 * n]
+horizon T = 10 * n
+decision x[2 * n] in box(0, b[0])
+decision y[n] in simplex(2)
+stream c[n] in [0, b] iid mean = b / 2
+stream w[n] ~ pareto(3, mean = 1 + b) in [0, 400]
+stream i in 0..k
+let z = A @ x
+let both = [z[i], w[k], 1]
+minimize c @ z + sum(both) + y[k] + sum(x[0:n])
+subject to
+    cap: z <= w + t  each round
+    sum: sum(y) == n
+measure dynamic regret
+assume path_length <= 7
+using coldq with epsilon = 0.5
+"""
+    given = {"n": 3, "k": 2, "A": np.arange(18.0).reshape(3, 6), "b": 4.5}
+    assert bind(parse(text), given) == parse(text, params=given)
+    assert bind(bind(parse(text), {"n": 3, "k": 1}), given) == parse(text, params=given)
+    bound = bind(parse(text), given)
+    assert bound.horizon.rounds is not None
+    assert [d.shape for d in bound.decisions] == [(6,), (3,)]
+    for wrong, code in ({"n": 0}, "OCO424"), ({"n": 3, "k": 3}, "OCO806"), ({"b": 10}, "OCO806"), ({"q": 1}, "OCO211"):
+        with pytest.raises(OcoError) as caught:
+            bind(parse(text), wrong)
+        assert caught.value.code == code
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_binding_nothing_changes_nothing(path: Path) -> None:
+    assert bind(load(path), {}) == load(path)
 
 
 def test_shapes_stay_symbolic_until_their_params_have_values() -> None:

@@ -1,0 +1,99 @@
+"""Values for the params of a model that is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from oco.dsl import build
+from oco.dsl.assembly import Assembly
+from oco.dsl.diagnostics import Findings
+from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, rewrite
+from oco.dsl.model import Distribution, DomainSpec, Model, Param
+from oco.dsl.scope import Scope
+
+
+def bind(model: Model, params: Mapping[str, Any]) -> Model:
+    """The model with these values of its params, all shapes and ranges checked again.
+
+    Raises OcoError for a value that does not fit, or that is for no param of the model.
+    """
+    binder = _Binder(model, params)
+    binder.run()
+    return binder.assembly.finish()
+
+
+class _Binder:
+    """Puts the parts of a model together anew, in a scope that holds the given values."""
+
+    def __init__(self, model: Model, params: Mapping[str, Any]) -> None:
+        self.model = model
+        self.scope = Scope(model.folder, params)
+        self.assembly = Assembly(self.scope, model.name, model.span)
+        self.assembly.chosen_measure, self.assembly.chosen_feedback = model.measure, model.feedback
+        self.assembly.chosen_algorithm = model.using
+        self.assembly.assumptions = list(model.assumptions)
+
+    def run(self) -> None:
+        findings = Findings()
+        for error in self.assembly.values_without_param([p.name for p in self.model.params]):
+            findings.add(error.diagnostics)
+        for param in self.model.params:
+            with findings.guard():
+                self._param(param)
+        findings.raise_if_any()
+        self._declarations()
+        self._wishes()
+
+    def _param(self, p: Param) -> None:
+        value = None if p.value is None else self.expr(p.value)
+        whole = p.integer and p.bounds is not None
+        self.assembly.param(p.name, self.exprs(p.dims), self._bounds(p.bounds), whole, value, p.span)
+
+    def _declarations(self) -> None:
+        m, assembly = self.model, self.assembly
+        rounds = None if m.horizon.rounds is None else self.expr(m.horizon.rounds)
+        assembly.set_horizon(rounds, m.horizon.span)
+        for d in m.decisions:
+            domain = DomainSpec(d.domain.kind, self.exprs(d.domain.args), d.domain.span)
+            assembly.decision(d.name, self.exprs(d.dims), domain, d.span)
+        for s in m.streams:
+            mean = None if s.mean is None else self.expr(s.mean)
+            law = None if s.distribution is None else self._law(s.distribution)
+            assembly.stream(s.name, self.exprs(s.dims), self._bounds(s.bounds), s.integer, s.iid, mean, law, s.span)
+        for let in m.lets:
+            assembly.let(let.name, self.expr(let.value), let.span)
+
+    def _wishes(self) -> None:
+        m, assembly = self.model, self.assembly
+        if m.objective is not None:
+            assembly.minimize(self.expr(m.objective))
+        for c in m.constraints:
+            left, right = self.expr(c.left), self.expr(c.right)
+            assembly.constraint(c.label, left, c.relation, right, c.timing, c.span, c.span)
+
+    def _bounds(self, bounds: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
+        return None if bounds is None else (self.expr(bounds[0]), self.expr(bounds[1]))
+
+    def _law(self, law: Distribution) -> Distribution:
+        return replace(law, args=self.exprs(law.args), options=tuple((n, self.expr(e)) for n, e in law.options))
+
+    def exprs(self, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(self.expr(e) for e in exprs)
+
+    def expr(self, expr: Expr) -> Expr:
+        """The same expression with the shapes that it has now."""
+        return rewrite(expr, lambda node: self.scope.settle(self._again(node)))
+
+    def _again(self, node: Expr) -> Expr:
+        match node:
+            case Name(name=name, kind=kind) if kind is not Kind.ROUND:
+                return self.scope.name(name, node.span)
+            case Call(atom=atom, args=args, options=options):
+                return build.call(atom, *args, span=node.span, shape=None, **dict(options))
+            case Index(base=base, items=items):
+                return build.index(base, items, node.span)
+            case Array(items=items):
+                return build.array(items, node.span)
+        return node

@@ -286,7 +286,7 @@ using coldq with epsilon = 0.5
     bound = bind(parse(text), given)
     assert bound.horizon.rounds is not None
     assert [d.shape for d in bound.decisions] == [(6,), (3,)]
-    for wrong, code in ({"n": 0}, "OCO424"), ({"n": 3, "k": 3}, "OCO806"), ({"b": 10}, "OCO806"), ({"q": 1}, "OCO211"):
+    for wrong, code in ({"n": 0}, "OCO424"), ({"n": 3, "k": 3}, "OCO806"), ({"n": 3, "b": 10}, "OCO806"), ({"q": 1}, "OCO211"):
         with pytest.raises(OcoError) as caught:
             bind(parse(text), wrong)
         assert caught.value.code == code

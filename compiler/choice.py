@@ -232,17 +232,15 @@ def _only_compared(v: Verdict) -> bool:
 
 
 def _exponents(v: Verdict) -> float:
-    """The sum of the exponents of T in the rates; V_x and V_g, where nothing is known of them, count as 1."""
+    """The sum of the exponents of T in the rates; V_x and V_g, where nothing is known of them, count as 1, and V_* as T."""
     import sympy
 
     assert v.guarantee is not None
     T = rate_symbols()["T"]
     total = 0.0
     for b in v.guarantee.bounds:
-        rate = v.guarantee.rates[b.measure].subs(
-            {x: 1 for name, x in rate_symbols().items() if name in ("V_x", "V_g", "V_star")}
-        )
-        rate = rate.subs(rate_symbols()["d"], 2)
+        worst = {"V_x": 1, "V_g": 1, "V_star": T, "d": 2}
+        rate = v.guarantee.rates[b.measure].subs({rate_symbols()[name]: x for name, x in worst.items()})
         total += float(sympy.limit(sympy.log(rate) / sympy.log(T), T, sympy.oo)) if rate.has(T) else 0.0
     return total
 

@@ -251,8 +251,8 @@ class Problem:
     def curvature_of_combination(self, x: Point, weights: Value) -> Point:
         """The diagonal of the Hessian of sum_n weights_n g_t^n at x, for constraints that are separable."""
         parts = [(c.expr, c.size) for c in self.task.canonical.inequalities]
-        names, env = self._weights(parts, weights)
-        terms = [algebra.mul(w, e) for w, (e, _) in zip(names, parts)]
+        symbols, env = self._weights(parts, weights)
+        terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
         total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.task.canonical.blocks}
         return self._points([hessian_vector(total, ones)], x, env)
@@ -289,8 +289,8 @@ class Problem:
         return Rows(tuple(rows[0] if len(rows) == 1 else self.tracer.concat(*rows) for rows in stacked))
 
     def _combination(self, parts: Sequence[tuple[Expr, int]], x: Point, weights: Value) -> Point:
-        names, env = self._weights(parts, weights)
-        return self._points([vector_jacobian(e, w, self.task.decisions) for w, (e, _) in zip(names, parts)], x, env)
+        symbols, env = self._weights(parts, weights)
+        return self._points([vector_jacobian(e, w, self.task.decisions) for w, (e, _) in zip(symbols, parts)], x, env)
 
     def _weights(self, parts: Sequence[tuple[Expr, int]], weights: Value) -> tuple[list[Name], dict[str, Value]]:
         """A name for the weights of each expression, and what it stands for."""

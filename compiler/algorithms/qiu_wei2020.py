@@ -1,0 +1,394 @@
+"""Qiu & Wei 2020, "Beyond O(sqrt(T)) regret for constrained online optimization: gradual variations and mirror prox": both algorithms.
+
+Fixed constraints that are known before the first round, smooth losses whose gradients change little, a Slater point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
+from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
+from oco.compiler.ir.value import Value
+from oco.compiler.points import Point
+from oco.compiler.problem import Problem
+from oco.compiler.settings import Default, Setting, number
+from oco.compiler.theorems import (
+    Bound,
+    Floats,
+    Guarantee,
+    Hypothesis,
+    Objection,
+    Quantity,
+    Situation,
+    Theorem,
+    Violation,
+    constant_settings,
+    fact_is_known,
+    horizon_known,
+    inequalities_convex,
+    inequalities_know,
+    needed,
+)
+from oco.dsl.expressions import Kind, names
+from oco.dsl.model import Measure
+
+
+class MirrorProx:
+    """Algorithms 1 and 2 (the latter on the simplex). Erratum 1: f_0 = 0; x_0 and xt_1 are the start."""
+
+    def init(self, p: Problem, start: Point) -> State:
+        zero = p.tracer.zeros((p.constraint_count,))
+        Q, alpha, c = self.duals(p, start, zero, p.tracer.lift(0.0))
+        p.note("line 4 with the gradient of f_0 = 0")
+        return {"x": self.step(p, start, c, alpha), "xt": start, "Q": Q, "alpha": alpha, "c": c}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return point(state, "x")
+
+    def update(self, p: Problem, state: State) -> State:
+        x, xt, Q, alpha, c = (
+            point(state, "x"),
+            point(state, "xt"),
+            array(state, "Q"),
+            array(state, "alpha"),
+            point(state, "c"),
+        )
+        slope = p.gradient(x)
+        p.note("line 7: the intermediate iterate, with this round's multipliers")
+        xt = self.step(p, xt, slope + c, alpha)
+        Q, alpha, c = self.duals(p, x, Q, alpha)
+        p.note("line 4: the decision of the next round")
+        return {"x": self.step(p, xt, slope + c, alpha), "xt": xt, "Q": Q, "alpha": alpha, "c": c}
+
+    def duals(self, p: Problem, x: Point, Q: Value, alpha: Value) -> tuple[Value, Value, Point]:
+        """Line 3 at x, then alpha_t of the theorem, and c_t = sum_k [Q_k + gamma g_k(x)] gamma grad g_k(x)."""
+        t = p.tracer
+        gamma, eta, L_f, L_g = (p.setting(n) for n in ("gamma", "eta", "L_f", "L_g"))
+        G, H, rho = (p.setting(n) for n in ("G", "H", "rho"))
+        g = t.name("g", p.constraints(x))
+        p.note("line 3")
+        Q = t.name("Q", t.maximum(-gamma * g, Q + gamma * g))
+        p.note("(6)")
+        xi = t.name("xi", gamma * L_g * t.sum(Q) + gamma**2 * (L_g * G + H**2))
+        if entropic(p.domain.domains):
+            p.note("Theorem 6.1")
+            least = (3.0 * (eta * L_f**2 + gamma**2 * L_g * G) + 2.0 / eta + 3.0 * xi) / rho
+        else:
+            p.note("Theorem 4.1")
+            least = 2.0 / rho * (gamma**2 * L_g * G + eta * L_f**2 + 1.0 / eta + xi)
+        c = p.constraint_combination(x, gamma * (Q + gamma * g))
+        return Q, t.name("alpha", t.maximum(least, alpha)), c
+
+    def step(self, p: Problem, base: Point, direction: Point, alpha: Value) -> Point:
+        """argmin <direction, .> + alpha D(., base); on the simplex D is taken at the mixed point."""
+        if not entropic(p.domain.domains):
+            return p.domain.project(base - direction / alpha)
+        nu, centre = p.setting("nu"), p.domain.domains[0].centre()
+        mixed = (1.0 - nu) * base + Point((nu * p.tracer.full(float(centre.flat[0]), centre.shape),))
+        return p.domain.bregman_step(mixed, direction / alpha)
+
+
+def entropic(domains: tuple[object, ...]) -> bool:
+    """Whether Algorithm 2 applies: the decision lies in one simplex."""
+    return len(domains) == 1 and getattr(domains[0], "kind", "") == "simplex"
+
+
+# Hypotheses.
+
+
+def _fixed(s: Situation) -> Objection | None:
+    for c in s.canonical.inequalities:
+        moving = [*names(c.expr, Kind.STREAM), *names(c.expr, Kind.ROUND)]
+        if moving:
+            return Objection(
+                f"`{c.origin}` changes from round to round (it uses `{moving[0]}`), and the constraints must be fixed"
+            )
+    return None
+
+
+def _inequalities(s: Situation) -> Objection | None:
+    if s.equalities:
+        return Objection(
+            f"`{s.canonical.equalities[0].label}` is an equality, which has no Slater point", "drop the equality"
+        )
+    return None if s.constraints else Objection("the model has no constraints")
+
+
+def _slater(s: Situation) -> Objection | None:
+    if (s.number("slater.margin") or 0.0) > 0:
+        return None
+    return Objection(
+        "no decision is known that satisfies every constraint strictly",
+        "loosen the constraints, or `assume slater.margin >= ...`",
+    )
+
+
+def _euclidean(s: Situation) -> Objection | None:
+    return Objection("on a simplex Theorem 6.1 speaks") if entropic(s.domains) else None
+
+
+def _simplex(s: Situation) -> Objection | None:
+    if entropic(s.domains) and s.size > 1 and s.domains[0].radius == 1:
+        return None
+    return Objection(
+        "its decisions lie in the probability simplex, those of the model do not", "write `decision x[n] in simplex`"
+    )
+
+
+def _something_varies(s: Situation) -> Objection | None:
+    """Erratum 3: V_* = L_f = 0 divides by zero in eta."""
+    if (s.number("loss.smoothness.l2") or 0.0) > 0 or _variation(s) > 0:
+        return None
+    return Objection("the loss is linear and never changes, and the settings divide by max(V_*, L_f^2) = 0")
+
+
+_COMMON = (
+    Hypothesis("There are K constraints g_k(x) <= 0.", _inequalities),
+    MEAN_CONSTRAINTS,
+    Hypothesis("The constraints are fixed and known.", _fixed),
+    GRADIENTS_SEEN,
+    CONVEX_LOSS,
+    horizon_known("The number of rounds T is known."),
+    BOUNDED_DOMAIN,
+    BOUNDED_GRADIENT,
+    fact_is_known(
+        "loss.smoothness.l2",
+        "Assumption 2.1(b): the gradient of f^t is L_f-Lipschitz.",
+        "how fast the gradient of the loss changes",
+        "`assume loss.smoothness.l2 <= ...`",
+    ),
+    inequalities_convex("Each g_k is convex."),
+    inequalities_know("bound", "Assumption 2.1(c): sum_k |g_k(x)| <= G.", "the size"),
+    inequalities_know(
+        "smoothness.l2", "Assumption 2.1(d): the gradient of g_k is L_g-Lipschitz.", "how fast the gradient changes"
+    ),
+    Hypothesis("Assumption 2.2: some x has g_k(x) <= -sigma for every k.", _slater, ("slater.margin",)),
+    Hypothesis("The losses are not one fixed linear function.", _something_varies),
+)
+
+
+# Settings.
+
+
+def _variation(s: Situation) -> float:
+    """V_*(T) without its first term (erratum 1): from the facts, else the worst case 4 F^2 (T - 1); none for a fixed loss."""
+    if not names(s.canonical.objective, Kind.STREAM) and not names(s.canonical.objective, Kind.ROUND):
+        return 0.0
+    slope = s.number("loss.lipschitz.l1" if entropic(s.domains) else "loss.lipschitz.l2")
+    worst = math.inf if slope is None or s.horizon is None else 4 * slope**2 * max(s.horizon - 1, 0)
+    known = s.number("variation.gradient")
+    return worst if known is None else min(known, worst)
+
+
+def _settings(s: Situation) -> Mapping[str, Default]:
+    slope = "lipschitz.l1" if entropic(s.domains) else "lipschitz.l2"
+    sizes, slopes, bends = (s.inequality_bounds(w) for w in ("bound", slope, "smoothness.l2"))
+    found = {
+        "V": Default(_variation(s), "V_*(T): gradient variation, known or the worst case of the facts"),
+        "L_f": Default("loss.smoothness.l2", "Lipschitz constant of the gradient of the loss"),
+        "L_g": Default(_most(bends), "Lipschitz constant of the constraints' gradients"),
+        "G": Default(_total(sizes), "bound of sum_k |g_k|"),
+        "H": Default(_total(slopes), "sum of the constraints' Lipschitz constants"),
+        "rho": Default(1.0, "modulus of the mirror map"),
+        "eta": Default("1 / sqrt(max(V, L_f**2))", "max(V_*, L_f^2)^(-1/2) (Theorem 4.1)"),
+        "gamma": Default("max(V, L_f**2)**(1/4)", "max(V_*, L_f^2)^(1/4) (Theorem 4.1)"),
+    }
+    return found | ({"nu": Default("1 / T", "1/T (Theorem 6.1)")} if entropic(s.domains) else {})
+
+
+def _most(values: Floats | None) -> float:
+    return 0.0 if values is None or not values.size else float(values.max())
+
+
+def _total(values: Floats | None) -> float:
+    return 0.0 if values is None else float(values.sum())
+
+
+# Guarantees: the proofs of Lemmas 5.3 to 5.5 and B.3 to B.5, before their constants are gathered.
+
+
+@dataclass(frozen=True)
+class _Constants:
+    """The symbols of the proofs at a horizon. `reach` bounds |x - y|^2, `divergence` D(z, .) at the point where it is taken."""
+
+    eta: float
+    gamma: float
+    L_f: float
+    L_g: float
+    G: float
+    H: float
+    F: float
+    K: int
+    V: float
+    sigma: float
+    reach: float
+    divergence: float
+    mixing: float
+    """What mixing adds to each unit of alpha over one round: nu (log d + 2 nu)."""
+    factor: float
+    """2 in Theorem 4.1, 3 in Theorem 6.1: alpha is factor times xi and its kin."""
+
+    @property
+    def base(self) -> float:
+        """alpha without its queue, (21) and (52)."""
+        return (
+            self.factor * (self.eta * self.L_f**2 + self.gamma**2 * (2 * self.L_g * self.G + self.H**2)) + 2 / self.eta
+        )
+
+    def slack(self, delta: Floats) -> Floats:
+        """C-bar of (28) and (60), as a function of the length of a stretch."""
+        G, sigma = self.G, self.sigma
+        pull = self.factor / 2 * self.reach
+        squares = pull * (self.L_g * G + self.H**2) + (G**2 + sigma * delta**2 * G) / 2 + sigma * delta * G
+        return np.asarray(
+            squares * self.gamma**2
+            + (pull * self.L_f**2 + self.V / 2) * self.eta
+            + self.F * math.sqrt(self.reach) * delta
+        )
+
+    def queue(self, horizon: int) -> float:
+        """The bound of |Q(t)|_2: (33) and (64) for the best stretch that the proof allows, at most gamma (T + 1) G."""
+        trivial = self.gamma * (horizon + 1) * self.G
+        # (34) prints 2 sqrt(K) L_g R^2 / (rho sigma delta) where 2 * 4 belongs; here the share of alpha is taken as it is.
+        delta = np.unique(np.round(np.geomspace(1, max(horizon, 1), 400)))
+        per_alpha = self.divergence + delta * self.mixing
+        share = self.factor * math.sqrt(self.K) * self.L_g * 4 * per_alpha / (self.sigma * delta)
+        allowed = (share < 1) & (self.sigma * delta >= self.factor * self.reach * self.L_g)
+        if not allowed.any():
+            return trivial
+        delta, per_alpha, share = delta[allowed], per_alpha[allowed], share[allowed]
+        step = self.sigma * delta * self.gamma
+        free = 4 * self.slack(delta) / step + 3 * delta * self.gamma * self.G
+        alpha = (self.base + self.factor * math.sqrt(self.K) * self.gamma * self.L_g * free) / (1 - share)
+        return min(trivial, float((free + 4 * per_alpha * alpha / step).min()))
+
+    def last_alpha(self, horizon: int) -> float:
+        return self.base + self.factor * self.gamma * self.L_g * math.sqrt(self.K) * self.queue(horizon)
+
+    def regret(self, horizon: int) -> float:
+        """Lemmas 5.4 and B.5."""
+        start = (
+            self.factor
+            / 2
+            * self.reach
+            * (self.eta * self.L_f**2 + self.gamma**2 * (2 * self.L_g * self.G + self.H**2))
+        )
+        alpha = self.last_alpha(horizon) * (self.divergence + horizon * self.mixing)
+        return self.eta / 2 * self.V + start + 1.5 * self.gamma**2 * self.G**2 + alpha
+
+    def violation(self, horizon: int) -> float:
+        """Lemma 5.5 for each constraint, summed: |Q|_1 <= sqrt(K) |Q|_2."""
+        return math.sqrt(self.K) * self.queue(horizon) / self.gamma
+
+
+def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> _Constants:
+    on_simplex = entropic(s.domains)
+    value = {name: number(settings, name, horizon) for name in settings}
+    slope = needed(s, "loss.lipschitz.l1" if on_simplex else "loss.lipschitz.l2")
+    reach = needed(s, "domain.diameter.l1" if on_simplex else "domain.diameter.l2") ** 2
+    nu, d = value.get("nu", 0.0), s.size
+    return _Constants(
+        eta=value["eta"],
+        gamma=value["gamma"],
+        L_f=value["L_f"],
+        L_g=value["L_g"],
+        G=value["G"],
+        H=value["H"],
+        F=slope,
+        K=s.constraints,
+        # Erratum 1: with f_0 = 0 the first round adds |grad f_1|^2 <= F^2.
+        V=min(_variation(s), 4 * slope**2 * max(horizon - 1, 0)) + slope**2,
+        sigma=needed(s, "slater.margin"),
+        reach=reach,
+        divergence=math.log(d / nu) if on_simplex else reach / 2,
+        mixing=nu * (math.log(d) + 2 * nu) if on_simplex else 0.0,
+        factor=3.0 if on_simplex else 2.0,
+    )
+
+
+def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, logs: str) -> Guarantee:
+    def regret(rounds: int, horizon: int) -> Floats:
+        return np.full(rounds, _constants(s, settings, horizon).regret(max(rounds, horizon)))
+
+    def violation(rounds: int, horizon: int) -> Floats:
+        return np.full(rounds, _constants(s, settings, horizon).violation(max(rounds, horizon)))
+
+    sizes = s.inequality_bounds("bound")
+    B, v = (
+        Quantity(
+            "B",
+            r"\frac{\eta}{2} V_* + \dots + \alpha_{T+1} R^2",
+            "Lemma 5.4 with the bound of alpha of Lemma 5.3",
+            regret,
+        ),
+        Quantity(
+            "v", r"\sqrt{K} \|Q(T+1)\|_2 / \gamma", "Lemma 5.5 with the bound of the queue of Lemma 5.3", violation
+        ),
+    )
+    return Guarantee(
+        theorem,
+        s.horizon,
+        Bound("static regret", f"sqrt(V_star){logs}", "B", (B,), s.loss_range),
+        Bound("soft violation", "log(T)" if logs else "1", "v", (v,), None if sizes is None else float(sizes.sum())),
+    )
+
+
+def _euclidean_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    return _guarantee(s, settings, "Qiu & Wei 2020, Theorems 4.1 and 4.2", "")
+
+
+def _simplex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    return _guarantee(s, settings, "Qiu & Wei 2020, Theorems 6.1 and 6.2", " * log(T * d)**2")
+
+
+MIRROR_PROX = Algorithm(
+    name="mirror-prox",
+    title="online primal-dual mirror prox",
+    cite="Qiu & Wei 2020, Algorithms 1 and 2",
+    rule=MirrorProx,
+    theorems=(
+        Theorem(
+            name="Theorems 4.1 and 4.2",
+            measures=frozenset({Measure.STATIC}),
+            violation=Violation.SOFT,
+            hypotheses=(
+                *_COMMON,
+                Hypothesis("The mirror map is that of the Euclidean norm.", _euclidean),
+                inequalities_know("lipschitz.l2", "Assumption 2.1(c): g_k is H_k-Lipschitz.", "the gradient"),
+            ),
+            settings=_settings,
+            guarantee=_euclidean_guarantee,
+            rates={"static regret": "sqrt(V_star)", "soft violation": "1"},
+            checks=constant_settings,
+        ),
+        # Theorems 6.1 and 6.2 say Algorithm 1 and mean Algorithm 2 (erratum 2).
+        Theorem(
+            name="Theorems 6.1 and 6.2",
+            measures=frozenset({Measure.STATIC}),
+            violation=Violation.SOFT,
+            hypotheses=(
+                *_COMMON,
+                Hypothesis("Decisions lie in the probability simplex.", _simplex),
+                inequalities_know("lipschitz.l1", "Assumption 2.1(c): g_k is H_k-Lipschitz in l1.", "the gradient"),
+            ),
+            settings=_settings,
+            guarantee=_simplex_guarantee,
+            rates={"static regret": "sqrt(V_star) * log(T * d)**2", "soft violation": "log(T)"},
+            checks=constant_settings,
+        ),
+    ),
+    cost="two mirror steps",
+    symbols={
+        "x": "the decision of this round",
+        "xt": "the intermediate iterate",
+        "Q": "multipliers of the constraints",
+        "alpha": "weight of the divergence",
+        "c": "the constraints' part of the direction",
+    },
+)

@@ -93,6 +93,9 @@ def scan(source: Source) -> Scan:
         match = _TOKEN.match(text, position)
         if match is None:
             token = Token("BAD", *_bad(text, position), source)
+            if tokens and tokens[-1].end == position and tokens[-1].type in NAME_KINDS and token.text[0].isalpha():
+                first = tokens.pop()  # `größe` is one word
+                token = token._replace(text=first.text + token.text, start=first.start)
             problems[token.start] = _explain_character(token)
         elif match.lastgroup == "blank":
             position = match.end()

@@ -51,7 +51,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
     ("cap: x ≤ 1", "OCO101", "≤", "`<=`"),
     ("minimize x²", "OCO101", "²", "`** 2`"),
     ("let λ = 1", "OCO101", "λ", "a to z"),
-    ("let préis = 1", "OCO101", "éis", "a to z"),
+    ("let préis = 1", "OCO101", "préis", "a to z"),
     ("let _x = 1", "OCO101", "_x", "begin with a letter"),
     ("minimize x\u00a0+ 1", "OCO101", "\u00a0", "ordinary space"),
     ("minimize x\u200b + 1", "OCO101", "\u200b", "delete it"),

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
-from oco.compiler.settings import Setting, exact, resolve_settings, schedule_symbols
+from oco.compiler.settings import Setting, exact, resolve_settings, schedule_symbols, word_setting
 from oco.compiler.theorems import Bound, Guarantee, Objection, Situation, Theorem, Violation, rate_symbols
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.model import Measure, Timing
@@ -162,8 +162,13 @@ def _promised(a: Algorithm, theorem: Theorem, s: Situation, given: GivenSettings
 
 def settle(theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None) -> dict[str, Setting]:
     """The theorem's settings, with the given ones in their place."""
+    defaults = theorem.settings(s)
+    words = {
+        n: word_setting(n, WORD_SETTINGS[n], d, given.get(n), span) for n, d in defaults.items() if n in WORD_SETTINGS
+    }
     formulas = {k: v for k, v in given.items() if k not in WORD_SETTINGS}
-    return resolve_settings(theorem.settings(s), formulas, _Symbols(s), s.horizon, span)
+    numbers = {n: d for n, d in defaults.items() if n not in WORD_SETTINGS}
+    return resolve_settings(numbers, formulas, _Symbols(s), s.horizon, span) | words
 
 
 class _Symbols(Mapping[str, Any]):

@@ -127,6 +127,13 @@ class Problem:
         now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
         return self.tracer.name("t", self.tracer.to_float(now))
 
+    @property
+    def played(self) -> Value:
+        """The number of rounds up to this one, as a float; unlike `t` it goes on after round T."""
+        if self.round is None:
+            raise InternalError("no round has been played yet")
+        return self.tracer.to_float(self.round)
+
     def setting(self, name: str, **more: Value) -> Value:
         """A setting at this round: a constant of the program, or a formula in t (and in `more`: the number m of an expert)."""
         given = self.task.settings[name]
@@ -139,6 +146,10 @@ class Problem:
             values["t"] = self.t
         why = f"{name} = {given.formula}; {given.why}"
         return self.tracer.name(name, trace_formula(self.tracer, given.formula, values, name, why))
+
+    def word(self, name: str) -> str:
+        """A setting that is one of a few words."""
+        return str(self.task.settings[name].formula)
 
     def whole(self, name: str) -> int:
         """A setting that is a number known before the first round, as a whole number."""

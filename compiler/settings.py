@@ -176,6 +176,18 @@ def resolve_settings(
     return {n: _setting(n, formula(n, ()), why, is_given, horizon) for n, (_, why, is_given) in texts.items()}
 
 
+def word_setting(
+    name: str, words: tuple[str, ...], default: Default, given: str | float | None, span: Span | None = None
+) -> Setting:
+    """A setting that is one of a few words."""
+    import sympy
+
+    word = str(default.formula if given is None else given).strip('"')
+    if word not in words:
+        raise fail("OCO721", f"the setting {name} is one of {', '.join(words)}, not `{word}`", span)
+    return Setting(name, sympy.Symbol(word), None, default.why if given is None else "given", given is not None)
+
+
 class _Names(Mapping[str, Any]):
     """The names a formula may use: symbols and facts, then other settings, resolved when asked for."""
 

@@ -38,6 +38,17 @@ def corner_sup(setting: Setting, expr: Expr) -> float | None:
     return float(np.max(over_cells(expr, setting.box, _combined(lists, count), count).hi))
 
 
+def stream_box_corners(setting: Setting, streams: list[str], most: int) -> list[dict[str, np.ndarray]] | None:
+    """Every combination of corners of these streams; None where there are more than `most`."""
+    found: list[dict[str, np.ndarray]] = [{}]
+    for name in streams:
+        points = _vertices(setting, name)
+        if points is None or len(found) * len(points) > most:
+            return None
+        found = [{**f, name: p} for f in found for p in points]
+    return found
+
+
 def stream_corners(setting: Setting, expr: Expr, most: int) -> tuple[dict[str, Interval], int] | None:
     """The corners of all its streams as cells, where `expr` is convex in each of them; None where it is not, or has too many."""
     lists: dict[str, np.ndarray] = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.facts.infeasible import Impossible, impossible
+from oco.compiler.facts.infeasible import Impossible, Row, impossible, irreducible, relaxations, rows_of
 from oco.compiler.facts.multipliers import (
     Dependence,
     Interior,
@@ -18,7 +18,8 @@ from oco.compiler.facts.multipliers import (
     interior_point,
     separating,
 )
-from oco.compiler.facts.scenario import mean, robust
+from oco.compiler.facts.policy import corner_policy
+from oco.compiler.facts.scenario import Scenario, mean, robust
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.slater import SlaterPoint, slater_point
 from oco.compiler.facts.types import Fact, Status, Step, Witness
@@ -85,6 +86,20 @@ class Feasibility:
         dropped = {d.index for d in self.dependent}
         return interior_point(self.mean, rows, [i for i in range(len(rows.labels)) if i not in dropped])
 
+    @cached_property
+    def robust_proof(self) -> Impossible | None:
+        """That no one decision serves every round."""
+        return (
+            impossible(self.robust, rows_of(self.robust, self.canonical.inequalities)) if self.robust.bounded else None
+        )
+
+    @cached_property
+    def mean_proof(self) -> Impossible | None:
+        """That no decision satisfies the constraints in the mean."""
+        if self.mean is None or not self.mean.bounded:
+            return None
+        return impossible(self.mean, rows_of(self.mean, self.canonical.constraints))
+
     # ---- feasibility
 
     def _common(self) -> Iterator[Fact]:
@@ -94,16 +109,21 @@ class Feasibility:
             step = Step("common point", "the same decision serves every round", True, (point.step,))
             yield Fact("feasible.each_round", True, Status.PROVED, step)
             return
-        found = impossible(self.robust) if self.robust.bounded else None
+        found = self.robust_proof
         if found is None:
             yield Fact("feasible.common", None, Status.UNKNOWN)
-            yield Fact("feasible.each_round", None, Status.UNKNOWN)
+            yield self._each_round(None)
             return
         yield Fact("feasible.common", False, Status.REFUTED, found.step, witness=found.witness)
-        if found.one_round:
-            yield Fact("feasible.each_round", False, Status.REFUTED, found.step, witness=found.witness)
-        else:
-            yield Fact("feasible.each_round", None, Status.UNKNOWN)
+        yield self._each_round(found)
+
+    def _each_round(self, found: Impossible | None) -> Fact:
+        """Whether every round has a decision that fits, where no common one is known."""
+        key = "feasible.each_round"
+        if found is not None and found.one_round:
+            return _refuted(key, found)
+        policy = corner_policy(self.setting)
+        return Fact(key, None, Status.UNKNOWN) if policy is None else Fact(key, True, Status.PROVED, policy)
 
     def _holds_always(self, expr: Any, x: Mapping[str, Floats]) -> bool:
         found = self.robust.worst(expr, x)
@@ -121,11 +141,12 @@ class Feasibility:
                 return Fact(key, False, Status.REFUTED, Step("dependent rows", words), witness=Witness({}, 0.0, words))
             if self.interior is not None and self.interior.margin >= 0:
                 return Fact(key, True, Status.PROVED, self.interior.step)
-            return Fact(key, None, Status.UNKNOWN)
+            found = self.mean_proof
+            return _refuted(key, found) if found is not None else Fact(key, None, Status.UNKNOWN)
         point = self.mean_point
         if point is not None and point.margin >= 0:
             return Fact(key, True, Status.PROVED, point.step)
-        found = impossible(self.mean) if self.mean.bounded else None
+        found = self.mean_proof
         return _refuted(key, found) if found is not None else Fact(key, None, Status.UNKNOWN)
 
     # ---- Slater
@@ -170,7 +191,7 @@ class Feasibility:
             if point is not None and point.margin > 0:
                 return Fact(key, True, Status.PROVED, point.step, cite)
             return Fact(key, None, Status.UNKNOWN)
-        inner = self.interior
+        inner = self.interior if all(d.consistent for d in self.dependent) else None
         if inner is not None and inner.margin > 0:
             dropped = tuple(
                 Step("dependent row", f"{d.label} follows from the other rows and the domain", d.label)
@@ -185,6 +206,31 @@ class Feasibility:
         return Fact(key, None, Status.UNKNOWN)
 
     def warnings(self) -> Iterator[Diagnostic]:
+        yield from self._dependence()
+        yield from self._conflicts()
+
+    def _conflicts(self) -> Iterator[Diagnostic]:
+        """Constraints that cannot hold together in the sense that the model calls for, as a smallest such set."""
+        binding = [c for c in self.canonical.inequalities if c.timing is Timing.EACH_ROUND]
+        found, scenario = self.mean_proof if self._mean_is_open() else None, self.mean
+        if found is None and binding and self.robust_point is not None and self.robust_point.margin < 0:
+            scenario = self.robust
+            found = impossible(self.robust, rows_of(self.robust, binding)) if self.robust.bounded else None
+            found = found if found is not None and found.one_round else None
+        if found is None or scenario is None:
+            return
+        rows = irreducible(scenario, found.rows)
+        labels = list(dict.fromkeys(r.label for r in rows))
+        together = f"{' and '.join(labels)} cannot hold{' together' if len(labels) > 1 else ''} {_when(scenario)}"
+        ways = [f"relax {row.label} by {number(amount)}{_line(row)}" for row, amount in relaxations(scenario, rows)[:3]]
+        hint = "to mend it " + ", or ".join(ways) if ways else "relax one of them"
+        yield Diagnostic("OCO605", together, rows[0].constraint.span, hint, Severity.WARNING)
+
+    def _mean_is_open(self) -> bool:
+        known = self.mean_point if not self.canonical.equalities else self.interior
+        return known is None or known.margin < 0
+
+    def _dependence(self) -> Iterator[Diagnostic]:
         for row in self.dependent:
             label = row.label.partition("[")[0]
             span = next((c.span for c in self.canonical.equalities if c.label == label), None)
@@ -192,6 +238,17 @@ class Feasibility:
             message = f"{row.label} follows in the mean from the other equalities and the domain: {says}"
             hint = "its multiplier is unbounded along with theirs; the row is left out where bounded multipliers are needed"
             yield Diagnostic("OCO601", message, span, hint, Severity.WARNING)
+
+
+def _when(scenario: Scenario) -> str:
+    """In what sense the constraints fail, in words for a warning."""
+    if scenario.averaged:
+        return "in the mean"
+    return scenario.words if any(scenario.streams) else "in any round"
+
+
+def _line(row: Row) -> str:
+    return f" (line {row.constraint.span.line})" if row.constraint.span is not None else ""
 
 
 def _refuted(key: str, found: Impossible) -> Fact:

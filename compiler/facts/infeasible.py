@@ -1,18 +1,19 @@
-"""Proofs that no decision satisfies the constraints: a nonnegative combination of them that is positive everywhere.
+"""Proofs that no decision satisfies the constraints, and the smallest sets of constraints that cannot hold together.
 
-For convex g_n and weights l_n >= 0 the function L = sum l_n g_n lies above its tangent at any point, so
+For convex g_n and weights l_n >= 0 the function L = sum l_n g_n lies above its tangent at any point z, so
 min over X of L >= L(z) + min over X of <grad L(z), x - z>. A positive right side proves that no x has g(x) <= 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.calculus import gradient
+from oco.compiler.canonical import Equality, Inequality, entry_labels
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.scenario import Scenario, stream_gradient
@@ -20,77 +21,154 @@ from oco.compiler.facts.solver import decision_variables, into_domain, solve, va
 from oco.compiler.facts.support import support
 from oco.compiler.facts.types import Step, Witness
 from oco.compiler.facts.words import number
+from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import Interval, interval, point
 
 Floats = np.ndarray[Any, Any]
+WEIGHT = 1e-6  # multipliers below this share of the largest take no part in a proof
+MOST_ROWS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One entry of a constraint as `expr <= 0`; an equality has two."""
+
+    label: str
+    expr: Expr
+    constraint: Inequality | Equality
 
 
 @dataclass(frozen=True, eq=False)
 class Impossible:
-    """The proof: weights of the constraints and the stream values for which no decision fits. `one_round`: all in the same round."""
+    """The proof: the rows that take part, and the stream values for which no decision fits. `one_round`: all in the same round."""
 
+    rows: tuple[Row, ...]
     step: Step
     witness: Witness
     one_round: bool
 
 
-def impossible(scenario: Scenario) -> Impossible | None:
-    """Look for the proof with the solver's multipliers; None where there is none or none is found."""
-    import cvxpy as cp
+def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) -> list[Row]:
+    """Every entry of the constraints."""
+    found: list[Row] = []
+    for c in constraints:
+        for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
+            g = scenario.setting.simplify(entry(c.expr, at))
+            found.append(Row(label, g, c))
+            if isinstance(c, Equality):
+                found.append(Row(label, scenario.setting.simplify(call("minus", g)), c))
+    return found
 
-    canonical = scenario.setting.canonical
-    if not canonical.inequalities or not within_reach(canonical.blocks):
+
+def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
+    """Look for the proof with the solver's multipliers; None where there is none or none is found."""
+    solved = _least_excess(scenario, rows)
+    if solved is None or solved[0] <= 0:
         return None
-    variables, domain = decision_variables(canonical.blocks)
-    entries = [(c, at) for c in canonical.inequalities for at in np.ndindex(*c.shape)]
-    found = [scenario.twins(c.expr, variables) for c in canonical.inequalities]
-    if any(f is None for f in found):
-        return None
-    excess = cp.Variable()
-    rows = [g <= excess for f in found if f is not None for g in f]
-    least = solve(cp.Minimize(excess), [*domain, *rows])
-    if least is None or least <= 0 or not np.isfinite(least):
-        return None
-    weights = np.maximum([float(np.sum(r.dual_value)) for r in rows], 0.0)
-    z = into_domain(canonical.blocks, values(variables))
-    total, slopes, streams = _combination(scenario, entries, weights, z)
+    _, weights, z = solved
+    weights = np.where(weights > WEIGHT * weights.max(), weights, 0.0)
+    total, slopes, streams = _combination(scenario, rows, weights, z)
     lowest = total.least
-    for b in canonical.blocks:
+    for b in scenario.setting.canonical.blocks:
         slope = slopes[b.name]
         lowest -= (slope * point(z[b.name])).sum().greatest + support(b.domain, -slope)
     if not lowest > 0:
         return None
-    labels = sorted(
-        {c.label for (c, _), w in zip(entries, weights) if w > 1e-6},
-        key=[c.label for c in canonical.inequalities].index,
-    )
+    taking_part = tuple(r for r, w in zip(rows, weights) if w > 0)
+    labels = list(dict.fromkeys(r.label for r in taking_part))
     together = " and ".join(labels) + (" cannot hold together" if len(labels) > 1 else " cannot hold")
-    words = f"{together} {scenario.words}: the best decision misses by at least {number(lowest / max(weights.sum(), 1e-300))}"
-    same = len({_frozen(s) for s, w in zip(streams, weights) if w > 1e-6}) <= 1
-    witness = Witness(streams[int(np.argmax(weights))], lowest, words)
-    return Impossible(Step("tangent bound", words, lowest, (), None, (weights, z, tuple(streams))), witness, same)
+    missed = number(lowest / max(float(weights.sum()), 1e-300))
+    words = f"{together} {scenario.words}: every decision misses one of them by at least {missed}"
+    if len(labels) == 1:
+        words = f"{together} {scenario.words}: every decision misses it by at least {missed}"
+    merged = _merged([s for s, w in zip(streams, weights) if w > 0])
+    witness = Witness(merged or streams[int(np.argmax(weights))], lowest, words)
+    proof = Step(
+        "tangent bound",
+        words,
+        lowest,
+        (),
+        taking_part[0].constraint.span,
+        (taking_part, weights[weights > 0], z, streams),
+    )
+    return Impossible(taking_part, proof, witness, merged is not None)
+
+
+def irreducible(scenario: Scenario, rows: tuple[Row, ...]) -> list[Row]:
+    """A subset of the rows that cannot hold together while every smaller one can: drop one after the other (Chinneck 2008, ch. 6)."""
+    kept = list(rows)
+    for row in rows:
+        fewer = [r for r in kept if r is not row]
+        solved = _least_excess(scenario, fewer) if fewer else None
+        if solved is not None and solved[0] > 1e-9:
+            kept = fewer
+    return kept
+
+
+def relaxations(scenario: Scenario, rows: list[Row]) -> list[tuple[Row, float]]:
+    """For each row of an irreducible set, by how much it alone must be relaxed so that all hold."""
+    found: list[tuple[Row, float]] = []
+    for row in rows:
+        others = [r for r in rows if r is not row]
+        least = _least_of(scenario, row, others)
+        if least is not None and least > 0:
+            found.append((row, least))
+    return sorted(found, key=lambda pair: pair[1])
+
+
+def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
+    """min g over the domain subject to the others."""
+    import cvxpy as cp
+
+    variables, domain = decision_variables(scenario.setting.canonical.blocks)
+    twins = [scenario.twins(r.expr, variables) for r in (row, *others)]
+    if any(t is None for t in twins):
+        return None
+    objective, *rest = (t[0] for t in twins if t is not None)
+    value = solve(cp.Minimize(objective), [*domain, *(g <= 0 for g in rest)])
+    return value if value is not None and np.isfinite(value) else None
+
+
+def _least_excess(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats, dict[str, Floats]] | None:
+    """min over the domain of max_n g_n: the value, multipliers, and the decision."""
+    import cvxpy as cp
+
+    blocks = scenario.setting.canonical.blocks
+    if not rows or len(rows) > MOST_ROWS or not within_reach(blocks) or not scenario.bounded:
+        return None
+    variables, domain = decision_variables(blocks)
+    twins = [scenario.twins(r.expr, variables) for r in rows]
+    if any(t is None for t in twins):
+        return None
+    excess = cp.Variable()
+    constraints = [g <= excess for t in twins if t is not None for g in t]
+    least = solve(cp.Minimize(excess), [*domain, *constraints])
+    if least is None or not np.isfinite(least):
+        return None
+    weights = np.maximum([float(np.sum(c.dual_value)) for c in constraints], 0.0)
+    return least, weights, into_domain(blocks, values(variables))
 
 
 def _combination(
-    scenario: Scenario, entries: list[tuple[Any, tuple[int, ...]]], weights: Floats, z: Mapping[str, Floats]
+    scenario: Scenario, rows: list[Row], weights: Floats, z: Mapping[str, Floats]
 ) -> tuple[Interval, dict[str, Interval], list[dict[str, Floats]]]:
-    """Value and gradient at z of the weighted sum, each constraint at its worst stream values there."""
+    """Value and gradient at z of the weighted sum, each row at its worst stream values there; averaged streams at any mean in range."""
     blocks = scenario.setting.canonical.blocks
     total, streams = interval(0.0, 0.0, ()), []
     slopes = {b.name: interval(0.0, 0.0, b.shape) for b in blocks}
-    for (c, at), weight in zip(entries, weights):
-        g = scenario.setting.simplify(entry(c.expr, at))
-        worst = _worst_streams(scenario, g, z)
+    at_z = {n: point(v) for n, v in z.items()}
+    for row, weight in zip(rows, weights):
+        worst = _worst_streams(scenario, row.expr, z)
         streams.append(worst)
         if weight == 0:
             continue
-        box = {**scenario.setting.box, **{n: point(v) for n, v in z.items()}, **{n: point(v) for n, v in worst.items()}}
-        ranges, factor = Enclosure(box), point(float(weight))
-        total = total + factor * ranges(g)
-        for name, slope in gradient(g, [b.name for b in blocks]).items():
+        fixed = {n: point(v) for n, v in worst.items() if n not in scenario.averaged}
+        ranges, factor = Enclosure({**scenario.setting.box, **scenario.streams, **at_z, **fixed}), point(float(weight))
+        total = total + factor * ranges(row.expr)
+        for name, slope in gradient(row.expr, [b.name for b in blocks]).items():
             slopes[name] = slopes[name] + factor * ranges(slope).broadcast(slopes[name].shape)
     return total, slopes, streams
 
@@ -107,5 +185,12 @@ def _worst_streams(scenario: Scenario, g: Expr, z: Mapping[str, Floats]) -> dict
     return found
 
 
-def _frozen(streams: Mapping[str, Floats]) -> tuple[tuple[str, bytes], ...]:
-    return tuple((n, v.tobytes()) for n, v in sorted(streams.items()))
+def _merged(streams: list[dict[str, Floats]]) -> dict[str, Floats] | None:
+    """The values of one round that holds all of these; None where two of them contradict each other."""
+    merged: dict[str, Floats] = {}
+    for values_of_row in streams:
+        for name, value in values_of_row.items():
+            if name in merged and not np.array_equal(merged[name], value):
+                return None
+            merged[name] = value
+    return merged

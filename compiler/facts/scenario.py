@@ -118,7 +118,10 @@ def mean(setting: Setting) -> Scenario | None:
         if not _averages(setting, g.expr, means):
             return None
     ranges = {n: _mean_range(s) if n in means else setting.box[n] for n, s in setting.streams.items()}
-    return Scenario(setting, "in the mean", ranges, frozenset(means))
+    used = {n for g in canonical.constraints for n in names(g.expr, Kind.STREAM)}
+    words = "in the mean" if used <= set(means) else "in the mean, whatever the streams of unknown law reveal"
+    words = words if used & set(means) else robust(setting).words
+    return Scenario(setting, words, ranges, frozenset(means))
 
 
 def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) -> bool:

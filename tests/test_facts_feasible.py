@@ -1,0 +1,197 @@
+"""Feasibility, Slater margins and multipliers, against closed forms, SciPy's linear programs, and the paper's counterexamples."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from oco.compiler.canonical import canonical
+from oco.compiler.facts.check import check
+from oco.compiler.facts.types import Facts, Status
+from oco.dsl.evaluate import evaluate
+from oco.dsl.load import load, parse
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+HEAD = "model m\nhorizon T = 100\n"
+BOX = HEAD + "decision x[2] in box(0, 1)\nminimize -x[0]\nsubject to\n"
+
+
+def facts_of(text: str) -> Facts:
+    return check(parse(text))
+
+
+def codes(facts: Facts) -> list[str]:
+    return [w.code for w in facts.warnings]
+
+
+# ---- Slater margins
+
+
+def test_margin_of_job_scheduling_is_that_of_full_power() -> None:
+    facts = check(load(EXAMPLES / "job_scheduling.oco"))
+    assert facts["slater.margin"].value == pytest.approx(400 * math.log(4001) - 3200, rel=1e-9)
+    assert facts["slater.margin"].value <= 400 * math.log(4001) - 3200
+    assert np.allclose(facts["slater.point"].value, 1000, atol=1e-3)
+
+
+def test_no_margin_where_only_the_boundary_serves() -> None:
+    facts = check(load(EXAMPLES / "tracking.oco"))
+    assert facts["feasible.common"].value is True
+    assert facts["slater.margin"].status is Status.REFUTED and facts["slater.margin"].value is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fixed_affine_margin_is_the_optimum_of_a_linear_program(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(4, 3)), rng.uniform(0.2, 1.0, size=4)
+    text = (
+        f"{HEAD}param A[4, 3] = {a.tolist()}\nparam b[4] = {b.tolist()}\ndecision x[3] in box(-1, 2)\nminimize sum(x)\n"
+    )
+    facts = facts_of(text + "subject to\n    rows: A @ x <= b   each round\n")
+    program = linprog(
+        [0, 0, 0, -1],
+        A_ub=np.hstack([a, np.ones((4, 1))]),
+        b_ub=b,
+        bounds=[(-1, 2)] * 3 + [(None, None)],
+        method="highs",
+    )
+    assert facts["slater.margin"].value <= -program.fun + 1e-12
+    assert facts["slater.margin"].value == pytest.approx(-program.fun, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_robust_margin_is_that_of_all_corners(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    b = float(rng.uniform(1.0, 2.0))
+    text = f"{HEAD}decision x[3] in box(-1, 2)\nstream c[3] in [-1, 0.5]\nstream d in [0, 0.3]\nminimize c @ x\n"
+    facts = facts_of(text + f"subject to\n    row: c @ x + d * (1 + x[0]) + 0.5 <= {b}   each round\n")
+    rows, right = [], []
+    for corner in itertools.product([-1, 0.5], [-1, 0.5], [-1, 0.5], [0, 0.3]):
+        c, d = np.array(corner[:3]), corner[3]
+        rows.append([*(c + np.array([d, 0, 0])), 1])
+        right.append(b - 0.5 - d)
+    program = linprog([0, 0, 0, -1], A_ub=rows, b_ub=right, bounds=[(-1, 2)] * 3 + [(None, None)], method="highs")
+    assert facts["slater.margin"].value <= -program.fun + 1e-12
+    assert facts["slater.margin"].value == pytest.approx(-program.fun, abs=1e-6)
+
+
+def test_mean_margin_of_a_constraint_that_is_affine_in_its_streams() -> None:
+    facts = check(load(EXAMPLES / "portfolio.oco"))
+    assert facts["slater.margin"].value == pytest.approx(0.5 - 1 / 3, abs=1e-8)
+    assert facts["slater.margin"].value <= 0.5 - 1 / 3
+
+
+def test_the_mean_is_that_of_the_truncated_law() -> None:
+    text = f"{HEAD}decision x in box(0, 1)\nstream s ~ exponential(1) in [0, 2]\nminimize x\nsubject to\n    g: s <= 1 - 0.2 * x\n"
+    mean = 1 - 2 * math.exp(-2) / (1 - math.exp(-2))
+    assert facts_of(text)["slater.margin"].value == pytest.approx(1 - mean, abs=1e-7)
+
+
+def test_products_of_one_stream_have_no_mean_that_is_known() -> None:
+    text = f"{HEAD}decision x in box(0, 1)\nstream s ~ uniform(0, 1)\nminimize x\nsubject to\n    g: square(s) * x <= 0.1\n"
+    assert facts_of(text)["feasible.mean"].status is Status.UNKNOWN
+
+
+def test_the_point_has_the_margin_that_is_claimed() -> None:
+    for name in ("job_scheduling", "online_qp", "blind_pricing"):
+        model = load(EXAMPLES / f"{name}.oco")
+        facts, problem = check(model), canonical(model)
+        rng = np.random.default_rng(0)
+        for _ in range(50):
+            env = {s.name: rng.uniform(s.lower, s.upper, size=s.shape) for s in problem.streams}
+            env[problem.blocks[0].name] = facts["slater.point"].value
+            for c in problem.inequalities:
+                assert np.all(evaluate(c.expr, env) <= -facts["slater.margin"].value + 1e-9)
+
+
+# ---- multipliers: erratum 6a
+
+
+def test_a_dependent_pacing_row_is_dropped_and_named() -> None:
+    facts = check(load(EXAMPLES / "datacenter.oco"))
+    assert facts["multipliers.bounded"].value is True
+    dependent = [w for w in facts.warnings if w.code == "OCO601"]
+    assert len(dependent) == 1 and "pacing[3]" in dependent[0].message
+    assert dependent[0].span is not None and dependent[0].span.text.startswith("group @")
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        BOX + "    e: x[0] + x[1] == 0\n",
+        f"{HEAD}decision x[2] in simplex\nminimize -x[0]\nsubject to\n    e: x[0] == 0\n",
+    ),
+    ids=("corner of the box", "face of the simplex"),
+)
+def test_independent_rows_without_an_interior_point_prove_nothing(text: str) -> None:
+    fact = facts_of(text)["multipliers.bounded"]
+    assert fact.status is Status.REFUTED and fact.witness is not None
+
+
+def test_a_row_that_the_domain_implies_is_dropped() -> None:
+    text = (
+        f"{HEAD}decision x[3] in simplex\nminimize -x[0]\nsubject to\n    total: sum(x) == 1\n    half: x[0] == 0.5\n"
+    )
+    facts = facts_of(text)
+    assert facts["multipliers.bounded"].value is True
+    assert ["total" in w.message for w in facts.warnings if w.code == "OCO601"] == [True]
+
+
+def test_a_dependent_row_with_another_right_side_is_a_contradiction() -> None:
+    facts = facts_of(BOX + "    one: x[0] + x[1] == 1\n    two: 2 * x[0] + 2 * x[1] == 3\n")
+    assert facts["feasible.mean"].status is Status.REFUTED
+    assert facts["multipliers.bounded"].value is not True
+
+
+def test_a_point_inside_proves_multipliers_bounded() -> None:
+    facts = facts_of(BOX + "    e: x[0] + x[1] == 1\n    g: x[0] <= 0.9\n")
+    assert facts["multipliers.bounded"].value is True and codes(facts) == []
+
+
+# ---- three kinds of feasibility
+
+
+def test_a_decision_for_each_round_without_a_common_one() -> None:
+    text = f"{HEAD}decision x in box(0, 2)\nstream d in [0, 2]\nminimize x\nsubject to\n    track: abs(x - d) <= 0.25   each round\n"
+    facts = facts_of(text)
+    assert facts["feasible.each_round"].value is True
+    assert facts["feasible.common"].value is not True
+
+
+def test_a_round_that_no_decision_serves() -> None:
+    text = f"{HEAD}decision x[2] in box(0, 1)\nstream d in [0, 2]\nminimize sum(x)\nsubject to\n    load: sum(x) >= 1.6 * d   each round\n"
+    facts = facts_of(text)
+    for key in ("feasible.common", "feasible.each_round"):
+        assert facts[key].status is Status.REFUTED
+        witness = facts[key].witness
+        assert witness is not None and 1.6 * float(witness.values["d"]) > 2
+
+
+def test_feasible_in_the_mean_alone() -> None:
+    text = f"{HEAD}decision x[2] in box(0, 1)\nstream d ~ uniform(0, 2)\nminimize sum(x)\nsubject to\n    load: sum(x) >= 1.6 * d\n"
+    facts = facts_of(text)
+    assert facts["feasible.mean"].value is True and facts["feasible.common"].status is Status.REFUTED
+    assert "OCO605" not in codes(facts)
+
+
+def test_an_irreducible_set_is_named_with_its_smallest_relaxation() -> None:
+    facts = facts_of(BOX + "    low: sum(x) <= 0.5\n    high: sum(x) >= 1\n    side: x[0] <= 0.9\n")
+    (found,) = [w for w in facts.warnings if w.code == "OCO605"]
+    assert "low and high" in found.message and "side" not in found.message
+    assert "relax low by 0.5 (line 6)" in found.hint and "relax high by 0.5 (line 7)" in found.hint
+
+
+def test_three_constraints_of_which_any_two_agree() -> None:
+    facts = facts_of(BOX + "    a: x[0] >= 0.6\n    b: x[1] >= 0.6\n    c: x[0] + x[1] <= 1\n    d: x[0] <= 2\n")
+    (found,) = [w for w in facts.warnings if w.code == "OCO605"]
+    assert all(f"{label}" in found.message for label in ("a and b and c",)) and facts["feasible.mean"].value is False
+
+
+def test_a_model_without_constraints_is_feasible() -> None:
+    facts = facts_of(HEAD + "decision x[2] in box(0, 1)\nminimize sum(x)\n")
+    assert facts["feasible.common"].value is True and facts["multipliers.bounded"].value is True

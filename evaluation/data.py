@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -109,6 +110,21 @@ class Data:
         """The first rounds alone."""
         given = MappingProxyType({name: array[:rounds] for name, array in self.given.items()})
         return replace(self, rounds=min(rounds, self.rounds), given=given)
+
+
+def share(data: Data, folder: Path) -> None:
+    """Write what was given as files that other processes map into memory instead of getting copies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in data.given.items():
+        np.save(folder / f"{name}.npy", array)
+
+
+def shared(problem: Canonical, folder: Path, rounds: int, seed: int) -> Data:
+    """What `share` wrote, with other draws for the streams that were not given."""
+    given = {s.name: folder / f"{s.name}.npy" for s in problem.streams if (folder / f"{s.name}.npy").is_file()}
+    arrays = {name: np.load(path, mmap_mode="r") for name, path in given.items()}
+    drawn = tuple(s for s in problem.streams if s.name not in arrays)
+    return Data(problem, rounds, MappingProxyType(arrays), drawn, seed)
 
 
 def describe(model: Model, source: Any, mapping: StreamMap | None = None) -> MappingReport:

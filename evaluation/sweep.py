@@ -1,0 +1,263 @@
+"""Many runs side by side: algorithms, settings and seeds in a table, on all cores, resumable, one failure stopping nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.writing import write_text
+from oco.evaluation.summary import summarize
+from oco.evaluation.trace import RegretKind, Trace
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Array = np.ndarray[Any, Any]
+
+CURVE_POINTS = 400  # rounds of a curve that are kept of each run
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run. Jobs with the same seed see the same data, so that their results can be compared pair by pair."""
+
+    algorithm: str | None
+    seed: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The algorithm and its settings, without the seed."""
+        told = ", ".join(f"{k} = {v}" for k, v in self.settings.items())
+        name = self.algorithm or "the chosen one"
+        return f"{name} ({told})" if told else name
+
+    @property
+    def key(self) -> str:
+        """A name that is the same whenever the job is the same."""
+        told = json.dumps([self.algorithm, self.seed, sorted(self.settings.items())])
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job: its numbers and curves, or the error in words."""
+
+    job: Job
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    curves: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    rounds: tuple[int, ...] = ()
+    error: str = ""
+
+
+Execute = Callable[[Job], Trace]
+Engine = Callable[[Callable[[Job], Outcome], Sequence[Job]], Iterable[Outcome]]
+
+
+def jobs_of(
+    algorithms: Sequence[str | None], seeds: Iterable[int], grid: Mapping[str, Sequence[str]] | None = None
+) -> list[Job]:
+    """Every combination; `grid` gives the values to try of each setting."""
+    names = list(grid or {})
+    settings = [dict(zip(names, values)) for values in product(*(list((grid or {})[n]) for n in names))]
+    return [Job(a, s, g) for a, g, s in product(algorithms, settings, list(seeds))]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Runs a job and boils its trace down. It travels to other processes, so `execute` is a function that can be imported."""
+
+    execute: Execute
+
+    def __call__(self, job: Job) -> Outcome:
+        try:
+            return outcome_of(job, self.execute(job))
+        except (OcoError, ArithmeticError, ValueError, MemoryError) as error:
+            return Outcome(job, error=str(error))
+
+
+def outcome_of(job: Job, trace: Trace) -> Outcome:
+    """The numbers of a run, and its curves at some hundred rounds."""
+    found = summarize(trace)
+    numbers: dict[str, float] = {"loss": found.loss, "rounds_per_second": found.rounds_per_second}
+    numbers |= {f"{r.kind}_regret": r.value for r in found.regret if r.value is not None}
+    numbers |= {f"{v.kind}_violation": v.scaled for v in found.totals}
+    numbers |= {f"{kind}_violation.{v.label}": getattr(v, kind) for v in found.violation for kind in ("hard", "soft")}
+    numbers |= {f"equality_violation.{e.label}": e.violation for e in found.equality}
+    picked = np.unique(np.linspace(1, trace.rounds, CURVE_POINTS).astype(np.int64))
+    curves: dict[str, Array] = {"loss": np.cumsum(trace.loss)}
+    kinds: tuple[RegretKind, ...] = ("static", "dynamic")
+    curves |= {f"{k}_regret": trace.regret(k) for k in kinds if trace.comparator(k).losses is not None}
+    if trace.labels:
+        curves |= {
+            "hard_violation": trace.violation("hard", "scaled"),
+            "soft_violation": trace.violation("soft", "scaled"),
+        }
+    kept = {name: tuple(map(float, curve[picked - 1])) for name, curve in curves.items()}
+    return Outcome(job, numbers, kept, tuple(map(int, picked)))
+
+
+def sweep(
+    jobs: Sequence[Job],
+    execute: Execute,
+    engine: Engine,
+    folder: Path | None = None,
+    progress: Callable[[Outcome], None] | None = None,
+) -> list[Outcome]:
+    """Run what is not yet done; outcomes in the order of the jobs.
+
+    With a `folder` every outcome is written there as it comes, and one that is there already is read instead of run again.
+    """
+    done = _finished(jobs, folder)
+    for outcome in done.values():
+        if progress is not None:
+            progress(outcome)
+    for outcome in engine(Work(execute), [j for j in jobs if j.key not in done]):
+        done[outcome.job.key] = outcome
+        if folder is not None and not outcome.error:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_text(folder / f"{outcome.job.key}.json", json.dumps(asdict(outcome)))
+        if progress is not None:
+            progress(outcome)
+    return [done[j.key] for j in jobs]
+
+
+def _finished(jobs: Sequence[Job], folder: Path | None) -> dict[str, Outcome]:
+    """The outcomes that an earlier sweep left; a file that cannot be read is run again."""
+    found: dict[str, Outcome] = {}
+    for job in jobs if folder is not None else ():
+        path = folder / f"{job.key}.json" if folder is not None else Path()
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            curves = {name: tuple(values) for name, values in told["curves"].items()}
+            found[job.key] = Outcome(job, told["numbers"], curves, tuple(told["rounds"]))
+        except (OSError, ValueError, KeyError):
+            continue
+    return found
+
+
+# Where the work is done.
+
+
+def here(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
+    """One after another in this process."""
+    yield from map(work, jobs)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """On the cores of this machine, each run in a process of its own; None: all cores."""
+
+    workers: int | None = None
+
+    def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor, as_completed
+        from concurrent.futures.process import BrokenProcessPool
+
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(self.workers, mp_context=context) as pool:
+            waiting = {pool.submit(work, job): job for job in jobs}
+            for future in as_completed(waiting):
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    yield Outcome(waiting[future], error="its process ended before it was done")
+
+
+@dataclass(frozen=True)
+class Ray:
+    """On a Ray cluster; `address` None starts one on this machine with `workers` processes."""
+
+    address: str | None = None
+    workers: int | None = None
+
+    def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
+        import ray
+
+        ray.init(self.address, num_cpus=None if self.address else self.workers, log_to_driver=False)
+        try:
+            remote = ray.remote(_called)
+            shared = ray.put(work)
+            waiting = {remote.remote(shared, job): job for job in jobs}
+            while waiting:
+                ready, _ = ray.wait(list(waiting))
+                for reference in ready:
+                    job = waiting.pop(reference)
+                    try:
+                        yield ray.get(reference)
+                    except ray.exceptions.RayError as error:
+                        yield Outcome(job, error=str(error).splitlines()[0])
+        finally:
+            ray.shutdown()
+
+
+def _called(work: Callable[[Job], Outcome], job: Job) -> Outcome:
+    return work(job)
+
+
+# What comes out.
+
+
+def to_dataset(outcomes: Sequence[Outcome]) -> Dataset:
+    """All outcomes with dims algorithm, seed and round; nan where a run failed or has no such number."""
+    import xarray
+
+    labels = list(dict.fromkeys(o.job.label for o in outcomes))
+    seeds = sorted({o.job.seed for o in outcomes})
+    rounds = next((o.rounds for o in outcomes if o.rounds), ())
+    numbers = sorted({name for o in outcomes for name in o.numbers})
+    curves = sorted({name for o in outcomes for name in o.curves})
+    variables: dict[str, Any] = {
+        n: (("algorithm", "seed"), np.full((len(labels), len(seeds)), np.nan)) for n in numbers
+    }
+    shape = (len(labels), len(seeds), len(rounds))
+    variables |= {f"curve.{n}": (("algorithm", "seed", "round"), np.full(shape, np.nan)) for n in curves}
+    for o in outcomes:
+        place = labels.index(o.job.label), seeds.index(o.job.seed)
+        for name, value in o.numbers.items():
+            variables[name][1][place] = value
+        for name, values in o.curves.items():
+            variables[f"curve.{name}"][1][place] = values
+    return xarray.Dataset(variables, {"algorithm": labels, "seed": seeds, "round": list(rounds)})
+
+
+@dataclass(frozen=True)
+class Row:
+    """One algorithm in one measure: mean and deviation over the seeds, and the same of the difference to the first algorithm."""
+
+    label: str
+    measure: str
+    mean: float
+    deviation: float
+    difference: float
+    difference_deviation: float
+    runs: int
+
+
+def compared(dataset: Dataset, measures: Sequence[str]) -> list[Row]:
+    """Paired by seed: the deviation of a difference is that of the differences, not of the runs."""
+    rows = []
+    for measure in measures:
+        if measure not in dataset:
+            continue
+        values = dataset[measure].to_numpy()
+        for label, own in zip(dataset["algorithm"].to_numpy(), values):
+            gap = own - values[0]
+            rows.append(Row(str(label), measure, *_spread(own), *_spread(gap), int(np.isfinite(own).sum())))
+    return rows
+
+
+def _spread(values: Array) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return float("nan"), float("nan")
+    return float(known.mean()), float(known.std(ddof=1)) if len(known) > 1 else 0.0

@@ -1,0 +1,108 @@
+"""Sweeps: the same numbers wherever they run, resumed where they stopped, and one failure that stops nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oco.dsl.load import parse
+from oco.evaluation.sweep import Job, Outcome, Processes, Ray, compared, here, jobs_of, sweep, to_dataset
+from oco.sweeps import Runner
+from oco.sweeps import sweep as sweep_model
+
+TEXT = """model demo
+horizon T = 30
+decision x[2] in box(0, 2)
+stream a[2] in [-1, 3]
+stream b ~ uniform(1, 2)
+minimize sum_squares(x - a)
+subject to
+    limit: sum(x) <= b    each round
+"""
+DATA = {"a": np.random.default_rng(0).uniform(-1, 3, (30, 2))}
+GRID = {"epsilon": ["0.1", "0.5"]}
+
+
+def numbers(outcomes: list[Outcome]) -> list[dict[str, float]]:
+    return [{k: v for k, v in o.numbers.items() if k != "rounds_per_second"} for o in outcomes]
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[Outcome]:
+    return sweep_model(parse(TEXT), DATA, ["coldq"], 3, GRID, engine=here)
+
+
+def test_every_combination_is_run(outcomes: list[Outcome]) -> None:
+    assert [(o.job.settings["epsilon"], o.job.seed) for o in outcomes] == [
+        (e, s) for e in ("0.1", "0.5") for s in (0, 1, 2)
+    ]
+    assert not any(o.error for o in outcomes)
+    assert len({o.job.key for o in outcomes}) == 6
+    assert len(jobs_of(["a", "b"], range(3), {"x": ["1"], "y": ["2", "3"]})) == 12
+
+
+def test_one_table_of_all_and_paired_differences(outcomes: list[Outcome]) -> None:
+    table = to_dataset(outcomes)
+    assert dict(table.sizes) == {"algorithm": 2, "seed": 3, "round": 30}
+    first, second = table["loss"].to_numpy()
+    rows = compared(table, ["loss", "hard_violation", "unheard"])
+    assert [r.measure for r in rows] == ["loss", "loss", "hard_violation", "hard_violation"]
+    assert rows[1].mean == pytest.approx(second.mean()) and rows[1].deviation == pytest.approx(second.std(ddof=1))
+    assert rows[1].difference == pytest.approx((second - first).mean())
+    assert rows[1].difference_deviation == pytest.approx((second - first).std(ddof=1))
+    np.testing.assert_allclose(table["curve.loss"].to_numpy()[:, :, -1], table["loss"].to_numpy())
+
+
+def test_seeds_change_what_is_drawn_and_not_what_was_given(outcomes: list[Outcome]) -> None:
+    losses = [o.numbers["loss"] for o in outcomes[:3]]
+    assert len(set(losses)) == 3
+    alone = sweep_model(parse(TEXT), DATA, ["coldq"], [1], {"epsilon": ["0.1"]}, engine=here)
+    assert numbers(alone) == numbers(outcomes[1:2])
+
+
+def test_processes_give_the_same_numbers(outcomes: list[Outcome]) -> None:
+    found = sweep_model(parse(TEXT), DATA, ["coldq"], 2, {"epsilon": ["0.5"]}, engine=Processes(2))
+    assert numbers(found) == numbers(outcomes[3:5])
+
+
+def test_a_ray_cluster_gives_the_same_numbers(outcomes: list[Outcome]) -> None:
+    pytest.importorskip("ray")
+    found = sweep_model(parse(TEXT), DATA, ["coldq"], 2, {"epsilon": ["0.5"]}, engine=Ray(workers=2))
+    assert numbers(found) == numbers(outcomes[3:5])
+
+
+def test_an_interrupted_sweep_goes_on(tmp_path: Path, outcomes: list[Outcome]) -> None:
+    ran: list[Job] = []
+
+    def counted(work: Any, jobs: Any) -> Any:
+        ran.extend(jobs)
+        return here(work, jobs)
+
+    part = sweep_model(parse(TEXT), DATA, ["coldq"], 2, GRID, folder=tmp_path, engine=counted)
+    assert len(ran) == 4
+    whole = sweep_model(parse(TEXT), DATA, ["coldq"], 3, GRID, folder=tmp_path, engine=counted)
+    assert len(ran) == 6 and numbers(whole) == numbers(outcomes)
+    assert numbers(part) == numbers([whole[0], whole[1], whole[3], whole[4]])
+    (tmp_path / f"{whole[0].job.key}.json").write_text("{")
+    sweep_model(parse(TEXT), DATA, ["coldq"], 3, GRID, folder=tmp_path, engine=counted)
+    assert len(ran) == 7 and json.loads((tmp_path / f"{whole[0].job.key}.json").read_text())["numbers"]
+
+
+def test_one_failure_stops_nothing(outcomes: list[Outcome]) -> None:
+    seen: list[Outcome] = []
+    found = sweep_model(
+        parse(TEXT), DATA, ["coldq", "no-such"], [0], {"epsilon": ["0.1"]}, engine=here, progress=seen.append
+    )
+    assert [bool(o.error) for o in found] == [False, True] and len(seen) == 2
+    assert "no-such" in found[1].error
+    table = to_dataset(found)
+    assert np.isnan(table["loss"].to_numpy()[1, 0]) and np.isfinite(table["loss"].to_numpy()[0, 0])
+    assert compared(table, ["loss"])[1].runs == 0
+
+
+def test_nothing_to_do_is_no_error(tmp_path: Path) -> None:
+    assert sweep([], Runner("", tmp_path, 0), here) == []

@@ -26,7 +26,7 @@ def trace_program(
     init: Callable[[Named], Mapping[str, Liftable]],
     decide: Callable[[Named, Named], Mapping[str, Liftable]],
     update: Callable[[Named, Named, Named], Mapping[str, Liftable]],
-    measure: Callable[[Value, Named, Named], tuple[Liftable, Liftable, Liftable]] | None = None,
+    measure: Measure | None = None,
     state_docs: Mapping[str, str] | None = None,
     labels: Sequence[str] = (),
 ) -> Program:
@@ -54,19 +54,7 @@ def trace_program(
     )
     groups = [state, feedback, draws]
     update_function = entries.function("update", "The state after this round.", traced_update, groups, lambda: state)
-    measured: Function | None = None
-    if measure is not None:
-        results = [
-            Field("loss", Type(DType.FLOAT)),
-            Field("constraints", Type(DType.FLOAT)),
-            Field("equalities", Type(DType.FLOAT)),
-        ]
-
-        def by_name(now: Named, decisions: Named, seen: Named) -> Mapping[str, Liftable]:
-            return dict(zip(("loss", "constraints", "equalities"), measure(now["round"], decisions, seen)))
-
-        what = "Loss, constraint values and equality values of this round."
-        measured = entries.function("measure", what, by_name, [[ROUND], decision, feedback], lambda: results)
+    measured = None if measure is None else _traced_measure(entries, measure, decision, feedback)
     program = Program(
         name=t.title,
         doc=doc,
@@ -83,6 +71,23 @@ def trace_program(
         labels=tuple(labels),
     )
     return check(_without_clashes(program))
+
+
+Measure = Callable[[Value, Named, Named], tuple[Liftable, Liftable, Liftable]]
+
+
+def _traced_measure(
+    entries: _Entries, measure: Measure, decision: Sequence[Field], feedback: Sequence[Field]
+) -> Function:
+    """measure as a function of the program; its results have fixed names."""
+    names = ("loss", "constraints", "equalities")
+
+    def by_name(now: Named, decisions: Named, seen: Named) -> Mapping[str, Liftable]:
+        return dict(zip(names, measure(now["round"], decisions, seen)))
+
+    results = [Field(n, Type(DType.FLOAT)) for n in names]
+    words = "Loss, constraint values and equality values of this round."
+    return entries.function("measure", words, by_name, [[ROUND], decision, feedback], lambda: results)
 
 
 class _Entries:

@@ -36,9 +36,14 @@ def stored(body: Block) -> frozenset[str]:
 
 @dataclass
 class _Plan:
-    """`needed`: how often each entry of a value is computed if the value has no place. Uses are met before definitions."""
+    """Uses are met before definitions.
+
+    needed     how often each entry of a value is computed if the value has no place
+    in_memory  whose entries are found by their place in memory
+    """
 
     stored: set[str] = field(default_factory=set)
+    in_memory: set[str] = field(default_factory=set)
     needed: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     nodes: dict[str, int] = field(default_factory=dict)
 
@@ -74,7 +79,7 @@ class _Plan:
         for k, a in enumerate(e.args):
             times = reads(e, k) * (1.0 if has_place else self.needed[e.outs[0].name])
             if not has_place and e.op == "reshape" and not unit_axes_only(a.type.shape, e.outs[0].type.shape):
-                times = _STORED  # entries are found by their place in memory
+                self.in_memory |= {a.name} if isinstance(a, Var) else set()
             self.read(a, times)
 
     def decide(self, e: Equation) -> bool:
@@ -82,7 +87,11 @@ class _Plan:
         names = [v.name for v in e.outs]
         free = e.op in VIEWS and size(e.outs[0].type) > 0
         named_number = not e.outs[0].type.shape and not is_temporary(names[0])
-        if e.op in POINTWISE and (free or (self.needed[names[0]] <= 1.0 and not named_number)):
+        if (
+            e.op in POINTWISE
+            and names[0] not in self.in_memory
+            and (free or (self.needed[names[0]] <= 1.0 and not named_number))
+        ):
             return False
         self.stored |= set(names)
         return True

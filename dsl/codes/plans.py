@@ -84,6 +84,13 @@ PLANS: dict[str, Code] = {
         'Use backend="numpy".',
         Stage.COMPILE,
     ),
+    "OCO733": Code(
+        "no C compiler",
+        "The C backend compiles the source that it emits, with $CC, cc, gcc, clang, or the compiler in the Python package ziglang.",
+        "oco run model.oco --backend c",
+        "Install gcc or clang, or `pip install ziglang`.",
+        Stage.RUN,
+    ),
     "OCO732": Code(
         "no such backend",
         "The backend of a plan is chosen by name.",

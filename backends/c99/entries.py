@@ -1,0 +1,154 @@
+"""One entry of a value as a C expression: values without a place are looked through to those that have one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from oco.backends.c99.expressions import Level, Text, literal
+from oco.backends.c99.templates import TEMPLATES
+from oco.compiler.ir.fusion import unit_axes_only
+from oco.compiler.ir.program import DType, Equation, Operand, Var
+from oco.dsl.diagnostics import InternalError
+
+Index = Sequence[str]
+
+
+def flat_index(index: Index, shape: Sequence[int]) -> str:
+    """`i * 10 + j`: the place of an entry in row order."""
+    offset, terms, stride = 0, list[str](), 1
+    for place, length in reversed(list(zip(index, shape, strict=True))):
+        if place.isdigit():
+            offset += int(place) * stride
+        else:
+            factor = place if place.isidentifier() else f"({place})"
+            terms.append(place if stride == 1 else f"{factor} * {stride}")
+        stride *= length
+    return " + ".join([*reversed(terms), *([str(offset)] if offset or not terms else [])])
+
+
+def shifted(place: str, by: int) -> str:
+    """`place + by`."""
+    if not by:
+        return place
+    return str(int(place) + by) if place.isdigit() else f"{place} + {by}"
+
+
+@dataclass
+class Entries:
+    """`places`: C names of the variables that have one. `made_by`: the equations of those that have none."""
+
+    places: dict[str, str]
+    made_by: Mapping[str, Equation]
+
+    def at(self, operand: Operand, index: Index = ()) -> Text:
+        """The entry at an index of C expressions, one for each axis."""
+        if not isinstance(operand, Var):
+            return literal(operand)
+        if operand.name in self.places:
+            name = self.places[operand.name]
+            if not operand.type.shape:
+                return Text(name, Level.UNARY if name[0] == "*" else Level.ATOM)
+            return Text(f"{name}[{flat_index(index, operand.type.shape)}]")
+        e = self.made_by[operand.name]
+        if e.op in TEMPLATES:
+            return self.elementwise(e, index)
+        if e.op not in ACCESS:
+            raise InternalError(f"{e.op} needs a place")
+        return ACCESS[e.op](self, e, index)
+
+    def elementwise(self, e: Equation, index: Index) -> Text:
+        args = [self.at(a, stretched(index, a.type.shape)) for a in e.args]
+        kind = e.args[-1].type.dtype
+        return TEMPLATES[e.op](args, kind)
+
+    def pointer(self, operand: Operand) -> str | None:
+        """Where the entries of an array lie in row order, if they lie anywhere."""
+        if not isinstance(operand, Var):
+            return None
+        if operand.name in self.places:
+            return self.places[operand.name]
+        e = self.made_by[operand.name]
+        return self.pointer(e.args[0]) if e.op == "reshape" and e.args[0].type.shape else None
+
+    def is_transposed(self, operand: Operand) -> bool:
+        """Whether entries of one column, not of one row, lie side by side."""
+        e = None if not isinstance(operand, Var) or operand.name in self.places else self.made_by[operand.name]
+        return e is not None and e.op == "transpose"
+
+
+def stretched(index: Index, shape: Sequence[int]) -> list[str]:
+    """The index into an argument that stretches to the shape of the result."""
+    last = list(index)[len(index) - len(shape) :]
+    return ["0" if n == 1 else i for i, n in zip(last, shape, strict=True)]
+
+
+def _transpose(entries: Entries, e: Equation, index: Index) -> Text:
+    return entries.at(e.args[0], list(reversed(index)))
+
+
+def _broadcast(entries: Entries, e: Equation, index: Index) -> Text:
+    return entries.at(e.args[0], stretched(index, e.args[0].type.shape))
+
+
+def _slice(entries: Entries, e: Equation, index: Index) -> Text:
+    return entries.at(e.args[0], [shifted(i, start) for i, start in zip(index, e.attr("starts"))])
+
+
+def _reshape(entries: Entries, e: Equation, index: Index) -> Text:
+    before, after = e.args[0].type.shape, e.outs[0].type.shape
+    if unit_axes_only(before, after):
+        left = iter([i for i, n in zip(index, after) if n != 1])
+        return entries.at(e.args[0], ["0" if n == 1 else next(left) for n in before])
+    name = entries.pointer(e.args[0])
+    if name is None:
+        raise InternalError("a reshaped value needs a place")
+    return Text(f"{name}[{flat_index(index, after)}]")
+
+
+def _gather(entries: Entries, e: Equation, index: Index) -> Text:
+    base, *indices = e.args
+    rank = max(len(i.type.shape) for i in indices)
+    places = [entries.at(i, stretched(index[:rank], i.type.shape)).at(Level.SUM) for i in indices]
+    return entries.at(base, [*places, *index[rank:]])
+
+
+def _outer(entries: Entries, e: Equation, index: Index) -> Text:
+    cut = len(e.args[0].type.shape)
+    a, b = entries.at(e.args[0], index[:cut]), entries.at(e.args[1], index[cut:])
+    return TEMPLATES["mul"]([a, b], DType.FLOAT)
+
+
+def _full(entries: Entries, e: Equation, index: Index) -> Text:
+    return entries.at(e.args[0])
+
+
+def _iota(entries: Entries, e: Equation, index: Index) -> Text:
+    return Text(index[0], Level.ATOM if index[0].isidentifier() or index[0].isdigit() else Level.SUM)
+
+
+def _eye(entries: Entries, e: Equation, index: Index) -> Text:
+    return Text(f"{index[0]} == {index[1]} ? 1.0 : 0.0", Level.CONDITIONAL)
+
+
+def _diag(entries: Entries, e: Equation, index: Index) -> Text:
+    if len(index) == 1:
+        return entries.at(e.args[0], [index[0], index[0]])
+    zero = "0.0" if e.outs[0].type.dtype is DType.FLOAT else "0"
+    return Text(
+        f"{index[0]} == {index[1]} ? {entries.at(e.args[0], index[:1]).at(Level.OR)} : {zero}", Level.CONDITIONAL
+    )
+
+
+ACCESS = {
+    "transpose": _transpose,
+    "broadcast": _broadcast,
+    "slice": _slice,
+    "reshape": _reshape,
+    "gather": _gather,
+    "outer": _outer,
+    "full": _full,
+    "iota": _iota,
+    "eye": _eye,
+    "diag": _diag,
+}

@@ -1,0 +1,206 @@
+"""The bodies of an emitted learner's public functions: they move state, inputs and results to and from the rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from oco.backends.c99.constants import array_lines
+from oco.backends.c99.expressions import literal
+from oco.backends.c99.interface import Interface, Named
+from oco.backends.c99.writer import LARGEST_ON_STACK
+from oco.backends.contract import Contract, Range
+from oco.compiler.ir.program import DType, Literal, Type
+
+_MOST = np.finfo(np.float64).max
+
+
+class EntryPoints:
+    """Writes the functions that `Interface.heads` announces."""
+
+    def __init__(self, interface: Interface, contract: Contract) -> None:
+        self.of = interface
+        self.contract = contract
+        self.heads: Mapping[str, str] = interface.heads()
+
+    def lines(self) -> Iterator[str]:
+        parts = [self._init, self._decide, self._check, self._measure, self._step, self._observe, self._run]
+        for part in parts:
+            body = list(part())
+            if body:
+                yield from body
+                yield ""
+
+    def _rule(self, function: str, args: Sequence[str], targets: Sequence[str]) -> Iterator[str]:
+        """A call of a rule's function. Targets are arrays, or numbers that can be assigned."""
+        s = self.of.signatures[function]
+        work = ["self->work"] if s.work else []
+        if s.is_number:
+            yield f"    {targets[0]} = {s.name}({', '.join([*args, *work])});"
+            return
+        outs = [t if r.shape else t[1:] if t.startswith("*") else f"&{t}" for t, r in zip(targets, s.results)]
+        yield f"    {s.name}({', '.join([*args, *outs, *work])});"
+
+    def _state(self) -> list[str]:
+        return [f"self->{n.name}" for n in self.of.state]
+
+    def _init(self) -> Iterator[str]:
+        names = [f"{self.of.name}_first_{d.name}" for d in self.of.decisions]
+        for name, d in zip(names, self.of.decisions):
+            start = np.asarray(self.contract.start[d.field.name], dtype=np.float64).ravel()
+            yield from array_lines(name, Type(DType.FLOAT, (max(d.size, 1),)), start)
+        yield ""
+        yield f"{self.heads['init']} {{"
+        args = [
+            f"{'' if d.type.shape else '*'}({d.name} ? {d.name} : {name})" for name, d in zip(names, self.of.decisions)
+        ]
+        yield from self._rule("init", args, self._state())
+        yield "}"
+
+    def _decide(self) -> Iterator[str]:
+        yield f"{self.heads['decide']} {{"
+        targets = [d.name if d.type.shape else f"*{d.name}" for d in self.of.decisions]
+        yield from self._rule("decide", [*self._state(), *(n.name for n in self.of.draws)], targets)
+        yield "}"
+
+    # what comes in
+    def _check(self) -> Iterator[str]:
+        tests, before = list[str](), 0
+        for n in self.of.inputs:
+            r = self.contract.ranges.get(n.field.name, Range())
+            sides = []
+            for side, bound in (("lower", r.lower), ("upper", r.upper)):
+                spread = np.clip(
+                    np.broadcast_to(np.asarray(bound, dtype=np.float64), n.type.shape).ravel(), -_MOST, _MOST
+                )
+                if spread.size == 0 or (spread == spread[0]).all():
+                    sides.append(_bound(float(spread[0]) if spread.size else _MOST))
+                else:
+                    yield from array_lines(f"{self.of.name}_{side}_{n.name}", Type(DType.FLOAT, spread.shape), spread)
+                    sides.append(f"{self.of.name}_{side}_{n.name}[i]")
+            tests += _tests(n, sides, before)
+            before += n.size
+        yield f"{self.heads['check']} {{"
+        yield from tests
+        yield "    return 0;"
+        yield "}"
+
+    def _measure(self) -> Iterator[str]:
+        if self.of.program.measure is None:
+            return
+        yield f"{self.heads['measure']} {{"
+        args = [self._state()[0], *(d.name for d in self.of.decisions), *(n.name for n in self.of.inputs)]
+        yield from self._rule("measure", args, ["*loss", "constraints", "equalities"])
+        yield "}"
+
+    def _step(self) -> Iterator[str]:
+        """update, with the new state in places of its own until all of it is there."""
+        yield f"{self.heads['step']} {{"
+        offset, targets, moves = self.of.rule_work, list[str](), list[str]()
+        for n in self.of.state:
+            target = f"{n.name}_new"
+            targets.append(target)
+            if n.size > LARGEST_ON_STACK:
+                yield f"    {n.c_type} *const {target} = self->work + {offset};"
+                offset += n.size
+            else:
+                yield f"    {n.declared(target)};"
+            whole = f"memcpy(self->{n.name}, {target}, sizeof self->{n.name});"
+            moves.append(f"    {whole if n.type.shape else f'self->{n.name} = {target};'}")
+        yield from self._rule("update", [*self._state(), *self._given()], targets)
+        yield from moves
+        yield "}"
+
+    def _given(self) -> list[str]:
+        return [n.name for n in (*self.of.inputs, *self.of.draws)]
+
+    def _observe(self) -> Iterator[str]:
+        yield f"{self.heads['observe']} {{"
+        yield f"    const int64_t wrong = {self.of.name}_check({', '.join(n.name for n in self.of.inputs)});"
+        yield "    if (wrong == 0) {"
+        yield f"        {self.of.name}_step({', '.join(['self', *self._given()])});"
+        yield "    }"
+        yield "    return wrong;"
+        yield "}"
+
+    # many rounds
+    def _run(self) -> Iterator[str]:
+        name = self.of.name
+        inputs, draws = [_row(n) for n in self.of.inputs], [_row(n) for n in self.of.draws]
+        yield f"{self.heads['run']} {{"
+        if self.of.program.measure is None:
+            yield "    (void)loss, (void)constraints, (void)equalities;"
+        yield "    for (int64_t t = 0; t < rounds; ++t) {"
+        yield f"        if ({name}_check({', '.join(inputs)}) != 0) {{"
+        yield "            return t;"
+        yield "        }"
+        yield "        if (decisions || loss || constraints || equalities) {"
+        yield from (f"            {line}" for line in self._played(inputs, draws))
+        yield "        }"
+        yield f"        {name}_step({', '.join(['self', *inputs, *draws])});"
+        yield "    }"
+        yield "    return rounds;"
+        yield "}"
+
+    def _played(self, inputs: Sequence[str], draws: Sequence[str]) -> Iterator[str]:
+        """The decision of round t, and what it is worth, into the outputs."""
+        offset = self.of.work
+        locals_ = [f"{d.name}_now" for d in self.of.decisions]
+        for local, d in zip(locals_, self.of.decisions):
+            if d.size > LARGEST_ON_STACK:
+                offset -= d.size
+                yield f"double *const {local} = self->work + {offset};"
+            else:
+                yield f"{d.declared(local)};"
+        outs = [local if d.type.shape else f"&{local}" for local, d in zip(locals_, self.of.decisions)]
+        yield f"{self.of.name}_decide({', '.join(['self', *draws, *outs])});"
+        total, before = sum(d.size for d in self.of.decisions), 0
+        yield "if (decisions) {"
+        for local, d in zip(locals_, self.of.decisions):
+            place = f"decisions + t * {total}" + (f" + {before}" if before else "")
+            yield f"    memcpy({place}, {'' if d.type.shape else '&'}{local}, {d.size} * sizeof(double));"
+            before += d.size
+        yield "}"
+        if self.of.program.measure is not None:
+            yield from self._worth(locals_, inputs)
+
+    def _worth(self, decisions: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
+        counts = self.of.outputs
+        yield f"double f, g[{max(counts[0], 1)}], h[{max(counts[1], 1)}];"
+        yield f"{self.of.name}_measure({', '.join(['self', *decisions, *inputs, '&f', 'g', 'h'])});"
+        yield "if (loss) {"
+        yield "    loss[t] = f;"
+        yield "}"
+        for out, local, count in zip(("constraints", "equalities"), "gh", counts):
+            if count:
+                yield f"if ({out}) {{"
+                yield f"    memcpy({out} + t * {count}, {local}, {count} * sizeof(double));"
+                yield "}"
+
+
+def _row(n: Named) -> str:
+    """The part of an input of many rounds that belongs to round t."""
+    if not n.type.shape:
+        return f"{n.name}[t]"
+    return f"{n.name} + t * {n.size}"
+
+
+def _bound(value: float) -> str:
+    if abs(value) == _MOST:
+        return "DBL_MAX" if value > 0 else "-DBL_MAX"
+    return literal(Literal(value, Type(DType.FLOAT))).code
+
+
+def _tests(n: Named, sides: Sequence[str], before: int) -> Iterator[str]:
+    """Return from `check` at the first entry outside its bounds; a NaN is outside of all."""
+    entry = f"{n.name}[i]" if n.type.shape else n.name
+    value = entry if n.type.dtype is DType.FLOAT else f"(double){entry}"
+    test = f"if (!({value} >= {sides[0]} && {value} <= {sides[1]})) {{"
+    if not n.size:
+        yield f"    (void){n.name};"
+    elif not n.type.shape:
+        yield from (f"    {test}", f"        return {before + 1};", "    }")
+    else:
+        yield f"    for (int i = 0; i < {n.size}; ++i) {{"
+        yield from (f"        {test}", f"            return i + {before + 1};", "        }", "    }")

@@ -1,0 +1,245 @@
+"""Whole C functions out of functions of the IR."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from oco.backends.c99.entries import Entries, flat_index
+from oco.backends.c99.expressions import C_TYPES, Level, Text
+from oco.backends.c99.statements import STATEMENTS
+from oco.backends.c99.writer import REST_OF_WORK, Signature, Writer, comment
+from oco.compiler.ir.fusion import POINTWISE, stored
+from oco.compiler.ir.program import Block, Equation, Function, Operand, Type, Var
+from oco.compiler.ir.rewrite import equations_of
+
+_WORD = re.compile(r"\w+")
+
+
+def function_lines(
+    function: Function, name: str, constants: Mapping[str, str], signatures: Mapping[str, Signature]
+) -> tuple[list[str], Signature]:
+    """The text of a static function, helpers written `@helper`; and what its callers must know.
+
+    name        of the function in C
+    constants   C names of the program's constants
+    signatures  of the functions that it may call
+    """
+    body = _Body(function, name, constants, signatures)
+    body.write()
+    return body.text(), body.signature
+
+
+class _Body:
+    """Writes one function. A result that is an array of its own is computed where the caller wants it."""
+
+    def __init__(
+        self, function: Function, name: str, constants: Mapping[str, str], signatures: Mapping[str, Signature]
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.stored = stored(function.body)
+        made_by = {v.name: e for e in equations_of(function.body) for v in e.outs}
+        places = {**constants, **{p.name: p.name for p in function.body.params}}
+        entries = Entries(places, made_by)
+        taken = set(made_by) | {p.name for p in _all_params(function.body)} | {"work"}
+        self.w = Writer(entries, signatures, taken)
+        self.outs = [self._result_place(k, r) for k, r in enumerate(function.body.results)]
+
+    def _result_place(self, k: int, result: Operand) -> str:
+        """The name of the pointer through which result k goes out."""
+        block = self.function.body
+        own = {v.name for e in block.equations for v in e.outs if e.op not in POINTWISE or v.name in self.stored}
+        if isinstance(result, Var) and result.type.shape and result.name in own and result not in block.results[:k]:
+            self.w.entries.places[result.name] = result.name
+            return result.name
+        names = self.function.result_names
+        return self.w.fresh(f"{names[k] or 'out'}_out" if k < len(names) and names[k].isidentifier() else "out")
+
+    @property
+    def signature(self) -> Signature:
+        block = self.function.body
+        work = self.w.used_work + self.w.callee_work
+        return Signature(self.name, tuple(p.type for p in block.params), tuple(r.type for r in block.results), work)
+
+    def text(self) -> list[str]:
+        work = f"work + {self.w.used_work}" if self.w.used_work else "work"
+        doc = [f"/* {comment(self.function.doc)} */"] if self.function.doc else []
+        read = set(_WORD.findall("\n".join(self.w.lines)))
+        unread = [f"    (void){p.name};" for p in self.function.body.params if p.name not in read]
+        return [*doc, *self._head(), *unread, *(line.replace(REST_OF_WORK, work) for line in self.w.lines), "}"]
+
+    def _head(self) -> Iterator[str]:
+        s, block = self.signature, self.function.body
+        params = [_parameter(p.type, p.name) for p in block.params]
+        if not s.is_number:
+            params += [f"{C_TYPES[r.type.dtype]} *restrict {name}" for r, name in zip(block.results, self.outs)]
+        params += ["double *restrict work"] if s.work else []
+        head = f"static {s.returns} {self.name}("
+        line = head + (", ".join(params) or "void") + ") {"
+        if len(line) <= 120:
+            yield line
+        else:
+            yield head
+            yield from (f"    {p}{',' if k < len(params) - 1 else ''}" for k, p in enumerate(params))
+            yield ") {"
+
+    def write(self) -> None:
+        block = self.function.body
+        self.equations(block)
+        if self.signature.is_number:
+            self.w.line(f"return {self.w.number(block.results[0])};")
+            return
+        for result, name in zip(block.results, self.outs):
+            if 0 in result.type.shape:
+                self.w.line(f"(void){name};")
+            elif not result.type.shape:
+                self.w.line(f"*{name} = {self.w.number(result)};")
+            elif not isinstance(result, Var) or self.w.entries.places.get(result.name) != name:
+                self.w.fill(name, result)
+
+    # equations
+    def equations(self, block: Block) -> None:
+        for e in block.equations:
+            if e.note:
+                self.w.note = comment(f"{self.w.note}; {e.note}" if self.w.note else e.note)
+            match e.op:
+                case "for" | "while":
+                    self._loop(e)
+                case "if":
+                    self._branch(e)
+                case "call":
+                    self._call(e)
+                case _ if e.op not in POINTWISE:
+                    STATEMENTS[e.op](self.w, e)
+                case _ if e.outs[0].name in self.stored:
+                    self._pointwise(e)
+
+    def _pointwise(self, e: Equation) -> None:
+        """An operation entry by entry, with all that is computed on the way."""
+        out = e.outs[0]
+        if not out.type.shape:
+            self.w.scalar(out, self._without_place(e, ()))
+            return
+        target = self.w.place(out)
+        with self.w.loops(out.type.shape) as index:
+            entry = self._without_place(e, index)
+            self.w.line(f"{target}[{flat_index(index, out.type.shape)}] = {entry.code};")
+
+    def _without_place(self, e: Equation, index: Sequence[str]) -> Text:
+        """The entry as computed, not as read from its place."""
+        places = self.w.entries.places
+        kept = places.pop(e.outs[0].name, None)
+        text = self.w.entry(e.outs[0], index)
+        if kept is not None:
+            places[e.outs[0].name] = kept
+        return text
+
+    def _call(self, e: Equation) -> None:
+        w = self.w
+        signature = w.signatures[e.attr("function")]
+        args = [w.memory(a) if a.type.shape else w.number(a) for a in e.args]
+        work = [w.work_for(signature.work)] if signature.work else []
+        if signature.is_number:
+            out = e.outs[0]
+            w.line(f"const {C_TYPES[out.type.dtype]} {out.name} = {signature.name}({', '.join(args + work)});")
+            w.entries.places[out.name] = out.name
+            return
+        outs = [w.place(v) if v.type.shape else f"&{self._declared(v)}" for v in e.outs]
+        w.line(f"{signature.name}({', '.join(args + outs + work)});")
+
+    def _declared(self, var: Var, value: str = "") -> str:
+        """A variable for a number, not constant."""
+        self.w.line(f"{C_TYPES[var.type.dtype]} {var.name}{f' = {value}' if value else ''};")
+        self.w.entries.places[var.name] = var.name
+        return var.name
+
+    # control flow
+    def _loop(self, e: Equation) -> None:
+        """Variables of a loop have places of their own; each turn ends by moving the new values there."""
+        w, counted = self.w, e.op == "for"
+        start, body = (e.args[1:] if counted else e.args), e.blocks[-1]
+        for out, first in zip(e.outs, start):
+            if out.type.shape:
+                w.fill(w.place(out), first)
+            else:
+                self._declared(out, w.number(first))
+        for block in e.blocks:
+            inside = block.params[1:] if counted and block is body else block.params
+            w.entries.places.update({p.name: w.entries.places[v.name] for p, v in zip(inside, e.outs)})
+        if counted:
+            index = body.params[0].name
+            w.entries.places[index] = index
+            head = f"for (int64_t {index} = 0; {index} < {w.number(e.args[0], Level.SUM)}; ++{index})"
+            with w.braces(head):
+                self._turn(e, body)
+            return
+        with w.braces("for (;;)"):
+            self.equations(e.blocks[0])
+            with w.braces(f"if (!{w.number(e.blocks[0].results[0], Level.UNARY)})"):
+                w.line("break;")
+            self._turn(e, body)
+
+    def _turn(self, e: Equation, body: Block) -> None:
+        self.equations(body)
+        self._move([self.w.entries.places[v.name] for v in e.outs], body.results)
+
+    def _move(self, targets: Sequence[str], values: Sequence[Operand]) -> None:
+        """All targets get their values at once: numbers by way of new names, arrays from places that are not targets."""
+        w = self.w
+        pairs = [
+            (t, v) for t, v in zip(targets, values) if not (isinstance(v, Var) and w.entries.places.get(v.name) == t)
+        ]
+        ready: list[tuple[str, str, Type]] = []
+        for target, value in pairs:
+            if value.type.shape:
+                source = w.memory(value) if not self._is_target(value, targets) else w.copy("moved", value)
+            elif len(pairs) == 1 or not isinstance(value, Var):
+                source = w.number(value)
+            else:
+                source = w.fresh("following")
+                w.line(f"const {C_TYPES[value.type.dtype]} {source} = {w.number(value)};")
+            ready.append((target, source, value.type))
+        for target, source, made in ready:
+            if made.shape:
+                with w.loops(made.shape) as index:
+                    place = flat_index(index, made.shape)
+                    w.line(f"{target}[{place}] = {source}[{place}];")
+            else:
+                w.line(f"{target} = {source};")
+
+    def _is_target(self, value: Operand, targets: Sequence[str]) -> bool:
+        return self.w.entries.pointer(value) in targets
+
+    def _branch(self, e: Equation) -> None:
+        w = self.w
+        condition = w.number(e.args[0])
+        for out in e.outs:
+            if out.type.shape:
+                w.place(out)
+            else:
+                self._declared(out)
+        targets = [w.entries.places[v.name] for v in e.outs]
+        w.line(f"if ({condition}) {{")
+        for k, block in enumerate(e.blocks):
+            w.depth += 1
+            self.equations(block)
+            for target, value in zip(targets, block.results):
+                if value.type.shape:
+                    w.fill(target, value)
+                else:
+                    w.line(f"{target} = {w.number(value)};")
+            w.depth -= 1
+            w.line("} else {" if k == 0 else "}")
+
+
+def _all_params(block: Block) -> Iterator[Var]:
+    yield from block.params
+    for e in block.equations:
+        for inner in e.blocks:
+            yield from _all_params(inner)
+
+
+def _parameter(made: Type, name: str) -> str:
+    kind = C_TYPES[made.dtype]
+    return f"const {kind} *restrict {name}" if made.shape else f"{kind} {name}"

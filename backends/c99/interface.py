@@ -1,0 +1,162 @@
+"""The public face of an emitted learner in C: its struct and the prototypes of its functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from oco.backends.c99.expressions import C_TYPES
+from oco.backends.c99.writer import LARGEST_ON_STACK, Signature
+from oco.compiler.ir.names import identifier
+from oco.compiler.ir.program import Field, Program, Type
+
+PUBLIC = ("init", "decide", "check", "measure", "step", "observe", "run")
+"""Names that follow the module's prefix; a program's functions and constants keep away from them."""
+_WORDS = {"self", "rounds", "decisions", "loss", "constraints", "equalities", "work", "i", "t", "f", "g", "h", "wrong"}
+_LONGEST = 120
+
+
+def size(made: Type) -> int:
+    """How many entries an array has."""
+    return math.prod(made.shape)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A value with its name in C."""
+
+    name: str
+    field: Field
+
+    @property
+    def type(self) -> Type:
+        return self.field.type
+
+    @property
+    def size(self) -> int:
+        return size(self.field.type)
+
+    @property
+    def c_type(self) -> str:
+        return C_TYPES[self.field.type.dtype]
+
+    @property
+    def parameter(self) -> str:
+        """An array by its address, a number by its value."""
+        return f"const {self.c_type} *{self.name}" if self.type.shape else f"{self.c_type} {self.name}"
+
+    def declared(self, name: str) -> str:
+        return f"{self.c_type} {name}[{max(self.size, 1)}]" if self.type.shape else f"{self.c_type} {name}"
+
+
+@dataclass(frozen=True)
+class Interface:
+    """Names and types of all that goes in and out. `signatures` are those of the rule's functions."""
+
+    name: str
+    program: Program
+    signatures: Mapping[str, Signature]
+
+    @cached_property
+    def state(self) -> list[Named]:
+        """Members of the struct."""
+        return [Named(p.name, f) for p, f in zip(self.program.update.body.params, self.program.state)]
+
+    @cached_property
+    def decisions(self) -> list[Named]:
+        return self._named(self.program.decision, set())
+
+    @cached_property
+    def inputs(self) -> list[Named]:
+        """What a round reveals."""
+        return self._named(self.program.feedback, {d.name for d in self.decisions})
+
+    @cached_property
+    def draws(self) -> list[Named]:
+        """The algorithm's own random arrays of a round."""
+        return self._named(self.program.draws, {d.name for d in (*self.decisions, *self.inputs)})
+
+    def _named(self, fields: Sequence[Field], taken: set[str]) -> list[Named]:
+        used, found = _WORDS | taken, list[Named]()
+        for f in fields:
+            found.append(Named(identifier(f.name, used), f))
+            used = used | {found[-1].name}
+        return found
+
+    @cached_property
+    def rule_work(self) -> int:
+        """Doubles of space that the rule needs for large intermediate values."""
+        return max(s.work for s in self.signatures.values())
+
+    @cached_property
+    def work(self) -> int:
+        """All doubles of space: the rule's, then new values of large state, then a large decision."""
+        return self.rule_work + sum(n.size for n in (*self.state, *self.decisions) if n.size > LARGEST_ON_STACK)
+
+    @property
+    def outputs(self) -> tuple[int, int]:
+        """Numbers of inequality and equality values."""
+        if self.program.measure is None:
+            return 0, 0
+        _, g, h = self.program.measure.body.results
+        return size(g.type), size(h.type)
+
+    # prototypes
+    def head(self, function: str, returns: str, parameters: Sequence[str]) -> str:
+        """A function's head; a long one has its parameters on lines of their own."""
+        line = f"{returns} {self.name}_{function}({', '.join(parameters) or 'void'})"
+        if len(line) <= _LONGEST:
+            return line
+        return f"{returns} {self.name}_{function}(\n    " + ",\n    ".join(parameters) + "\n)"
+
+    def heads(self) -> dict[str, str]:
+        """The head of each public function."""
+        own, known = f"{self.name} *self", f"const {self.name} *self"
+        one_round = [n.parameter for n in self.inputs]
+        draws = [n.parameter for n in self.draws]
+        results = ["double *loss", "double *constraints", "double *equalities"]
+        many = [f"const {n.c_type} *{n.name}" for n in (*self.inputs, *self.draws)]
+        found = {
+            "init": self.head("init", "void", [own, *(f"const double *{d.name}" for d in self.decisions)]),
+            "decide": self.head(
+                "decide", "void", [own if self.work else known, *draws, *(f"double *{d.name}" for d in self.decisions)]
+            ),
+            "check": self.head("check", "int64_t", one_round),
+            "step": self.head("step", "void", [own, *one_round, *draws]),
+            "observe": self.head("observe", "int64_t", [own, *one_round, *draws]),
+            "run": self.head("run", "int64_t", [own, "int64_t rounds", *many, "double *decisions", *results]),
+        }
+        if self.program.measure is not None:
+            given = [own if self.work else known, *(d.parameter for d in self.decisions), *one_round]
+            found["measure"] = self.head("measure", "void", [*given, *results])
+        return found
+
+    def prototypes(self) -> Iterator[str]:
+        """What the header says of each function."""
+        words = {
+            "init": "Begin round 1. NULL starts at the model's first decision.",
+            "decide": "The decision of this round.",
+            "check": "0 if every input is finite and within its bounds, else 1 + the place of the first that is not (over all in order).",
+            "measure": "What decisions are worth in this round: the loss, the values of g (g holds where it is <= 0) and of h.",
+            "observe": "Take what the round revealed and go on. Wrong input changes nothing; the result is that of check.",
+            "step": "The same for input that was checked.",
+            "run": "Play many rounds: inputs have the round first, outputs may be NULL. Stops before a round with wrong input; gives the\n"
+            "   number of rounds played.",
+        }
+        for function, head in self.heads().items():
+            yield f"/* {words[function]} */"
+            yield f"{head};"
+            yield ""
+
+    def struct(self) -> Iterator[str]:
+        """The state of a learner."""
+        yield "/* A learner. Nothing is kept outside, so that learners are independent of each other. */"
+        yield "typedef struct {"
+        for n in self.state:
+            doc = " ".join(n.field.doc.replace("*/", "* /").split())
+            yield f"    {n.declared(n.name)};{f' /* {doc} */' if doc else ''}"
+        if self.work:
+            yield f"    double work[{self.work}]; /* space for intermediate values, no part of the state */"
+        yield f"}} {self.name};"

@@ -1,0 +1,120 @@
+"""A program as C99: a header with one struct of state, and a source file that needs libc and libm alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from oco.backends.c99.constants import array_lines
+from oco.backends.c99.entry_points import EntryPoints
+from oco.backends.c99.functions import function_lines
+from oco.backends.c99.interface import PUBLIC, Interface
+from oco.backends.c99.templates import HELPERS
+from oco.backends.c99.writer import Signature, comment
+from oco.backends.contract import Contract
+from oco.compiler.ir.dead_code import remove_dead_code
+from oco.compiler.ir.names import identifier
+from oco.compiler.ir.program import Program
+
+KERNELS = ("sort", "sort_int", "argsort", "solve", "svd", "eigh")
+_BROUGHT = re.compile(r"@(\w+)")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The two files. `name` begins every global name in them; `work` doubles follow the state in the struct."""
+
+    name: str
+    header: str
+    code: str
+    work: int
+
+
+def emit(program: Program, contract: Contract) -> Source:
+    """Header and source of a program."""
+    name, program = identifier(program.name), remove_dead_code(program)
+    rule, interface = _rule(program, name)
+    lines = [*rule, *EntryPoints(interface, contract).lines()]
+    title = list(_title(program, contract))
+    constants = [line for g in program.constants for line in _constant(g.why, interface, g.var.name, program)]
+    code = [
+        *title,
+        f'#include "{name}.h"',
+        "",
+        *(f"#include <{header}.h>" for header in ("float", "math", "stddef", "string")),
+        "",
+        *constants,
+        "",
+        *(_BROUGHT.sub(lambda m: f"{name}_{m[1]}", line) for line in [*_brought(lines), *lines]),
+    ]
+    return Source(name, "\n".join([*title, *_header(interface)]), "\n".join(code).rstrip() + "\n", interface.work)
+
+
+def _taken() -> set[str]:
+    return {*PUBLIC, *HELPERS, *KERNELS, "before"}
+
+
+def _constant_name(name: str, prefix: str) -> str:
+    return f"{prefix}_{identifier(name, _taken())}"
+
+
+def _constant(why: str, interface: Interface, name: str, program: Program) -> Iterator[str]:
+    value = next(g for g in program.constants if g.var.name == name)
+    if why:
+        yield f"/* {comment(why)} */"
+    yield from array_lines(_constant_name(name, interface.name), value.var.type, value.value)
+
+
+def _rule(program: Program, prefix: str) -> tuple[list[str], Interface]:
+    """The program's functions, and what they tell about themselves."""
+    signatures: dict[str, Signature] = {}
+    constants = {g.var.name: _constant_name(g.var.name, prefix) for g in program.constants}
+    entries = [f for f in (program.init, program.decide, program.update, program.measure) if f is not None]
+    lines: list[str] = []
+    for function in (*program.functions, *entries):
+        own = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())
+        text, signatures[function.name] = function_lines(function, f"{prefix}_{own}", constants, signatures)
+        lines += [*text, ""]
+    return lines, Interface(prefix, program, signatures)
+
+
+def _brought(lines: Sequence[str]) -> Iterator[str]:
+    """The helpers and kernels that the lines use."""
+    used = {found for line in lines for found in _BROUGHT.findall(line)}
+    for name, text in HELPERS.items():
+        if name in used:
+            yield from f"static inline {text}".split("\n")
+            yield ""
+    for name in KERNELS:
+        if name in used:
+            kernel = files("oco.backends.c99").joinpath("kernels", f"{name}.c").read_text(encoding="utf-8")
+            yield from [*kernel.rstrip("\n").split("\n"), ""]
+
+
+def _header(interface: Interface) -> Iterator[str]:
+    guard = f"OCO_{interface.name.upper()}_H"
+    yield from (f"#ifndef {guard}", f"#define {guard}", "", "#include <stdbool.h>", "#include <stdint.h>", "")
+    yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif", "")
+    yield from interface.struct()
+    yield ""
+    yield from interface.prototypes()
+    yield from ("#ifdef __cplusplus", "}", "#endif", "", "#endif", "")
+
+
+def _title(program: Program, contract: Contract) -> Iterator[str]:
+    yield f"/* {comment(program.name)}: decisions round by round with the algorithm {comment(contract.algorithm)}."
+    if contract.cite:
+        yield f" * {comment(contract.cite)}"
+    yield " *"
+    yield from (f" *     {_model_line(line)}".rstrip() for line in contract.text.splitlines())
+    yield " *"
+    yield from (f" * {comment(line)}" for line in contract.guarantee)
+    yield " */"
+
+
+def _model_line(text: str) -> str:
+    """A line of the model within a comment, with its spaces."""
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    return shown.replace("*/", "* /").replace("/*", "/ *").replace("??/", "? ?/").removesuffix("\\")

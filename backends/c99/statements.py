@@ -1,0 +1,231 @@
+"""Operations that need more than one entry of their arguments: each as statements of C, one row an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from oco.backends.c99.entries import flat_index, stretched
+from oco.backends.c99.expressions import C_TYPES, Level
+from oco.backends.c99.writer import Writer
+from oco.compiler.ir.program import DType, Equation, Operand, Type
+from oco.compiler.ir.type_rules import broadcast_shapes
+
+Statement = Callable[[Writer, Equation], None]
+
+
+def _entry_of(name: str, index: Sequence[str], made: Type) -> str:
+    return f"{name}[{flat_index(index, made.shape)}]"
+
+
+def _reduction(start: str | None, step: str, step_int: str = "") -> Statement:
+    """`step` joins the running value {0} and an entry {1}; without `start` the first entry is the start."""
+
+    def total(w: Writer, name: str, x: Operand, loops: Sequence[int], at: Callable[[Sequence[str]], list[str]]) -> None:
+        first = start or w.entry(x, at(["0"] * len(loops))).code
+        w.line(f"{C_TYPES[x.type.dtype]} {name} = {first};")
+        with w.loops(loops) as index:
+            joined = step_int if step_int and x.type.dtype is DType.INT else step
+            w.line(joined.format(name, w.entry(x, at(index)).at(Level.COMPARISON)))
+
+    def write(w: Writer, e: Equation) -> None:
+        (x,), axis, out = e.args, e.attr("axis"), e.outs[0]
+        if axis is None or not out.type.shape:
+            total(w, out.name, x, x.type.shape, list)
+            w.entries.places[out.name] = out.name
+            return
+        target = w.place(out)
+        with w.loops(out.type.shape) as kept:
+            name = w.fresh("total")
+            total(w, name, x, x.type.shape[axis : axis + 1], lambda inner: [*kept[:axis], *inner, *kept[axis:]])
+            w.line(f"{_entry_of(target, kept, out.type)} = {name};")
+            w.taken.discard(name)
+
+    return write
+
+
+def _place_of(symbol: str) -> Statement:
+    """The place of an extreme entry, the first of equals; NaN counts as the most extreme."""
+
+    def write(w: Writer, e: Equation) -> None:
+        (x,), out = e.args, e.outs[0]
+        best, value, place = w.fresh("best"), w.fresh("value"), w.fresh("place")
+        w.line(f"double {best} = (double){w.entry(x, ['0'] * len(x.type.shape)).at(Level.UNARY)};")
+        w.line(f"int64_t {out.name} = 0;")
+        w.entries.places[out.name] = out.name
+        with w.loops(x.type.shape) as index:
+            w.line(f"const double {value} = (double){w.entry(x, index).at(Level.UNARY)};")
+            w.line(f"const int {place} = {flat_index(index, x.type.shape)};")
+            with w.braces(f"if ({value} {symbol} {best} || ({value} != {value} && {best} == {best}))"):
+                w.line(f"{best} = {value};")
+                w.line(f"{out.name} = {place};")
+
+    return write
+
+
+def _cumsum(w: Writer, e: Equation) -> None:
+    (x,), out = e.args, e.outs[0]
+    target, total = w.place(out), w.fresh("total")
+    w.line(f"{C_TYPES[x.type.dtype]} {total} = 0;")
+    with w.loops(x.type.shape) as index:
+        w.line(f"{total} += {w.entry(x, index).code};")
+        w.line(f"{_entry_of(target, index, out.type)} = {total};")
+
+
+def _matmul(w: Writer, e: Equation) -> None:
+    """Row by row where rows of the left side lie together; else column by column, adding multiples."""
+    a, b = e.args
+    rows, columns = a.type.shape[:-1], b.type.shape[1:]
+    if not rows and not columns:
+        _dot(w, e)
+    elif columns or w.entries.is_transposed(a):
+        _sum_of_multiples(w, e, rows, columns)
+    else:
+        _rows(w, e)
+
+
+def _dot(w: Writer, e: Equation) -> None:
+    (a, b), out = e.args, e.outs[0]
+    w.line(f"double {out.name} = 0;")
+    w.entries.places[out.name] = out.name
+    with w.loops(a.type.shape) as index:
+        w.line(f"{out.name} += {w.entry(a, index).at(Level.PRODUCT)} * {w.entry(b, index).at(Level.UNARY)};")
+
+
+def _rows(w: Writer, e: Equation) -> None:
+    """out_i = sum_j a_ij b_j."""
+    (a, b), out = e.args, e.outs[0]
+    target = w.place(out)
+    with w.loops(a.type.shape[:1]) as row:
+        total = w.fresh("total")
+        w.line(f"double {total} = 0;")
+        with w.loops(b.type.shape) as inner:
+            w.line(f"{total} += {w.entry(a, [*row, *inner]).at(Level.PRODUCT)} * {w.entry(b, inner).at(Level.UNARY)};")
+        w.line(f"{_entry_of(target, row, out.type)} = {total};")
+        w.taken.discard(total)
+
+
+def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tuple[int, ...]) -> None:
+    """out_ik = sum_j a_ij b_jk, with k (or i, where there is no k) in the innermost loop."""
+    (a, b), out = e.args, e.outs[0]
+    target = w.place(out)
+    with w.loops(out.type.shape) as index:
+        w.line(f"{_entry_of(target, index, out.type)} = 0;")
+    outer = rows if columns else ()
+    with w.loops(outer) as row, w.loops(a.type.shape[-1:]) as inner:
+        factor = w.fresh("factor")
+        fixed = w.entry(a, [*row, *inner]) if columns else w.entry(b, inner)
+        w.line(f"const double {factor} = {fixed.code};")
+        with w.loops(columns or rows) as last:
+            moving = w.entry(b, [*inner, *last]) if columns else w.entry(a, [*last, *inner])
+            place = [*row, *last] if columns else last
+            w.line(f"{_entry_of(target, place, out.type)} += {factor} * {moving.at(Level.UNARY)};")
+        w.taken.discard(factor)
+
+
+def _concat(w: Writer, e: Equation) -> None:
+    axis, out, done = e.attr("axis"), e.outs[0], 0
+    target = w.place(out)
+    for x in e.args:
+        with w.loops(x.type.shape) as index:
+            moved = [f"{i} + {done}" if k == axis and done else i for k, i in enumerate(index)]
+            moved = [str(done) if k == axis and i == f"0 + {done}" else i for k, i in enumerate(moved)]
+            w.line(f"{_entry_of(target, moved, out.type)} = {w.entry(x, index).code};")
+        done += x.type.shape[axis]
+
+
+def _stack(w: Writer, e: Equation) -> None:
+    out = e.outs[0]
+    target = w.place(out)
+    for k, x in enumerate(e.args):
+        with w.loops(x.type.shape) as index:
+            w.line(f"{_entry_of(target, [str(k), *index], out.type)} = {w.entry(x, index).code};")
+
+
+def _put(w: Writer, e: Equation) -> None:
+    x, value, *indices = e.args
+    target = w.place(e.outs[0])
+    w.fill(target, x)
+    _scattered(w, target, e.outs[0].type, value, indices, "=")
+
+
+def _scatter_add(w: Writer, e: Equation) -> None:
+    value, *indices = e.args
+    out = e.outs[0]
+    target = w.place(out)
+    with w.loops(out.type.shape) as index:
+        w.line(f"{_entry_of(target, index, out.type)} = 0;")
+    _scattered(w, target, out.type, value, indices, "+=")
+
+
+def _scattered(w: Writer, target: str, made: Type, value: Operand, indices: Sequence[Operand], sign: str) -> None:
+    """`target[i, j, ...] = value`, over the common shape of the indices and the axes that are left."""
+    common = broadcast_shapes(*(i.type.shape for i in indices))
+    with w.loops((*common, *made.shape[len(indices) :])) as index:
+        places = [w.entry(i, stretched(index[: len(common)], i.type.shape)).at(Level.SUM) for i in indices]
+        entry = w.entry(value, stretched(index, value.type.shape)).code
+        w.line(f"{_entry_of(target, [*places, *index[len(common) :]], made)} {sign} {entry};")
+
+
+def _sort(w: Writer, e: Equation) -> None:
+    (x,), out = e.args, e.outs[0]
+    target = w.place(out)
+    w.fill(target, x)
+    name = "@sort" if x.type.dtype is DType.FLOAT else "@sort_int"
+    w.line(f"{name}({target}, {x.type.shape[0]});")
+
+
+def _argsort(w: Writer, e: Equation) -> None:
+    (x,) = e.args
+    if x.type.dtype is DType.FLOAT:
+        keys = w.memory(x)
+    else:
+        keys = w.array(w.fresh("keys"), Type(DType.FLOAT, x.type.shape))
+        with w.loops(x.type.shape) as index:
+            w.line(f"{_entry_of(keys, index, x.type)} = (double){w.entry(x, index).at(Level.UNARY)};")
+    w.line(f"@argsort({keys}, {w.place(e.outs[0])}, {x.type.shape[0]});")
+
+
+def _solve(w: Writer, e: Equation) -> None:
+    a, b = e.args
+    target = w.place(e.outs[0])
+    used = w.copy("matrix", a)
+    w.fill(target, b)
+    columns = b.type.shape[1] if len(b.type.shape) == 2 else 1
+    w.line(f"@solve({used}, {target}, {a.type.shape[0]}, {columns});")
+
+
+def _svd(w: Writer, e: Equation) -> None:
+    (x,) = e.args
+    m, n = x.type.shape
+    space = w.array(w.fresh("space"), Type(DType.FLOAT, ((m + n) * min(m, n),)))
+    u, s, vt = (w.place(v) for v in e.outs)
+    w.line(f"@svd({w.memory(x)}, {u}, {s}, {vt}, {space}, {m}, {n});")
+
+
+def _eigh(w: Writer, e: Equation) -> None:
+    (x,) = e.args
+    values, vectors = (w.place(v) for v in e.outs)
+    w.line(f"@eigh({w.copy('matrix', x)}, {values}, {vectors}, {x.type.shape[0]});")
+
+
+STATEMENTS: dict[str, Statement] = {
+    "sum": _reduction("0", "{0} += {1};"),
+    "prod": _reduction("1", "{0} *= {1};"),
+    "max": _reduction(None, "{0} = @max({0}, {1});", "{0} = @max_int({0}, {1});"),
+    "min": _reduction(None, "{0} = @min({0}, {1});", "{0} = @min_int({0}, {1});"),
+    "any": _reduction("false", "{0} = {0} || {1};"),
+    "all": _reduction("true", "{0} = {0} && {1};"),
+    "argmax": _place_of(">"),
+    "argmin": _place_of("<"),
+    "cumsum": _cumsum,
+    "matmul": _matmul,
+    "concat": _concat,
+    "stack": _stack,
+    "put": _put,
+    "scatter_add": _scatter_add,
+    "sort": _sort,
+    "argsort": _argsort,
+    "solve": _solve,
+    "svd": _svd,
+    "eigh": _eigh,
+}

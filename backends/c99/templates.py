@@ -1,0 +1,95 @@
+"""How one entry of each elementwise operation is written in C: one row an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from oco.backends.c99.expressions import Level, Text, call, comparison, conditional, infix, logical
+from oco.compiler.ir.program import DType
+
+Template = Callable[[Sequence[Text], DType], Text]
+FLOAT, INT, BOOL = DType.FLOAT, DType.INT, DType.BOOL
+
+
+def _infix(symbol: str, level: Level) -> Template:
+    return lambda args, kind: infix(symbol, level, args)
+
+
+def _compare(symbol: str) -> Template:
+    return lambda args, kind: comparison(symbol, args)
+
+
+def _function(name: str) -> Template:
+    """A function of libm, or a helper (`@name`) that the module brings along."""
+    return lambda args, kind: call(name, args)
+
+
+def _by_kind(of_float: str, of_int: str) -> Template:
+    return lambda args, kind: call(of_float if kind is FLOAT else of_int, args)
+
+
+def _negation(args: Sequence[Text], kind: DType) -> Text:
+    inner = args[0].at(Level.UNARY)
+    return Text(f"-({inner})" if inner.startswith("-") else f"-{inner}", Level.UNARY)
+
+
+def _cast(to: str) -> Template:
+    return lambda args, kind: Text(f"({to}){args[0].at(Level.UNARY)}", Level.UNARY)
+
+
+def _not(args: Sequence[Text], kind: DType) -> Text:
+    return Text(f"!{args[0].at(Level.UNARY)}", Level.UNARY)
+
+
+def _isfinite(args: Sequence[Text], kind: DType) -> Text:
+    return comparison("!=", [call("isfinite", args), Text("0")])
+
+
+# `kind` is that of the first argument; for `where`, of the second. Helpers are written with a leading @.
+TEMPLATES: dict[str, Template] = {
+    "neg": _negation,
+    "abs": _by_kind("fabs", "@abs_int"),
+    "sqrt": _function("sqrt"),
+    "exp": _function("exp"),
+    "log": _function("log"),
+    "log1p": _function("log1p"),
+    "expm1": _function("expm1"),
+    "sign": _by_kind("@sign", "@sign_int"),
+    "floor": _function("floor"),
+    "not": _not,
+    "isfinite": _isfinite,
+    "to_float": _cast("double"),
+    "to_int": _cast("int64_t"),
+    "add": _infix("+", Level.SUM),
+    "sub": _infix("-", Level.SUM),
+    "mul": _infix("*", Level.PRODUCT),
+    "div": _infix("/", Level.PRODUCT),
+    "pow": _function("pow"),
+    "mod": _by_kind("@mod", "@mod_int"),
+    "maximum": _by_kind("@max", "@max_int"),
+    "minimum": _by_kind("@min", "@min_int"),
+    "lt": _compare("<"),
+    "le": _compare("<="),
+    "eq": _compare("=="),
+    "and": lambda args, kind: logical("&&", Level.AND, args),
+    "or": lambda args, kind: logical("||", Level.OR, args),
+    "where": lambda args, kind: conditional(args),
+}
+
+HELPERS: dict[str, str] = {
+    "max": "double @max(double a, double b) { return a >= b || a != a ? a : b; }",
+    "min": "double @min(double a, double b) { return a <= b || a != a ? a : b; }",
+    "max_int": "int64_t @max_int(int64_t a, int64_t b) { return a >= b ? a : b; }",
+    "min_int": "int64_t @min_int(int64_t a, int64_t b) { return a <= b ? a : b; }",
+    "abs_int": "int64_t @abs_int(int64_t a) { return a < 0 ? -a : a; }",
+    "sign": "double @sign(double a) { return a > 0 ? 1.0 : a < 0 ? -1.0 : a == 0 ? 0.0 : a; }",
+    "sign_int": "int64_t @sign_int(int64_t a) { return (a > 0) - (a < 0); }",
+    "mod": """double @mod(double a, double b) {
+    const double r = fmod(a, b);
+    return r == 0 ? copysign(0.0, b) : (r < 0) != (b < 0) ? r + b : r;
+}""",
+    "mod_int": """int64_t @mod_int(int64_t a, int64_t b) {
+    const int64_t r = b == 0 ? 0 : a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}""",
+}

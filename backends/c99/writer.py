@@ -1,0 +1,165 @@
+"""Lines of a C function: declarations, loops, and places in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from oco.backends.c99.entries import Entries, flat_index
+from oco.backends.c99.expressions import C_TYPES, Level, Text
+from oco.compiler.ir.program import DType, Operand, Type, Var
+
+REST_OF_WORK = "@work@"
+LARGEST_ON_STACK = 4096
+"""Entries; larger arrays lie in the caller's work space."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a caller must know: the C name, the types that go in and out, and the work space that is needed (in doubles)."""
+
+    name: str
+    params: tuple[Type, ...]
+    results: tuple[Type, ...]
+    work: int = 0
+
+    @property
+    def returns(self) -> str:
+        """A single number is returned, anything else is written through pointers."""
+        return C_TYPES[self.results[0].dtype] if self.is_number else "void"
+
+    @property
+    def is_number(self) -> bool:
+        return len(self.results) == 1 and not self.results[0].shape
+
+
+@dataclass
+class Writer:
+    """`signatures` are those of the functions written before; `taken` holds every name that is used."""
+
+    entries: Entries
+    signatures: Mapping[str, Signature]
+    taken: set[str]
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+    used_work: int = 0
+    callee_work: int = 0
+    note: str = ""
+
+    # text
+    def line(self, code: str) -> None:
+        if self.note:
+            self.lines += [
+                *([""] if self.lines and not self.lines[-1].endswith("{") else []),
+                f"{self.margin}/* {self.note} */",
+            ]
+            self.note = ""
+        self.lines.append(self.margin + code)
+
+    @property
+    def margin(self) -> str:
+        return "    " * self.depth
+
+    @contextmanager
+    def braces(self, head: str, tail: str = "}") -> Iterator[None]:
+        self.line(f"{head} {{")
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.line(tail)
+
+    def fresh(self, *wishes: str) -> str:
+        """A name that nothing else has: one of the wishes, or the first with a number."""
+        free = [w for w in wishes if w not in self.taken]
+        name = (
+            free[0]
+            if free
+            else next(n for k in range(2, len(self.taken) + 3) if (n := f"{wishes[0]}_{k}") not in self.taken)
+        )
+        self.taken.add(name)
+        return name
+
+    @contextmanager
+    def loops(self, shape: Sequence[int]) -> Iterator[list[str]]:
+        """A loop for each axis that is longer than one; gives the index."""
+        index, opened = list[str](), list[str]()
+        for n in shape:
+            if n == 1:
+                index.append("0")
+                continue
+            name = self.fresh("i", "j", "k", "l", "m")
+            self.line(f"for (int {name} = 0; {name} < {n}; ++{name}) {{")
+            self.depth += 1
+            index.append(name)
+            opened.append(name)
+        yield index
+        for name in opened:
+            self.depth -= 1
+            self.line("}")
+            self.taken.discard(name)
+
+    # places
+    def place(self, var: Var) -> str:
+        """The C name of a variable that has a place, declared if it is an array that has none yet."""
+        if var.name not in self.entries.places:
+            self.entries.places[var.name] = self.array(var.name, var.type) if var.type.shape else var.name
+        return self.entries.places[var.name]
+
+    def array(self, name: str, made: Type) -> str:
+        """Declare an array: on the stack, or in the work space if it is large."""
+        size = max(math.prod(made.shape), 1)
+        kind = C_TYPES[made.dtype]
+        if size <= LARGEST_ON_STACK:
+            self.line(f"{kind} {name}[{size}];")
+            return name
+        cast = "" if made.dtype is DType.FLOAT else f"({kind} *)"
+        self.line(
+            f"{kind} *const {name} = {cast}{f'(work + {self.used_work})' if cast else f'work + {self.used_work}'};"
+        )
+        self.used_work += size
+        return name
+
+    def scalar(self, var: Var, text: Text) -> None:
+        """`const double x = ...;`"""
+        self.line(f"const {C_TYPES[var.type.dtype]} {var.name} = {text.code};")
+        self.entries.places[var.name] = var.name
+
+    def entry(self, operand: Operand, index: Sequence[str] = ()) -> Text:
+        return self.entries.at(operand, index)
+
+    def number(self, operand: Operand, least: Level = Level.CONDITIONAL) -> str:
+        return self.entries.at(operand).at(least)
+
+    def fill(self, target: str, operand: Operand) -> None:
+        """`target[...] = operand[...]`, entry by entry."""
+        if 0 in operand.type.shape:
+            return
+        with self.loops(operand.type.shape) as index:
+            self.line(f"{target}[{flat_index(index, operand.type.shape)}] = {self.entry(operand, index).code};")
+
+    def memory(self, operand: Operand) -> str:
+        """A pointer to the entries of an array in row order; they are computed into a new place if they have none."""
+        found = self.entries.pointer(operand)
+        if found is None:
+            found = self.array(self.fresh("argument"), operand.type)
+            self.fill(found, operand)
+        return found
+
+    def copy(self, name: str, operand: Operand) -> str:
+        """A new array with the entries of an operand, to be overwritten."""
+        made = self.array(self.fresh(name), operand.type)
+        self.fill(made, operand)
+        return made
+
+    def work_for(self, size: int) -> str:
+        """The part of the work space that a called function may use: it begins where this function's own part ends."""
+        self.callee_work = max(self.callee_work, size)
+        return REST_OF_WORK
+
+
+def comment(text: str) -> str:
+    """Text that may stand in a C comment."""
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(shown.replace("*/", "* /").replace("/*", "/ *").replace("??/", "? ? /").split())

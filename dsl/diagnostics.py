@@ -20,13 +20,14 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. `code` is stable (`oco help CODE` explains it); `hint` is the nearest right thing."""
+    """One finding. `code` is stable (`oco help CODE` explains it); `hint` is the nearest right thing, `note` the evidence."""
 
     code: str
     message: str
     span: Span | None = None
     hint: str = ""
     severity: Severity = Severity.ERROR
+    note: str = ""
 
     def render(self) -> str:
         """`file:line:column: error OCO203: message`, the line, a caret under the part, the hint."""
@@ -41,6 +42,8 @@ class Diagnostic:
             rows.append(" " * (len(margin) - 2) + "| " + " " * before + "^" * width)
         if self.hint:
             rows.append(f"  hint: {self.hint}")
+        if self.note:
+            rows.append(f"  note: {self.note}")
         return "\n".join(rows)
 
 

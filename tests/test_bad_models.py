@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,11 +25,20 @@ def diagnose(path: Path) -> list[Diagnostic]:
     return []
 
 
+def shown(diagnostic: Diagnostic) -> str:
+    """As a person sees it, but for the numbers of a witness, in which rounding may differ between machines."""
+    rows = [
+        re.sub(r"-?\d[\d.e-]*", "#", row) if row.startswith("  note:") else row
+        for row in diagnostic.render().split("\n")
+    ]
+    return "\n".join(rows) + "\n"
+
+
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem)
 def test_one_mistake_gives_one_error_that_reads_as_expected(path: Path, golden: Callable[..., None]) -> None:
     found = diagnose(path)
     assert len(found) == 1, [d.message for d in found]
-    golden(f"{found[0].render()}\n", path.with_suffix(".txt"))
+    golden(shown(found[0]), path.with_suffix(".txt"))
 
 
 def test_every_expected_text_has_its_model() -> None:

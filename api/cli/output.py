@@ -72,5 +72,5 @@ def show_diagnostic(diagnostic: Diagnostic) -> None:
     text = Text(diagnostic.render() + "\n")
     text.highlight_regex(r"\b(error|warning) OCO\d+", f"bold {colour}")
     text.highlight_regex(r"(?m)^ +\| +\^+$", colour)
-    text.highlight_regex(r"(?m)^  hint:", "bold green")
+    text.highlight_regex(r"(?m)^  (hint|note):", "bold green")
     console(stderr=True).print(text, soft_wrap=True)

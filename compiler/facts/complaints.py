@@ -15,6 +15,8 @@ from oco.dsl.expressions import Call, Expr
 from oco.dsl.model import Relation
 from oco.dsl.source import Span
 
+PRODUCTS = ("mul", "matmul", "dot", "outer")
+
 
 def complaints(setting: Setting, facts: Mapping[str, Fact]) -> Iterator[Diagnostic]:
     """An error for each function that is refuted, a warning for each that is not decided."""
@@ -53,8 +55,9 @@ def _judged(
     where = culprit.expr.span if culprit is not None and culprit.expr.span is not None else span
     named = f": {say(culprit.expr)} {_described(culprit)}" if culprit is not None else ""
     if fact.status is Status.REFUTED:
-        parts = [_way_out(culprit, expr, what), side, fact.witness.words if fact.witness is not None else ""]
-        yield Diagnostic(code, f"{what} is not convex{named}", where, "; ".join(p for p in parts if p))
+        hint = "; ".join(p for p in (_way_out(culprit, what), side) if p)
+        note = fact.witness.words if fact.witness is not None else ""
+        yield Diagnostic(code, f"{what} is not convex{named}", where, hint, note=note)
         return
     hint = "no decision was found that refutes it either; theorems that need convexity do not apply"
     yield Diagnostic("OCO602", f"it is not known whether {what} is convex{named}", where, hint, Severity.WARNING)
@@ -69,19 +72,30 @@ def _described(culprit: Culprit) -> str:
     return f"is {culprit.own} where {article} {culprit.wanted} expression is needed"
 
 
-def _way_out(culprit: Culprit | None, expr: Expr, what: str) -> str:
+def _way_out(culprit: Culprit | None, what: str) -> str:
     if culprit is None:
         return ""
     node = culprit.expr
-    if isinstance(node, Call) and node.atom in ("mul", "matmul", "dot", "outer") and culprit.own is Curvature.UNKNOWN:
+    if isinstance(node, Call) and node.atom in PRODUCTS and culprit.own is Curvature.UNKNOWN:
         return "one factor of a product must be a number, a param or a stream"
+    if culprit.wanted is Curvature.AFFINE and isinstance(culprit.inside, Call):
+        return _affine_place(node, culprit.inside)
     if culprit.own is Curvature.CONCAVE and what == "the loss":
         return f"the compiler minimizes; to make {say(node)} large, put a minus before it"
     if culprit.own is Curvature.CONVEX and culprit.wanted is Curvature.CONCAVE:
         return f"{say(node)} stands where its negative counts, as after a minus or on the other side of the relation"
-    if culprit.wanted is Curvature.AFFINE:
-        return "the function around it takes an affine expression"
     return ""
+
+
+def _affine_place(node: Expr, inside: Call) -> str:
+    """Why `inside` takes an affine expression alone: it neither only rises nor only falls with it."""
+    if inside.atom in PRODUCTS or inside.atom == "div":
+        factors = [a for a in inside.args if a is not node]
+        if factors:
+            return f"{say(factors[0])} takes both signs; where it is never negative, its range says so: `in [0, ...]`"
+    return (
+        f"{say(inside)} rises with it in places and falls in others, so that only an affine expression may stand there"
+    )
 
 
 def _not_affine(setting: Setting, label: str, expr: Expr, span: Span | None) -> Diagnostic:

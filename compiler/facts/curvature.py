@@ -8,7 +8,7 @@ arguments over the domain and every value of the streams, so `q * x + (1 - q) * 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.types import Step
@@ -36,12 +36,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Culprit:
-    """The subexpression at which composition fails: `own` is the curvature found there, `wanted` what its place needs."""
+    """The subexpression at which composition fails: `own` is the curvature found there, `wanted` what its place needs.
+
+    `inside` is the function or operator that it stands in; None where it is the whole.
+    """
 
     expr: Expr
     own: Curvature
     wanted: Curvature
     reason: str
+    inside: Expr | None = None
 
 
 class Curvatures:
@@ -189,7 +193,8 @@ class Curvatures:
         pairs = zip(root.children, verdict.monotone or (Monotone.UP,) * len(root.children))
         for child, monotone in pairs:
             if id(child) in self._known:
-                yield from self.culprits(child, _passed_down(wanted, monotone))
+                for found in self.culprits(child, _passed_down(wanted, monotone)):
+                    yield replace(found, inside=root) if found.expr is child else found
 
 
 def composed(own: Curvature, monotone: tuple[Monotone, ...], arguments: list[Curvature]) -> Curvature:

@@ -79,7 +79,7 @@ def _certified(setting: Setting, expr: Expr, x: Decision, y: Decision, env: Deci
         return None
     where = " and ".join(", ".join(f"{n} = {coordinates(v)}" for n, v in p.items()) for p in (x, y))
     with_streams = ", ".join(f"{n} = {coordinates(v)}" for n, v in env.items())
-    words = f"halfway between {where} it is {number(excess)} above the mean of the two values"
+    words = f"halfway between {where} the function is {number(excess)} above the mean of its values at the two"
     words += f", with {with_streams}" if env else ""
     values = {f"{n} (first)": v for n, v in x.items()} | {f"{n} (second)": v for n, v in y.items()} | dict(env)
     return Witness(values, excess, words)

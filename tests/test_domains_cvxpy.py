@@ -21,13 +21,20 @@ minimising = pytest.mark.parametrize(
 )
 
 
+TIGHT = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+ATTEMPTS = (TIGHT, {"solver": cp.CLARABEL}, {"solver": cp.SCS, "eps": 1e-9, "max_iters": 100_000})
+
+
 def solved(problem: cp.Problem) -> float:
-    try:
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    except cp.SolverError:
-        problem.solve(solver=cp.SCS, eps=1e-9, max_iters=100_000)
-    assert problem.status in ("optimal", "optimal_inaccurate")
-    return float(problem.value)
+    """The optimal value, by the first solver and tolerance that gets there."""
+    for attempt in ATTEMPTS:
+        try:
+            problem.solve(**attempt)
+        except cp.SolverError:
+            continue
+        if problem.status in ("optimal", "optimal_inaccurate"):
+            return float(problem.value)
+    raise AssertionError("CVXPY finds no solution")
 
 
 def stated(d: Domain) -> tuple[Any, list[Any], Any]:
@@ -45,9 +52,12 @@ def test_projection(case: Case) -> None:
     for point in rng.permutation(points(d, rng, max(POINTS // 3, 6)))[:POINTS]:
         v.value = point
         solved(problem)
-        np.testing.assert_allclose(d.project_array(point), x.value, atol=3e-5 * max(d.radius, np.abs(point).max()))
-        distance = np.sum((d.project_array(point) - point) ** 2)
-        assert distance <= np.sum((x.value - point) ** 2) + 1e-7 * max(d.radius, np.abs(point).max()) ** 2
+        p = d.project_array(point)
+        scale = max(d.radius, np.abs(point).max())
+        assert d.contains(p, case.tolerance)
+        # No farther than the solver's point, which itself is good to about half the digits of its objective.
+        assert np.sum((p - point) ** 2) <= np.sum((x.value - point) ** 2) + 1e-7 * scale**2
+        np.testing.assert_allclose(p, x.value, atol=5e-4 * scale)
 
 
 @minimising

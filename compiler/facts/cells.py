@@ -113,6 +113,10 @@ def _call(node: Call, args: list[Interval], count: int) -> Interval:
             return _summed(base.square(), axis).sqrt()
         case "norm_inf":
             return _extreme(base.abs(), axis, largest=True)
+        case "log_sum_exp" if axis is None:
+            return _log_sum_exp(base)
+        case "_softmax" if axis is None:
+            return _softmax(base)
         case "max" | "min":
             return _extreme(base, axis, largest=node.atom == "max")
         case "dot" | "matmul":
@@ -134,6 +138,29 @@ def _call(node: Call, args: list[Interval], count: int) -> Interval:
             spread = _ranked(vector, 2).reshape((vector.shape[0], vector.shape[1], 1)) * _ranked(vector, 2) * matrix
             return _summed(spread, None)
     raise NotCovered
+
+
+def _log_sum_exp(x: Interval) -> Interval:
+    """It grows with every entry, so its ends are at theirs."""
+    low, high = (_summed(Interval(end, end, x.shape).exp(), None).log() for end in (x.lo, x.hi))
+    return Interval(low.lo, high.hi, low.shape)
+
+
+def _softmax(x: Interval) -> Interval:
+    """Each entry grows with its own argument and falls with the others; shifted so that no exponential overflows."""
+    top = np.max(np.broadcast_to(x.hi, x.shape), axis=tuple(range(1, len(x.shape))), keepdims=True)
+    if not x.bounded:
+        raise NotCovered
+    x = x - Interval(top, top, top.shape)
+    low, high = Interval(x.lo, x.lo, x.shape).exp(), Interval(x.hi, x.hi, x.shape).exp()
+    ones = (1,) * (len(x.shape) - 1)
+    least = low / (low + (_shaped(_summed(high, None), ones) - high))
+    most = high / (high + (_shaped(_summed(low, None), ones) - low))
+    return Interval(np.clip(least.lo, 0.0, 1.0), np.clip(most.hi, 0.0, 1.0), x.shape)
+
+
+def _shaped(x: Interval, ones: tuple[int, ...]) -> Interval:
+    return x.reshape((x.shape[0], *ones))
 
 
 def _stretched(x: Interval, shape: tuple[int, ...]) -> Interval:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ from oco.backends.contract import Contract, Range
 from oco.compiler.canonical import entry_labels
 from oco.compiler.plan import Plan
 from oco.compiler.theorems import Guarantee
-from oco.dsl.expressions import File, constant, walk
-from oco.dsl.model import Feedback, Model
+from oco.dsl.contained import self_contained
+from oco.dsl.model import Feedback
 from oco.dsl.printer import print_model
 
 
@@ -58,17 +57,6 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         "settings": {name: str(value) for name, value in plan.given.items()},
         "mode": plan.mode,
     }
-
-
-def self_contained(model: Model) -> Model:
-    """The model with the contents of its files in the place of their names."""
-    params = tuple(
-        replace(p, value=constant(p.data))
-        if p.value is not None and p.data is not None and any(isinstance(e, File) for e in walk(p.value))
-        else p
-        for p in model.params
-    )
-    return replace(model, params=params)
 
 
 def _law(stream: Any) -> str:

@@ -85,6 +85,14 @@ class Plan(core.Plan):
 
         return run(self, data, rounds, seed, start, draws, backend, keep, progress, mapping=mapping)
 
+    def replay(self, trace: Trace) -> Trace:
+        """Run again what gave the trace: the same data, draws and start, hence the same decisions, bit for bit."""
+        from oco.evaluation.run import run
+
+        start, draws = dict(trace.origin.start) or None, dict(trace.origin.draws) or None
+        same = trace.problem.horizon in (None, trace.rounds)
+        return run(self, trace.data if same else iter(trace.data), seed=trace.seed, start=start, draws=draws)
+
     def with_horizon(self, T: int) -> Self:
         """The same choice for another horizon."""
         return type(self).of(super().with_horizon(T), self.target)

@@ -68,7 +68,7 @@ def sweep(
     engine    where runs happen: by default processes on all cores of this machine
     """
     from oco.compiler.canonical import canonical
-    from oco.contract import self_contained
+    from oco.dsl.contained import self_contained
     from oco.evaluation.data import load_data, share
     from oco.evaluation.sweep import Processes, jobs_of
     from oco.evaluation.sweep import sweep as run_all

@@ -19,7 +19,7 @@ from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import Table
-from oco.evaluation.trace import Promise, Trace
+from oco.evaluation.trace import Origin, Promise, Trace
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, float, float], None]
@@ -42,6 +42,9 @@ class RunnablePlan(Protocol):
 
     @property
     def guarantee(self) -> Guarantee | None: ...
+
+    @property
+    def recipe(self) -> Mapping[str, Any]: ...
 
     def with_horizon(self, T: int) -> RunnablePlan: ...
 
@@ -82,25 +85,26 @@ def run(
         feed = _taken(from_rounds(plan.canonical, data, seed), rounds)
     else:
         loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
-        plan, said = _planned_for(plan, loaded.rounds)
-        notes, feed, rounds = (*loaded.notes, *said), iter(loaded), loaded.rounds
+        plan, planned = _planned_for(plan, loaded.rounds)
+        notes, feed, rounds = (*loaded.notes, *planned), iter(loaded), loaded.rounds
     learner = plan.learner(seed=seed, start=start, draws=draws, backend=backend)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
     _drive(plan.canonical, learner, feed, recorder, progress)
     if loaded is None:
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
-    warnings = tuple(learner.warnings)
-    promise = promise_of(plan, recorder.count)
-    return Trace(
-        plan.canonical,
-        loaded,
-        recorder.record(),
-        promise,
-        seed=seed,
-        notes=(*notes, *recorder.notes),
-        warnings=warnings,
+    given = (
+        {} if start is None else {b.name: part for b, part in zip(plan.canonical.blocks, _parts(start, plan.canonical))}
     )
+    origin = Origin(seed, plan.recipe, given, {n: np.asarray(a) for n, a in (draws or {}).items()})
+    said = (*notes, *recorder.notes), tuple(learner.warnings)
+    promise = promise_of(plan, recorder.count)
+    return Trace(plan.canonical, loaded, recorder.record(), promise, origin=origin, notes=said[0], warnings=said[1])
+
+
+def _parts(start: Any, problem: Canonical) -> list[Array]:
+    """First decisions in the order of the model."""
+    return [np.asarray(start[b.name] if isinstance(start, Mapping) else start) for b in problem.blocks]
 
 
 def _drive(

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.canonical import canonical
+from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.load import parse
 from oco.dsl.printer import print_model
 from oco.evaluation.data import Data
-from oco.evaluation.trace import Promise, Record, Trace
+from oco.evaluation.trace import Origin, Promise, Record, Trace
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -61,8 +62,8 @@ def manifest(trace: Trace) -> dict[str, Any]:
         "version": VERSION,
         "oco": metadata.version("ocolang"),
         "numpy": np.__version__,
-        "model": print_model(trace.problem.model),
-        "params": {p.name: np.asarray(p.data).tolist() for p in trace.problem.model.params if p.data is not None},
+        "model": print_model(self_contained(trace.problem.model)),
+        "recipe": dict(trace.origin.recipe),
         "algorithm": promise.algorithm,
         "settings": dict(promise.settings),
         "theorem": promise.theorem,
@@ -86,8 +87,11 @@ def save(trace: Trace, path: Path) -> None:
         given = sum(a.nbytes for a in trace.data.given.values())
         if given <= STREAM_BYTES:
             for name, array in trace.data.given.items():
-                axes = tuple(f"{name}_{k}" for k in range(array.ndim - 1))
-                dataset[f"stream.{name}"] = (("round", *axes), array[: trace.rounds])
+                dataset[f"stream.{name}"] = (("round", *_axes(name, array, 1)), array[: trace.rounds])
+        for name, array in trace.origin.start.items():
+            dataset[f"start.{name}"] = (_axes(name, array, 0), array)
+        for name, array in trace.origin.draws.items():
+            dataset[f"draws.{name}"] = ((f"draw_{name}", *_axes(name, array, 1)), array)
         dataset.to_netcdf(path, engine="h5netcdf")
     elif path.suffix == ".parquet":
         _save_table(trace, path)
@@ -121,8 +125,7 @@ def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
             str(k).removeprefix(prefix): v.to_numpy() for k, v in dataset.data_vars.items() if str(k).startswith(prefix)
         }
 
-    params = {name: np.asarray(value) for name, value in told["params"].items()}
-    problem = canonical(parse(told["model"], params=params, name=str(path)))
+    problem = canonical(parse(told["model"], name=str(path)))
     given = MappingProxyType(named("stream."))
     drawn = tuple(s for s in problem.streams if s.name in told["drawn"])
     data = Data(problem, dataset.sizes["round"], given, drawn, told["data_seed"])
@@ -139,7 +142,13 @@ def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
     words = (told["algorithm"], told["settings"], told["theorem"])
     promise = Promise(*words, named("guarantee."), told["rates"], tuple(told["vacuous"]), scales, told["measures"])
     said = {"notes": tuple(told["notes"]), "warnings": tuple(told["warnings"])}
-    return Trace(problem, data, record, promise, seed=told["seed"], **said)
+    origin = Origin(told["seed"], told["recipe"], named("start."), named("draws."))
+    return Trace(problem, data, record, promise, origin=origin, **said)
+
+
+def _axes(name: str, array: Array, first: int) -> tuple[str, ...]:
+    """Names for the axes of an array from `first` on."""
+    return tuple(f"{name}_{k}" for k in range(array.ndim - first))
 
 
 def _save_table(trace: Trace, path: Path) -> None:

@@ -56,6 +56,16 @@ class Promise:
     measures: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What makes the same run again: the plan's recipe (JSON values), the seed, and what was given besides the data."""
+
+    seed: int = 0
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    start: Mapping[str, Array] = field(default_factory=dict)
+    draws: Mapping[str, Array] = field(default_factory=dict)
+
+
 class Trace:
     """A run, round by round. Comparators are found when they are first asked for, and kept."""
 
@@ -66,7 +76,7 @@ class Trace:
         record: Record,
         promise: Promise,
         *,
-        seed: int = 0,
+        origin: Origin | None = None,
         notes: tuple[str, ...] = (),
         warnings: tuple[str, ...] = (),
     ) -> None:
@@ -74,7 +84,7 @@ class Trace:
         self.data = data
         self.record = record
         self.promise = promise
-        self.seed = seed
+        self.origin = origin or Origin()
         self.notes = notes
         self.warnings = warnings
         self._comparators: dict[str, Comparator] = {}
@@ -134,6 +144,11 @@ class Trace:
     def equality_labels(self) -> tuple[str, ...]:
         """One label for each column of `equalities`."""
         return tuple(label for c in self.problem.equalities for label in entry_labels(c.label, c.shape))
+
+    @property
+    def seed(self) -> int:
+        """Of all that was drawn."""
+        return self.origin.seed
 
     @property
     def seconds(self) -> float:

@@ -203,6 +203,25 @@ def test_a_file_reads_back_bit_for_bit(trace: Trace, tmp_path: Path) -> None:
     assert summarize(again) == summarize(trace)
 
 
+def test_a_file_can_be_run_again(tmp_path: Path) -> None:
+    """Data from files, params, drawn streams and a start: all of it is in the trace's own file."""
+    prices = {"price": np.random.default_rng(0).uniform(-50, 200, (20, 5))}
+    first = run(plan_of(load(ROOT / "examples" / "datacenter.oco")), prices, seed=7, start=np.full(50, 3.0))
+    first.save(tmp_path / "run.nc")
+    loaded = load_trace(tmp_path / "run.nc")
+    again = Plan.from_recipe(loaded.origin.recipe).replay(loaded)
+    np.testing.assert_array_equal(again.decisions, first.decisions)
+    np.testing.assert_array_equal(again.loss, first.loss)
+    np.testing.assert_array_equal(again.duals, first.duals)
+
+
+def test_a_run_over_an_iterator_can_be_run_again(plan: Plan, trace: Trace) -> None:
+    part = run(plan, ({"a": a} for a in targets()), rounds=7, seed=2)
+    again = plan.replay(part)
+    assert again.rounds == 7 and again.problem.horizon == 40
+    np.testing.assert_array_equal(again.decisions, part.decisions)
+
+
 def test_a_table_for_other_tools(trace: Trace, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     trace.save(tmp_path / "run.parquet")

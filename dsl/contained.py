@@ -1,0 +1,19 @@
+"""Models that need nothing beside their text: what came from files or from the caller stands in the text itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oco.dsl.expressions import File, constant, walk
+from oco.dsl.model import Model, Param
+
+
+def self_contained(model: Model) -> Model:
+    """The model with the data of its params in the place of file names and of values given when it was compiled."""
+    return replace(model, params=tuple(_contained(p) for p in model.params))
+
+
+def _contained(param: Param) -> Param:
+    if param.data is None or (param.value is not None and not any(isinstance(e, File) for e in walk(param.value))):
+        return param
+    return replace(param, value=constant(param.data))

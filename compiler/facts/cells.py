@@ -54,7 +54,7 @@ def _node(
             _within(math.prod(np.broadcast_shapes(*(end.shape for a in args for end in (a.lo, a.hi)))))
             result: Interval = ATOMS[node.atom].bounds(node, *args)
             return result
-        case Call():
+        case Call() if not any(isinstance(a, Slice) for a in node.args):
             return _call(node, [found[id(a)] for a in node.args], count)
         case Index(base=base, items=items):
             _within(math.prod(found[id(base)].shape))

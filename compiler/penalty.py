@@ -77,8 +77,7 @@ def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Va
     t, y, c = p.tracer, y.named(p.tracer, "y"), c.named(p.tracer, "c")
     response: Response
     if p.structure is Structure.AFFINE:
-        rows = p.constraint_gradients(y).named(t, "A")
-        response = _Affine(p, y, c, alpha, g, rows)
+        response = _Affine(p, y, c, alpha, g, p.constraint_gradients(y).named(t, "A"))
     else:
         response = _Separable(p, y, c, alpha, *_data_of_constraints(p))
 
@@ -86,6 +85,14 @@ def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Va
         return _Ascent(p, response.over(*parts), Q).run().blocks
 
     return Point(call_over(t, "penalized_step", step, Q, *response.parts, doc=STEP_DOC))
+
+
+def weighted_step(p: Problem, y: Point, c: Point, alpha: Value, weights: Value) -> Point:
+    """argmin over the domain of <c, x> + alpha |x - y|^2 + sum_n weights_n g_n(x), for weights that are not negative."""
+    if p.structure is Structure.AFFINE:
+        return p.domain.project(y - (c + p.constraint_combination(y, weights)) / (2.0 * alpha))
+    response = _Separable(p, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, *_data_of_constraints(p))
+    return response.at(weights, response.start())[-1]
 
 
 class _Affine:

@@ -38,7 +38,7 @@ def _fixed(s: Situation) -> Objection | None:
 
 
 def _functions_seen(s: Situation) -> Objection | None:
-    if s.canonical.feedback is Feedback.FULL:
+    if s.canonical.feedback is Feedback.FULL or constraints_are_fixed(s):
         return None
     said = f"it needs the constraints as functions, and {s.canonical.feedback} feedback does not give them"
     return Objection(said, "write `feedback full`")
@@ -48,9 +48,19 @@ def constraints_are_fixed(s: Situation) -> bool:
     return _fixed(s) is None
 
 
+def _slater(s: Situation) -> Objection | None:
+    margin = s.number("slater.margin")
+    if margin is not None and margin > 0:
+        return None
+    found = s.claim("slater.margin")
+    said = "no decision is known that satisfies the constraints with something to spare"
+    return Objection(f"{said}: {found}" if found else said, "loosen the constraints, or `assume slater.margin >= ...`")
+
+
 SOME_INEQUALITY = Hypothesis("There are constraints g_k(x) <= 0.", _some_inequality)
 FIXED_CONSTRAINTS = Hypothesis("The constraints do not change.", _fixed)
 FUNCTIONS_SEEN = Hypothesis("The constraints are known as functions.", _functions_seen)
+SLATER = Hypothesis("Some decision has g_k(x) <= -s < 0 for every k (Slater).", _slater, ("slater.margin",))
 PROJECTION = domain_offers("project", "Points can be projected onto the domain.")
 
 

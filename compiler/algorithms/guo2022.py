@@ -10,7 +10,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
-from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, path_length, path_weight
+from oco.compiler.algorithms.classic import (
+    BOUNDED_DOMAIN,
+    BOUNDED_GRADIENT,
+    CONVEX_LOSS,
+    GRADIENTS_SEEN,
+    path_length,
+    path_weight,
+)
 from oco.compiler.algorithms.common import FUNCTIONS_SEEN, SOME_INEQUALITY, constraints_are_fixed, sizes, slopes
 from oco.compiler.algorithms.wang_yan_liu2025 import (
     FEASIBLE_COMPARATOR,
@@ -167,6 +174,7 @@ RECOO = Algorithm(
         SOME_INEQUALITY,
         INEQUALITIES_ONLY,
         FUNCTIONS_SEEN,
+        GRADIENTS_SEEN,
         Hypothesis("The step can be solved exactly.", _exact_step),
     ),
     theorems=(

@@ -146,6 +146,9 @@ def _multipliers(s: Situation) -> Objection | None:
 MEAN_CONSTRAINTS = Hypothesis("Constraints bind in the mean over the rounds.", _no_hard_constraint)
 
 
+IID_CONSTRAINTS = Hypothesis("g^t and h^t are independent and identically distributed over the rounds.", _independent)
+
+
 def _euclidean(s: Situation) -> Objection | None:
     return Objection("on a simplex Theorem 3.2 speaks") if _entropic(s.domains) else None
 
@@ -153,7 +156,7 @@ def _euclidean(s: Situation) -> Objection | None:
 _COMMON = (
     Hypothesis("There are constraints.", _some_constraint),
     MEAN_CONSTRAINTS,
-    Hypothesis("g^t and h^t are independent and identically distributed over the rounds.", _independent),
+    IID_CONSTRAINTS,
     GRADIENTS_SEEN,
     CONVEX_LOSS,
     inequalities_convex("Each g_i is convex in the decision."),
@@ -253,8 +256,10 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, slop
     return Guarantee(theorem, s.horizon, regret_bound, violation, equality)
 
 
-def _euclidean_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
-    return _guarantee(s, settings, "Wei, Yu & Neely 2020, Theorem 3.1", "l2", EUCLIDEAN_REGRET)
+def euclidean_guarantee(
+    s: Situation, settings: Mapping[str, Setting], theorem: str = "Wei, Yu & Neely 2020, Theorem 3.1"
+) -> Guarantee:
+    return _guarantee(s, settings, theorem, "l2", EUCLIDEAN_REGRET)
 
 
 def _entropic_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
@@ -321,7 +326,7 @@ MIRROR_DESCENT = Algorithm(
                 inequalities_know("lipschitz.l2", "Assumption 2.1(1): sum_i |grad g_i|^2 <= D_2^2.", "the gradient"),
             ),
             settings=_settings,
-            guarantee=_euclidean_guarantee,
+            guarantee=euclidean_guarantee,
             rates=_RATES,
             checks=constant_settings,
         ),

@@ -1,0 +1,161 @@
+"""Mahdavi, Jin & Yang 2012, "Trading regret for efficiency: online convex optimization with long term constraints".
+
+The paper has fixed constraints; its proof uses only that the comparator satisfies those of every round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
+from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes
+from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope
+from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
+from oco.compiler.points import Point
+from oco.compiler.problem import Problem
+from oco.compiler.settings import Default, Setting, number
+from oco.compiler.theorems import (
+    Bound,
+    Guarantee,
+    Hypothesis,
+    Objection,
+    Quantity,
+    Situation,
+    Theorem,
+    Violation,
+    constant_settings,
+    horizon_known,
+    inequalities_convex,
+    inequalities_know,
+    needed,
+    scheduled,
+)
+from oco.dsl.model import Measure
+
+
+class Mahdavi:
+    """Gradient descent in x and ascent in lambda on f_t(x) + sum_k lambda_k g_k(x) - delta eta |lambda|^2 / 2."""
+
+    def init(self, p: Problem, start: Point) -> State:
+        return {"x": start, "lam": p.tracer.zeros((p.constraint_count,))}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return point(state, "x")
+
+    def update(self, p: Problem, state: State) -> State:
+        x, lam, eta = point(state, "x"), array(state, "lam"), p.setting("eta")
+        following = p.domain.project(x - eta * (p.gradient(x) + p.constraint_combination(x, lam)))
+        p.note("lambda_k = [lambda_k + eta (g_k(x_t) - delta eta lambda_k)]_+")
+        ascent = p.constraints(x) - p.setting("delta") * eta * lam
+        return {"x": following, "lam": p.tracer.maximum(lam + eta * ascent, 0.0)}
+
+
+# The two sides of the descent are bounded by |grad_x|^2 <= (m+1) G^2 (1 + |lambda|^2) and |grad_lambda|^2 <= 2 (m D^2 + delta^2 eta^2
+# |lambda|^2). Where delta >= (m+1) G^2 + 2 delta^2 eta^2 the terms in |lambda_t|^2 cancel, and for every lambda >= 0
+#
+#   Regret + <lambda, sum_t g_t(x_t)> - (delta eta T + 1/eta) |lambda|^2 / 2 <= R^2 / (2 eta) + eta T ((m+1) G^2 + 2 m D^2) / 2.
+#
+# lambda = 0 gives the regret; the best lambda, with Regret >= -F T, the l2 norm of the violations.
+REGRET = "R**2 / (2*eta) + eta * T * (K + 2*E) / 2"
+VIOLATION = f"sqrt(m) * sqrt(2 * (delta*eta*T + 1/eta) * (F*T + {REGRET}))"
+
+
+def _squares(s: Situation) -> tuple[float, float]:
+    """(m + 1) G^2 and m D^2, with G the slope of losses and constraints and D the size of the constraints."""
+    return (s.constraints + 1) * largest_slope(s) ** 2, s.constraints * float(sizes(s).max()) ** 2
+
+
+def _settings(s: Situation) -> Mapping[str, Default]:
+    K, E = _squares(s)
+    least = f"(1 - sqrt(max(1 - 8 * {K!r} * eta**2, 0))) / (4 * eta**2)"
+    return {
+        "eta": Default(f"domain.diameter.l2 / sqrt({K + 2 * E!r} * T)", "R / sqrt(((m+1) G^2 + 2 m D^2) T)"),
+        "delta": Default(least, "the least with delta >= (m+1) G^2 + 2 delta^2 eta^2"),
+    }
+
+
+def _regularized(delta: float, eta: float, K: float) -> bool:
+    return delta * (1 + 1e-9) >= K + 2 * delta**2 * eta**2
+
+
+def _long_enough(s: Situation) -> Objection | None:
+    """eta of the theorem must leave some delta."""
+    K, E = _squares(s)
+    diameter = needed(s, "domain.diameter.l2")
+    needs = math.ceil(8 * K * diameter**2 / (K + 2 * E)) if K > 0 else 1
+    if s.horizon is None or s.horizon >= needs:
+        return None
+    return Objection(f"its settings exist for T >= {needs} only", f"write `horizon T = {needs}`")
+
+
+def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    K, E = _squares(s)
+    assert s.loss_range is not None
+
+    def regularization(rounds: int, horizon: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        eta, delta = number(settings, "eta", horizon), number(settings, "delta", horizon)
+        return np.full(rounds, delta if _regularized(delta, eta, K) else math.inf)
+
+    quantities = (
+        Quantity("R", "R", "diameter of the domain", needed(s, "domain.diameter.l2")),
+        Quantity("m", "m", "number of constraints", float(s.constraints)),
+        Quantity("F", "F", "range of the loss", s.loss_range),
+        Quantity("K", "(m+1) G^2", "slopes of losses and constraints", K),
+        Quantity("E", "m D^2", "sizes of the constraints", E),
+        Quantity("eta", r"\eta", "step", scheduled(settings, "eta")),
+        Quantity("delta", r"\delta", "regularization of the multipliers", regularization),
+        ROUNDS,
+    )
+    regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
+    violation = Bound("soft violation", "T**(3/4)", VIOLATION, quantities, float(sizes(s).sum()))
+    conditions = comparator_conditions(s)
+    return Guarantee("Mahdavi, Jin & Yang 2012", s.horizon, regret, violation, conditions=conditions)
+
+
+def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    found, T = constant_settings(s, settings), s.horizon or 1
+    holds = _regularized(number(settings, "delta", T), number(settings, "eta", T), _squares(s)[0])
+    return found if holds else [*found, "delta must be at least (m+1) G^2 + 2 delta^2 eta^2"]
+
+
+LIPSCHITZ = inequalities_know("lipschitz.l2", "Losses and constraints are G-Lipschitz.", "the gradient")
+BOUNDED = inequalities_know("bound", "The constraints are bounded by D.", "the size")
+
+MAHDAVI = Algorithm(
+    name="mahdavi",
+    title="primal-dual gradient descent with regularized multipliers",
+    cite="Mahdavi, Jin & Yang 2012",
+    rule=Mahdavi,
+    baseline=True,
+    requirements=(SOME_INEQUALITY, INEQUALITIES_ONLY, GRADIENTS_SEEN, PROJECTION),
+    theorems=(
+        Theorem(
+            name="regret and soft violation",
+            measures=frozenset({Measure.STATIC}),
+            violation=Violation.SOFT,
+            hypotheses=(
+                MEAN_CONSTRAINTS,
+                CONVEX_LOSS,
+                inequalities_convex("Each g_k is convex in the decision."),
+                horizon_known("The number of rounds T is known."),
+                BOUNDED_DOMAIN,
+                BOUNDED_GRADIENT,
+                BOUNDED,
+                LIPSCHITZ,
+                FEASIBLE_COMPARATOR,
+                Hypothesis("T is large enough that some delta >= (m+1) G^2 + 2 delta^2 eta^2.", _long_enough),
+            ),
+            settings=_settings,
+            guarantee=_guarantee,
+            rates={"static regret": "sqrt(T)", "soft violation": "T**(3/4)"},
+            checks=_settings_hold,
+        ),
+    ),
+    cost="one projection",
+    symbols={"x": "the decision of this round", "lam": "the multiplier of each constraint"},
+)

@@ -1,0 +1,179 @@
+"""Yu & Neely 2020, "A low complexity algorithm with O(sqrt(T)) regret and O(1) constraint violations for online convex optimization with
+long term constraints". The queue is quoted in Qiu & Wei 2020.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.classic import (
+    BOUNDED_DOMAIN,
+    BOUNDED_GRADIENT,
+    CONVEX_LOSS,
+    GRADIENTS_SEEN,
+)
+from oco.compiler.algorithms.common import (
+    FIXED_CONSTRAINTS,
+    FUNCTIONS_SEEN,
+    PROJECTION,
+    ROUNDS,
+    SLATER,
+    SOME_INEQUALITY,
+    sizes,
+    slopes,
+)
+from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
+from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
+from oco.compiler.penalty import weighted_step
+from oco.compiler.points import Point
+from oco.compiler.problem import Problem
+from oco.compiler.settings import Default, Setting, number
+from oco.compiler.structure import solver_objection
+from oco.compiler.theorems import (
+    Bound,
+    Guarantee,
+    Hypothesis,
+    Objection,
+    Quantity,
+    Situation,
+    Theorem,
+    Violation,
+    constant_settings,
+    horizon_known,
+    inequalities_convex,
+    inequalities_know,
+    needed,
+    scheduled,
+)
+from oco.dsl.model import Measure
+
+
+class YuNeely:
+    """The queue takes this round's violation first; the step then weighs the constraints themselves, not their linearisations."""
+
+    def init(self, p: Problem, start: Point) -> State:
+        return {"x": start, "Q": p.tracer.zeros((p.constraint_count,))}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return point(state, "x")
+
+    def update(self, p: Problem, state: State) -> State:
+        t, x, gamma = p.tracer, point(state, "x"), p.setting("gamma")
+        g = t.name("g", gamma * p.constraints(x))
+        p.note("Q_k = max(-gamma g_k(x_t), Q_k + gamma g_k(x_t))")
+        Q = t.name("Q", t.maximum(-g, array(state, "Q") + g))
+        p.note("argmin <grad f, x> + sum_k (Q_k + gamma g_k(x_t)) gamma g_k(x) + alpha |x - x_t|^2")
+        return {"x": weighted_step(p, x, p.gradient(x), p.setting("alpha"), (Q + g) * gamma), "Q": Q}
+
+
+def _settings(s: Situation) -> Mapping[str, Default]:
+    beta = float(np.linalg.norm(slopes(s)))
+    return {
+        "gamma": Default("T**(1/4)", "T^(1/4)"),
+        "alpha": Default(f"({beta!r}**2 + 1) * sqrt(T) / 2", "(beta^2 + 1) sqrt(T) / 2, beta the slope of g"),
+    }
+
+
+# Guarantees. With w_k = Q_k(t+1) + gamma g_k(x_t) >= 0 the step is optimal and 2 alpha-strongly convex, so for every z in the domain
+#
+#   <grad f_t(x_t), x_{t+1} - z> + gamma <w, g(x_{t+1}) - g(z)> + alpha |x_{t+1} - x_t|^2 <= alpha (|z - x_t|^2 - |z - x_{t+1}|^2),  (*)
+#
+# and the queue grows by |Q(t+2)|^2 - |Q(t+1)|^2 <= 2 gamma <Q(t+1), g(x_{t+1})> + 2 gamma^2 |g(x_{t+1})|^2.                     (**)
+#
+# Regret: z = x*, <g(x_t), g(x_{t+1})> = (|g(x_t)|^2 + |g(x_{t+1})|^2 - |g(x_t) - g(x_{t+1})|^2) / 2, and the squares of the queue
+# telescope: |Q(2)| = gamma |g(x_1)|, |Q(T+2)| >= gamma |g(x_{T+1})|. What is left is D^2 / (4 (alpha - gamma^2 beta^2 / 2)) a round.
+# Violation: z a Slater point of margin s. By (*) and (**) |Q(t+1)|^2 / 2 + alpha |z - x_t|^2 grows by at most
+# C = D R + gamma^2 s sum_k sup |g_k| + gamma^4 G^2 beta^2 / (4 alpha) a round, and falls where |Q| > C / (gamma s).
+REGRET = "T * D**2 * widened / 4 + alpha * R**2"
+VIOLATION = "sqrt(N) / gamma * sqrt(max((C / (gamma * s))**2 + 2*C, gamma**2 * G**2) + 2 * alpha * R**2)"
+
+
+def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    bounds = sizes(s)
+    slope, diameter, margin = (
+        needed(s, "loss.lipschitz.l2"),
+        needed(s, "domain.diameter.l2"),
+        needed(s, "slater.margin"),
+    )
+    beta, G = float(np.linalg.norm(slopes(s))), float(np.linalg.norm(bounds))
+
+    def widened(horizon: int) -> float:
+        kept = number(settings, "alpha", horizon) - number(settings, "gamma", horizon) ** 2 * beta**2 / 2
+        return 1 / kept if kept > 0 else math.inf
+
+    def drift(horizon: int) -> float:
+        gamma, alpha = number(settings, "gamma", horizon), number(settings, "alpha", horizon)
+        growth = gamma**4 * G**2 * beta**2 / (4 * alpha)
+        return slope * diameter + gamma**2 * margin * float(bounds.sum()) + growth
+
+    quantities = (
+        Quantity("R", "R", "diameter of the domain", diameter),
+        Quantity("D", "D", "bound of the gradient of the loss", slope),
+        Quantity("G", "G", "bound of the constraints together", G),
+        Quantity("N", "N", "number of constraints", float(s.constraints)),
+        Quantity("s", "s", "Slater margin", margin),
+        Quantity("alpha", r"\alpha", "weight of the move", scheduled(settings, "alpha")),
+        Quantity("gamma", r"\gamma", "scale of the constraints", scheduled(settings, "gamma")),
+        Quantity("widened", "w", "1 / (alpha - gamma^2 beta^2 / 2)", lambda n, T: np.full(n, widened(T))),
+        Quantity("C", "C", "growth of the queue", lambda n, T: np.full(n, drift(T))),
+        ROUNDS,
+    )
+    regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
+    violation = Bound("soft violation", "1", VIOLATION, quantities, float(bounds.sum()), "by the Slater point")
+    return Guarantee("Yu & Neely 2020", s.horizon, regret, violation)
+
+
+def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    found, T = constant_settings(s, settings), s.horizon or 1
+    least = number(settings, "gamma", T) ** 2 * float(np.linalg.norm(slopes(s))) ** 2 / 2
+    return found if number(settings, "alpha", T) > least else [*found, "alpha must exceed gamma^2 beta^2 / 2"]
+
+
+def _exact_step(s: Situation) -> Objection | None:
+    return solver_objection(s.canonical)
+
+
+YU_NEELY = Algorithm(
+    name="yu-neely",
+    title="virtual queues for long-term constraints",
+    cite="Yu & Neely 2020",
+    rule=YuNeely,
+    baseline=True,
+    requirements=(
+        SOME_INEQUALITY,
+        INEQUALITIES_ONLY,
+        FUNCTIONS_SEEN,
+        GRADIENTS_SEEN,
+        PROJECTION,
+        Hypothesis("The step can be solved exactly.", _exact_step),
+    ),
+    theorems=(
+        Theorem(
+            name="regret and soft violation",
+            measures=frozenset({Measure.STATIC}),
+            violation=Violation.SOFT,
+            hypotheses=(
+                FIXED_CONSTRAINTS,
+                MEAN_CONSTRAINTS,
+                CONVEX_LOSS,
+                inequalities_convex("Each g_k is convex in the decision."),
+                horizon_known("The number of rounds T is known."),
+                BOUNDED_DOMAIN,
+                BOUNDED_GRADIENT,
+                inequalities_know("bound", "The constraints are bounded.", "the size"),
+                inequalities_know("lipschitz.l2", "The constraints are Lipschitz.", "the gradient"),
+                SLATER,
+            ),
+            settings=_settings,
+            guarantee=_guarantee,
+            rates={"static regret": "sqrt(T)", "soft violation": "1"},
+            checks=_settings_hold,
+        ),
+    ),
+    cost="one projection",
+    symbols={"x": "the decision of this round", "Q": "the queue of each constraint"},
+)

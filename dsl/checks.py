@@ -197,7 +197,7 @@ def refuse_as_function(name: str, span: Span | None) -> OcoError:
         "OCO202",
         f"there is no function `{name}`",
         span,
-        _other_names(name) or did_you_mean(name, known, "`oco help` lists the functions"),
+        _other_names(name) or did_you_mean(name, known, f"the functions are {', '.join(known)}"),
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from oco.dsl.codes.base import Code, Stage
+from oco.dsl.fact_keys import catalogue
 
 _HEAD = "model m\nhorizon T = 10\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\n"
+_FACTS = ", ".join(catalogue(()))
 _BUILDER = 'm = oco.Model("m", horizon=10)\nx = m.decision("x", 3, domain=oco.box(0, 1))\n'
 
 
@@ -62,11 +64,7 @@ BUILDING: dict[str, Code] = {
 ASSUMING: dict[str, Code] = {
     "OCO651": Code(
         "there is no such fact",
-        "The facts are loss.convex, loss.bound, loss.lipschitz.l2, loss.lipschitz.l1, loss.smoothness.l2, loss.strong_convexity.l2, the "
-        "same under "
-        "constraints.LABEL, domain.diameter.l2, domain.diameter.l1, domain.radius, domain.inner_radius, feasible.common, "
-        "feasible.each_round, "
-        "feasible.mean, slater.margin, slater.point, multipliers.bounded, path_length, variation.gradient and variation.constraint.",
+        f"The facts are {_FACTS}; those of the loss stand under constraints.LABEL as well.",
         _HEAD + "minimize c @ x\nassume slater.margn >= 0.1\n",
         "Correct the key.",
     ),

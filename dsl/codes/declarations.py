@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from oco.dsl.codes.base import Code
+from oco.dsl.distributions import DISTRIBUTIONS
+from oco.dsl.domains import DOMAINS
 
 
 def _model(*lines: str) -> str:
@@ -56,17 +58,13 @@ FIXED: dict[str, Code] = {
 SPECS: dict[str, Code] = {
     "OCO401": Code(
         "there is no such domain",
-        "A decision lies in one of the named sets: box, ball, l1_ball, simplex, nonneg_ball, polytope, ellipsoid, nuclear_ball, "
-        "spectrahedron, "
-        "birkhoff, budget, capped_simplex, group_ball, flow.",
+        f"A decision lies in one of the named sets: {', '.join(k.signature for k in DOMAINS.values())}.",
         _model("decision x[3] in cube(1)"),
         "Take the nearest set; a box with wide bounds where there is no natural one.",
     ),
     "OCO402": Code(
         "there is no such distribution",
-        "A stream follows one of the named laws: uniform, normal, poisson, exponential, pareto, bernoulli, binomial, gamma, beta, "
-        "lognormal, "
-        "categorical, constant.",
+        f"A stream follows one of the named laws: {', '.join(k.signature for k in DISTRIBUTIONS.values())}.",
         _model("stream a ~ gaussian(0, 1)"),
         "Take the nearest law, or say `iid` for an unknown one.",
     ),

@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Small matrices are slowed down by threads of the linear algebra, the more so beside a second test process.
+export OPENBLAS_NUM_THREADS := 1
+
 .PHONY: demo test lint types unit check-wheel clean
 
 $(VENV)/.installed: pyproject.toml
@@ -36,7 +39,7 @@ types: $(VENV)/.installed
 	rm -rf build
 
 unit: $(VENV)/.installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 clean:
 	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.settings import Setting, exact, resolve_settings, schedule_symbols, word_setting
 from oco.compiler.theorems import Bound, Guarantee, Objection, Situation, Theorem, Violation, rate_symbols
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
-from oco.dsl.model import Measure, Timing
+from oco.dsl.model import Feedback, Measure, Timing
 from oco.dsl.settings import SETTINGS, WORD_SETTINGS
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
@@ -225,7 +225,7 @@ def _normalized(s: Situation, bound: Bound, number: float | None, rounds: int) -
 def _rank(v: Verdict) -> tuple[Any, ...]:
     """Numbers that say something, then rates, then vacuous ones (by rate); on a tie what asks less of a round."""
     order = list(Strength)
-    against = 0 if v.guarantee is None or not v.guarantee.conditions else 1
+    against = 0 if v.guarantee is None else len(v.guarantee.conditions)
     by_rate = _exponents(v) if v.strength is not Strength.NUMBERS else 0.0
     by_score = (v.score, v.algorithm.baseline, v.algorithm.cost_rank, v.name)
     return _only_compared(v), against, order.index(v.strength), by_rate, *by_score
@@ -246,7 +246,8 @@ def _exponents(v: Verdict) -> float:
     for b in v.guarantee.bounds:
         worst = {"V_x": 1, "V_g": 1, "V_star": T, "d": 2}
         rate = v.guarantee.rates[b.measure].subs({rate_symbols()[name]: x for name, x in worst.items()})
-        total += float(sympy.limit(sympy.log(rate) / sympy.log(T), T, sympy.oo)) if rate.has(T) else 0.0
+        rest, exponent = rate.replace(sympy.log, lambda argument: sympy.Integer(1)).as_coeff_exponent(T)
+        total += float(sympy.limit(sympy.log(rate) / sympy.log(T), T, sympy.oo) if rest.has(T) else exponent)
     return total
 
 
@@ -262,8 +263,9 @@ def _why_first(usable: Sequence[Verdict]) -> str:
 
 
 def _why_lost(v: Verdict, best: Verdict) -> str:
-    if v.guarantee is not None and v.guarantee.conditions and not (best.guarantee and best.guarantee.conditions):
-        return v.guarantee.conditions[0]
+    known = best.guarantee.conditions if best.guarantee is not None else ()
+    if provisos := [c for c in (v.guarantee.conditions if v.guarantee is not None else ()) if c not in known]:
+        return provisos[0]
     said = {Strength.RATES: "is a rate without a number", Strength.VACUOUS: "is vacuous at this horizon"}
     if _only_compared(v) and not _only_compared(best):
         return f"it is a baseline, there to compare with: its guarantee {said[v.strength]}"
@@ -317,15 +319,14 @@ def _against_objections(
 
 def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
     """What no setting mends: the rule reads data that the feedback or the model does not have."""
-    from oco.dsl.model import Feedback
-
     found: list[Objection] = []
-    if s.canonical.feedback is Feedback.BANDIT:
+    hard = any(t.violation is Violation.HARD for t in a.theorems)
+    reads = a.reads or (Feedback.FULL if hard else Feedback.GRADIENT)
+    if s.canonical.feedback is Feedback.BANDIT and reads is not Feedback.BANDIT:
         found.append(
             Objection("it needs gradients, and bandit feedback gives only values", "write `feedback gradient`")
         )
-    hard = any(t.violation is Violation.HARD for t in a.theorems)
-    if hard and s.canonical.feedback is not Feedback.FULL:
+    if reads is Feedback.FULL and s.canonical.feedback is not Feedback.FULL:
         found.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
     if hard and s.equalities:
         found.append(Objection("it has no rule for equalities on average", "write `each round` after them"))

@@ -193,3 +193,20 @@ def call_over(
     flat = [v for a in args for v in ((a,) if isinstance(a, Value) else a.blocks)]
     found: tuple[Value, ...] = t.call(name, run, *flat, doc=doc)
     return found
+
+
+def if_over(
+    t: Tracer, c: Value, then: Callable[[], Sequence[Structured]], orelse: Callable[[], Sequence[Structured]]
+) -> tuple[Structured, ...]:
+    """`t.if_` for branches that give points and rows: they travel block by block."""
+    shapes: list[Structured] = []
+
+    def flat(branch: Callable[[], Sequence[Structured]]) -> Callable[[], Sequence[Value]]:
+        def run() -> list[Value]:
+            shapes[:] = branch()
+            return [v for s in shapes for v in ((s,) if isinstance(s, Value) else s.blocks)]
+
+        return run
+
+    left = iter(t.if_(c, flat(then), flat(orelse)))
+    return tuple(next(left) if isinstance(s, Value) else type(s)(tuple(next(left) for _ in s.blocks)) for s in shapes)

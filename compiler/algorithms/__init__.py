@@ -4,13 +4,38 @@ from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import OEG, OGD
 from oco.compiler.algorithms.guo2022 import RECOO
 from oco.compiler.algorithms.hazan2016 import OFW
+from oco.compiler.algorithms.hutchinson_alizadeh2025 import PFS
+from oco.compiler.algorithms.jenatton2016 import JENATTON
+from oco.compiler.algorithms.mahdavi2012 import MAHDAVI
 from oco.compiler.algorithms.qiu_wei2020 import MIRROR_PROX
 from oco.compiler.algorithms.sinha_vaze2024 import SINHA_VAZE
-from oco.compiler.algorithms.wang_wan_zhang2025 import OFW_TVC
+from oco.compiler.algorithms.wang_wan_zhang2025 import OFW_TVC, SCOFW_TVC
+from oco.compiler.algorithms.wang_wan_zhang2025_bandit import BFW_TVC, SCBFW_TVC
 from oco.compiler.algorithms.wang_yan_liu2025 import COLDQ
 from oco.compiler.algorithms.wang_yan_liu2025_expert import COLDQ_EXPERT
 from oco.compiler.algorithms.wei2020 import MIRROR_DESCENT
+from oco.compiler.algorithms.yu_neely2020 import YU_NEELY
+from oco.compiler.algorithms.yu_neely_wei2017 import DPP
 
-ALGORITHMS: tuple[Algorithm, ...] = (COLDQ, COLDQ_EXPERT, MIRROR_DESCENT, MIRROR_PROX, OFW_TVC, OGD, OEG, OFW, RECOO, SINHA_VAZE)
+ALGORITHMS: tuple[Algorithm, ...] = (
+    COLDQ,
+    COLDQ_EXPERT,
+    MIRROR_DESCENT,
+    MIRROR_PROX,
+    OFW_TVC,
+    SCOFW_TVC,
+    BFW_TVC,
+    SCBFW_TVC,
+    OGD,
+    OEG,
+    OFW,
+    DPP,
+    YU_NEELY,
+    MAHDAVI,
+    JENATTON,
+    RECOO,
+    SINHA_VAZE,
+    PFS,
+)
 
 __all__ = ["ALGORITHMS", "Algorithm"]

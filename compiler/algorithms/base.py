@@ -10,6 +10,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, Structured
 from oco.compiler.problem import Draw, Problem, Task
 from oco.compiler.theorems import Hypothesis, Theorem
+from oco.dsl.model import Feedback
 
 State = Mapping[str, Structured]
 
@@ -32,6 +33,7 @@ class Algorithm:
     cite          paper and listing
     theorems      in order of preference: the first whose hypotheses hold speaks for the algorithm
     requirements  what the rule needs of the model beside the theorems (an exact solver of its subproblem), asked first
+    reads         the least feedback from which the rule can work; None: gradients, and functions for a theorem of hard violation
     cost          what a round costs, in words; `cost_rank` orders algorithms where guarantees tie
     baseline      shipped to compare with: chosen only for a number that says something, or where nothing else applies
     symbols       what the state's variables are, for the reader of generated code
@@ -48,6 +50,7 @@ class Algorithm:
     requirements: tuple[Hypothesis, ...] = ()
     baseline: bool = False
     symbols: Mapping[str, str] = field(default_factory=dict)
+    reads: Feedback | None = None
     draws: Callable[[Task], tuple[Draw, ...]] = lambda task: ()
 
 

@@ -1,0 +1,83 @@
+"""Decisions of which only values are seen: random perturbations, one-point gradients, and the shrunk domain that leaves room for them.
+
+Flaxman, Kalai & McMahan 2005: for u uniform on the unit sphere, (d/delta) f(y + delta u) u is in expectation the gradient at y of f
+averaged over the ball of radius delta. Where papers have a ball of radius r around the origin, here it lies around the domain's
+inner centre.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oco.compiler.ir.value import Value
+from oco.compiler.points import Point
+from oco.compiler.problem import Draw, Problem, Task
+from oco.compiler.theorems import Hypothesis, Objection, Situation
+
+
+def draws(task: Task) -> tuple[Draw, ...]:
+    """The random arrays of a round, for `Algorithm.draws`."""
+    return (Draw("u", "normal", "the direction of the perturbation, whatever its length"),)
+
+
+def direction(p: Problem) -> Point:
+    """u_t on the unit sphere of the product space."""
+    u = p.drawn_point("u")
+    length = p.tracer.sqrt(u.squared_norm())
+    return (u / p.tracer.where(length > 0.0, length, 1.0)).named(p.tracer, "direction")
+
+
+def perturbed(p: Problem, y: Point) -> Point:
+    """y + delta u_t."""
+    return y + p.setting("delta") * direction(p)
+
+
+def estimate(p: Problem, value: Value) -> Point:
+    """(d / delta) value u_t."""
+    return (float(p.task.canonical.size) / p.setting("delta") * value) * direction(p)
+
+
+def inner_centre(p: Problem) -> Point | None:
+    """The centre of a ball of radius r in the domain; None where it is the origin."""
+    centres = [d.inner_centre for d in p.domain.domains]
+    if not any(c.any() for c in centres):
+        return None
+    why = "centre of a ball within the domain"
+    return Point(tuple(p.tracer.constant(np.ascontiguousarray(c), "centre", why) for c in centres))
+
+
+def shrunk(p: Problem, v: Point) -> Point:
+    """The image of v in (1 - delta/r) X, the domain shrunk towards its inner centre."""
+    scale, centre = 1.0 - p.setting("delta") / p.setting("r"), inner_centre(p)
+    return scale * v if centre is None else centre + scale * (v - centre)
+
+
+def into_shrunk(p: Problem, start: Point) -> Point:
+    """y_1: the start where it lies in the shrunk domain, else the nearest point there (without a projection: its image there)."""
+    if any("project" in d.refusals for d in p.domain.domains):
+        return shrunk(p, start)
+    scale, centre = 1.0 - p.setting("delta") / p.setting("r"), inner_centre(p)
+    away = start if centre is None else start - centre
+    grown = away / scale if centre is None else centre + away / scale
+    blocks = p.tracer.if_(
+        away.squared_norm() > 0.0, lambda: shrunk(p, p.domain.project(grown)).blocks, lambda: start.blocks
+    )
+    return Point(blocks)
+
+
+def inner_radius(s: Situation) -> float:
+    """r: the radius of a ball within the product of the domains."""
+    return min(d.inner_radius for d in s.domains)
+
+
+def _full_dimensional(s: Situation) -> Objection | None:
+    for d in s.domains:
+        if d.dimension < d.size:
+            return Objection(
+                f"it tries decisions in all directions, and {d} has no interior",
+                "decide all entries but one, in a domain with an interior",
+            )
+    return None
+
+
+INTERIOR = Hypothesis("Assumption 1: the domain contains a ball of radius r > 0.", _full_dimensional)

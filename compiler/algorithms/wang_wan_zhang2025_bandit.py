@@ -1,0 +1,404 @@
+"""Wang, Wan & Zhang 2025, Algorithms 3 and 4: only the values of the loss and of the constraints at the decision are seen.
+
+Decisions are perturbed, x_t = y_t + delta u_t with a random direction u_t, and y_t changes after each block of K rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.classic import STRONGLY_CONVEX
+from oco.compiler.algorithms.perturbation import (
+    INTERIOR,
+    draws,
+    estimate,
+    inner_centre,
+    inner_radius,
+    into_shrunk,
+    perturbed,
+    shrunk,
+)
+from oco.compiler.algorithms.wang_wan_zhang2025 import (
+    BASIC,
+    constants,
+    doublings,
+    exact_step,
+    largest_slope,
+    round_quantities,
+    setting_quantities,
+    settings_bound,
+    surrogate_weights,
+    violation_size,
+)
+from oco.compiler.algorithms.wang_yan_liu2025 import comparator_conditions
+from oco.compiler.ir.value import Value
+from oco.compiler.points import Point, Structured, if_over
+from oco.compiler.problem import Problem
+from oco.compiler.settings import Default, Setting, number
+from oco.compiler.theorems import (
+    Bound,
+    Guarantee,
+    Quantity,
+    Situation,
+    Theorem,
+    Violation,
+    fact_is_known,
+    needed,
+)
+from oco.dsl.model import Feedback, Measure
+
+MOST_STEPS = 1_000_000
+"""Where a given epsilon is too small for floating point, a block ends after so many Frank-Wolfe steps."""
+
+
+class BanditFrankWolfe:
+    """Algorithm 3. y_b is the decision of the first block with this guess, S the sum in (23), V that of this block's estimates.
+
+    S and V are in units of guess 2^k, with k as of this round; k_b is k as of the last block. Erratum 16: the guess is doubled when it
+    is too small for some round of the block; rounds after the last full block are played without an update.
+    """
+
+    def init(self, p: Problem, start: Point) -> State:
+        y, zero, none = into_shrunk(p, start), 0.0 * start, p.tracer.lift(0.0)
+        return {"y": y, "y_b": y, "S": zero, "V": zero, "Q": none, "k": none, "k_b": none}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return perturbed(p, point(state, "y"))
+
+    def update(self, p: Problem, state: State) -> State:
+        t, y, before = p.tracer, point(state, "y"), array(state, "k")
+        x, g_plus, Q = played(p, state)
+        k = doublings(p, Q, before)
+        p.note("(6), (21): the surrogate loss, in units of guess 2^k, and its one-point gradient")
+        of_loss, of_constraint = surrogate_weights(p, Q, k)
+        value = of_loss * p.loss(x) + of_constraint * g_plus
+        V = (t.exp((before - k) * math.log(2.0)) * point(state, "V") + estimate(p, value)).named(t, "V")
+
+        def next_block() -> tuple[Structured, ...]:
+            anew = t.name("anew", k > array(state, "k_b"))
+            y_b = y.map(lambda a, b: t.where(anew, a, b), point(state, "y_b"))
+            S = point(state, "S").map(lambda a: t.where(anew, t.zeros(a.shape), a)) + V
+            return self.refined(p, y, y_b, S), y_b, S, 0.0 * V, k
+
+        def same_block() -> tuple[Structured, ...]:
+            return y, state["y_b"], state["S"], V, state["k_b"]
+
+        found = if_over(t, block_is_full(p), next_block, same_block)
+        return dict(zip(("y", "y_b", "S", "V", "k_b"), found)) | {"Q": Q, "k": k}
+
+    def refined(self, p: Problem, y: Point, y_b: Point, S: Point) -> Point:
+        """Lines 13 to 18: Frank-Wolfe on F = eta <S, y> + |y - y_b|^2 until its gap is at most epsilon."""
+        t = p.tracer
+        d, T = float(p.task.canonical.size), float(p.task.horizon or 1)
+        p.note("(22): eta = c D / (d M G_k T^(3/4))")
+        pull = (p.setting("c") * p.setting("D") / (d * p.setting("M") * T**0.75) * S).named(t, "pull")
+        epsilon = p.setting("epsilon")
+
+        def step(steps: Value, gap: Value, *blocks: Value) -> tuple[Value, ...]:
+            z = Point(blocks)
+            moved, gap = frank_wolfe_step(p, z, pull + 2.0 * (z - y_b), t.lift(1.0))
+            return steps + 1, gap, *moved.blocks
+
+        found = t.while_(
+            lambda steps, gap, *blocks: t.and_(gap > epsilon, steps < MOST_STEPS), step, (0, math.inf, *y.blocks)
+        )
+        return Point(tuple(found[2:]))
+
+
+class StronglyConvexBanditFrankWolfe:
+    """Algorithm 4. S is the sum of the blocks' estimates in (27), Y that of their decisions, V the sum of this block's estimates."""
+
+    def init(self, p: Problem, start: Point) -> State:
+        y, zero = into_shrunk(p, start), 0.0 * start
+        return {"y": y, "S": zero, "Y": zero, "V": zero, "Q": p.tracer.lift(0.0)}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return perturbed(p, point(state, "y"))
+
+    def update(self, p: Problem, state: State) -> State:
+        t, y, beta = p.tracer, point(state, "y"), p.setting("beta")
+        x, g_plus, Q = played(p, state)
+        p.note("(6), (21): the surrogate loss with Phi'(x) = 2 x, and its one-point gradient")
+        value = p.setting("gamma") * beta * p.loss(x) + 2.0 * beta * Q * beta * g_plus
+        V = (point(state, "V") + estimate(p, value)).named(t, "V")
+
+        def next_block() -> tuple[Structured, ...]:
+            S, Y = point(state, "S") + V, point(state, "Y") + y
+            return self.refined(p, y, S, Y), S, Y, 0.0 * V
+
+        def same_block() -> tuple[Structured, ...]:
+            return y, state["S"], state["Y"], V
+
+        found = if_over(t, block_is_full(p), next_block, same_block)
+        return dict(zip(("y", "S", "Y", "V"), found)) | {"Q": Q}
+
+    def refined(self, p: Problem, y: Point, S: Point, Y: Point) -> Point:
+        """Lines 9 to 14: L Frank-Wolfe steps on F = <S, y> + gamma beta alpha_f / 2 K sum_tau |y - y_tau|^2 over the blocks.
+
+        Erratum 15: (27) has t |y|^2 instead and its minimizer tends to half the one that is sought: center = "origin".
+        """
+        t, m = p.tracer, p.played / float(p.whole("K"))
+        if p.word("center") == "origin":
+            Y = m * (inner_centre(p) or 0.0 * y)
+        modulus = t.name("modulus", p.setting("gamma") * p.setting("beta") * p.setting("alpha_f") * float(p.whole("K")))
+
+        def step(i: Value, *blocks: Value) -> tuple[Value, ...]:
+            z = Point(blocks)
+            return frank_wolfe_step(p, z, S + modulus * (m * z - Y), modulus * m / 2.0)[0].blocks
+
+        return Point(t.for_(p.whole("L"), step, y.blocks))
+
+
+# Parts of both rules.
+
+
+def played(p: Problem, state: State) -> tuple[Point, Value, Value]:
+    """The decision of this round, g_t^+ there, and the violation so far (4)."""
+    t, x = p.tracer, perturbed(p, point(state, "y"))
+    g_plus = t.name("g_plus", t.maximum(t.max(p.constraints(x)), 0.0))
+    return x, g_plus, t.name("Q", array(state, "Q") + g_plus)
+
+
+def block_is_full(p: Problem) -> Value:
+    """Whether this round is the last of a block of K."""
+    t = p.tracer
+    return t.eq(t.mod(p.played, float(p.whole("K"))), 0.0)
+
+
+def frank_wolfe_step(p: Problem, y: Point, slope: Point, curvature: Value) -> tuple[Point, Value]:
+    """(24) to (26): the next point and the gap <slope, y - v> before the step; F bends as curvature |y|^2."""
+    d = shrunk(p, p.domain.lmo(slope)) - y
+    return y + exact_step(p, slope, d, curvature) * d, p.tracer.name("gap", -slope.dot(d))
+
+
+# Hypotheses.
+
+
+_BASIC = (
+    *BASIC,
+    fact_is_known(
+        "loss.bound",
+        "Assumption 3: |f_t(x)| <= M.",
+        "the size of the loss",
+        "state bounds of the streams, or `assume loss.bound <= ...`",
+    ),
+)
+
+
+# Settings.
+
+
+def _convex_settings(s: Situation) -> Mapping[str, Default]:
+    size = needed(s, "loss.bound") or violation_size(s) or 1.0
+    return constants(s) | {
+        "M": Default(size, "bound of the loss (Assumption 3)"),
+        "r": Default(inner_radius(s), "radius of a ball within the domain (Assumption 1)"),
+        "c": Default(
+            "min(sqrt(d*M*D / (D/r + 3 + 2*D/(d*M))), r * T**(1/4) / 2)",
+            "the constant that Theorem 3 leaves free: least C_2, and delta at most r/2",
+        ),
+        "delta": Default("c / T**(1/4)", "c T^(-1/4) (Theorem 3)"),
+        "K": Default("floor(sqrt(T) + 1/2)", "sqrt(T), rounded (Theorem 3)"),
+        "epsilon": Default("4 * D**2 / sqrt(T)", "4 D^2/sqrt(T) (Theorem 3)"),
+        "beta": Default("1 / (16 * G * (c*D/r + 3*c + 1 + 2*c*D/(d*M) + d*M*D/c))", "1/C_2 (Theorem 3)"),
+        "gamma": Default(1, "1 (Theorem 3)"),
+        "guess": Default(1, "1 (Algorithm 3, line 1)"),
+        "rate": Default("1 / (2 * T**(3/4))", "of Phi(x) = exp(x / (2 T^(3/4))) - 1 (Theorem 3)"),
+    }
+
+
+def _strong_settings(s: Situation) -> Mapping[str, Default]:
+    # Erratum 14: Theorem 4 prints beta = 1 / (G D T^(2/3)) and two different gamma; its proof uses beta = 1 and this gamma.
+    G, D = repr(largest_slope(s)), "domain.diameter.l2"
+    C_3 = f"(8 + 3*delta*T**(1/3) + delta*T**(1/3)*{D}/r + 12*{D})"
+    rounded = Default("floor(T**(2/3) + 1/2)", "T^(2/3), rounded (Theorem 4)")
+    return {
+        "alpha_f": Default("loss.strong_convexity.l2", "modulus of strong convexity"),
+        "r": Default(inner_radius(s), "radius of a ball within the domain (Assumption 1)"),
+        "delta": Default("r / T**(1/3)", "c T^(-1/3) with c = r (Theorem 4)"),
+        "K": rounded,
+        "L": rounded,
+        "beta": Default(1, "1 (proof of Theorem 4)"),
+        "gamma": Default(
+            f"16 * (8*log(T)/3 + {C_3}) * {G}**2 * T**(2/3) / alpha_f",
+            "16 (8 log T^(1/3) + C_3) G^2 T^(2/3) / alpha_f (proof of Theorem 4)",
+        ),
+        "center": Default("iterates", "about the iterates, as the proof needs (erratum 15)"),
+    }
+
+
+def _perturbation_holds(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    T, largest = s.horizon or 1, inner_radius(s)
+    r, delta = number(settings, "r", T), number(settings, "delta", T)
+    found = (
+        []
+        if r <= largest * (1 + 1e-12)
+        else [f"r must be the radius of a ball within the domain: at most {largest:.6g}"]
+    )
+    return found + ([] if delta < r else ["delta must be less than r"]) + settings_bound(s, settings)
+
+
+def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    small = _Proof(s, settings, s.horizon or 1).load < 1
+    return _perturbation_holds(s, settings) + ([] if small else ["beta * rate is too large for the proof of Theorem 3"])
+
+
+# Guarantees.
+
+
+class _Proof:
+    """The constants of the proof of Theorem 3 for any settings, with what it leaves out.
+
+    With G_T = beta G (gamma + Phi'(beta Q_T)) and G_N the last guess,
+
+        gamma beta E[Regret] + E[Phi(beta Q_T)] <= slopes E[G_T] + guesses E[G_N] + rest,      G_N <= 2 G_T + [guess - 2 beta G gamma]_+.
+
+    Left out there: Q_t holds g_t^+(x_t), so that the surrogate loss at a perturbed point is another function of it (`steeper`) and the
+    estimates of a block are dependent (the last term of `rest`); (54) drops a factor 2 D of sqrt(epsilon); M bounds f_t, not the
+    surrogate (here `size`); a doubled guess begins at y_b, not at the last minimizer; rounds after the last full block.
+    """
+
+    def __init__(self, s: Situation, settings: Mapping[str, Setting], T: int) -> None:
+        value = {n: number(settings, n, T) for n in settings}
+        beta, gamma, rate, guess = (value[n] for n in ("beta", "gamma", "rate", "guess"))
+        c, delta, epsilon, G, D, M, r = (value[n] for n in ("c", "delta", "epsilon", "G", "D", "M", "r"))
+        K, d = max(1, round(value["K"])), float(s.size)
+        sizes = s.inequality_bounds("bound")
+        F = float(sizes.max()) if sizes is not None else math.inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            growth = float(np.exp(rate * beta * F * (K + 1)))
+            steeper = (1 + rate * beta * F) * growth
+            size = beta * (gamma * needed(s, "loss.bound") + rate * float(np.exp(rate * beta * F * T)) * F)
+            least = max(guess, beta * G * (gamma + rate))
+            eta = c * D / (d * M * T**0.75)
+            self.slopes = steeper * (delta * T * (3 + D / r) + T * math.sqrt(epsilon) + D * K)
+            self.guesses = (
+                2 * D**2 / eta + eta / 2 * T * K * steeper**2 + K * d / delta * size * math.sqrt(epsilon) / least
+            )
+            self.rest = (
+                eta / 2 * T * (d**2 * size**2 / (delta**2 * least) + K * d * size / delta * (growth - 1) * steeper)
+            )
+            self.rest += self.guesses * max(guess - 2 * beta * G * gamma, 0.0)
+            self.weight = self.slopes + 2 * self.guesses
+            self.load = self.weight * beta * G * rate
+        self.load = self.load if math.isfinite(self.load) else math.inf
+
+
+CONVEX_REGRET = "G*W + (beta*G*rate*W + R)/(gamma*beta)"
+CONVEX_VIOLATION = "N/(rate*beta) * log((1 + beta*gamma*G*W + R + gamma*beta*G*D*n) / (1 - beta*G*rate*W))"
+
+
+def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    """Theorem 3; the bound of the violation is one of its expectation, by Jensen's inequality."""
+    letters = {"G": "G", "D": "D", "beta": r"\beta", "gamma": r"\gamma", "rate": r"\lambda"}
+    quantities = (
+        *setting_quantities(settings, letters),
+        *round_quantities(s),
+        Quantity(
+            "W",
+            "W",
+            "weight of the surrogate's slope in the proof",
+            lambda n, T: np.asarray(_Proof(s, settings, T).weight),
+        ),
+        Quantity("R", "R", "what does not depend on that slope", lambda n, T: np.asarray(_Proof(s, settings, T).rest)),
+    )
+    shown = s.horizon is not None and _Proof(s, settings, s.horizon).load < 1
+    regret, violation = (CONVEX_REGRET, CONVEX_VIOLATION) if shown else ("", "")
+    note = "in expectation, for data that does not answer the perturbations"
+    return Guarantee(
+        "Wang, Wan & Zhang 2025, Theorem 3",
+        s.horizon,
+        Bound("static regret", "T**(3/4)", regret, quantities, s.loss_range, note),
+        Bound("hard violation", "T**(3/4) * log(T)", violation, quantities, violation_size(s), note),
+        conditions=_conditions(s),
+    )
+
+
+def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    """Theorem 4. Its proof bounds the variance of a block's sum as if the surrogate losses did not depend on the perturbations."""
+    note = "in expectation; the proof's constants leave out that Q_t depends on the perturbations"
+    return Guarantee(
+        "Wang, Wan & Zhang 2025, Theorem 4",
+        s.horizon,
+        Bound("static regret", "T**(2/3) * log(T)", trivial=s.loss_range, note=note),
+        Bound("hard violation", "T**(5/6) * log(T)", trivial=violation_size(s), note=note),
+        conditions=_conditions(s),
+    )
+
+
+def _conditions(s: Situation) -> tuple[str, ...]:
+    wasted = "it uses the values of what the model reveals, and no gradients"
+    return comparator_conditions(s) + (() if s.canonical.feedback is Feedback.BANDIT else (wasted,))
+
+
+_SYMBOLS = {
+    "y": "the decision before its perturbation",
+    "V": "sum of the one-point gradients of this block",
+    "Q": "violation of the worst constraint, summed over the rounds",
+}
+
+BFW_TVC = Algorithm(
+    name="bfw-tvc",
+    title="bandit Frank-Wolfe with time-varying constraints",
+    cite="Wang, Wan & Zhang 2025, Algorithm 3",
+    rule=BanditFrankWolfe,
+    requirements=(INTERIOR,),
+    reads=Feedback.BANDIT,
+    draws=draws,
+    theorems=(
+        Theorem(
+            name="Theorem 3",
+            measures=frozenset({Measure.STATIC}),
+            violation=Violation.HARD,
+            expected=True,
+            hypotheses=_BASIC,
+            settings=_convex_settings,
+            guarantee=_convex_guarantee,
+            rates={"static regret": "T**(3/4)", "hard violation": "T**(3/4) * log(T)"},
+            checks=_convex_settings_hold,
+        ),
+    ),
+    cost="one linear minimisation, in the mean over a block",
+    cost_rank=3,
+    symbols=_SYMBOLS
+    | {
+        "y_b": "the decision of the first block with this guess, before its perturbation",
+        "S": "sum of the one-point gradients of the blocks with this guess, in units of the guess",
+        "k": "how often the guess was doubled, as of this round",
+        "k_b": "how often the guess was doubled, as of the last block",
+    },
+)
+
+SCBFW_TVC = Algorithm(
+    name="scbfw-tvc",
+    title="strongly convex bandit Frank-Wolfe with time-varying constraints",
+    cite="Wang, Wan & Zhang 2025, Algorithm 4",
+    rule=StronglyConvexBanditFrankWolfe,
+    requirements=(INTERIOR,),
+    reads=Feedback.BANDIT,
+    draws=draws,
+    theorems=(
+        Theorem(
+            name="Theorem 4",
+            measures=frozenset({Measure.STATIC}),
+            violation=Violation.HARD,
+            expected=True,
+            hypotheses=(*_BASIC, STRONGLY_CONVEX),
+            settings=_strong_settings,
+            guarantee=_strong_guarantee,
+            rates={"static regret": "T**(2/3) * log(T)", "hard violation": "T**(5/6) * log(T)"},
+            checks=_perturbation_holds,
+        ),
+    ),
+    cost="one linear minimisation, in the mean over a block",
+    cost_rank=3,
+    symbols=_SYMBOLS
+    | {
+        "S": "sum of the one-point gradients of the blocks",
+        "Y": "sum of the blocks' decisions before their perturbation",
+    },
+)

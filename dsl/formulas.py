@@ -35,7 +35,7 @@ def check_using(using: Using, params: Sequence[str], labels: tuple[str, ...]) ->
         if name in WORD_SETTINGS:
             _check_word(name, text, using.span)
         else:
-            _check_formula(text, params, labels, using.span)
+            _check_formula(text, [*params, *known], labels, using.span)
 
 
 def _check_word(name: str, text: str, span: Span | None) -> None:
@@ -45,16 +45,18 @@ def _check_word(name: str, text: str, span: Span | None) -> None:
         raise fail("OCO721", f"`{name}` is one of {listed(words, 'or')}; `{text}` is not", _part(span, text), hint)
 
 
-def _check_formula(text: str, params: Sequence[str], labels: tuple[str, ...], span: Span | None) -> None:
+def _check_formula(text: str, names: Sequence[str], labels: tuple[str, ...], span: Span | None) -> None:
     at = _part(span, text)
     try:
         formula = parse_formula(text)
     except OcoError as error:
         raise fail("OCO721", f"the formula `{text}` cannot be read: {error.message}", at, error.hint) from None
-    known = [*FORMULA_SYMBOLS, *params, *catalogue(labels)]
+    known = [*FORMULA_SYMBOLS, *names, *catalogue(labels)]
     for node in syntax.walk(formula):
         if isinstance(node, syntax.Identifier) and node.name not in known:
-            hint = did_you_mean(node.name, known, "formulas use t (the round), T (the horizon), params and facts")
+            hint = did_you_mean(
+                node.name, known, "formulas use t (the round), T (the horizon), params, other settings, and facts"
+            )
             raise fail("OCO721", f"`{node.name}` means nothing in a formula", _part(at, node.name), hint)
         if isinstance(node, syntax.Call) and not node.operator and node.name not in FORMULA_FUNCTIONS:
             hint = did_you_mean(node.name, FORMULA_FUNCTIONS, f"formulas use {', '.join(FORMULA_FUNCTIONS)}")

@@ -118,7 +118,7 @@ def _check_slice(expr: Index, item: Slice, axis: int, dim: Dim, sizes: dict[str,
     if empty or outside or (isinstance(start, int) and start < 0):
         raise fail(
             "OCO313",
-            f"the slice {start}:{stop} does not lie in 0:{dim}",
+            f"the slice {start}:{stop} is empty" if empty else f"the slice {start}:{stop} does not lie in 0:{dim}",
             item.span,
             axis_words(expr.base, dim, axis),
         )

@@ -75,6 +75,8 @@ class Scope:
 
     def settle(self, expr: Expr) -> Expr:
         """The same expression with the dimensions that the values of params give, checked."""
+        if isinstance(expr, Index):
+            check_index(expr, self)
         if any(isinstance(d, SymbolicDim) for d in expr.shape):
             shape = self.known_shape(expr.shape)
             for dim in shape:
@@ -83,8 +85,6 @@ class Scope:
                         "OCO308", f"{describe(expr)} has shape {show(shape)}: a length must be at least 1", expr.span
                     )
             expr = replace(expr, shape=shape)
-        if isinstance(expr, Index):
-            check_index(expr, self)
         return expr
 
     def known_shape(self, shape: Shape) -> Shape:

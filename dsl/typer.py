@@ -9,6 +9,8 @@ from oco.dsl import build, syntax
 from oco.dsl.atoms import ATOMS
 from oco.dsl.checks import refuse_as_function
 from oco.dsl.diagnostics import Findings, OcoError, fail
+from oco.dsl.distributions import DISTRIBUTIONS
+from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Constant, Expr, Kind, Name, Slice, constant
 from oco.dsl.scope import Scope, kind_of
 from oco.dsl.source import Span
@@ -98,6 +100,8 @@ class Typer:
             return fail(
                 "OCO204", f"`{name}` is used before it is declared, on line {line}", span, "move its declaration up"
             )
+        if name in DOMAINS or name in DISTRIBUTIONS or name == "file":
+            return refuse_as_function(name, span)
         if name in ATOMS and not name.startswith("_") and not ATOMS[name].operator:
             return fail("OCO213", f"`{name}` is a function: it needs arguments", span, f"write {name}(...)")
         if "." in name:

@@ -76,9 +76,8 @@ def _check_item(base: Expr, item: Expr, dim: Dim, axis: int) -> None:
         length = add(stop, multiply(-1, start))
         past = add(dim, multiply(-1, stop))
         if any(isinstance(d, int) and d < least for d, least in ((start, 0), (length, 1), (past, 0))):
-            raise fail(
-                "OCO313", f"the slice {start}:{stop} does not lie in 0:{dim}", item.span, axis_words(base, dim, axis)
-            )
+            wrong = "is empty" if isinstance(length, int) and length < 1 else f"does not lie in 0:{dim}"
+            raise fail("OCO313", f"the slice {start}:{stop} {wrong}", item.span, axis_words(base, dim, axis))
         return
     if not item.integer:
         raise fail(

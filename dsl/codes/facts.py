@@ -18,7 +18,7 @@ FACTS: dict[str, Code] = {
     "OCO602": Code(
         "it is not known whether a function is convex",
         "Neither a proof nor a counterexample was found. Theorems that need convexity do not apply.",
-        _HEAD + "decision y in box(1, 4)\nminimize c @ x + exp(sqrt(y) - y) * sqrt(1 + square(log(y)))\n",
+        _HEAD + "minimize c @ x + sqrt(sum(exp(x))) * log(1 + sum(exp(x)))\n",
         "Write it with the atoms of disciplined convex programming, whose curvature is known.",
         Stage.CHECK,
     ),

@@ -17,8 +17,7 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
 from oco.dsl.enclose import enclose_node
-from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Call, Constant, Expr, Index, Name, Slice, constant, walk
+from oco.dsl.expressions import Call, Constant, Expr, Index, Name, Slice, walk
 from oco.dsl.intervals import Interval, interval, point
 
 Box = Mapping[str, Interval]
@@ -88,18 +87,7 @@ class Enclosure:
                 said = f"{say(node)} may be undefined: {words}"
                 self._undefined[id(node)] = fail("OCO504", said, node.span, _undefined_hint(node.args, children))
                 return interval(-math.inf, math.inf, known(node.shape))
-            if node.atom == "_scatter":
-                items = tuple(self._fixed(i) for i in node.args[1:])
-                if None not in items:
-                    return _scattered(node, children[0], tuple(i for i in items if i is not None))
         return enclose_node(node, children, self.box)
-
-    def _fixed(self, item: Expr) -> Expr | None:
-        """An index as a constant, where there is one value."""
-        if isinstance(item, (Constant, Slice)):
-            return item
-        where = self._known[id(item)][1]
-        return constant(np.broadcast_to(where.lo, where.shape).astype(np.int64)) if where.is_point else None
 
     def step(self, expr: Expr) -> Step:
         """How the range of `expr` was found: one step a node, shared as the expression shares its nodes."""
@@ -129,18 +117,3 @@ def _undefined_hint(args: tuple[Expr, ...], ranges: tuple[Interval, ...]) -> str
     return "; ".join(
         f"{say(a)} lies in {span_of_values(r)}" for a, r in zip(args, ranges) if not isinstance(a, Constant)
     )
-
-
-def _scattered(node: Call, values: Interval, items: tuple[Expr, ...]) -> Interval:
-    """Zeros with the values added at positions that are known."""
-    shape = known(node.shape)
-    places = evaluate(Index(constant(np.arange(math.prod(shape)).reshape(shape)), items, shape=node.args[0].shape), {})
-    count = np.bincount(places.ravel(), minlength=math.prod(shape))
-    lo, hi = (np.zeros(math.prod(shape)) for _ in range(2))
-    low, high = (np.broadcast_to(end, values.shape).ravel() for end in (values.lo, values.hi))
-    np.add.at(lo, places.ravel(), low)
-    np.add.at(hi, places.ravel(), high)
-    slack = np.zeros(math.prod(shape))
-    np.add.at(slack, places.ravel(), np.maximum(np.abs(low), np.abs(high)))
-    slack = np.where(count > 1, slack * count * 2.0**-52, 0.0)
-    return interval((lo - slack).reshape(shape), (hi + slack).reshape(shape), shape)

@@ -44,9 +44,9 @@ class EntrySup:
         """The ranges of the leaves, at the shape of the body."""
         return {n: self.setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
 
-    def total(self, split: Entrywise) -> Supremum:
-        """sum_i sup phi_i; leaves that are one number for all entries are common to all."""
-        value, inner, attained = self._cells(split)
+    def total(self, split: Entrywise, most: int = MOST_NUMBERS) -> Supremum:
+        """sum_i sup phi_i; leaves that are one number for all entries are common to all. `most` bounds cells times entries."""
+        value, inner, attained = self._cells(split, most)
         best = value.reshape(-1, inner, *value.shape[1:]).max(axis=1)
         summed = Interval(best, best, (len(best), *split.shape))
         while len(summed.shape) > 1:
@@ -55,10 +55,10 @@ class EntrySup:
 
     def largest(self, split: Entrywise) -> Supremum:
         """max_i sup phi_i."""
-        value, _, attained = self._cells(split)
+        value, _, attained = self._cells(split, MOST_NUMBERS)
         return Supremum(float(np.max(value)), attained)
 
-    def _cells(self, split: Entrywise) -> tuple[np.ndarray, int, bool]:
+    def _cells(self, split: Entrywise, most: int) -> tuple[np.ndarray, int, bool]:
         """Upper bounds of phi on all cells, shared leaves varying slowest, how many cells of the others
         there are, and whether every cell is a point at the ends of names."""
         box, used = self.box(split), names(split.body)
@@ -67,7 +67,7 @@ class EntrySup:
         ends = self._ends(split, box, leaves)
         entries = math.prod(np.broadcast_shapes(*(b.lo.shape for b in box.values()), ()))
         free = [n for n in leaves if n not in ends]
-        budget = MOST_NUMBERS / max(1, entries) / math.prod(len(e) for e in ends.values())
+        budget = most / max(1, entries) / math.prod(len(e) for e in ends.values())
         steps = min(FINEST, int(budget ** (1 / len(free)))) if free else 1
         if steps < (COARSEST if free else 1) or budget < 1:
             raise NotCovered

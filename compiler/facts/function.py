@@ -9,6 +9,7 @@ from functools import cached_property
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.bounds import Bound
 from oco.compiler.facts.curvature import CONVEX_KINDS
+from oco.compiler.facts.pieces import pieces
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.witness import convexity_witness
@@ -29,9 +30,13 @@ class Function:
         self.words = words
 
     @cached_property
-    def gradients(self) -> Mapping[str, Expr]:
-        """The gradient in each decision, of that decision's shape."""
-        found = gradient(self.expr, list(self.setting.decisions))
+    def gradients(self) -> tuple[Mapping[str, Expr], ...]:
+        """The gradient in each decision, of that decision's shape, of each piece that the function is made of."""
+        parts = pieces(self.expr, self.setting.depends)
+        return tuple(self._gradient(self.setting.simplify(p)) for p in parts)
+
+    def _gradient(self, expr: Expr) -> Mapping[str, Expr]:
+        found = gradient(expr, list(self.setting.decisions))
         return {name: self.setting.simplify(g) for name, g in found.items()}
 
     @cached_property
@@ -79,22 +84,34 @@ class Function:
     @cached_property
     def lipschitz(self) -> Bound:
         """Of the l2 norm of the whole gradient."""
-        squares = [call("sum_squares", g) for g in self.gradients.values()]
-        total = squares[0]
-        for s in squares[1:]:
-            total = call("add", total, s)
+        return max((self._norm(g) for g in self.gradients), key=lambda b: b.value)
+
+    def _norm(self, slopes: Mapping[str, Expr]) -> Bound:
+        """The l2 norm of one gradient."""
+        total: Expr = call("sum_squares", next(iter(slopes.values())))
+        for g in list(slopes.values())[1:]:
+            total = call("add", total, call("sum_squares", g))
         found = self.setting.bounds.upper(self.setting.simplify(total))
-        words = ", ".join(say(g) for g in self.gradients.values())
+        words = ", ".join(say(g) for g in slopes.values())
         return self.setting.bounds.square_root(found, f"the l2 norm of the gradient {words} is at most")
 
     def _lipschitz(self) -> Iterator[Fact]:
         l2 = self.lipschitz
-        yield _bounded(f"{self.prefix}.lipschitz.l2", l2.value, l2.step, l2.loose)
-        found = [self.setting.bounds.upper(self.setting.simplify(_largest(g))) for g in self.gradients.values()]
+        yield _bounded(f"{self.prefix}.lipschitz.l2", l2.value, self._of_pieces(l2), l2.loose)
+        largest = [self.setting.simplify(_largest(g)) for slopes in self.gradients for g in slopes.values()]
+        found = [self.setting.bounds.upper(e) for e in largest]
         worst = max(found, key=lambda b: b.value)
         words = f"no entry of the gradient is larger than {number(worst.value)}"
         why = Step("largest", words, worst.value, tuple(b.step for b in found))
         yield _bounded(f"{self.prefix}.lipschitz.l1", worst.value, why, worst.loose)
+
+    def _of_pieces(self, worst: Bound) -> Step:
+        """The step for the whole, from those of its pieces."""
+        if len(self.gradients) == 1:
+            return worst.step
+        steps = tuple(self._norm(g).step for g in self.gradients)
+        words = f"at most {number(worst.value)}, the largest over the {len(steps)} pieces that the function is made of"
+        return Step("largest piece", words, worst.value, steps)
 
     def _second_order(self) -> Iterator[Fact]:
         least, most, step = self.setting.hessians.eigenvalues(self.expr)

@@ -17,7 +17,7 @@ import numpy as np
 from oco.compiler.calculus import gradient
 from oco.compiler.domains import Domain
 from oco.compiler.facts.cells import NotCovered, over_cells
-from oco.compiler.facts.entry_sup import EntrySup, Supremum
+from oco.compiler.facts.entry_sup import MOST_NUMBERS, EntrySup, Supremum
 from oco.compiler.facts.leaves import Entrywise, entrywise
 from oco.compiler.facts.refine import without_decisions
 from oco.dsl.algebra import broadcast
@@ -29,6 +29,9 @@ from oco.dsl.intervals import interval
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
+
+
+ROUGH = 2000  # cells times entries while the multiplier is sought
 
 
 @dataclass(frozen=True)
@@ -153,19 +156,23 @@ class Separable:
     def _coupled(self, split: Entrywise, name: str, tie: Coupling) -> float:
         """Minimize over the multiplier: the bound is convex in it, so a golden-section search finds the least."""
         x = Name(name, Kind.DECISION, shape=split.shape)
-        found: dict[float, float] = {}
+        coarse: dict[float, float] = {}
 
-        def bound(v: float) -> float:
-            if v not in found:
-                tied = call("sub", split.body, call("mul", v, broadcast(tie.kappa(x), split.shape)))
-                least = self.entries.total(Entrywise(self.setting.simplify(tied), split.leaves)).value
-                found[v] = (interval(v, v) * interval(tie.level, tie.level) + interval(least, least)).greatest
-            return found[v]
+        def bound(v: float, most: int) -> float:
+            tied = call("sub", split.body, call("mul", v, broadcast(tie.kappa(x), split.shape)))
+            least = self.entries.total(Entrywise(self.setting.simplify(tied), split.leaves), most).value
+            return (interval(v, v) * interval(tie.level, tie.level) + interval(least, least)).greatest
+
+        def roughly(v: float) -> float:
+            if v not in coarse:
+                coarse[v] = bound(v, ROUGH)
+            return coarse[v]
 
         reach = self._steepness(split, name) + 1e-12
-        _golden(bound, -reach if tie.equal else 0.0, reach * tie.reach)
-        bound(0.0)
-        return min(found.values())
+        _golden(roughly, -reach if tie.equal else 0.0, reach * tie.reach)
+        roughly(0.0)
+        best = min(coarse, key=lambda v: coarse[v])
+        return min(coarse[best], bound(best, MOST_NUMBERS))
 
     def _steepness(self, split: Entrywise, name: str) -> float:
         box = self.entries.box(split)

@@ -8,13 +8,14 @@ import numpy as np
 
 from oco.dsl.atoms.base import Atom
 from oco.dsl.atoms.constructors import no_vjp
-from oco.dsl.atoms.index import lower_scatter, twin_scatter
+from oco.dsl.atoms.index import lower_scatter, slice_ends, twin_scatter
 from oco.dsl.atoms.reductions import AXIS
 from oco.dsl.atoms.rules import AFFINE, UNKNOWN, always, axis, kept, neither, up
 from oco.dsl.atoms.shapes import entrywise
 from oco.dsl.dims import Shape, known
-from oco.dsl.expressions import Call, Expr
+from oco.dsl.expressions import Call, Expr, Slice
 from oco.dsl.intervals import Interval, interval, point
+from oco.dsl.primitives import ArrayOps
 
 RANK_TOLERANCE = 1e-12  # of the largest singular value
 
@@ -94,10 +95,28 @@ def _leading(o: Any, c: Call, x: Any) -> Any:
 
 
 def _scatter_bounds(c: Call, values: Interval, *items: Interval) -> Interval:
-    """An entry is 0 or a sum of some of the values, at most all."""
+    """An entry is 0 or a sum of some of the values, at most all; where the positions are known, of those that fall on it."""
+    if all(i.is_point for i in items):
+        return _scattered(c, values, items)
     many = point(float(max(values.size, 1)))
     lo, hi = (many * values.min()).lo, (many * values.max()).hi
     return Interval(np.minimum(lo, 0.0), np.maximum(hi, 0.0), known(c.shape))
+
+
+def _scattered(c: Call, values: Interval, items: tuple[Interval, ...]) -> Interval:
+    """Sums at known positions, widened by their rounding where several values fall on one entry."""
+    known_places = iter(items)
+    ends = [
+        known(slice_ends(i, d)) if isinstance(i, Slice) else next(known_places).expanded()[0].astype(np.int64)
+        for i, d in zip(c.args[1:], c.shape)
+    ]
+    shape = known(c.args[0].shape)
+    lo, hi, count, size = (
+        lower_scatter(ArrayOps(), c, np.array(np.broadcast_to(v, shape)), *ends)
+        for v in (values.lo, values.hi, np.ones(()), values.magnitude)
+    )
+    slack = np.where(count > 1, size * count * 2.0**-52, 0.0)
+    return interval(lo - slack, hi + slack)
 
 
 def _sigmoid(o: Any, c: Call, x: Any) -> Any:

@@ -1,0 +1,60 @@
+"""Tightness: proved numbers within 5% of the true suprema where the structure allows it, marked loose where they are not within twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from facts_models import GENERATED
+from facts_oracle import Oracle
+from facts_tight_cases import CASES, Case
+
+from oco.compiler.facts.check import check
+from oco.compiler.facts.types import Status
+from oco.dsl.load import load, parse
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+ROUNDING = 1e-9  # of the numbers stated in the cases
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_within_five_percent(case: Case) -> None:
+    facts = check(parse(case.model))
+    for key, true in case.stated.items():
+        fact = facts[f"loss.{key}"]
+        assert fact.status is Status.PROVED
+        assert true * (1 - ROUNDING) <= fact.value <= 1.05 * true, f"{key}: {fact.value} for {true}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_stated_suprema_are_not_too_small(case: Case) -> None:
+    model = parse(case.model)
+    oracle = Oracle(model, seed=5)
+    seen = oracle.sample(oracle.canonical.objective, 2000)
+    for key, true in case.stated.items():
+        assert seen.values[key] <= true * (1 + ROUNDING)
+
+
+@pytest.mark.parametrize(
+    "name", ("tracking", "online_qp", "job_scheduling", "datacenter", "portfolio", "blind_pricing")
+)
+def test_examples_within_twice_what_is_reached_or_loose(name: str) -> None:
+    model = load(EXAMPLES / f"{name}.oco")
+    facts, oracle = check(model), Oracle(model, seed=6)
+    for prefix, expr in oracle.functions():
+        seen = oracle.sample(expr, 3000)
+        for key, value in seen.values.items():
+            fact = facts[f"{prefix}.{key}"]
+            climbed, _ = oracle.climb(expr, key, seen.places[key], 200)
+            assert fact.loose or fact.value <= 2 * max(value, climbed)
+
+
+@pytest.mark.parametrize("text", GENERATED, ids=range(len(GENERATED)))
+def test_what_is_not_marked_loose_is_reached(text: str) -> None:
+    model = parse(text)
+    facts, oracle = check(model), Oracle(model, seed=7)
+    seen = oracle.sample(oracle.canonical.objective, 4000)
+    for key, value in seen.values.items():
+        fact = facts[f"loss.{key}"]
+        climbed, _ = oracle.climb(oracle.canonical.objective, key, seen.places[key], 300)
+        assert fact.loose or fact.value <= 1.6 * max(value, climbed)

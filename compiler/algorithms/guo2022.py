@@ -18,12 +18,12 @@ from oco.compiler.algorithms.classic import (
     path_length,
     path_weight,
 )
-from oco.compiler.algorithms.common import FUNCTIONS_SEEN, SOME_INEQUALITY, constraints_are_fixed, sizes, slopes
+from oco.compiler.algorithms.common import FUNCTIONS_SEEN, SOME_INEQUALITY, constraints_are_fixed, sizes
+from oco.compiler.algorithms.penalized import STEP_VIOLATION, step_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import (
     FEASIBLE_COMPARATOR,
     INEQUALITIES_ONLY,
     comparator_conditions,
-    constraint_variation,
 )
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
@@ -84,31 +84,14 @@ def _checks(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     return found + ([] if (gamma > 0).all() and (eta > 0).all() else ["gamma and eta must be positive"])
 
 
-# Guarantees. The step is optimal and 2 alpha-strongly convex, so for every z with g_t(z) <= 0
-#
-#   <grad f_t(x_t), x_{t+1} - z> + alpha_t |x_{t+1} - x_t|^2 + Q(t) gamma_t g_t^+(x_{t+1})
-#       <= alpha_t (|z - x_t|^2 - |z - x_{t+1}|^2).                                                                           (*)
-#
-# Regret: <grad f, x_t - x_{t+1}> <= D^2 / (4 alpha_t) + alpha_t |x_t - x_{t+1}|^2, and the right side telescopes to
-# R^2 alpha_T + 2 R sum_{t>1} alpha_{t-1} |z_t - z_{t-1}|.
-# Violation: (*) divided by Q(t) gamma_t >= eta_t gamma_t bounds sum_t g_t^+(x_{t+1}); (*) divided by alpha_t bounds the squared moves
-# sum_t |x_{t+1} - x_t|^2, and so by Cauchy and Schwarz the moves. Between g_t(x_{t+1}) and g_{t+1}(x_{t+1}) lies the variation of the
-# constraints, between g_t(x_{t+1}) and g_t(x_t) their slope times the move: the smaller one counts.
-
+# Guarantees: what the optimality of the step gives (see `penalized`), with penalties of at least eta_t gamma_t. For the regret
+# <grad f_t, x_t - x_{t+1}> <= D^2 / (4 alpha_t) + alpha_t |x_t - x_{t+1}|^2, and the right side telescopes.
 REGRET = "D**2/4 * inverse + R**2 * last + 2*R*moved"
-VIOLATION = "sum_g + D*R * penalties + weighted + min(sqrt(N) * changed, L * moves)"
 
 
 def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity, ...]:
     alpha, gamma, eta = (scheduled(settings, n) for n in ("alpha", "gamma", "eta"))
-    slope, diameter = needed(s, "loss.lipschitz.l2"), needed(s, "domain.diameter.l2")
-    bounds = sizes(s)
-
-    def path(rounds: int) -> float:
-        """Of a sequence that satisfies each round's constraints: one common point has none."""
-        known = s.number("path_length")
-        worst = diameter * max(rounds - 1, 0)
-        return 0.0 if s.holds("feasible.common") else worst if known is None else min(known, worst)
+    diameter = needed(s, "domain.diameter.l2")
 
     def inverse(rounds: int, horizon: int) -> Floats:
         return np.cumsum(1 / alpha(rounds, horizon))
@@ -116,35 +99,16 @@ def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity
     def moved(rounds: int, horizon: int) -> Floats:
         return path_weight(alpha(rounds, horizon), diameter, path_length(s, horizon))
 
-    def penalties(rounds: int, horizon: int) -> Floats:
-        return np.cumsum(1 / (eta(rounds, horizon) * gamma(rounds, horizon)))
+    def weight(rounds: int, horizon: int) -> Floats:
+        return np.asarray(eta(rounds, horizon) * gamma(rounds, horizon))
 
-    def weighted(rounds: int, horizon: int) -> Floats:
-        """sum_t b_t (|z_t - x_t|^2 - |z_t - x_{t+1}|^2) with b = alpha / (eta gamma)."""
-        b = alpha(rounds, horizon) / (eta(rounds, horizon) * gamma(rounds, horizon))
-        growth = np.cumsum(np.maximum(np.diff(b, prepend=0.0), 0.0))
-        walked = np.minimum(diameter * (np.cumsum(b) - b), path(horizon) * np.maximum.accumulate(b))
-        return np.asarray(diameter**2 * growth + 2 * diameter * walked)
-
-    def moves(rounds: int, horizon: int) -> Floats:
-        squares = slope * diameter * inverse(rounds, horizon) + diameter**2 + 2 * diameter * path(horizon)
-        t = np.arange(1.0, rounds + 1)
-        return np.minimum(np.sqrt(t * squares), diameter * t)
-
-    changed = ("changed", r"\sum_{t>1} \max_x \|g_t(x) - g_{t-1}(x)\|", "variation of the constraints")
     return (
         Quantity("R", "R", "diameter of the domain", diameter),
-        Quantity("D", "D", "bound of the gradient of the loss", slope),
-        Quantity("N", "N", "number of constraints", float(s.constraints)),
-        Quantity("L", r"\sum_n L_n", "slopes of the constraints", slopes(s).sum()),
-        Quantity("sum_g", r"\sum_n \sup g^n", "sizes of the constraints", float(bounds.sum())),
+        Quantity("D", "D", "bound of the gradient of the loss", needed(s, "loss.lipschitz.l2")),
         Quantity("last", r"\alpha_T", "last weight of the move", alpha),
         Quantity("inverse", r"\sum_t 1/\alpha_t", "sum of the inverse weights", inverse),
         Quantity("moved", r"\sum_{t>1} \alpha_{t-1} \|x^*_t - x^*_{t-1}\|", "weighted path of the comparators", moved),
-        Quantity("penalties", r"\sum_t 1/(\eta_t \gamma_t)", "sum of the inverse penalties", penalties),
-        Quantity("weighted", r"\sum_t b_t (\|z_t - x_t\|^2 - \|z_t - x_{t+1}\|^2)", "telescoped distances", weighted),
-        Quantity("moves", r"\sum_t \|x_{t+1} - x_t\|", "moves of the decision", moves),
-        Quantity(*changed, lambda n, T: constraint_variation(s, bounds, n, T)),
+        *step_quantities(s, alpha, weight),
     )
 
 
@@ -160,7 +124,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     )
     varying = "T**(3/4)" if s.holds("feasible.common") else "T**(3/4) + T**((1 + V_x)/2)"
     rate = "1" if constraints_are_fixed(s) else varying
-    violation = Bound("hard violation", rate, VIOLATION, quantities, float(sizes(s).sum()))
+    violation = Bound("hard violation", rate, STEP_VIOLATION, quantities, float(sizes(s).sum()))
     return Guarantee("Guo, Liu, Wei & Ying 2022", s.horizon, regret, violation, conditions=comparator_conditions(s))
 
 
@@ -188,7 +152,6 @@ RECOO = Algorithm(
                 BOUNDED_GRADIENT,
                 inequalities_convex("Each g_t^n is convex in the decision."),
                 inequalities_know("bound", "The constraints are bounded.", "the size"),
-                inequalities_know("lipschitz.l2", "The constraints are Lipschitz.", "the gradient"),
                 FEASIBLE_COMPARATOR,
             ),
             settings=_settings,

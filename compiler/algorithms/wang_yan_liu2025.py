@@ -19,6 +19,7 @@ from oco.compiler.algorithms.classic import (
     path_length,
     path_weight,
 )
+from oco.compiler.algorithms.penalized import STEP_VIOLATION, constraint_variation, step_quantities
 from oco.compiler.ir.value import Value
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
@@ -242,34 +243,26 @@ def quantities(s: Situation, settings: Mapping[str, Setting], m: int = 1) -> tup
             "variation of the constraints",
             lambda n, T: constraint_variation(s, sizes, n, T),
         ),
+        *step_quantities(s, alpha, gamma),
     )
 
 
-def constraint_variation(s: Situation, sizes: Floats, rounds: int, horizon: int) -> Floats:
-    """sum_t max_x |g_t - g_{t-1}| after 1..rounds rounds: none where no stream enters, else the fact, at most the worst case."""
-    steps = np.arange(rounds, dtype=np.float64)
-    if not any(names(c.expr, Kind.STREAM) + names(c.expr, Kind.ROUND) for c in s.canonical.inequalities):
-        return 0 * steps
-    worst = 2 * float(np.linalg.norm(sizes)) * steps
-    known = s.number("variation.constraint")
-    if known is None or horizon != s.horizon:
-        return worst
-    return np.minimum(worst, known)
-
-
 DYNAMIC_REGRET = "2*R*moved + D**2/4 * inverse + R**2 * last + D*R"
-VIOLATION = (
+QUEUE_VIOLATION = (
     "G*sqrt(N)/(eta*gamma) * changed + (2*R*witness + D**2/4 * inverse + (D*R + 2*N*G**2)*T + R**2*last)/gamma + N*G"
 )
+VIOLATION = f"min({QUEUE_VIOLATION}, {STEP_VIOLATION})"
+"""Theorem 2, or what the optimality of the step gives with Q_t >= gamma (Lemma 1): it needs no bound of the queue."""
 
 
 def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
-    """Theorem 2."""
+    """Theorem 2 and the optimality of the step."""
     sizes = s.inequality_bounds("bound")
     fixed = not constraint_variation(s, np.ones(1), 2, s.horizon or 2).any()
+    varying = "T**min(V_g, 3/4)" if s.holds("feasible.common") else "T**V_g"
     return Bound(
         "hard violation",
-        "1" if fixed else "T**V_g",
+        "1" if fixed else varying,
         VIOLATION,
         quantities,
         None if sizes is None else float(sizes.sum()),

@@ -1,0 +1,86 @@
+"""What the optimality of a penalized step bounds: the violation of every method whose next decision is
+
+    x_{t+1} = argmin over X of <grad f_t(x_t), x - x_t> + alpha_t |x - x_t|^2 + sum_n W_t^n [g_t^n(x)]_+,      W_t^n >= w_t > 0.
+
+The objective is 2 alpha_t-strongly convex, so for every z_t in X with g_t(z_t) <= 0
+
+    <grad f_t(x_t), x_{t+1} - z_t> + alpha_t |x_{t+1} - x_t|^2 + sum_n W_t^n [g_t^n(x_{t+1})]_+
+        <= alpha_t (|z_t - x_t|^2 - |z_t - x_{t+1}|^2),
+
+where the first term is at least -D R. Divided by w_t this bounds sum_t [g_t(x_{t+1})]_+; divided by alpha_t, the squared moves
+sum_t |x_{t+1} - x_t|^2 and so, by Cauchy and Schwarz, the moves. From g_t(x_{t+1}) to g_{t+1}(x_{t+1}) it is the variation of the
+constraints, to g_t(x_t) their slope times the move: the smaller one counts. The second way gives O(T^(3/4)) for alpha_t = sqrt(t)
+whatever the constraints do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from oco.compiler.theorems import Floats, Quantity, Situation, needed
+from oco.dsl.expressions import Kind, names
+
+Schedule = Callable[[int, int], Floats]
+
+STEP_VIOLATION = "sum_g + D*R*penalties + weighted + drift"
+
+
+def step_quantities(s: Situation, alpha: Schedule, weight: Schedule) -> tuple[Quantity, ...]:
+    """The symbols of `STEP_VIOLATION` but for D and R; `weight` is w_t."""
+    slope, diameter = needed(s, "loss.lipschitz.l2"), needed(s, "domain.diameter.l2")
+    sizes, slopes = s.inequality_bounds("bound"), s.inequality_bounds("lipschitz.l2")
+    assert sizes is not None
+
+    def path(horizon: int) -> float:
+        """Of a sequence that satisfies each round's constraints: one common point has none."""
+        known = s.number("path_length")
+        worst = diameter * max(horizon - 1, 0)
+        return 0.0 if s.holds("feasible.common") else worst if known is None else min(known, worst)
+
+    def weighted(rounds: int, horizon: int) -> Floats:
+        b = alpha(rounds, horizon) / weight(rounds, horizon)
+        growth = np.cumsum(np.maximum(np.diff(b, prepend=0.0), 0.0))
+        walked = np.minimum(diameter * (np.cumsum(b) - b), path(horizon) * np.maximum.accumulate(b))
+        return np.asarray(diameter**2 * growth + 2 * diameter * walked)
+
+    def drift(rounds: int, horizon: int) -> Floats:
+        changed = np.sqrt(s.constraints) * constraint_variation(s, sizes, rounds, horizon)
+        if slopes is None:
+            return np.asarray(changed)
+        squares = slope * diameter * np.cumsum(1 / alpha(rounds, horizon)) + diameter * (diameter + 2 * path(horizon))
+        t = np.arange(1.0, rounds + 1)
+        moves = np.minimum(np.sqrt(t * squares), diameter * t)
+        return np.asarray(np.minimum(changed, float(slopes.sum()) * moves))
+
+    return (
+        Quantity("sum_g", r"\sum_n \sup |g^n|", "sizes of the constraints", float(sizes.sum())),
+        Quantity(
+            "penalties", r"\sum_t 1/w_t", "sum of the inverse penalties", lambda n, T: np.cumsum(1 / weight(n, T))
+        ),
+        Quantity(
+            "weighted",
+            r"\sum_t \alpha_t (\|z_t - x_t\|^2 - \|z_t - x_{t+1}\|^2) / w_t",
+            "telescoped distances to feasible points",
+            weighted,
+        ),
+        Quantity(
+            "drift",
+            r"\sum_t \min(\|g_{t+1} - g_t\|, \|g_t(x_{t+1}) - g_t(x_t)\|)",
+            "variation of the constraints, or moves of the decision",
+            drift,
+        ),
+    )
+
+
+def constraint_variation(s: Situation, sizes: Floats, rounds: int, horizon: int) -> Floats:
+    """sum_t max_x |g_t - g_{t-1}| after 1..rounds rounds: none where no stream enters, else the fact, at most the worst case."""
+    steps = np.arange(rounds, dtype=np.float64)
+    if not any(names(c.expr, Kind.STREAM) + names(c.expr, Kind.ROUND) for c in s.canonical.inequalities):
+        return 0 * steps
+    worst = 2 * float(np.linalg.norm(sizes)) * steps
+    known = s.number("variation.constraint")
+    if known is None or horizon != s.horizon:
+        return worst
+    return np.minimum(worst, known)

@@ -5,8 +5,10 @@ Text is read by the language's own parser: numbers, names, + - * / ** and a shor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from oco.dsl import parser, syntax
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.settings import FORMULA_FUNCTIONS
 from oco.dsl.source import Span
+
+Floats = np.ndarray[Any, Any]
 
 MAX_FORMULA = 400
 MAX_EXACT_EXPONENT = 64
@@ -222,18 +226,52 @@ def schedule_symbols() -> dict[str, Any]:
     return {name: sympy.Symbol(name, positive=True) for name in SCHEDULE_SYMBOLS}
 
 
-def schedule(formula: Any, rounds: int, horizon: int, m: int = 1) -> np.ndarray[Any, Any]:
+def schedule(formula: Any, rounds: int, horizon: int, m: int = 1) -> Floats:
     """The values of a formula in t, T and m at t = 1..rounds, with T = horizon; shape (rounds,). After round T it keeps T's."""
-    import sympy
-
-    symbols = schedule_symbols()
     t = np.minimum(np.arange(1, rounds + 1, dtype=np.float64), float(horizon))
-    with np.errstate(all="ignore"):
-        values = sympy.lambdify(tuple(symbols.values()), formula, "numpy")(t, float(horizon), float(m))
-    array = np.broadcast_to(np.asarray(values, dtype=np.float64), (rounds,))
-    if not np.isfinite(array).all():
+    values = evaluated(formula, {"t": t, "T": np.asarray(float(horizon)), "m": np.asarray(float(m))})
+    if not np.isfinite(values).all():
         raise fail("OCO722", f"the setting `{formula}` is not a finite number in every round")
-    return array
+    return np.broadcast_to(values, (rounds,))
+
+
+def evaluated(formula: Any, values: Mapping[str, Floats]) -> Floats:
+    """The value of a SymPy formula where each symbol has the array `values[its name]`; inf or nan where it has none."""
+    with np.errstate(all="ignore"):
+        return np.asarray(_evaluated(formula, values), dtype=np.float64)
+
+
+def _evaluated(node: Any, values: Mapping[str, Floats]) -> Any:
+    if node.is_Symbol:
+        return values[node.name]
+    if node.is_number:
+        return float(node) if node.is_real else math.nan
+    args = [_evaluated(a, values) for a in node.args]
+    if node.is_Pow and node.exp == -1:
+        return 1.0 / args[0]
+    found: Floats = _MEANINGS[type(node).__name__](*args)
+    return found
+
+
+def _folded(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: reduce(f, args)
+
+
+_MEANINGS: dict[str, Callable[..., Any]] = {
+    "Add": _folded(np.add),
+    "Mul": _folded(np.multiply),
+    "Pow": lambda base, exponent: (
+        np.sqrt(base) if np.ndim(exponent) == 0 and exponent == 0.5 else np.power(base, exponent)
+    ),
+    "log": np.log,
+    "exp": np.exp,
+    "floor": np.floor,
+    "ceiling": np.ceil,
+    "Abs": np.abs,
+    "Max": _folded(np.maximum),
+    "Min": _folded(np.minimum),
+}
+"""What a node of a formula means in NumPy, by the name of its SymPy class."""
 
 
 def number(settings: Mapping[str, Setting], name: str, horizon: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from oco.compiler.canonical import Canonical, entry_labels
 from oco.compiler.domains import Domain
 from oco.compiler.facts.types import Facts, Status
-from oco.compiler.settings import Default, Setting, parse_formula, schedule
+from oco.compiler.settings import Default, Setting, evaluated, parse_formula, schedule
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.model import Measure
 
@@ -166,9 +166,7 @@ class Bound:
     @cached_property
     def expression(self) -> Any:
         """The formula over symbols that print as the paper writes them."""
-        return (
-            parse_formula(self.formula, {q.name: _symbol(q.latex) for q in self.quantities}) if self.formula else None
-        )
+        return _expression(self.formula, tuple((q.name, q.latex) for q in self.quantities)) if self.formula else None
 
     @property
     def latex(self) -> str:
@@ -181,12 +179,16 @@ class Bound:
         """The bound after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None where only a rate is known."""
         if not self.formula:
             return None
-        import sympy
+        if (rounds, horizon) not in self._curves:
+            used = {s.name for s in self.expression.free_symbols}
+            values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
+            self._curves[rounds, horizon] = np.broadcast_to(evaluated(self.expression, values), (rounds,))
+        return self._curves[rounds, horizon]
 
-        values = {q.latex: q.at(rounds, horizon) for q in self.quantities}
-        symbols = sorted(self.expression.free_symbols, key=str)
-        found = sympy.lambdify(symbols, self.expression, "numpy")(*(values[s.name] for s in symbols))
-        return np.broadcast_to(np.asarray(found, dtype=np.float64), (rounds,))
+    @cached_property
+    def _curves(self) -> dict[tuple[int, int], Floats]:
+        """Curves that were asked for before."""
+        return {}
 
     def number(self, rounds: int, horizon: int | None = None) -> float | None:
         """The bound after all rounds, by default with the settings of that horizon."""
@@ -199,10 +201,12 @@ class Bound:
         return found is not None and self.trivial is not None and found >= self.trivial * rounds
 
 
-def _symbol(latex: str) -> Any:
+@lru_cache(maxsize=256)
+def _expression(formula: str, names: tuple[tuple[str, str], ...]) -> Any:
+    """The formula over symbols called by their LaTeX."""
     import sympy
 
-    return sympy.Symbol(latex, positive=True)
+    return parse_formula(formula, {name: sympy.Symbol(latex, positive=True) for name, latex in names})
 
 
 def rate_symbols() -> dict[str, Any]:

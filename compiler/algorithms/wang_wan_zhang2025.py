@@ -172,7 +172,7 @@ def largest_slope(s: Situation) -> float:
     """G: a Lipschitz constant of the loss and of every constraint."""
     slopes = s.inequality_bounds("lipschitz.l2")
     assert slopes is not None
-    return float(max(needed(s, "loss.lipschitz.l2"), *slopes))
+    return float(max([needed(s, "loss.lipschitz.l2"), *slopes]))
 
 
 def constants(s: Situation) -> dict[str, Default]:

@@ -359,3 +359,25 @@ def test_functions_with_kinks(body: str) -> None:
     for t in (0, 7, 14):
         assert dynamic.losses[t] == pytest.approx(reference(p, data, [t], averages=False), rel=1e-5, abs=1e-5)
     assert set(found.decision) == set(dynamic.decision) == {b.name for b in p.blocks}
+
+
+@pytest.mark.parametrize("loss_scale", [1e-4, 1e5])
+@pytest.mark.parametrize("set_scale", [1e-3, 1e4])
+@pytest.mark.parametrize("shape", ["box(0, {s})", "ball({s})", "simplex({s})"])
+def test_units_do_not_matter(loss_scale: float, set_scale: float, shape: str) -> None:
+    """The same problem in other units has the same decisions, and is certified as sharply."""
+
+    def solved(f: float, s: float) -> Comparator:
+        body = (
+            f"decision x[4] in {shape.format(s=s)}\nstream c[4] in [-1, 1]\nstream A[2, 4] in [-1, 1]\nstream b[2] in [0.3, 1]\n"
+            f"minimize {f} * (c @ x / {s} + 0.2 * sum_squares(x - {s} * c) / {s} ** 2)\n"
+            f"subject to\n    limits: A @ x <= {s} * b    each round\n"
+        )
+        p = problem(body, 10)
+        return compare(p, drawn(p, 10), "dynamic")
+
+    plain, scaled = solved(1.0, 1.0), solved(loss_scale, set_scale)
+    check_certificate(plain)
+    assert scaled.status is plain.status is Status.CERTIFIED
+    np.testing.assert_allclose(scaled.losses / loss_scale, plain.losses, atol=1e-7)
+    np.testing.assert_allclose(scaled.decision["x"] / set_scale, plain.decision["x"], atol=1e-4)

@@ -19,11 +19,11 @@ Array = np.ndarray[Any, Any]
 Parts = TypeVar("Parts", Jet, "Iterate", "Residual")
 
 TOLERANCE = 1e-10  # of the optimality conditions, in scaled units
-ITERATIONS = 80
+ITERATIONS = 120
 TO_BOUNDARY = 0.995  # the share of the way to the boundary that a step may go
 LEAST_GAP = 1e-15  # distance to a bound, in scaled units
 HALVINGS = 12
-STALL = 12  # iterations without progress after which a member is given up
+STALL = 30  # iterations without progress after which a member is given up
 
 
 @dataclass(frozen=True, eq=False)

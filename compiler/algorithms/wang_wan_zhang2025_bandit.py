@@ -51,8 +51,7 @@ from oco.compiler.theorems import (
 )
 from oco.dsl.model import Feedback, Measure
 
-MOST_STEPS = 1_000_000
-"""Where a given epsilon is too small for floating point, a block ends after so many Frank-Wolfe steps."""
+MOST_STEPS = 1_000_000  # of a block, where a given epsilon is too small for floating point
 
 
 class BanditFrankWolfe:
@@ -92,21 +91,20 @@ class BanditFrankWolfe:
 
     def refined(self, p: Problem, y: Point, y_b: Point, S: Point) -> Point:
         """Lines 13 to 18: Frank-Wolfe on F = eta <S, y> + |y - y_b|^2 until its gap is at most epsilon."""
-        t = p.tracer
-        d, T = float(p.task.canonical.size), float(p.task.horizon or 1)
+        t, epsilon = p.tracer, p.setting("epsilon")
         p.note("(22): eta = c D / (d M G_k T^(3/4))")
-        pull = (p.setting("c") * p.setting("D") / (d * p.setting("M") * T**0.75) * S).named(t, "pull")
-        epsilon = p.setting("epsilon")
+        scale = p.task.canonical.size * float(p.task.horizon or 1) ** 0.75
+        pull = (p.setting("c") * p.setting("D") / (p.setting("M") * scale) * S).named(t, "pull")
 
         def step(steps: Value, gap: Value, *blocks: Value) -> tuple[Value, ...]:
             z = Point(blocks)
             moved, gap = frank_wolfe_step(p, z, pull + 2.0 * (z - y_b), t.lift(1.0))
             return steps + 1, gap, *moved.blocks
 
-        found = t.while_(
-            lambda steps, gap, *blocks: t.and_(gap > epsilon, steps < MOST_STEPS), step, (0, math.inf, *y.blocks)
-        )
-        return Point(tuple(found[2:]))
+        def goes_on(steps: Value, gap: Value, *blocks: Value) -> Value:
+            return t.and_(gap > epsilon, steps < MOST_STEPS)
+
+        return Point(tuple(t.while_(goes_on, step, (0, math.inf, *y.blocks))[2:]))
 
 
 class StronglyConvexBanditFrankWolfe:
@@ -141,10 +139,10 @@ class StronglyConvexBanditFrankWolfe:
 
         Erratum 15: (27) has t |y|^2 instead and its minimizer tends to half the one that is sought: center = "origin".
         """
-        t, m = p.tracer, p.played / float(p.whole("K"))
+        t, m = p.tracer, p.played / block_length(p)
         if p.word("center") == "origin":
             Y = m * (inner_centre(p) or 0.0 * y)
-        modulus = t.name("modulus", p.setting("gamma") * p.setting("beta") * p.setting("alpha_f") * float(p.whole("K")))
+        modulus = t.name("modulus", p.setting("gamma") * p.setting("beta") * p.setting("alpha_f") * block_length(p))
 
         def step(i: Value, *blocks: Value) -> tuple[Value, ...]:
             z = Point(blocks)
@@ -163,10 +161,14 @@ def played(p: Problem, state: State) -> tuple[Point, Value, Value]:
     return x, g_plus, t.name("Q", array(state, "Q") + g_plus)
 
 
+def block_length(p: Problem) -> float:
+    """K, at least one round."""
+    return float(max(1, p.whole("K")))
+
+
 def block_is_full(p: Problem) -> Value:
-    """Whether this round is the last of a block of K."""
-    t = p.tracer
-    return t.eq(t.mod(p.played, float(p.whole("K"))), 0.0)
+    """Whether this round is the last of its block."""
+    return p.tracer.eq(p.tracer.mod(p.played, block_length(p)), 0.0)
 
 
 def frank_wolfe_step(p: Problem, y: Point, slope: Point, curvature: Value) -> tuple[Point, Value]:
@@ -232,19 +234,15 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
 
 
 def _perturbation_holds(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    T, largest = s.horizon or 1, inner_radius(s)
-    r, delta = number(settings, "r", T), number(settings, "delta", T)
-    found = (
-        []
-        if r <= largest * (1 + 1e-12)
-        else [f"r must be the radius of a ball within the domain: at most {largest:.6g}"]
-    )
-    return found + ([] if delta < r else ["delta must be less than r"]) + settings_bound(s, settings)
+    r, delta = (number(settings, n, s.horizon or 1) for n in ("r", "delta"))
+    largest, small = inner_radius(s) * (1 + 1e-12), [] if delta < r else ["delta must be less than r"]
+    large = [] if r <= largest else [f"r must be the radius of a ball within the domain: at most {largest:.6g}"]
+    return [*large, *small, *settings_bound(s, settings)]
 
 
 def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    small = _Proof(s, settings, s.horizon or 1).load < 1
-    return _perturbation_holds(s, settings) + ([] if small else ["beta * rate is too large for the proof of Theorem 3"])
+    fits = _Proof(s, settings, s.horizon or 1).load < 1
+    return _perturbation_holds(s, settings) + ([] if fits else ["beta * rate is too large for the proof of Theorem 3"])
 
 
 # Guarantees.
@@ -298,12 +296,7 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     quantities = (
         *setting_quantities(settings, letters),
         *round_quantities(s),
-        Quantity(
-            "W",
-            "W",
-            "weight of the surrogate's slope in the proof",
-            lambda n, T: np.asarray(_Proof(s, settings, T).weight),
-        ),
+        Quantity("W", "W", "weight of the surrogate's slope", lambda n, T: np.asarray(_Proof(s, settings, T).weight)),
         Quantity("R", "R", "what does not depend on that slope", lambda n, T: np.asarray(_Proof(s, settings, T).rest)),
     )
     shown = s.horizon is not None and _Proof(s, settings, s.horizon).load < 1
@@ -335,6 +328,7 @@ def _conditions(s: Situation) -> tuple[str, ...]:
     return comparator_conditions(s) + (() if s.canonical.feedback is Feedback.BANDIT else (wasted,))
 
 
+_COST = "one linear minimisation, in the mean over a block"
 _SYMBOLS = {
     "y": "the decision before its perturbation",
     "V": "sum of the one-point gradients of this block",
@@ -362,10 +356,10 @@ BFW_TVC = Algorithm(
             checks=_convex_settings_hold,
         ),
     ),
-    cost="one linear minimisation, in the mean over a block",
+    cost=_COST,
     cost_rank=3,
-    symbols=_SYMBOLS
-    | {
+    symbols={
+        **_SYMBOLS,
         "y_b": "the decision of the first block with this guess, before its perturbation",
         "S": "sum of the one-point gradients of the blocks with this guess, in units of the guess",
         "k": "how often the guess was doubled, as of this round",
@@ -394,10 +388,10 @@ SCBFW_TVC = Algorithm(
             checks=_perturbation_holds,
         ),
     ),
-    cost="one linear minimisation, in the mean over a block",
+    cost=_COST,
     cost_rank=3,
-    symbols=_SYMBOLS
-    | {
+    symbols={
+        **_SYMBOLS,
         "S": "sum of the one-point gradients of the blocks",
         "Y": "sum of the blocks' decisions before their perturbation",
     },

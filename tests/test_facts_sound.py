@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from facts_models import GENERATED
 from facts_oracle import Oracle
 
 from oco.compiler.facts.check import check
-from oco.compiler.facts.types import Status
+from oco.compiler.facts.types import Facts, Status
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 
@@ -18,8 +19,20 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 SMALL = ("tracking", "online_qp", "job_scheduling", "datacenter", "portfolio", "blind_pricing", "matrix_completion")
 
 
-def assert_unbroken(model: Model, samples: int, climbs: int) -> None:
-    facts, oracle = check(model), Oracle(model)
+@lru_cache
+def example(name: str) -> tuple[Model, Facts]:
+    model = load(EXAMPLES / f"{name}.oco")
+    return model, check(model)
+
+
+@lru_cache
+def generated(text: str) -> tuple[Model, Facts]:
+    model = parse(text)
+    return model, check(model)
+
+
+def assert_unbroken(model: Model, facts: Facts, samples: int, climbs: int) -> None:
+    oracle = Oracle(model)
     for prefix, expr in oracle.functions():
         seen = oracle.sample(expr, samples)
         for what, value in seen.values.items():
@@ -34,18 +47,18 @@ def assert_unbroken(model: Model, samples: int, climbs: int) -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_examples(name: str) -> None:
     few = name == "matrix_completion"  # each decision is a singular value decomposition
-    assert_unbroken(load(EXAMPLES / f"{name}.oco"), samples=1000 if few else 10_000, climbs=15 if few else 150)
+    assert_unbroken(*example(name), samples=1000 if few else 10_000, climbs=15 if few else 100)
 
 
 @pytest.mark.parametrize("text", GENERATED, ids=range(len(GENERATED)))
 def test_generated_models(text: str) -> None:
-    assert_unbroken(parse(text), samples=10_000, climbs=150)
+    assert_unbroken(*generated(text), samples=10_000, climbs=100)
 
 
 @pytest.mark.parametrize("name", ("tracking", "online_qp", "portfolio", "blind_pricing"))
 def test_gradients_move_no_faster_than_the_smoothness_constant(name: str) -> None:
-    model = load(EXAMPLES / f"{name}.oco")
-    facts, oracle = check(model), Oracle(model, seed=1)
+    model, facts = example(name)
+    oracle = Oracle(model, seed=1)
     for prefix, expr in oracle.functions():
         smooth = facts.value(f"{prefix}.smoothness.l2")
         strong = facts.value(f"{prefix}.strong_convexity.l2")
@@ -57,12 +70,12 @@ def test_gradients_move_no_faster_than_the_smoothness_constant(name: str) -> Non
 
 @pytest.mark.parametrize("text", GENERATED, ids=range(len(GENERATED)))
 def test_local_optimization_breaks_nothing(text: str) -> None:
-    model = parse(text)
-    facts, oracle = check(model), Oracle(model, seed=2)
+    model, facts = generated(text)
+    oracle = Oracle(model, seed=2)
     for prefix, expr in oracle.functions():
         for what in ("bound", "lipschitz.l2"):
             fact = facts[f"{prefix}.{what}"]
-            value, place = oracle.optimize(expr, what)
+            value, place = oracle.optimize(expr, what, starts=1, evaluations=60)
             assert fact.status is not Status.PROVED or value <= fact.value, f"{prefix}.{what}: {value} at {place}"
 
 

@@ -45,7 +45,7 @@ def test_examples_within_twice_what_is_reached_or_loose(name: str) -> None:
         seen = oracle.sample(expr, 3000)
         for key, value in seen.values.items():
             fact = facts[f"{prefix}.{key}"]
-            climbed, _ = oracle.climb(expr, key, seen.places[key], 200)
+            climbed, _ = oracle.climb(expr, key, seen.places[key], 100)
             assert fact.loose or fact.value <= 2 * max(value, climbed)
 
 
@@ -53,8 +53,8 @@ def test_examples_within_twice_what_is_reached_or_loose(name: str) -> None:
 def test_what_is_not_marked_loose_is_reached(text: str) -> None:
     model = parse(text)
     facts, oracle = check(model), Oracle(model, seed=7)
-    seen = oracle.sample(oracle.canonical.objective, 4000)
+    seen = oracle.sample(oracle.canonical.objective, 2000)
     for key, value in seen.values.items():
         fact = facts[f"loss.{key}"]
-        climbed, _ = oracle.climb(oracle.canonical.objective, key, seen.places[key], 300)
-        assert fact.loose or fact.value <= 1.6 * max(value, climbed)
+        climbed, _ = oracle.climb(oracle.canonical.objective, key, seen.places[key], 150)
+        assert fact.loose or fact.value <= 1.8 * max(value, climbed)

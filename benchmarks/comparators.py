@@ -1,0 +1,94 @@
+"""Times of comparators in hindsight: `python benchmarks/comparators.py [FOLDER OF THE SHARED DATA]`.
+
+Prints a line each for the targets: 10,000 rounds of 100 variables with a logistic loss, a year of hourly prices in ten zones with a
+decision each round, and regret against the best of the rounds so far.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical, canonical
+from oco.dsl.load import load, parse
+from oco.evaluation.comparators import Comparator, compare
+from oco.evaluation.data import Data, load_data
+
+ROOT = Path(__file__).parent.parent
+LOGISTIC = """model logistic
+horizon T = 10000
+decision x[100] in ball(5)
+stream a[100] in [-1, 1]
+stream y in [-1, 1]
+minimize logistic(-y * (a @ x))
+"""
+
+
+def report(name: str, seconds: float, found: Comparator) -> None:
+    relative = abs(found.gap) / max(abs(found.value), 1e-300)
+    print(f"{name:<58} {seconds:8.2f} s   {found.status.value}, relative gap {relative:.1e}")
+
+
+def timed(name: str, problem: Canonical, data: Data, kind: str) -> float:
+    began = perf_counter()
+    found = compare(problem, data, "static" if kind == "static" else "dynamic")
+    seconds = perf_counter() - began
+    report(f"{name}, {kind}", seconds, found)
+    return seconds
+
+
+def prefixes(name: str, problem: Canonical, data: Data, one: float) -> None:
+    began = perf_counter()
+    for t in np.unique(np.geomspace(1, data.rounds, 50).astype(np.int64)):
+        compare(problem, data.first(int(t)), "static")
+    seconds = perf_counter() - began
+    print(f"{name + ', best of the rounds so far at 50 rounds':<58} {seconds:8.2f} s   {seconds / one:.1f} times one")
+
+
+def logistic() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.uniform(-1, 1, (10_000, 100))
+    y = np.sign(a @ rng.normal(size=100) + 3 * rng.normal(size=10_000))
+    problem = canonical(parse(LOGISTIC))
+    data = load_data(problem, {"a": a, "y": y})
+    one = timed("logistic, 10,000 rounds of 100 variables", problem, data, "static")
+    prefixes("logistic", problem, data, one)
+
+
+def tracking() -> None:
+    problem = canonical(load(ROOT / "examples" / "tracking.oco"))
+    data = load_data(problem)
+    timed("tracking, 5,000 rounds", problem, data, "static")
+    timed("tracking, 5,000 rounds", problem, data, "dynamic")
+
+
+def prices(path: Path) -> None:
+    zones: dict[str, list[float]] = {}
+    with gzip.open(path, "rt") as file:
+        for row in csv.DictReader(file):
+            zones.setdefault(row["Name"], []).append(float(row["LBMP"]))
+    kept = [values for name, values in zones.items() if name not in ("NORTH", "H Q", "NPX", "O H", "PJM")]
+    problem = canonical(load(ROOT / "examples" / "job_scheduling.oco"))
+    data = load_data(problem, {"price": np.array(kept).T})
+    timed(f"job scheduling, {data.rounds:,} hours of 2017", problem, data, "static")
+    timed(f"job scheduling, {data.rounds:,} hours of 2017", problem, data, "dynamic")
+
+
+def main() -> None:
+    logistic()
+    tracking()
+    path = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT.parent / "shared" / "data") / "nyiso"
+    year = path / "nyiso_rt_zonal_lbmp_hourly_2017.csv.gz"
+    if year.exists():
+        prices(year)
+    else:
+        print(f"{year} is not there: the year of prices is left out")
+
+
+if __name__ == "__main__":
+    main()

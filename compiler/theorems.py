@@ -128,11 +128,15 @@ Test = Callable[[Situation], "Objection | None"]
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One assumption of a theorem: the paper's words, the question that decides it, and the facts that answer it."""
+    """One assumption of a theorem: the paper's words, the question that decides it, and the facts that answer it.
+
+    `last`: the question makes sense, and is asked, only where all others hold.
+    """
 
     words: str
     test: Test
     facts: tuple[str, ...] = ()
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -280,7 +284,8 @@ class Theorem:
     checks: Callable[[Situation, Mapping[str, Setting]], list[str]] = field(default=lambda s, given: [])
 
     def objections(self, s: Situation) -> list[Objection]:
-        return [o for h in self.hypotheses if (o := h.test(s)) is not None]
+        found = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]
+        return found or [o for h in self.hypotheses if h.last and (o := h.test(s)) is not None]
 
 
 def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[int, int], Floats]:

@@ -148,7 +148,9 @@ MAHDAVI = Algorithm(
                 BOUNDED,
                 LIPSCHITZ,
                 FEASIBLE_COMPARATOR,
-                Hypothesis("T is large enough that some delta >= (m+1) G^2 + 2 delta^2 eta^2.", _long_enough),
+                Hypothesis(
+                    "T is large enough that some delta >= (m+1) G^2 + 2 delta^2 eta^2.", _long_enough, last=True
+                ),
             ),
             settings=_settings,
             guarantee=_guarantee,

@@ -67,7 +67,7 @@ VIOLATION = f"sqrt(m) * sqrt(2 * (delta*eta*T + 1/eta) * (F*T + {REGRET}))"
 
 def _squares(s: Situation) -> tuple[float, float]:
     """(m + 1) G^2 and m D^2, with G the slope of losses and constraints and D the size of the constraints."""
-    return (s.constraints + 1) * largest_slope(s) ** 2, s.constraints * float(sizes(s).max()) ** 2
+    return (s.constraints + 1) * largest_slope(s) ** 2, s.constraints * float(sizes(s).max(initial=0.0)) ** 2
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:

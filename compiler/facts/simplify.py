@@ -52,7 +52,7 @@ class Simplifier:
             case Constant(value=data):
                 return ("constant", node.shape, node.integer, data.array.tobytes())
             case Name(name=name):
-                return ("name", name)
+                return ("name", name, node.shape)
             case Call(atom=atom, options=options):
                 return ("call", atom, options, node.shape, children)
             case Slice(start=start, stop=stop):

@@ -50,7 +50,7 @@ def constraints_are_fixed(s: Situation) -> bool:
 
 def _slater(s: Situation) -> Objection | None:
     margin = s.number("slater.margin")
-    if margin is not None and margin > 0:
+    if not s.constraints or (margin is not None and margin > 0):
         return None
     found = s.claim("slater.margin")
     said = "no decision is known that satisfies the constraints with something to spare"

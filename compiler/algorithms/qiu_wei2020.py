@@ -121,7 +121,7 @@ def _inequalities(s: Situation) -> Objection | None:
 
 
 def _slater(s: Situation) -> Objection | None:
-    if (s.number("slater.margin") or 0.0) > 0:
+    if not s.constraints or (s.number("slater.margin") or 0.0) > 0:
         return None
     return Objection(
         "no decision is known that satisfies every constraint strictly",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oco.cli import main
 from oco.dsl.load import parse
 from oco.evaluation.sweep import Job, Outcome, Processes, Ray, compared, here, jobs_of, sweep, to_dataset
 from oco.sweeps import Runner
@@ -106,3 +107,33 @@ def test_one_failure_stops_nothing(outcomes: list[Outcome]) -> None:
 
 def test_nothing_to_do_is_no_error(tmp_path: Path) -> None:
     assert sweep([], Runner("", tmp_path, 0), here) == []
+
+
+def test_the_command_line_prints_a_table_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "demo.oco").write_text(TEXT)
+    np.savez(tmp_path / "a.npz", **DATA)
+    words = [
+        "run",
+        "demo.oco",
+        "--data",
+        "a.npz",
+        "--seeds",
+        "2",
+        "--grid",
+        "epsilon=0.1,0.5",
+        "--engine",
+        "here",
+        "--out",
+        "o",
+    ]
+    assert main(words) == 0
+    table = capsys.readouterr().out
+    assert "epsilon = 0.5" in table and "dynamic regret" in table
+    assert main(words) == 0 and capsys.readouterr().out == table
+    assert len(list((tmp_path / "o" / "runs").glob("*.json"))) == 4 and (tmp_path / "o" / "sweep.nc").exists()
+    assert main([*words, "--algorithms", "coldq,no-such"]) == 1
+    assert "failed" in capsys.readouterr().out
+    assert main([*words[:-4], "--engine", "cloud"]) == 2

@@ -36,11 +36,23 @@ def run(
     mapping: Mapping = None,
     on_missing: Annotated[str, typer.Option("--on-missing", help="Missing values: error, hold or skip.")] = "error",
     setting: Settings = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option("--grid", metavar="SETTING=A,B", help="Run with each of these values. May be repeated."),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", help="Spread the runs: here, processes, ray or ray://ADDRESS.", show_default=False),
+    ] = None,
     backend: Backend = None,
     param: Params = None,
     as_json: Json = False,
 ) -> None:
-    """Run the learner over data, or over draws from the model, and measure regret and violation."""
+    """Run the learner over data, or over draws from the model, and measure regret and violation.
+
+    With --grid or --engine all combinations of algorithms, values and seeds are run, on all cores, and compared pair by pair; with
+    --out an interrupted table goes on where it stopped.
+    """
     import oco
     from oco.cli.results import compared, measured, report, write_results
     from oco.compiler.canonical import canonical
@@ -50,6 +62,16 @@ def run(
 
     loaded = oco.load(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
+    if grid or engine:
+        from oco.cli.sweeping import run_sweep, values_of
+
+        sources = load_data(
+            canonical(loaded), data, mapping=parse_map(mapping or []), rounds=rounds, on_missing=on_missing
+        )
+        seeds_used = range(seed, seed + seeds)
+        values = values_of(grid) | {name: [value] for name, value in pairs(setting, "--set").items()}
+        done = run_sweep(loaded, sources, names, seeds_used, values, engine or "processes", out, as_json)
+        raise typer.Exit(0 if done else 1)
     settings: Any = pairs(setting, "--set") or "paper"
     plans = [oco.compile(loaded, name, settings, backend) for name in names]
     source = load_data(

@@ -14,7 +14,6 @@ from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.compiler import plan as core
 from oco.contract import contract_of, recipe_of
-from oco.dsl.diagnostics import InternalError
 from oco.dsl.load import parse
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Plan(core.Plan):
 
     def compiled(self, backend: str | None = None) -> Compiled:
         """The program as functions of a backend."""
-        return find_backend(backend or self.target).compile(self.program)
+        return find_backend(backend or self.target).compile(self.program, self.contract)
 
     def learner(
         self,
@@ -97,19 +96,23 @@ class Plan(core.Plan):
         """The same choice for another horizon."""
         return type(self).of(super().with_horizon(T), self.target)
 
+    def files(self, backend: str | None = None) -> dict[str, str]:
+        """What is written to be run elsewhere, by file name: one module for NumPy; a header, a source and an example for C."""
+        return find_backend(backend or self.target).files(self.program, self.contract)
+
     def source(self, backend: str | None = None) -> str:
-        """The standalone module as text."""
-        from oco.backends.python.module import emit
+        """The standalone module as text; for C the source file."""
+        return next(text for name, text in self.files(backend).items() if not name.endswith(".h"))
 
-        if find_backend(backend or self.target).name != "numpy":
-            raise InternalError("only the NumPy backend writes modules")
-        return emit(self.program, self.contract)
+    def write(self, path: str | Path, backend: str | None = None) -> list[Path]:
+        """Write the standalone module; for C, its files into the folder `path`. Each is written whole or not at all."""
+        from oco.dsl.writing import write_files
 
-    def write(self, path: str | Path, backend: str | None = None) -> None:
-        """Write the standalone module, whole or not at all."""
-        from oco.dsl.writing import write_text
-
-        write_text(Path(path), self.source(backend))
+        files = self.files(backend)
+        target = Path(path)
+        places = {target if len(files) == 1 else target / name: text for name, text in files.items()}
+        write_files(places)
+        return list(places)
 
     @property
     def recipe(self) -> dict[str, Any]:

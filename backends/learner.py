@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from oco.backends.base import Compiled
+from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract, Range
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.backends.python.state_file import StateError, pack, read_state, unpack, write_state
 from oco.compiler.ir.program import DType
-from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.diagnostics import InternalError, OcoError, fail
 
 Array = np.ndarray[Any, Any]
 _CODES = {
@@ -189,9 +189,24 @@ class Learner:
         with np.errstate(all="ignore"):
             self._state = self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
         self._decided = self._drawn = None
-        if self.contract.horizon is not None and feedback.round == self.contract.horizon + 1:
+        self._see_horizon(feedback.round, feedback.round)
+
+    def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
+        """Many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""
+        if self.compiled.run is None or self.compiled.program.draws:
+            raise InternalError("a program that runs round by round alone")
+        first = self.round
+        recorded = self.compiled.run(self._state, inputs, (), rounds, keep)
+        self._state, self._decided = recorded.state, None
+        self._see_horizon(first, first + recorded.rounds - 1)
+        return recorded
+
+    def _see_horizon(self, first: int, last: int) -> None:
+        """Say so once when these rounds pass the horizon."""
+        horizon = self.contract.horizon
+        if horizon is not None and first <= horizon + 1 <= last:
             self._warn(
-                f"the horizon of {self.contract.horizon} rounds is over: settings stay those of its last, the guarantee has ended"
+                f"the horizon of {horizon} rounds is over: settings stay those of its last, the guarantee has ended"
             )
 
     def _warn(self, message: str) -> None:

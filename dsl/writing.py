@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import OcoError, fail
 
 
 def read_text(path: Path) -> str:
@@ -32,6 +33,23 @@ def write_text(path: Path, text: str) -> None:
             os.unlink(neighbour)
             raise
     except (OSError, ValueError) as error:
+        raise fail("OCO903", f"{path} cannot be written: {_reason(error)}") from None
+
+
+def write_files(files: Mapping[Path, str]) -> None:
+    """Write several files; where one cannot be written, those that are new go again."""
+    made = []
+    try:
+        for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new = not path.exists()
+            write_text(path, text)
+            made += [path] if new else []
+    except (OcoError, OSError) as error:
+        for path in made:
+            path.unlink(missing_ok=True)
+        if isinstance(error, OcoError):
+            raise
         raise fail("OCO903", f"{path} cannot be written: {_reason(error)}") from None
 
 

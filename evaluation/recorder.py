@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from oco.backends.learner import Learner
+from oco.backends.play import Played
 from oco.compiler.canonical import Canonical
 from oco.dsl.diagnostics import fail
 from oco.evaluation.trace import Record
@@ -81,7 +82,35 @@ class Recorder:
         if constraints.size:
             self.violation_sum += float(np.maximum(constraints, 0.0).sum())
 
+    def add_block(self, played: Played) -> None:
+        """Some rounds at once."""
+        rows = slice(self.count, self.count + played.rounds)
+        for name, value in (("loss", played.loss), ("constraints", played.constraints), ("equalities", played.equalities)):
+            self._room(name, rows.stop - 1, value[0])[rows] = value
+        for name in self._duals:
+            self._room(f"dual.{name}", rows.stop - 1, played.after[name][0])[rows] = played.after[name]
+        if self.every:
+            first = -self.count % self.every
+            for name in self.names:
+                kept = played.decisions[name][first :: self.every]
+                start = -(-self.count // self.every)
+                if len(kept):
+                    self._room(f"decision.{name}", start + len(kept) - 1, kept[0])[start : start + len(kept)] = kept
+        self._last = {name: played.decisions[name][-1] for name in self.names}
+        self.count = rows.stop
+        self.loss_sum += float(played.loss.sum())
+        self.violation_sum += float(np.maximum(played.constraints, 0.0).sum())
+
+    @property
+    def duals(self) -> list[str]:
+        """Names of the fields of the state that are kept after each round."""
+        return self._duals
+
     def _put(self, name: str, row: int, value: Any) -> None:
+        self._room(name, row, value)[row] = value
+
+    def _room(self, name: str, row: int, value: Any) -> Array:
+        """The column of that name, long enough to hold `row`."""
         column = self._columns.get(name)
         if column is None or row >= len(column):
             entry = np.asarray(value)
@@ -97,7 +126,7 @@ class Recorder:
                     hint="write them to a file and give its path",
                 )
             self._columns[name] = column = grown
-        column[row] = value
+        return column
 
     def streams(self) -> dict[str, Array]:
         """The rounds that an iterator gave, as arrays."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from oco.backends.learner import Learner
+from oco.backends.play import can_play, play
 from oco.compiler.canonical import Canonical
 from oco.compiler.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import fail
@@ -89,7 +90,10 @@ def run(
         notes, feed, rounds = (*loaded.notes, *planned), iter(loaded), loaded.rounds
     learner = plan.learner(seed=seed, start=start, draws=draws, backend=backend)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
-    _drive(plan.canonical, learner, feed, recorder, progress)
+    if loaded is not None and plan.canonical.feedback is Feedback.FULL and can_play(learner):
+        _play(learner, loaded, recorder, progress)
+    else:
+        _drive(plan.canonical, learner, feed, recorder, progress)
     if loaded is None:
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
@@ -105,6 +109,16 @@ def run(
 def _parts(start: Any, problem: Canonical) -> list[Array]:
     """First decisions in the order of the model."""
     return [np.asarray(start[b.name] if isinstance(start, Mapping) else start) for b in problem.blocks]
+
+
+def _play(learner: Learner, data: Data, recorder: Recorder, progress: Progress | None) -> None:
+    """Many rounds in one call of the compiled program."""
+    began = perf_counter()
+    for played in play(learner, data.read, data.rounds, recorder.duals):
+        recorder.add_block(played)
+        if progress is not None:
+            progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
+    recorder.seconds = perf_counter() - began
 
 
 def _drive(

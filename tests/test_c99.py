@@ -231,8 +231,9 @@ int main(void) {
             return 1;
         }
     }
-    double decisions[6], losses[2], values[2];
-    if (queue_run(&other, 2, price, jobs, decisions, losses, values, NULL) != 2 || losses[1] != loss || values[1] != g[0]) {
+    double decisions[6], losses[2], values[2], queues[2];
+    const queue_record record = {.decisions = decisions, .loss = losses, .constraints = values, .after_Q = queues};
+    if (queue_run(&other, 2, price, jobs, &record) != 2 || losses[1] != loss || values[1] != g[0] || queues[1] != other.Q) {
         return 2;
     }
     const double wrong[3] = {1.0, 11.0, 1.0};

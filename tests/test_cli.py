@@ -99,7 +99,7 @@ def test_compile_writes_a_module_once_and_again_only_with_force(oco, tmp_path):
     assert (tmp_path / "job_scheduling_learner.py").read_text() == text
 
 
-@pytest.mark.parametrize("backend", ["c", "jax"])
+@pytest.mark.parametrize("backend", ["jax", "fortran"])
 def test_backends_of_later_are_refused_in_a_sentence(oco, tmp_path, backend):
     status, out, err = oco("compile", EXAMPLES / "tracking.oco", "--backend", backend)
     assert status == 1 and not out and "backend" in err

@@ -18,7 +18,7 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=FORMULA", help="A setting, as a formula in t and T: alpha=2*sqrt(t)."),
 ]
-Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="numpy (c and jax come later).")]
+Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="numpy or c (jax comes later).")]
 
 
 def check(
@@ -69,7 +69,13 @@ def compile(
     model: ModelPath,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Default: NAME_learner.py.", show_default=False),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="PATH",
+            help="Default: NAME_learner.py; for C the folder NAME_c.",
+            show_default=False,
+        ),
     ] = None,
     backend: Backend = None,
     algorithm: Algorithm = None,
@@ -78,17 +84,26 @@ def compile(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write the learner as a standalone module that needs NumPy alone."""
+    """Write the learner to be run elsewhere: a Python module that needs NumPy alone, or C99."""
     import oco
 
     loaded = oco.load(model, param_values(param))
     plan = oco.compile(loaded, algorithm, pairs(setting, "--set") or "paper", backend)
-    path = output or Path(f"{loaded.name}_learner.py")
-    refuse_overwrite(path, force)
+    names = list(plan.files())
+    path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_c")
+    written = [path] if len(names) == 1 else [path / name for name in names]
+    for file in written:
+        refuse_overwrite(file, force)
     plan.write(path)
     if as_json:
-        show_json(json.loads(plan.to_json()) | {"file": str(path)})
+        show_json(json.loads(plan.to_json()) | {"file": str(path), "files": [str(file) for file in written]})
         return
     for warning in plan.warnings:
         show_diagnostic(warning)
-    say(f"{path}: {plan.algorithm} for {loaded.name}, NumPy alone. Run it: python {path} data.csv")
+    if len(written) == 1:
+        say(f"{path}: {plan.algorithm} for {loaded.name}, NumPy alone. Run it: python {path} data.csv")
+    else:
+        said = ", ".join(file.name for file in written)
+        say(
+            f"{path}: {plan.algorithm} for {loaded.name} in C99, libm alone ({said}). Try it: cc -std=c99 {path}/*.c -lm && ./a.out"
+        )

@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from oco.backends.base import Arrays, Compiled
+from oco.backends.base import Arrays, Compiled, Recorded
 from oco.backends.c99.build import library
+from oco.backends.c99.example import example_main
 from oco.backends.c99.module import Source, emit
 from oco.backends.contract import Contract
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Field, Program, Type
 
+Array = np.ndarray[Any, Any]
 _NUMBERS = {DType.FLOAT: ctypes.c_double, DType.INT: ctypes.c_int64, DType.BOOL: ctypes.c_bool}
 
 
 class CBackend:
-    """Functions over NumPy arrays that call the compiled program."""
+    """C99, compiled with the system's compiler."""
 
     name = "c"
-    suffix = ".c"
 
-    def compile(self, program: Program) -> Compiled:
-        contract = Contract("", "", None, {f.name: np.zeros(f.type.shape) for f in program.decision})
-        source = emit(program, contract)
+    def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
+        source = emit(program, contract or _no_promises(program))
         native = Native(program, source, library(source))
         measure = None if program.measure is None else native.measure
-        return Compiled(program, source.code, native.init, native.decide, native.update, measure)
+        return Compiled(program, source.code, native.init, native.decide, native.update, measure, native.run)
+
+    def files(self, program: Program, contract: Contract) -> dict[str, str]:
+        source = emit(program, contract)
+        return {
+            f"{source.name}.h": source.header,
+            f"{source.name}.c": source.code,
+            f"{source.name}_example.c": example_main(program, source, contract),
+        }
+
+
+def _no_promises(program: Program) -> Contract:
+    return Contract("", "", None, {f.name: np.zeros(f.type.shape) for f in program.decision})
 
 
 class Native:
@@ -38,74 +50,99 @@ class Native:
 
     def __init__(self, program: Program, source: Source, path: Path) -> None:
         self.program = program
+        self.source = source
         self.library = ctypes.CDLL(str(path))
-        self.layout = struct_layout(program, source)
-        self.prefix = source.name
-        self.sizes = [] if program.measure is None else [r.type.shape for r in program.measure.body.results]
+        self.layout = _layout(program, source)
+        self.members = [name for name, _ in source.interface.members()]
+        self.record_layout = _record_layout(source)
+        self.worth = [] if program.measure is None else [r.type.shape for r in program.measure.body.results]
 
     def _function(self, name: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(self.library, f"{self.prefix}_{name}")
-        return found
+        found = getattr(self.library, f"{self.source.name}_{name}")
+        found.restype = ctypes.c_int64 if name == "run" else None
+        call: Callable[..., Any] = found
+        return call
 
     def init(self, *start: Any) -> Arrays:
         struct = self.layout()
-        pointers = [_array(v, Type(DType.FLOAT, f.type.shape)) for v, f in zip(start, self.program.decision)]
-        self._function("init")(ctypes.byref(struct), *(p.ctypes.data_as(ctypes.c_void_p) for p in pointers))
+        first = [_array(v, Type(DType.FLOAT, f.type.shape)) for v, f in zip(start, self.program.decision)]
+        self._function("init")(ctypes.byref(struct), *map(_pointer, first))
         return self._state(struct)
 
     def decide(self, *values: Any) -> Arrays:
-        count = len(self.program.state)
-        struct = self._struct(values[:count])
-        given, _kept = self._inputs(values[count:], self.program.draws)
+        struct, rest = self._struct(values)
+        given, _kept = _given(rest, self.program.draws)
         return self._results("decide", [ctypes.byref(struct), *given], [f.type.shape for f in self.program.decision])
 
     def update(self, *values: Any) -> Arrays:
-        count = len(self.program.state)
-        struct = self._struct(values[:count])
-        given, _kept = self._inputs(values[count:], [*self.program.feedback, *self.program.draws])
+        struct, rest = self._struct(values)
+        given, _kept = _given(rest, [*self.program.feedback, *self.program.draws])
         self._function("step")(ctypes.byref(struct), *given)
         return self._state(struct)
 
     def measure(self, *values: Any) -> Arrays:
         struct = self.layout()
-        setattr(struct, self.layout._fields_[0][0], int(values[0]))
-        given, _kept = self._inputs(values[1:], [*self.program.decision, *self.program.feedback])
-        return self._results("measure", [ctypes.byref(struct), *given], self.sizes)
+        setattr(struct, self.members[0], int(values[0]))
+        given, _kept = _given(values[1:], [*self.program.decision, *self.program.feedback])
+        return self._results("measure", [ctypes.byref(struct), *given], self.worth)
+
+    def run(
+        self, state: Sequence[Any], inputs: Sequence[Any], draws: Sequence[Any], rounds: int, keep: Collection[str]
+    ) -> Recorded:
+        """Many rounds in one call; arrays of float64 in row order are read where they lie."""
+        struct, _ = self._struct(state)
+        fields = [*self.program.feedback, *self.program.draws]
+        arrays: list[Array] = [
+            np.ascontiguousarray(a, dtype=KINDS[f.type.dtype]).reshape(rounds, *f.type.shape)
+            for a, f in zip([*inputs, *draws], fields, strict=True)
+        ]
+        wanted, fields_of = (
+            self._wanted(keep),
+            {f"after_{m}": f"after_{f.name}" for m, f in zip(self.members, self.program.state)},
+        )
+        kept: dict[str, Array] = {
+            name: np.empty((rounds, *shape), dtype=KINDS[kind]) for name, (kind, shape) in wanted.items()
+        }
+        record = self.record_layout(**{name: _pointer(array).value for name, array in kept.items()})
+        played = self._function("run")(
+            ctypes.byref(struct), ctypes.c_int64(rounds), *map(_pointer, arrays), ctypes.byref(record)
+        )
+        return Recorded(played, self._state(struct), {fields_of.get(n, n): a[:played] for n, a in kept.items()})
+
+    def _wanted(self, keep: Collection[str]) -> Mapping[str, tuple[DType, tuple[int, ...]]]:
+        """Arrays of the record that are asked for: "decisions", "loss", ..., "after_FIELD"; kinds and shapes of a round's part."""
+        total = sum(_size(f.type) for f in self.program.decision)
+        found: dict[str, tuple[DType, tuple[int, ...]]] = {"decisions": (DType.FLOAT, (total,))}
+        found |= {n: (DType.FLOAT, shape) for n, shape in zip(("loss", "constraints", "equalities"), self.worth)}
+        for member, f in zip(self.members[1:], self.program.state[1:]):
+            if f"after_{f.name}" in keep:
+                found[f"after_{member}"] = (f.type.dtype, f.type.shape)
+        return {n: v for n, v in found.items() if n in keep or n.startswith("after_")}
 
     def _results(self, function: str, args: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Arrays:
         """Call a function that writes its results through pointers."""
         outs = [np.empty(shape) for shape in shapes]
-        self._function(function)(*args, *(o.ctypes.data_as(ctypes.c_void_p) for o in outs))
+        self._function(function)(*args, *map(_pointer, outs))
         return tuple(o[()] for o in outs)
 
-    def _inputs(self, values: Sequence[Any], fields: Sequence[Field]) -> tuple[list[Any], list[Any]]:
-        given, kept = [], []
-        for value, f in zip(values, fields, strict=True):
-            if not f.type.shape:
-                given.append(_NUMBERS[f.type.dtype](value.item() if hasattr(value, "item") else value))
-                continue
-            array = _array(value, f.type)
-            kept.append(array)
-            given.append(array.ctypes.data_as(ctypes.c_void_p))
-        return given, kept
-
-    def _struct(self, state: Sequence[Any]) -> ctypes.Structure:
-        struct = self.layout()
-        for (name, _), value, f in zip(struct._fields_, state, self.program.state):  # type: ignore[misc]
+    def _struct(self, values: Sequence[Any]) -> tuple[ctypes.Structure, Sequence[Any]]:
+        """The state among the values, as a struct; and the values that are left."""
+        struct, fields = self.layout(), self.program.state
+        for name, value, f in zip(self.members, values, fields):
             if f.type.shape:
-                ctypes.memmove(
-                    ctypes.addressof(getattr(struct, name)), _array(value, f.type).ctypes.data, _bytes(f.type)
-                )
+                array = _array(value, f.type)
+                ctypes.memmove(ctypes.addressof(getattr(struct, name)), array.ctypes.data, array.nbytes)
             else:
                 setattr(struct, name, value.item() if hasattr(value, "item") else value)
-        return struct
+        return struct, values[len(fields) :]
 
     def _state(self, struct: ctypes.Structure) -> Arrays:
         values: list[Any] = []
-        for (name, _), f in zip(struct._fields_, self.program.state):  # type: ignore[misc]
+        for name, f in zip(self.members, self.program.state):
             found = getattr(struct, name)
             if f.type.shape:
-                values.append(np.array(np.frombuffer(found, KINDS[f.type.dtype], _size(f.type))).reshape(f.type.shape))
+                entries: Array = np.frombuffer(found, KINDS[f.type.dtype], _size(f.type))
+                values.append(np.array(entries).reshape(f.type.shape))
             else:
                 values.append(KINDS[f.type.dtype](found))
         return tuple(values)
@@ -115,20 +152,37 @@ def _size(made: Type) -> int:
     return int(np.prod(made.shape, dtype=np.int64))
 
 
-def _bytes(made: Type) -> int:
-    return _size(made) * np.dtype(KINDS[made.dtype]).itemsize
-
-
 def _array(value: Any, made: Type) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(value, dtype=KINDS[made.dtype]).reshape(made.shape)
 
 
-def struct_layout(program: Program, source: Source) -> type[ctypes.Structure]:
+def _pointer(array: np.ndarray[Any, Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _given(values: Sequence[Any], fields: Sequence[Field]) -> tuple[list[Any], list[Any]]:
+    """Arguments for C: numbers, and pointers to arrays; and the arrays, which must live as long as the pointers."""
+    given, kept = list[Any](), list[Any]()
+    for value, f in zip(values, fields, strict=True):
+        if not f.type.shape:
+            given.append(_NUMBERS[f.type.dtype](value.item() if hasattr(value, "item") else value))
+            continue
+        kept.append(_array(value, f.type))
+        given.append(_pointer(kept[-1]))
+    return given, kept
+
+
+def _layout(program: Program, source: Source) -> type[ctypes.Structure]:
     """The struct of the header as ctypes sees it."""
     fields: list[tuple[str, Any]] = []
-    for p, f in zip(program.update.body.params, program.state):
-        kind: Any = _NUMBERS[f.type.dtype]
-        fields.append((p.name, kind * max(_size(f.type), 1) if f.type.shape else kind))
-    if source.work:
-        fields.append(("work", ctypes.c_double * source.work))
+    for (name, made), _ in zip(source.interface.members(), program.state):
+        kind: Any = _NUMBERS[made.dtype]
+        fields.append((name, kind * max(_size(made), 1) if made.shape else kind))
+    if source.interface.work:
+        fields.append(("work", ctypes.c_double * source.interface.work))
     return type("Struct", (ctypes.Structure,), {"_fields_": fields})
+
+
+def _record_layout(source: Source) -> type[ctypes.Structure]:
+    fields = [(name, ctypes.c_void_p) for name, _, _ in source.interface.record()]
+    return type("Record", (ctypes.Structure,), {"_fields_": fields})

@@ -128,23 +128,26 @@ class EntryPoints:
     def _run(self) -> Iterator[str]:
         name = self.of.name
         inputs, draws = [_row(n) for n in self.of.inputs], [_row(n) for n in self.of.draws]
+        wanted = [w for w, _, _ in self.of.record() if not w.startswith("after_")]
         yield f"{self.heads['run']} {{"
-        if self.of.program.measure is None:
-            yield "    (void)loss, (void)constraints, (void)equalities;"
         yield "    for (int64_t t = 0; t < rounds; ++t) {"
         yield f"        if ({name}_check({', '.join(inputs)}) != 0) {{"
         yield "            return t;"
         yield "        }"
-        yield "        if (decisions || loss || constraints || equalities) {"
+        yield f"        if ({' || '.join(f'record->{w}' for w in wanted)}) {{"
         yield from (f"            {line}" for line in self._played(inputs, draws))
         yield "        }"
         yield f"        {name}_step({', '.join(['self', *inputs, *draws])});"
+        for n in self.of.state[1:]:
+            if n.size:
+                source = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
+                yield from _kept(f"after_{n.name}", source, n.size, n.c_type, "        ")
         yield "    }"
         yield "    return rounds;"
         yield "}"
 
     def _played(self, inputs: Sequence[str], draws: Sequence[str]) -> Iterator[str]:
-        """The decision of round t, and what it is worth, into the outputs."""
+        """The decision of round t, and what it is worth, into the record."""
         offset = self.of.work
         locals_ = [f"{d.name}_now" for d in self.of.decisions]
         for local, d in zip(locals_, self.of.decisions):
@@ -156,9 +159,9 @@ class EntryPoints:
         outs = [local if d.type.shape else f"&{local}" for local, d in zip(locals_, self.of.decisions)]
         yield f"{self.of.name}_decide({', '.join(['self', *draws, *outs])});"
         total, before = sum(d.size for d in self.of.decisions), 0
-        yield "if (decisions) {"
+        yield "if (record->decisions) {"
         for local, d in zip(locals_, self.of.decisions):
-            place = f"decisions + t * {total}" + (f" + {before}" if before else "")
+            place = f"record->decisions + t * {total}" + (f" + {before}" if before else "")
             yield f"    memcpy({place}, {'' if d.type.shape else '&'}{local}, {d.size} * sizeof(double));"
             before += d.size
         yield "}"
@@ -169,14 +172,17 @@ class EntryPoints:
         counts = self.of.outputs
         yield f"double f, g[{max(counts[0], 1)}], h[{max(counts[1], 1)}];"
         yield f"{self.of.name}_measure({', '.join(['self', *decisions, *inputs, '&f', 'g', 'h'])});"
-        yield "if (loss) {"
-        yield "    loss[t] = f;"
-        yield "}"
+        yield from _kept("loss", "&f", 1, "double", "")
         for out, local, count in zip(("constraints", "equalities"), "gh", counts):
             if count:
-                yield f"if ({out}) {{"
-                yield f"    memcpy({out} + t * {count}, {local}, {count} * sizeof(double));"
-                yield "}"
+                yield from _kept(out, local, count, "double", "")
+
+
+def _kept(name: str, source: str, count: int, kind: str, margin: str) -> Iterator[str]:
+    """Write one round's values to the record, if they are wanted."""
+    yield f"{margin}if (record->{name}) {{"
+    yield f"{margin}    memcpy(record->{name} + t * {count}, {source}, {count} * sizeof({kind}));"
+    yield f"{margin}}}"
 
 
 def _row(n: Named) -> str:

@@ -64,6 +64,10 @@ class Interface:
         """Members of the struct."""
         return [Named(p.name, f) for p, f in zip(self.program.update.body.params, self.program.state)]
 
+    def members(self) -> list[tuple[str, Type]]:
+        """Names and types of the state in the struct."""
+        return [(n.name, n.type) for n in self.state]
+
     @cached_property
     def decisions(self) -> list[Named]:
         return self._named(self.program.decision, set())
@@ -117,6 +121,7 @@ class Interface:
         one_round = [n.parameter for n in self.inputs]
         draws = [n.parameter for n in self.draws]
         results = ["double *loss", "double *constraints", "double *equalities"]
+        record = f"const {self.name}_record *record"
         many = [f"const {n.c_type} *{n.name}" for n in (*self.inputs, *self.draws)]
         found = {
             "init": self.head("init", "void", [own, *(f"const double *{d.name}" for d in self.decisions)]),
@@ -126,7 +131,7 @@ class Interface:
             "check": self.head("check", "int64_t", one_round),
             "step": self.head("step", "void", [own, *one_round, *draws]),
             "observe": self.head("observe", "int64_t", [own, *one_round, *draws]),
-            "run": self.head("run", "int64_t", [own, "int64_t rounds", *many, "double *decisions", *results]),
+            "run": self.head("run", "int64_t", [own, "int64_t rounds", *many, record]),
         }
         if self.program.measure is not None:
             given = [own if self.work else known, *(d.parameter for d in self.decisions), *one_round]
@@ -142,8 +147,7 @@ class Interface:
             "measure": "What decisions are worth in this round: the loss, the values of g (g holds where it is <= 0) and of h.",
             "observe": "Take what the round revealed and go on. Wrong input changes nothing; the result is that of check.",
             "step": "The same for input that was checked.",
-            "run": "Play many rounds: inputs have the round first, outputs may be NULL. Stops before a round with wrong input; gives the\n"
-            "   number of rounds played.",
+            "run": "Play many rounds; inputs have the round first. Stops before wrong input; gives the number of rounds played.",
         }
         for function, head in self.heads().items():
             yield f"/* {words[function]} */"
@@ -160,3 +164,19 @@ class Interface:
         if self.work:
             yield f"    double work[{self.work}]; /* space for intermediate values, no part of the state */"
         yield f"}} {self.name};"
+        yield ""
+        yield "/* What run writes down, with the round first. NULL: not wanted. */"
+        yield "typedef struct {"
+        for name, kind, words in self.record():
+            yield f"    {kind} *{name}; /* {words} */"
+        yield f"}} {self.name}_record;"
+
+    def record(self) -> Iterator[tuple[str, str, str]]:
+        """Members of the record: name, kind of entry, meaning."""
+        yield "decisions", "double", "in the order of the model"
+        if self.program.measure is not None:
+            yield "loss", "double", "of the decisions"
+            yield "constraints", "double", "values of g"
+            yield "equalities", "double", "values of h"
+        for n in self.state[1:]:
+            yield f"after_{n.name}", n.c_type, f"{n.name} after the round"

@@ -24,12 +24,12 @@ _BROUGHT = re.compile(r"@(\w+)")
 
 @dataclass(frozen=True)
 class Source:
-    """The two files. `name` begins every global name in them; `work` doubles follow the state in the struct."""
+    """The two files. `name` begins every global name in them."""
 
     name: str
     header: str
     code: str
-    work: int
+    interface: Interface
 
 
 def emit(program: Program, contract: Contract) -> Source:
@@ -49,7 +49,7 @@ def emit(program: Program, contract: Contract) -> Source:
         "",
         *(_BROUGHT.sub(lambda m: f"{name}_{m[1]}", line) for line in [*_brought(lines), *lines]),
     ]
-    return Source(name, "\n".join([*title, *_header(interface)]), "\n".join(code).rstrip() + "\n", interface.work)
+    return Source(name, "\n".join([*title, *_header(interface)]), "\n".join(code).rstrip() + "\n", interface)
 
 
 def _taken() -> set[str]:

@@ -34,11 +34,10 @@ def _reduction(start: str | None, step: str, step_int: str = "") -> Statement:
             w.entries.places[out.name] = out.name
             return
         target = w.place(out)
+        name = w.fresh("total")
         with w.loops(out.type.shape) as kept:
-            name = w.fresh("total")
             total(w, name, x, x.type.shape[axis : axis + 1], lambda inner: [*kept[:axis], *inner, *kept[axis:]])
             w.line(f"{_entry_of(target, kept, out.type)} = {name};")
-            w.taken.discard(name)
 
     return write
 
@@ -95,13 +94,12 @@ def _rows(w: Writer, e: Equation) -> None:
     """out_i = sum_j a_ij b_j."""
     (a, b), out = e.args, e.outs[0]
     target = w.place(out)
+    total = w.fresh("total")
     with w.loops(a.type.shape[:1]) as row:
-        total = w.fresh("total")
         w.line(f"double {total} = 0;")
         with w.loops(b.type.shape) as inner:
             w.line(f"{total} += {w.entry(a, [*row, *inner]).at(Level.PRODUCT)} * {w.entry(b, inner).at(Level.UNARY)};")
         w.line(f"{_entry_of(target, row, out.type)} = {total};")
-        w.taken.discard(total)
 
 
 def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tuple[int, ...]) -> None:
@@ -111,15 +109,14 @@ def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tu
     with w.loops(out.type.shape) as index:
         w.line(f"{_entry_of(target, index, out.type)} = 0;")
     outer = rows if columns else ()
+    factor = w.fresh("factor")
     with w.loops(outer) as row, w.loops(a.type.shape[-1:]) as inner:
-        factor = w.fresh("factor")
         fixed = w.entry(a, [*row, *inner]) if columns else w.entry(b, inner)
         w.line(f"const double {factor} = {fixed.code};")
         with w.loops(columns or rows) as last:
             moving = w.entry(b, [*inner, *last]) if columns else w.entry(a, [*last, *inner])
             place = [*row, *last] if columns else last
             w.line(f"{_entry_of(target, place, out.type)} += {factor} * {moving.at(Level.UNARY)};")
-        w.taken.discard(factor)
 
 
 def _concat(w: Writer, e: Equation) -> None:

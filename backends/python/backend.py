@@ -8,7 +8,9 @@ from types import CodeType
 from typing import Any
 
 from oco.backends.base import Arrays, Compiled
-from oco.backends.python.module import emit_rule
+from oco.backends.contract import Contract
+from oco.backends.python.module import emit, emit_rule
+from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Function, Program
 
 
@@ -16,9 +18,11 @@ class NumpyBackend:
     """Functions over NumPy arrays."""
 
     name = "numpy"
-    suffix = ".py"
 
-    def compile(self, program: Program) -> Compiled:
+    def files(self, program: Program, contract: Contract) -> dict[str, str]:
+        return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
+
+    def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         source = emit_rule(program)
         namespace: dict[str, Any] = {}
         exec(_code(source, f"<oco: {program.name}>"), namespace)

@@ -1,0 +1,65 @@
+"""A small main that shows how an emitted learner is used in C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from oco.backends.c99.constants import array_lines
+from oco.backends.c99.interface import Named
+from oco.backends.c99.module import Source
+from oco.backends.contract import Contract, Range
+from oco.compiler.ir.program import DType, Program, Type
+
+ROUNDS = 3
+
+
+def example_main(program: Program, source: Source, contract: Contract) -> str:
+    """A program that plays a few rounds on made-up data and prints the decisions."""
+    return "\n".join(_lines(program, source, contract)) + "\n"
+
+
+def _lines(program: Program, source: Source, contract: Contract) -> Iterator[str]:
+    name, interface = source.name, source.interface
+    yield f"/* How {name} is used: cc -std=c99 {name}.c {name}_example.c -lm */"
+    yield f'#include "{name}.h"'
+    yield ""
+    yield "#include <stdio.h>"
+    yield ""
+    rng = np.random.default_rng(0)
+    for n in (*interface.inputs, *interface.draws):
+        values = np.stack([_made_up(rng, n, contract) for _ in range(ROUNDS)])
+        yield from array_lines(f"{n.name}_data", Type(n.type.dtype, values.shape), values)
+    yield ""
+    yield "int main(void) {"
+    yield f"    static {name} learner;"
+    yield f"    {name}_init(&learner, {', '.join('NULL' for _ in interface.decisions)});"
+    for d in interface.decisions:
+        yield f"    {d.declared(d.name)};"
+    yield f"    for (int t = 0; t < {ROUNDS}; ++t) {{"
+    draws = [_argument(n) for n in interface.draws]
+    outs = [d.name if d.type.shape else f"&{d.name}" for d in interface.decisions]
+    yield f"        {name}_decide(&learner, {', '.join([*draws, *outs])});"
+    first = interface.decisions[0]
+    yield f'        printf("round %d: {first.field.name} begins with %.9g\\n", t + 1, {first.name}{"[0]" if first.type.shape else ""});'
+    given = [_argument(n) for n in (*interface.inputs, *interface.draws)]
+    yield f"        if ({name}_observe({', '.join(['&learner', *given])}) != 0) {{"
+    yield "            return 1;"
+    yield "        }"
+    yield "    }"
+    yield "    return 0;"
+    yield "}"
+
+
+def _argument(n: Named) -> str:
+    return f"{n.name}_data + t * {n.size}" if n.type.shape else f"{n.name}_data[t]"
+
+
+def _made_up(rng: np.random.Generator, n: Named, contract: Contract) -> np.ndarray:
+    """Data within the bounds that the model states."""
+    r = contract.ranges.get(n.field.name, Range())
+    lower = np.broadcast_to(np.clip(r.lower, -1e3, 1e3), n.type.shape)
+    upper = np.maximum(np.broadcast_to(np.clip(r.upper, -1e3, 1e3), n.type.shape), lower)
+    drawn = np.asarray(rng.uniform(lower, upper))
+    return np.floor(drawn).astype(np.int64) if n.type.dtype is DType.INT else drawn

@@ -1,0 +1,91 @@
+"""Many rounds of a learner at once: one call of the compiled program where it can run them, else round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from oco.backends.learner import Learner
+
+Array = np.ndarray[Any, Any]
+FIRST_CHUNK = 256
+SECONDS = 0.05
+"""How long one call may take: an interrupt is heard, and progress is told, that often."""
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """Some rounds: decisions by name and what they were worth, with the round first; `after` has fields of the state, after each."""
+
+    first: int
+    rounds: int
+    decisions: Mapping[str, Array]
+    loss: Array
+    constraints: Array
+    equalities: Array
+    after: Mapping[str, Array]
+
+
+def can_play(learner: Learner) -> bool:
+    """Whether the learner's program runs many rounds in one call."""
+    program = learner.compiled.program
+    return learner.compiled.run is not None and program.measure is not None and not program.draws
+
+
+Read = Callable[[int, int], Mapping[str, Array]]
+
+
+def play(learner: Learner, read: Read, rounds: int, after: Collection[str] = ()) -> Iterator[Played]:
+    """Play rounds and give them in parts, each at a whole round.
+
+    read(start, stop) gives streams as arrays with the round first. A round that the program refuses goes through `observe`, which says
+    what is wrong, or mends it if it may.
+    """
+    done, chunk = 0, FIRST_CHUNK
+    while done < rounds:
+        stop = min(done + chunk, rounds)
+        streams = read(done, stop)
+        began = perf_counter()
+        played = _block(learner, streams, stop - done, after)
+        seconds = perf_counter() - began
+        if played.rounds:
+            yield played
+        done += played.rounds
+        if done < stop:
+            yield _single(learner, {n: a[played.rounds] for n, a in streams.items()}, after)
+            done += 1
+        chunk = int(np.clip(chunk * SECONDS / max(seconds, 1e-6), chunk / 8, chunk * 8)) or 1
+
+
+def _block(learner: Learner, streams: Mapping[str, Array], rounds: int, after: Collection[str]) -> Played:
+    program = learner.compiled.program
+    keep = ["decisions", "loss", "constraints", "equalities", *(f"after_{name}" for name in after)]
+    first = learner.round
+    recorded = learner.advance([streams[f.name] for f in program.feedback], rounds, keep)
+    split = np.cumsum([int(np.prod(f.type.shape)) for f in program.decision])[:-1]
+    parts = np.split(recorded.kept["decisions"], split, axis=1)
+    decisions = {f.name: part.reshape(recorded.rounds, *f.type.shape) for f, part in zip(program.decision, parts)}
+    kept = recorded.kept
+    fields = {name: kept[f"after_{name}"] for name in after}
+    return Played(first, recorded.rounds, decisions, kept["loss"], kept["constraints"], kept["equalities"], fields)
+
+
+def _single(learner: Learner, streams: Mapping[str, Any], after: Collection[str]) -> Played:
+    first, decided = learner.round, learner.decide()
+    feedback = learner.observe(**streams)
+    names = [f.name for f in learner.compiled.program.decision]
+    decisions = decided if isinstance(decided, dict) else {names[0]: decided}
+    fields = {name: np.asarray(learner.value(name))[None] for name in after}
+    return Played(
+        first,
+        1,
+        {n: d[None] for n, d in decisions.items()},
+        np.array([feedback.loss]),
+        feedback.constraints[None],
+        feedback.equalities[None],
+        fields,
+    )

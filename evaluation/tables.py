@@ -117,7 +117,10 @@ def _check_widths(numbered: Sequence[tuple[int, list[str]]], width: int, file: s
     if wrong:
         line, found = wrong[0]
         more = f"; so it is in {len(wrong) - 1} more lines" if len(wrong) > 1 else ""
-        raise fail("OCO821", f"{file}, line {line} has {found} cells where the first line has {width}{more}")
+        raise fail(
+            "OCO821",
+            f"{file}, line {line} has {found} {'cell' if found == 1 else 'cells'} where the first line has {width}{more}",
+        )
 
 
 def _table(name: str, columns: Mapping[str, Any], **where: Any) -> Table:

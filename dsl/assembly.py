@@ -6,7 +6,6 @@ wrong, so that one mistake is reported once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +17,7 @@ from oco.dsl.checks import check_domain, check_law
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind
-from oco.dsl.fact_keys import catalogue
+from oco.dsl.fact_keys import catalogue, of_the_whole
 from oco.dsl.formulas import check_using
 from oco.dsl.model import (
     Assumption,
@@ -294,7 +293,7 @@ def _text(value: Expr) -> str:
 
 
 def _wrong_key(assumption: Assumption, relations: Mapping[str, str]) -> OcoError | None:
-    key = re.sub(r"\[[0-9, ]+\]", "", assumption.key)
+    key = of_the_whole(assumption.key)
     if key not in relations:
         parts = key.split(".")
         labels = sorted({k.split(".")[1] for k in relations if k.startswith("constraints.")})

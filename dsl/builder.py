@@ -13,7 +13,7 @@ from oco.dsl.assembly import Assembly
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Expr, Kind, Name, constant
-from oco.dsl.fact_keys import catalogue
+from oco.dsl.fact_keys import catalogue, of_the_whole
 from oco.dsl.limits import check_depth
 from oco.dsl.model import Distribution, DomainSpec, Feedback, Measure, Model, Relation, Timing
 from oco.dsl.scope import Scope
@@ -146,8 +146,9 @@ class ModelBuilder:
         """What is known and cannot be proved: `m.assume({"slater.margin": 0.5})`. Each is the bound that is of use."""
         span = caller_span()
         for key, value in bounds.items():
-            labels = (key.split(".")[1],) if key.startswith("constraints.") and "." in key[12:] else ()
-            fact = catalogue(tuple(label.split("[")[0] for label in labels)).get(key)
+            whole = of_the_whole(key)
+            labels = (whole.split(".")[1],) if whole.startswith("constraints.") else ()
+            fact = catalogue(labels).get(whole)
             relation = Relation(fact.relation) if fact is not None and fact.relation else Relation.GE
             self._assembly.assume(key, relation, self._expr(value, span), span, span)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -42,6 +43,11 @@ MODEL_FACTS: tuple[FactKey, ...] = (
     FactKey("variation.gradient", "<=", "sum over the rounds of the largest squared change of the loss's gradient"),
     FactKey("variation.constraint", "<=", "sum over the rounds of the largest change of the constraints"),
 )
+
+
+def of_the_whole(key: str) -> str:
+    """The key without the entry: `constraints.limits.bound` for `constraints.limits[0].bound`."""
+    return re.sub(r"\[[0-9, ]+\]", "", key)
 
 
 def catalogue(labels: tuple[str, ...]) -> dict[str, FactKey]:

@@ -181,6 +181,8 @@ def term(value: Operand, span: Span | None) -> Term:
         return value
     if isinstance(value, Comparison):
         raise fail("OCO524", "a constraint cannot stand inside an expression", span, "give it to `subject_to`")
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        value = value.tolist()
     if isinstance(value, (list, tuple)) and _holds_terms(value):
         items = [term(v, span) for v in value]
         scope = common_scope(items, span)

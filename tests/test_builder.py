@@ -106,10 +106,10 @@ def everything() -> ModelBuilder:
     m.subject_to(np.eye(3) @ x <= np.ones(3), name="upper")
     m.subject_to(-1 <= x[1:3], each_round=True)  # noqa: SIM300 (the reflected operator)
     m.subject_to(oco.sum(x.T @ P, axis=0) + 1 / m.t >= -(x[2] + 5))
-    m.subject_to(oco.maximum(x[0], x[1], 0) <= [2.5, x[2] + 7], name="either")
+    m.subject_to(oco.maximum(x[0], x[1], 0) <= np.array([2.5, x[2] + 7]), name="either")
     m.subject_to(oco.sum(c * x) == 0)
     m.feedback("gradient")
-    m.assume({"slater.margin": 0.5, "path_length": 40 * n, "constraints.upper.lipschitz.l2": 2})
+    m.assume({"slater.margin": 0.5, "path_length": 40 * n, "constraints.upper[1].lipschitz.l2": 2})
     m.using("coldq", epsilon=0.25, alpha="2*sqrt( t )")
     return m
 
@@ -118,6 +118,7 @@ def test_everything_reads_back() -> None:
     m = everything()
     assert parse(m.to_oco()) == m.build()
     assert [c.label for c in m.build().constraints] == ["upper", "c2", "c3", "either", "c5"]
+    assert [str(a.relation) for a in m.build().assumptions] == [">=", "<=", "<="]
 
 
 def test_numbers_keep_every_digit() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -223,7 +224,7 @@ def _examine(problem: Canonical, table: Table, mapping: StreamMap | None) -> tup
         columns = [table.arrays[c] for c in found.columns]
         length = min(len(c) for c in columns)
         lengths.setdefault(length, stream.name)
-        stacked = np.concatenate([c[:length].reshape(length, -1) for c in columns], axis=1)
+        stacked = np.concatenate([c[:length].reshape(length, prod(c.shape[1:])) for c in columns], axis=1)
         problems += check_values(table, stream, found.columns, stacked)
         given[stream.name] = stacked.reshape(length, *stream.shape)
     if len(lengths) > 1:

@@ -156,19 +156,23 @@ def violation(trace: Trace, ax: Axes, log: bool = False) -> None:
 
 
 def decisions(trace: Trace, ax: Axes) -> None:
-    """The entries of the decision that move most, over the rounds."""
-    name, values = next(iter(trace.record.decisions.items()))
-    flat = values.reshape(len(values), -1)
+    """The entries of the decisions that move most, over the rounds."""
+    kept = trace.record.decisions
+    labels = [_entry(name, place) for name, values in kept.items() for place in np.ndindex(values.shape[1:])]
+    flat = np.concatenate([values.reshape(len(values), -1) for values in kept.values()], axis=1)
     _, first, alike = np.unique(flat[:: max(1, len(flat) // 64)], axis=1, return_index=True, return_counts=True)
     order = np.argsort(-flat[:, first].std(axis=0), kind="stable")[:LINES]
     order = order[np.argsort(first[order])]
     for colour, entry, count in zip(COLOURS, first[order], alike[order]):
-        place = ", ".join(str(int(i)) for i in np.unravel_index(entry, values.shape[1:])) if values.ndim > 1 else ""
         t, y = thin(trace.kept, flat[:, entry])
-        label = f"{name}[{place}]" if place else name
-        ax.plot(t, y, color=colour, lw=0.9, label=f"{label}, {count} alike" if count > 1 else label)
+        label = f"{labels[entry]}, {count} alike" if count > 1 else labels[entry]
+        ax.plot(t, y, color=colour, lw=0.9, label=label)
     more = f", the {len(order)} of {len(first)} different entries that move most" if len(first) > len(order) else ""
-    _finish(ax, f"decision {name}{more}", "value")
+    _finish(ax, f"{'decision' if len(kept) == 1 else 'decisions'} {', '.join(kept)}{more}", "value")
+
+
+def _entry(name: str, place: tuple[int, ...]) -> str:
+    return f"{name}[{', '.join(map(str, place))}]" if place else name
 
 
 def queues(trace: Trace, ax: Axes) -> None:
@@ -195,7 +199,8 @@ def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised
     if not curves:
         ax.text(0.5, 0.5, f"no {title} to show", ha="center", va="center", transform=ax.transAxes, alpha=0.6)
     if bound is not None:
-        note = _guarantee(ax, rounds, bound, top, promised in trace.promise.vacuous, log)
+        name = f"guarantee of {trace.promise.measures.get(promised, promised)}"
+        note = _guarantee(ax, name, bound, top, promised in trace.promise.vacuous, log)
     elif promised in trace.promise.rates:
         note = f"guarantee: O({trace.promise.rates[promised].replace('**', '^')}), constants not known"
     if log:
@@ -222,18 +227,18 @@ def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool) -> None
     ax.plot(t, np.where(y > 0, y, np.nan) if log else y, color=colour, lw=1.5, label=label)
 
 
-def _guarantee(ax: Axes, rounds: Array, bound: Array, top: float, vacuous: bool, log: bool) -> str:
+def _guarantee(ax: Axes, name: str, bound: Array, top: float, vacuous: bool, log: bool) -> str:
     """Draw the bound where it fits beside the curves; else say its value, so that it does not flatten them."""
     last = float(bound[-1])
     far = last > TIMES * top if not log else top <= 0 or np.log10(max(last, 1e-300) / top) > DECADES
-    words = f"guarantee at round {len(rounds)}: {last:.3g}" + (" (vacuous)" if vacuous else "")
+    words = f"{name} at round {len(bound)}: {last:.3g}" + (" (vacuous)" if vacuous else "")
     if far or not np.isfinite(last):
         return f"{words}, above this picture"
     from matplotlib import rcParams
 
-    t, y = thin(rounds, bound, log=log)
+    t, y = thin(np.arange(1, len(bound) + 1), bound, log=log)
     ink = rcParams["text.color"]
-    ax.plot(t, y, color=ink, lw=1.1, ls=(0, (5, 3)), label="guarantee" + (" (vacuous)" if vacuous else ""))
+    ax.plot(t, y, color=ink, lw=1.1, ls=(0, (5, 3)), label=name + (" (vacuous)" if vacuous else ""))
     return ""
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.trace import RegretKind, Trace
 
+ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is not broken by the last bits of its sum
+
 
 @dataclass(frozen=True)
 class RegretLine:
@@ -30,7 +32,7 @@ class RegretLine:
 
 @dataclass(frozen=True)
 class ViolationLine:
-    """One constraint after the last round. `rounds` is in how many rounds it was broken, `worst` by how much at most."""
+    """One constraint after the last round. `rounds`: in how many it was broken, by more than rounding; `worst`: by how much at most."""
 
     label: str
     timing: str
@@ -136,9 +138,9 @@ def _violations(trace: Trace) -> tuple[ViolationLine, ...]:
         g = trace.constraints[:, i]
         broken = np.maximum(g, 0.0)
         hard, soft = float(broken.sum()), max(float(g.sum()), 0.0)
-        lines.append(
-            ViolationLine(label, timings[i], hard, soft, _scale(trace, i), int((g > 0).sum()), float(broken.max()))
-        )
+        scale = _scale(trace, i)
+        slack = ROUNDING * scale if scale is not None and np.isfinite(scale) else 0.0
+        lines.append(ViolationLine(label, timings[i], hard, soft, scale, int((g > slack).sum()), float(broken.max())))
     return tuple(lines)
 
 

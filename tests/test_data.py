@@ -243,6 +243,7 @@ def test_the_number_of_columns_must_fit(problem: Canonical) -> None:
     assert codes(problem, table("price.a,price.b,jobs\n1,2,3\n")) == ["OCO823"]
     assert codes(problem, {"price": np.ones((4, 2))}) == ["OCO823"]
     assert codes(problem, {"price": np.ones((4, 3)), "jobs": np.ones(3)}) == ["OCO826"]
+    assert "has no rounds" in message(problem, table("price.a,price.b,price.c,jobs\n"))
 
 
 def test_what_cannot_be_found_is_named_with_the_nearest(problem: Canonical) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any
@@ -67,10 +68,10 @@ def lines(ax: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def test_the_curves_are_the_measures() -> None:
     trace = made()
     drawn = lines(panel(trace, "regret"))
-    assert set(drawn) == {"static regret", "dynamic regret", "guarantee"}
+    assert set(drawn) == {"static regret", "dynamic regret", "guarantee of static regret"}
     np.testing.assert_array_equal(drawn["static regret"][1], trace.regret("static"))
     np.testing.assert_array_equal(drawn["dynamic regret"][0], np.arange(1, 301))
-    np.testing.assert_array_equal(drawn["guarantee"][1], trace.promise.curves["regret"])
+    np.testing.assert_array_equal(drawn["guarantee of static regret"][1], trace.promise.curves["regret"])
     violations = lines(panel(trace, "violation"))
     np.testing.assert_array_equal(violations["second"][1], trace.violation("hard")[:, 1])
 
@@ -97,6 +98,17 @@ def test_a_guarantee_that_would_flatten_the_curves_is_written_instead() -> None:
 def test_entries_that_are_alike_are_drawn_once() -> None:
     labels = list(lines(panel(made(), "decisions")))
     assert len(labels) == 6 and not any(label.startswith("x[11]") for label in labels)
+
+
+def test_all_decisions_are_drawn() -> None:
+    trace = made()
+    x = trace.record.decisions["x"]
+    record = replace(trace.record, decisions={"level": x[:, 0], "rate": x[:, 1:3]})
+    several = Trace(trace.problem, trace.data, record, trace.promise)
+    ax = panel(several, "decisions")
+    drawn = lines(ax)
+    assert set(drawn) == {"level", "rate[0]", "rate[1]"} and ax.get_title(loc="left") == "decisions level, rate"
+    np.testing.assert_array_equal(drawn["rate[1]"][1], x[:, 2])
 
 
 def test_nothing_lies_on_anything_else() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,13 @@ def test_the_summary_says_the_numbers_of_the_trace(trace: Trace) -> None:
     assert found.violation[0].worst == pytest.approx(trace.constraints.max())
     assert {t.kind for t in found.totals} == {"hard", "soft"}
     assert found.to_json()["version"] == 1
+
+
+def test_the_last_bits_of_a_sum_break_no_constraint(trace: Trace) -> None:
+    g = np.zeros_like(trace.constraints)
+    g[0], g[1:] = 0.5, 1e-16
+    found = Trace(trace.problem, trace.data, replace(trace.record, constraints=g), trace.promise)
+    assert summarize(found).violation[0].rounds == 1
 
 
 def test_a_model_with_equalities_and_one_without_constraints() -> None:

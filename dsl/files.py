@@ -18,6 +18,8 @@ from oco.dsl.source import Span
 Array = np.ndarray[Any, Any]
 
 MOST_BYTES = 16 * MOST_NUMBERS
+MOST_TEXT = 2**28
+"""Bytes of a text file: numbers in text take several times their place while they are read."""
 
 
 def read_array(path: str, folder: Path | None, name: str, span: Span | None) -> Array:
@@ -30,8 +32,9 @@ def read_array(path: str, folder: Path | None, name: str, span: Span | None) -> 
     if reader is None:
         known = ", ".join(s.lstrip(".") for s in READERS)
         raise fail("OCO803", f"`{path}` is of no kind that can be read", span, f"the kinds are {known}")
-    if place.stat().st_size > MOST_BYTES:
-        raise fail("OCO805", f"`{path}` is too large: fixed data has at most {MOST_NUMBERS:,} numbers", span)
+    if place.stat().st_size > (MOST_TEXT if place.suffix.lower() in (".csv", ".json") else MOST_BYTES):
+        hint = "save large data as npy or parquet" if place.stat().st_size <= MOST_BYTES else ""
+        raise fail("OCO805", f"`{path}` is too large to be read", span, hint)
     try:
         array = reader(place, name)
     except OcoError:
@@ -94,12 +97,12 @@ def _numbers(array: Array, path: str, span: Span | None) -> Array:
 
 def _read_csv(path: Path, name: str) -> Array:
     """Rows of numbers; a first row without any number is taken for the names of the columns."""
-    rows: list[list[float]] = []
+    rows: list[Array] = []
     with path.open(newline="", encoding="utf-8-sig") as stream:
         for number, cells in enumerate(csv.reader(stream, strict=True), start=1):
             if not cells or (number == 1 and not any(_is_number(c) for c in cells)):
                 continue
-            rows.append([_cell(c, number, column) for column, c in enumerate(cells, start=1)])
+            rows.append(np.array([_cell(c, number, column) for column, c in enumerate(cells, start=1)]))
             if len(rows[-1]) != len(rows[0]):
                 raise ValueError(f"row {number} has {len(rows[-1])} cells, the rows before it {len(rows[0])}")
     array = np.array(rows)

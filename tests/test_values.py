@@ -12,7 +12,7 @@ import pytest
 
 from oco.dsl.bind import bind
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.files import MOST_BYTES, READERS
+from oco.dsl.files import MOST_BYTES, MOST_TEXT, READERS
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model, Param
 from oco.dsl.printer import print_model
@@ -286,7 +286,12 @@ using coldq with epsilon = 0.5
     bound = bind(parse(text), given)
     assert bound.horizon.rounds is not None
     assert [d.shape for d in bound.decisions] == [(6,), (3,)]
-    for wrong, code in ({"n": 0}, "OCO424"), ({"n": 3, "k": 3}, "OCO806"), ({"n": 3, "b": 10}, "OCO806"), ({"q": 1}, "OCO211"):
+    for wrong, code in (
+        ({"n": 0}, "OCO424"),
+        ({"n": 3, "k": 3}, "OCO806"),
+        ({"n": 3, "b": 10}, "OCO806"),
+        ({"q": 1}, "OCO211"),
+    ):
         with pytest.raises(OcoError) as caught:
             bind(parse(text), wrong)
         assert caught.value.code == code
@@ -314,3 +319,10 @@ def test_data_of_a_model_is_read_only() -> None:
     assert found.data is not None
     with pytest.raises(ValueError, match="read-only"):
         found.data[0] = 5
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    for name, size in (("a.csv", MOST_TEXT + 1), ("a.json", MOST_TEXT + 1), ("a.npy", MOST_BYTES + 1)):
+        with (tmp_path / name).open("wb") as stream:
+            stream.truncate(size)  # takes no place on the disk
+        assert error(f'param a[2] = file("{name}")', folder=tmp_path).code == "OCO805"

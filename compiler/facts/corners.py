@@ -97,7 +97,7 @@ def branch_sup(setting: Setting, expr: Expr, enough: float, most_cells: int = 30
     Stops when the bound is at most `enough`, or the cells are used up; the bound is sound whenever it stops.
     """
     used = [n for n in names(expr) if n in setting.blocks or n in setting.streams]
-    if sum(setting.box[n].size for n in used) > 8 or not all(setting.box[n].bounded for n in used):
+    if not used or sum(setting.box[n].size for n in used) > 8 or not all(setting.box[n].bounded for n in used):
         return None
     shapes = {n: known(setting.box[n].shape) for n in used}
     slopes = slopes_of(expr, used)

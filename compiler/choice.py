@@ -146,7 +146,12 @@ def judge(a: Algorithm, s: Situation, given: GivenSettings, span: Span | None = 
     theorem, left = min(objections, key=lambda pair: len(pair[1]))
     if left:
         return Verdict(a, Standing.REFUSED, theorem, tuple(left))
-    return _promised(a, theorem, s, given, span)
+    try:
+        return _promised(a, theorem, s, given, span)
+    except OcoError as error:
+        if given:
+            raise
+        return Verdict(a, Standing.REFUSED, theorem, (Objection(f"its settings have no value here: {error.message}"),))
 
 
 def _listed(theorems: Sequence[Theorem]) -> str:
@@ -314,6 +319,10 @@ def _against_objections(
             span,
             f"give them: using {a.name} with ... = ...",
         ) from None
+    using = [n for n, v in settings.items() if "T" in {x.name for x in v.formula.free_symbols}]
+    if s.horizon is None and using:
+        said = f"{', '.join(using)} use T, which the model leaves unknown"
+        raise fail("OCO706", f"`{a.name}` has no settings here: {said}", span, "write `horizon T = ...`")
     return replace(verdict, settings=settings, theorem=theorem)
 
 

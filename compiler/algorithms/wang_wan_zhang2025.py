@@ -151,10 +151,11 @@ def _something_to_learn(s: Situation) -> Objection | None:
 
 LIPSCHITZ_CONSTRAINTS = inequalities_know("lipschitz.l2", "Assumption 2: f_t and g_t are G-Lipschitz.", "the gradient")
 
+HORIZON = horizon_known("The number of rounds T is known.")
+
 BASIC = (
     Hypothesis("There are constraints g_t(x) <= 0.", _some_constraint),
     INEQUALITIES_ONLY,
-    horizon_known("The number of rounds T is known."),
     BOUNDED_DOMAIN,
     CONVEX_LOSS,
     BOUNDED_GRADIENT,
@@ -299,6 +300,7 @@ OFW_TVC = Algorithm(
     title="online Frank-Wolfe with time-varying constraints",
     cite="Wang, Wan & Zhang 2025, Algorithm 1",
     rule=OnlineFrankWolfe,
+    requirements=(HORIZON,),
     reads=Feedback.GRADIENT,
     theorems=(
         Theorem(
@@ -328,6 +330,7 @@ SCOFW_TVC = Algorithm(
     title="strongly convex online Frank-Wolfe with time-varying constraints",
     cite="Wang, Wan & Zhang 2025, Algorithm 2",
     rule=StronglyConvexFrankWolfe,
+    requirements=(HORIZON,),
     reads=Feedback.GRADIENT,
     theorems=(
         Theorem(

@@ -24,6 +24,7 @@ from oco.compiler.algorithms.perturbation import (
 )
 from oco.compiler.algorithms.wang_wan_zhang2025 import (
     BASIC,
+    HORIZON,
     constants,
     doublings,
     exact_step,
@@ -340,7 +341,7 @@ BFW_TVC = Algorithm(
     title="bandit Frank-Wolfe with time-varying constraints",
     cite="Wang, Wan & Zhang 2025, Algorithm 3",
     rule=BanditFrankWolfe,
-    requirements=(INTERIOR,),
+    requirements=(INTERIOR, HORIZON),
     reads=Feedback.BANDIT,
     draws=draws,
     theorems=(
@@ -372,7 +373,7 @@ SCBFW_TVC = Algorithm(
     title="strongly convex bandit Frank-Wolfe with time-varying constraints",
     cite="Wang, Wan & Zhang 2025, Algorithm 4",
     rule=StronglyConvexBanditFrankWolfe,
-    requirements=(INTERIOR,),
+    requirements=(INTERIOR, HORIZON),
     reads=Feedback.BANDIT,
     draws=draws,
     theorems=(

@@ -111,8 +111,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     def contraction(horizon: int) -> tuple[float, float, float, float]:
         """eta, rho, sigma and 1 - r."""
         eta, rho = number(settings, "eta", horizon), number(settings, "rho", horizon)
-        sigma = max(margin - rho, 0.0) / diameter
-        share = min(sigma / G_g, 1.0) ** 2
+        sigma = max(margin - rho, 0.0) / max(diameter, TINY)
+        share = min(sigma / max(G_g, TINY), 1.0) ** 2
         return eta, rho, sigma, share / (1 + math.sqrt(1 - share))
 
     def beyond(horizon: int) -> float:

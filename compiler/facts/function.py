@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from oco.compiler.calculus import gradient
@@ -13,7 +14,7 @@ from oco.compiler.facts.pieces import pieces
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.witness import convexity_witness
-from oco.compiler.facts.words import number, say
+from oco.compiler.facts.words import number, printed, say
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr
 from oco.dsl.intervals import Interval
@@ -73,7 +74,7 @@ class Function:
         up, down = self._sides
         largest = up if up.value >= down.value else down
         words = f"|{self.words}| is at most {number(largest.value)}"
-        why = Step("largest", words, largest.value, (up.step, down.step))
+        why = Step("largest", words, largest.value, (up.step, down.step, *self._rewritten))
         yield _bounded(f"{self.prefix}.bound", largest.value, why, largest.loose)
         yield _bounded(f"{self.prefix}.upper", up.value, up.step, up.loose)
         least = Step("negative", f"{self.words} is at least {number(-down.value)}", -down.value, (down.step,))
@@ -93,7 +94,22 @@ class Function:
             total = call("add", total, call("sum_squares", g))
         found = self.setting.bounds.upper(self.setting.simplify(total))
         words = ", ".join(say(g) for g in slopes.values())
-        return self.setting.bounds.square_root(found, f"the l2 norm of the gradient {words} is at most")
+        root = self.setting.bounds.square_root(found, f"the l2 norm of the gradient {words} is at most")
+        return replace(root, step=replace(root.step, premises=(*root.step.premises, self._derived(slopes))))
+
+    def _derived(self, slopes: Mapping[str, Expr]) -> Step:
+        """That these are the slopes of the function, or of one of its pieces."""
+        of = self.words if len(self.gradients) == 1 else f"a piece of {self.words}"
+        each = ", ".join(f"towards {name} {say(g)}" for name, g in slopes.items())
+        return Step("gradient", f"the gradient of {of} is {each}", None, self._rewritten, None, (self.original, slopes))
+
+    @cached_property
+    def _rewritten(self) -> tuple[Step, ...]:
+        """That the function is the one that the derivation is about, where it was brought into another form."""
+        if printed(self.expr) == printed(self.original):
+            return ()
+        words = f"{self.words}, {say(self.original)}, equals `{printed(self.expr)}`"
+        return (Step("rewrite", words, None, (), self.original.span, (self.original, self.expr)),)
 
     def _lipschitz(self) -> Iterator[Fact]:
         l2 = self.lipschitz

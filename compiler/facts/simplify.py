@@ -258,7 +258,7 @@ class Simplifier:
 
     def _sum(self, terms: list[tuple[float, Expr]], node: Call) -> Expr:
         total: Expr | None = None
-        for coefficient, term in terms:
+        for coefficient, term in sorted(terms, key=lambda t: t[0] < 0):
             scaled = term if abs(coefficient) == 1.0 else call("mul", abs(coefficient), term)
             if total is None:
                 total = scaled if coefficient > 0 else call("minus", scaled)

@@ -16,11 +16,13 @@ LONGEST = 72
 def say(expr: Expr) -> str:
     """The expression in backticks: as the user wrote it where that is short, else printed, cut where it is long."""
     text = " ".join(expr.span.text.split()) if expr.span is not None else ""
-    if not text or len(text) > LONGEST:
-        text = " ".join(print_expr(rewrite(expr, _named)).split())
-    if len(text) > LONGEST:
-        text = text[: LONGEST - 2].rstrip() + " …"
-    return f"`{text}`"
+    return f"`{printed(expr) if not text or len(text) > LONGEST else text}`"
+
+
+def printed(expr: Expr) -> str:
+    """The expression in the language, cut where it is long."""
+    text = " ".join(print_expr(rewrite(expr, _named)).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 2].rstrip() + " …"
 
 
 def _named(node: Expr) -> Expr:

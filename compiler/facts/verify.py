@@ -1,0 +1,244 @@
+"""An independent replay of derivations: every step is worked out again, or attacked with samples, without the prover's code.
+
+Shared with the prover are the tree of expressions, its meaning (`dsl.evaluate`), and the sets that decisions lie in. Ranges, curvature
+and suprema are redone here in other ways: what can be recomputed is `replayed`, what is a supremum is `tested` against decisions and
+stream values that try to break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.facts.attack import PLACES, TOLERANCE, Attack, Outcome, Place, Verdict
+from oco.compiler.facts.replay_ranges import replayed
+from oco.compiler.facts.types import Facts, Status, Step
+from oco.dsl.dims import known
+from oco.dsl.expressions import Call, Constant, Expr, Slice
+
+Array = np.ndarray[Any, Any]
+MOST_NUMBERS = 200_000
+
+
+@dataclass(frozen=True)
+class Check:
+    """What became of one step of the derivation of a fact."""
+
+    key: str
+    rule: str
+    claim: str
+    outcome: Outcome
+    words: str = ""
+
+
+def verify(facts: Facts, seed: int = 0) -> list[Check]:
+    """Check every step of every proved fact once, and every proved number against the function it is about."""
+    replay = _Replay(canonical(facts.model), np.random.default_rng(seed))
+    found: list[Check] = []
+    seen: set[int] = set()
+    for key, fact in facts.items():
+        if fact.status is Status.PROVED and fact.why is not None:
+            found += [Check(key, s.rule, s.claim, *replay.step(s)) for s in _steps(fact.why, seen)]
+            found += replay.fact(key, fact.value)
+    return found
+
+
+def _steps(root: Step, seen: set[int]) -> Iterator[Step]:
+    """Premises first, each step once."""
+    stack = [(root, False)]
+    while stack:
+        step, ready = stack.pop()
+        if ready:
+            yield step
+        elif id(step) not in seen:
+            seen.add(id(step))
+            stack.append((step, True))
+            stack.extend((p, False) for p in step.premises)
+
+
+class _Replay(Attack):
+    def __init__(self, problem: Canonical, rng: np.random.Generator) -> None:
+        super().__init__(problem, rng)
+        self.rules: Mapping[str, Callable[[Step], Verdict]] = {
+            "interval": self._interval,
+            "declared range": self._within_samples,
+            "constant": self._within_samples,
+            "support": self._within_samples,
+            "norm": self._within_samples,
+            "vertices": self._supremum,
+            "entry by entry": self._supremum,
+            "largest entry": self._supremum,
+            "ball": self._supremum,
+            "tangent": self._supremum,
+            "branch and bound": self._supremum,
+            "largest": self._largest,
+            "largest piece": self._largest,
+            "square root": self._square_root,
+            "negative": self._negative,
+            "every entry": self._every_entry,
+            "gradient": self._gradient,
+            "rewrite": self._rewrite,
+            "variable": self._curvature,
+            "composition": self._curvature,
+            "second derivative": self._curvature,
+            "second derivative of entries": self._curvature,
+            "second derivative by terms": self._bent,
+            "second derivative written out": self._bent,
+            "smoothness": self._smoothness,
+            "strong convexity": self._strong_convexity,
+            "domain": self._domain,
+            "at a point": self._at_a_point,
+            "slater point": self._slater,
+            "interior point": self._interior,
+            "tangent bound": self._nowhere,
+        }
+
+    def step(self, step: Step) -> Verdict:
+        rule = self.rules.get(step.rule)
+        return (Outcome.STATED, "") if rule is None else rule(step)
+
+    # ---- facts against the functions they are about
+
+    def fact(self, key: str, value: Any) -> list[Check]:
+        """A proved number of a function, against its values and difference quotients."""
+        prefix, _, kind = key.rpartition(".")
+        if kind in ("l1", "l2"):
+            prefix, _, kind = prefix.rpartition(".")
+            kind += key[-3:]
+        f = self.functions.get(prefix)
+        if f is None or not isinstance(value, (int, float)) or isinstance(value, bool):
+            return []
+        worst = max((self._excess(f, kind, float(value), p) for p in self.places[:40]), default=0.0)
+        if worst > 1e-5 * max(1.0, abs(float(value))):
+            return [
+                Check(
+                    key,
+                    "fact",
+                    key,
+                    Outcome.FAILED,
+                    f"broken by {worst:g} at a decision and stream values that were tried",
+                )
+            ]
+        return [Check(key, "fact", key, Outcome.TESTED)]
+
+    def _excess(self, f: Callable[[Place], float], kind: str, value: float, p: Place) -> float:
+        """By how much one place breaks the number; at most 0 where it does not."""
+        here = f(p)
+        if not np.isfinite(here):
+            return -np.inf
+        match kind:
+            case "bound":
+                return abs(here) - value
+            case "upper":
+                return here - value
+            case "lower":
+                return value - here
+            case "lipschitz.l2" | "lipschitz.l1":
+                q = {
+                    **p,
+                    **{n: v for n, v in self.places[int(self.rng.integers(PLACES))].items() if n in self.decisions},
+                }
+                order = 2 if kind.endswith("l2") else 1
+                gap = float(np.linalg.norm(np.concatenate([(p[n] - q[n]).ravel() for n in self.decisions]), order))
+                return abs(f(q) - here) / gap - value if gap > 1e-9 else -np.inf
+        return -np.inf
+
+    # ---- ranges and suprema
+
+    def _interval(self, step: Step) -> Verdict:
+        """The operation again, over the ranges of the premises."""
+        node = step.subject
+        if not isinstance(node, Call):
+            return self._within_samples(step)
+        given = {id(p.subject): p.value for p in step.premises}
+        ranges = []
+        for arg in node.args:
+            if isinstance(arg, Slice):
+                return self._within_samples(step)
+            ends = _constant_ends(arg) if isinstance(arg, Constant) else _ends(given.get(id(arg)), arg)
+            if ends is None:
+                return self._within_samples(step)
+            ranges.append(ends)
+        if sum(r[0].size for r in ranges) > MOST_NUMBERS:
+            return self._within_samples(step)
+        found = replayed(node, ranges)
+        if found is None:
+            return self._within_samples(step)
+        claimed = _ends(step.value, node)
+        assert claimed is not None
+        slack = TOLERANCE * np.maximum(1.0, np.maximum(np.abs(found[0]), np.abs(found[1])))
+        with np.errstate(invalid="ignore"):
+            holds = np.all((claimed[0] <= found[0] + slack) | np.isinf(found[0])) and np.all(
+                (claimed[1] >= found[1] - slack) | np.isinf(found[1])
+            )
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the range of the operation is wider than claimed")
+
+    # ---- arithmetic between steps
+
+    def _largest(self, step: Step) -> Verdict:
+        tops = [t for p in step.premises if (t := _top(p.value)) is not None]
+        holds = bool(tops) and step.value >= max(tops) * (1 - TOLERANCE) - 1e-300
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "a premise is larger")
+
+    def _square_root(self, step: Step) -> Verdict:
+        top = _top(step.premises[0].value)
+        holds = top is not None and step.value**2 >= top * (1 - TOLERANCE)
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the square is smaller than the premise")
+
+    def _negative(self, step: Step) -> Verdict:
+        top = _top(step.premises[0].value)
+        holds = top is not None and -step.value >= top - TOLERANCE * max(1.0, abs(top))
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "it is not the negative of the premise")
+
+    def _every_entry(self, step: Step) -> Verdict:
+        found = [t for p in step.premises if (t := _top(p.value)) is not None]
+        if isinstance(step.value, bool) or not found:
+            return Outcome.REPLAYED, ""
+        slack = TOLERANCE * max(1.0, abs(step.value))
+        holds = min(found) - slack <= step.value <= max(found) + slack
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "it is the value of no entry")
+
+    def _smoothness(self, step: Step) -> Verdict:
+        least, most = step.premises[0].value
+        holds = step.value >= max(abs(least), abs(most)) * (1 - TOLERANCE)
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "an eigenvalue is larger")
+
+    def _strong_convexity(self, step: Step) -> Verdict:
+        holds = step.value <= max(0.0, step.premises[0].value[0]) * (1 + TOLERANCE)
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the least eigenvalue is smaller")
+
+    # ---- feasibility
+
+    def _slater(self, step: Step) -> Verdict:
+        inside = all(b.domain.contains(step.subject[b.name], 1e-7) for b in self.problem.blocks)
+        worst = max((float(p.value) for p in step.premises), default=-np.inf)
+        holds = inside and step.value <= -worst + TOLERANCE * max(1.0, abs(worst))
+        return (
+            (Outcome.REPLAYED, "")
+            if holds
+            else (Outcome.FAILED, "the point is outside, or a constraint is larger there")
+        )
+
+
+def _constant_ends(node: Constant) -> tuple[Array, Array]:
+    value = np.asarray(node.value.array, dtype=np.float64)
+    return value, value
+
+
+def _ends(value: Any, node: Expr) -> tuple[Array, Array] | None:
+    """Both ends at full shape."""
+    if not hasattr(value, "lo"):
+        return None
+    shape = known(node.shape)
+    return np.broadcast_to(value.lo, shape).astype(np.float64), np.broadcast_to(value.hi, shape).astype(np.float64)
+
+
+def _top(value: Any) -> float | None:
+    """The upper end of a claim that is a range or a number."""
+    if hasattr(value, "hi"):
+        return float(np.max(value.hi))
+    return float(value) if isinstance(value, (int, float, np.floating)) and not isinstance(value, bool) else None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
@@ -18,6 +21,18 @@ from oco.dsl.source import Span
 Array = np.ndarray[Any, Any]
 
 MOST_BYTES = 16 * MOST_NUMBERS
+UNREADABLE = (
+    tokenize.TokenError,
+    ValueError,
+    RuntimeError,
+    EOFError,
+    SyntaxError,
+    csv.Error,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What the readers raise for a damaged file (RuntimeError: nested too deep, encrypted, packed in an unknown way)."""
 MOST_TEXT = 2**28
 """Bytes of a text file: numbers in text take several times their place while they are read."""
 
@@ -41,7 +56,7 @@ def read_array(path: str, folder: Path | None, name: str, span: Span | None) -> 
         raise
     except OSError as error:
         raise fail("OCO801", f"`{path}` cannot be read: {error.strerror or error}", span) from None
-    except (ValueError, zipfile.BadZipFile, RecursionError, EOFError) as error:
+    except UNREADABLE as error:
         raise fail("OCO804", f"`{path}` cannot be read as {place.suffix.lstrip('.')}: {error}", span) from None
     return _numbers(array, path, span)
 

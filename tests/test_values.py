@@ -326,3 +326,22 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         with (tmp_path / name).open("wb") as stream:
             stream.truncate(size)  # takes no place on the disk
         assert error(f'param a[2] = file("{name}")', folder=tmp_path).code == "OCO805"
+
+
+@pytest.mark.parametrize("kind", [k.lstrip(".") for k in READERS])
+def test_damaged_files_are_errors_in_words(kind: str, tmp_path: Path) -> None:
+    """Bytes changed, cut and doubled at random: the file is read, or the error names it; nothing else comes out."""
+    path = tmp_path / save(tmp_path, kind, A)
+    whole, rng, outcomes = path.read_bytes(), np.random.default_rng(0), set()
+    for _ in range(300):
+        content = bytearray(whole)
+        for place in rng.integers(0, len(content), rng.integers(1, 6)):
+            content[place] = rng.integers(0, 256)
+        cut = int(rng.integers(1, len(content) + 1)) if rng.random() < 0.3 else len(content)
+        path.write_bytes(bytes(content[:cut]))
+        try:
+            model(f'param a[2, 3] = file("{path.name}")', folder=tmp_path)
+        except OcoError as found:
+            assert path.name in found.message
+            outcomes.add(found.code)
+    assert "OCO804" in outcomes

@@ -266,6 +266,7 @@ def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
         VIOLATION,
         quantities,
         None if sizes is None else float(sizes.sum()),
+        note="the smaller of Theorem 2 and of what the optimality of each step gives",
     )
 
 

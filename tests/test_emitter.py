@@ -20,6 +20,9 @@ from oco.compiler.ir.interpret import interpret, run_function
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
+from oco.compiler.plan import compile_plan
+from oco.dsl.load import parse
+from oco.plan import Plan
 
 INT = DType.INT
 MODEL = 'model tiny\n# "quotes""" and \\ backslashes\nstream price[3] in [0, 10]'
@@ -371,3 +374,15 @@ def packed_program() -> Program:
         decide=lambda state, drawn: {"x": state["x"]},
         update=lambda state, seen, drawn: {"x": state["x"] + t.constant(big, "weights")},
     )
+
+
+def test_several_decisions_of_which_one_is_a_number(tmp_path):
+    text = "model m\nhorizon T = 3\ndecision x[2] in box(0, 1)\ndecision y in box(0, 1)\nstream c in [0, 1]\nminimize c * (sum(x) + y)\n"
+    Plan.of(compile_plan(parse(text))).write(tmp_path / "learner.py")
+    code = "import learner; first = learner.Learner({'y': 0.25}); print(first.decide()['y'], learner.Learner().decide()['y'])"
+    assert run(tmp_path, code=code).stdout.split() == ["0.25", "0.5"]
+    (tmp_path / "data.csv").write_text("c\n0.5\n1\n0\n")
+    played = run(tmp_path, tmp_path / "data.csv")
+    assert played.returncode == 0 and played.stdout.startswith("m: 3 rounds") and not played.stderr
+    (tmp_path / "data.csv").write_text("c\n0.5\n1\n0\n1\n")
+    assert "the horizon of 3 rounds is over" in run(tmp_path, tmp_path / "data.csv").stderr

@@ -51,7 +51,7 @@ class Learner:
         """Begin at the model's start, or at a first decision (a dict if there are several); `seed` is for random draws."""
         given = {} if start is None else start if isinstance(start, dict) else {next(iter(START)): start}
         first = {**START, **{name: np.array(value, dtype=float) for name, value in given.items()}}
-        if list(first) != list(START) or any(first[n].shape != np.shape(START[n]) for n in START):
+        if list(first) != list(START) or any(np.shape(first[n]) != np.shape(START[n]) for n in START):
             raise ValueError(f"a start has these decisions and shapes: { {n: np.shape(v) for n, v in START.items()} }")
         self._take = Intake(STREAMS)
         self._random = np.random.default_rng(seed)
@@ -83,8 +83,8 @@ class Learner:
             following = update(*self._values, *values, *drawn)
         feedback = Feedback(self.round, float(loss), constraints, equalities)
         self._values, self._drawn = _tuple(following), None
-        if feedback.round == HORIZON:
-            warnings.warn(f"round {HORIZON} was the last that the guarantee is for", stacklevel=2)
+        if feedback.round - 1 == HORIZON:
+            warnings.warn(f"the horizon of {HORIZON} rounds is over: the guarantee has ended", stacklevel=2)
         return feedback
 
     def _draw(self) -> list[Any]:

@@ -78,4 +78,18 @@ def sizes(s: Situation) -> Floats:
     return found
 
 
+def unknown(s: Situation, *constants: str) -> str:
+    """The key of a fact that nothing bounds: of the loss's Lipschitz constant or of one of these of a constraint; "" where all are known.
+
+    A default that names it says in an error what to assume, and steps aside where the setting is given.
+    """
+    if s.number("loss.lipschitz.l2") is None:
+        return "loss.lipschitz.l2"
+    for c in s.canonical.inequalities:
+        for what in constants:
+            if s.entries(c.label, c.shape, what) is None:
+                return f"constraints.{c.label}.{what}"
+    return ""
+
+
 ROUNDS = Quantity("T", "T", "rounds", lambda n, T: np.arange(1.0, n + 1))

@@ -45,7 +45,7 @@ from oco.compiler.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.model import Measure
+from oco.dsl.model import Feedback, Measure
 
 
 class Recoo:
@@ -134,6 +134,7 @@ RECOO = Algorithm(
     cite="Guo, Liu, Wei & Ying 2022",
     rule=Recoo,
     baseline=True,
+    reads=Feedback.GRADIENT,
     requirements=(
         SOME_INEQUALITY,
         INEQUALITIES_ONLY,

@@ -20,6 +20,7 @@ from oco.compiler.algorithms.common import (
     SOME_INEQUALITY,
     sizes,
     slopes,
+    unknown,
 )
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.points import Point
@@ -42,7 +43,7 @@ from oco.compiler.theorems import (
     scheduled,
 )
 from oco.dsl.evaluate import evaluate
-from oco.dsl.model import Measure
+from oco.dsl.model import Feedback, Measure
 
 TINY = 1e-300
 
@@ -77,13 +78,15 @@ VIOLATION = "N * (start + T * beyond)"
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
-    G, G_g, diameter = needed(s, "loss.lipschitz.l2"), float(slopes(s).max()), needed(s, "domain.diameter.l2")
-    margin = s.number("slater.margin") or 0.0
-    share = f"(max({margin!r} - rho, 0) / {diameter * G_g!r})" if diameter * G_g > 0 else "1"
+    step = unknown(s, "lipschitz.l2")
+    if not step:
+        G, G_g, margin = needed(s, "loss.lipschitz.l2"), float(slopes(s).max()), s.number("slater.margin") or 0.0
+        share = f"(max({margin!r} - rho, 0) / ({G_g!r} * domain.diameter.l2))"
+        step = f"(1 - sqrt(1 - min({share}, 1)**2)) * rho / {G_g * G!r}"
     why = "(1 - sqrt(1 - sigma^2 / G_g^2)) rho / (G_g G), sigma = (Slater margin - rho) / diameter"
     return {
         "rho": Default("1 / sqrt(T)", "1/sqrt(T), the authors' script"),
-        "eta": Default(f"(1 - sqrt(1 - min({share}, 1)**2)) * rho / {G_g * G!r}", why),
+        "eta": Default(step, why),
     }
 
 
@@ -156,6 +159,7 @@ PFS = Algorithm(
     cite="Hutchinson & Alizadeh 2025",
     rule=PolyakFeasibility,
     baseline=True,
+    reads=Feedback.GRADIENT,
     requirements=(SOME_INEQUALITY, INEQUALITIES_ONLY, GRADIENTS_SEEN, PROJECTION),
     theorems=(
         Theorem(

@@ -11,7 +11,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
-from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes
+from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
 from oco.compiler.algorithms.mahdavi2012 import BOUNDED, LIPSCHITZ
 from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope
 from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
@@ -58,7 +58,7 @@ class Jenatton:
 def _settings(s: Situation) -> Mapping[str, Default]:
     return {
         "R": Default("domain.radius", "the decisions lie in a ball of radius R about 0"),
-        "G": Default(largest_slope(s), "Lipschitz constant of losses and constraints"),
+        "G": Default(unknown(s, "lipschitz.l2") or largest_slope(s), "Lipschitz constant of losses and constraints"),
         "b": Default("1/2", "1/2: regret O(sqrt(T)), violation O(T^(3/4))"),
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
-from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes
+from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
 from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope
 from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
@@ -71,10 +71,12 @@ def _squares(s: Situation) -> tuple[float, float]:
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
-    K, E = _squares(s)
-    least = f"(1 - sqrt(max(1 - 8 * {K!r} * eta**2, 0))) / (4 * eta**2)"
+    missing = unknown(s, "lipschitz.l2", "bound")
+    K, E = (0.0, 0.0) if missing else _squares(s)
+    step = missing or f"domain.diameter.l2 / sqrt({K + 2 * E!r} * T)"
+    least = missing or f"(1 - sqrt(max(1 - 8 * {K!r} * eta**2, 0))) / (4 * eta**2)"
     return {
-        "eta": Default(f"domain.diameter.l2 / sqrt({K + 2 * E!r} * T)", "R / sqrt(((m+1) G^2 + 2 m D^2) T)"),
+        "eta": Default(step, "R / sqrt(((m+1) G^2 + 2 m D^2) T)"),
         "delta": Default(least, "the least with delta >= (m+1) G^2 + 2 delta^2 eta^2"),
     }
 
@@ -85,6 +87,8 @@ def _regularized(delta: float, eta: float, K: float) -> bool:
 
 def _long_enough(s: Situation) -> Objection | None:
     """eta of the theorem must leave some delta."""
+    if unknown(s, "lipschitz.l2", "bound") or s.number("domain.diameter.l2") is None:
+        return None
     K, E = _squares(s)
     diameter = needed(s, "domain.diameter.l2")
     needs = math.ceil(8 * K * diameter**2 / (K + 2 * E)) if K > 0 else 1

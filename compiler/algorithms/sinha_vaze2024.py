@@ -17,7 +17,7 @@ from oco.compiler.algorithms.classic import (
     GRADIENTS_SEEN,
     STRONGLY_CONVEX,
 )
-from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes
+from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
 from oco.compiler.algorithms.wang_wan_zhang2025 import LIPSCHITZ_CONSTRAINTS, largest_slope
 from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.points import Point
@@ -37,7 +37,7 @@ from oco.compiler.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.model import Measure
+from oco.dsl.model import Feedback, Measure
 
 TINY = 1e-300
 
@@ -85,9 +85,12 @@ def _strong(p: Problem) -> bool:
 # Settings and guarantees.
 
 
+SLOPE = "Lipschitz constant of losses and constraints"
+
+
 def _convex_settings(s: Situation) -> Mapping[str, Default]:
     return {
-        "G": Default(largest_slope(s), "Lipschitz constant of losses and constraints"),
+        "G": Default(unknown(s, "lipschitz.l2") or largest_slope(s), SLOPE),
         "D": Default("domain.diameter.l2", "diameter of the domain"),
         "beta": Default("1 / (2 * G * D)", "1/(2 G D)"),
         "rate": Default("1 / (2 * sqrt(T))", "1/(2 sqrt(T))"),
@@ -96,7 +99,7 @@ def _convex_settings(s: Situation) -> Mapping[str, Default]:
 
 def _strong_settings(s: Situation) -> Mapping[str, Default]:
     return {
-        "G": Default(largest_slope(s), "Lipschitz constant of losses and constraints"),
+        "G": Default(unknown(s, "lipschitz.l2") or largest_slope(s), SLOPE),
         "alpha_f": Default("loss.strong_convexity.l2", "modulus of strong convexity"),
         "beta": Default(1, "1"),
         "V": Default("8 * G**2 * (log(T) + 1) / alpha_f", "8 G^2 log(T e) / alpha_f"),
@@ -217,6 +220,7 @@ SINHA_VAZE = Algorithm(
     cite="Sinha & Vaze 2024",
     rule=SinhaVaze,
     baseline=True,
+    reads=Feedback.GRADIENT,
     requirements=(SOME_INEQUALITY, INEQUALITIES_ONLY, GRADIENTS_SEEN, PROJECTION),
     theorems=(
         Theorem(

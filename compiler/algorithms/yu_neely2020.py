@@ -25,6 +25,7 @@ from oco.compiler.algorithms.common import (
     SOME_INEQUALITY,
     sizes,
     slopes,
+    unknown,
 )
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
@@ -71,10 +72,11 @@ class YuNeely:
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
-    beta = float(np.linalg.norm(slopes(s)))
+    missing = unknown(s, "lipschitz.l2")
+    weight = missing or f"({float(np.linalg.norm(slopes(s)))!r}**2 + 1) * sqrt(T) / 2"
     return {
         "gamma": Default("T**(1/4)", "T^(1/4)"),
-        "alpha": Default(f"({beta!r}**2 + 1) * sqrt(T) / 2", "(beta^2 + 1) sqrt(T) / 2, beta the slope of g"),
+        "alpha": Default(weight, "(beta^2 + 1) sqrt(T) / 2, beta the slope of g"),
     }
 
 

@@ -177,7 +177,11 @@ class Bound:
         import sympy
 
         rate = f"O({sympy.latex(parse_formula(self.rate, rate_symbols()))})"
-        return f"{sympy.latex(self.expression)} = {rate}" if self.formula else rate
+        if not self.formula:
+            return rate
+        # SymPy reads indices into names, and these are LaTeX already.
+        written = {s: s.name for s in self.expression.free_symbols if "\\" in s.name or " " in s.name}
+        return f"{sympy.latex(self.expression, symbol_names=written)} = {rate}"
 
     def curve(self, rounds: int, horizon: int) -> Floats | None:
         """The bound after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None where only a rate is known."""

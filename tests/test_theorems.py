@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from oco.compiler.algorithms.classic import path_weight
 from oco.compiler.algorithms.wang_yan_liu2025 import QUEUE_VIOLATION
 from oco.compiler.plan import Plan, compile_plan
-from oco.compiler.theorems import Guarantee
+from oco.compiler.theorems import Bound, Guarantee, Quantity
 from oco.dsl.load import parse
 
 T = 300
@@ -290,6 +290,12 @@ subject to
     assert plan.guarantee is not None
     never_above(np.mean(regrets, axis=0), plan.guarantee.regret_curve(T))
     never_above(np.mean(violations, axis=0), plan.guarantee.violation_curve(T))
+
+
+def test_the_latex_of_a_bound_keeps_that_of_its_quantities() -> None:
+    quantities = (Quantity("a", r"\sum_t 1/\alpha_t", "steps", 1.0), Quantity("d", "G_g d_1 / (1 - r)", "start", 2.0))
+    bound = Bound("static regret", "sqrt(T)", "a / 4 + d", quantities)
+    assert r"\frac{\sum_t 1/\alpha_t}{4}" in bound.latex and "G_g d_1 / (1 - r)" in bound.latex
 
 
 def test_another_horizon_makes_another_plan() -> None:

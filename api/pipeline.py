@@ -51,12 +51,12 @@ def compile(
 
 def restore(path: str | os.PathLike[str], backend: str | None = None) -> Learner:
     """The learner that `learner.save(path)` wrote, to go on bit for bit. Raises OcoError where the file is not whole."""
-    from oco.backends.learner import Learner, read_saved
+    from oco.backends.learner import read_saved, restored
     from oco.plan import Plan
 
     saved = read_saved(path)
     plan = Plan.from_recipe(saved["recipe"], backend)
-    return Learner.from_saved(saved, plan.compiled(), plan.contract)
+    return restored(saved, plan.compiled(), plan.contract)
 
 
 def _settled(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from oco.backends.base import Compiled
 from oco.backends.base import backend as find_backend
 from oco.backends.contract import Contract
-from oco.backends.learner import Learner
+from oco.backends.learner import Learner, make_learner
 from oco.compiler import plan as core
 from oco.contract import contract_of, recipe_of
 from oco.dsl.load import parse
@@ -64,7 +64,7 @@ class Plan(core.Plan):
         on_out_of_bounds  "error", "clip" or "accept" what lies outside the bounds that the model states
         """
         compiled = self.compiled(backend)
-        return Learner(compiled, self.contract, seed=seed, start=start, draws=draws, on_out_of_bounds=on_out_of_bounds)
+        return make_learner(compiled, self.contract, seed=seed, start=start, draws=draws, on_out_of_bounds=on_out_of_bounds)
 
     def run(
         self,

@@ -338,3 +338,21 @@ def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream
 def _wrong(error: StreamError) -> OcoError:
     hints = {"bounds": 'correct the data or the model\'s bounds, or choose on_out_of_bounds="clip" or "accept"'}
     return fail(_CODES[error.rule], str(error), hint=hints.get(error.rule, ""))
+
+
+def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:
+    """A learner of the kind that suits the backend."""
+    return _kind(compiled)(compiled, contract, **options)
+
+
+def restored(content: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
+    """The learner that `Learner.saved` described, of the kind that suits the backend."""
+    return _kind(compiled).from_saved(content, compiled, contract)
+
+
+def _kind(compiled: Compiled) -> type[Learner]:
+    if compiled.native is None:
+        return Learner
+    from oco.backends.c99.learner import NativeLearner
+
+    return NativeLearner

@@ -30,7 +30,7 @@ class CBackend:
         source = emit(program, contract or _no_promises(program))
         native = Native(program, source, library(source))
         measure = None if program.measure is None else native.measure
-        return Compiled(program, source.code, native.init, native.decide, native.update, measure, native.run)
+        return Compiled(program, source.code, native.init, native.decide, native.update, measure, native.run, native)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         source = emit(program, contract)
@@ -62,6 +62,11 @@ class Native:
         found.restype = ctypes.c_int64 if name == "run" else None
         call: Callable[..., Any] = found
         return call
+
+    def glue(self, name: str) -> Callable[..., Any]:
+        """A function of `glue.py`."""
+        found: Callable[..., Any] = getattr(self.library, f"{self.source.name}_glue_{name}")
+        return found
 
     def init(self, *start: Any) -> Arrays:
         struct = self.layout()

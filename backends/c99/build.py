@@ -7,11 +7,18 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
+from importlib.resources import files
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from oco.backends.c99.glue import glue
 from oco.backends.c99.module import Source
 from oco.dsl.diagnostics import InternalError, fail
 
@@ -39,23 +46,46 @@ def cache_folder() -> Path:
 
 
 def library(source: Source) -> Path:
-    """The shared library of a source, built if it is not in the cache."""
-    command = compiler()
-    key = hashlib.sha256("\0".join([*command, *FLAGS, source.name, source.header, source.code]).encode()).hexdigest()
-    target = cache_folder() / f"{source.name}-{key[:32]}.so"
+    """The shared library of a source with its glue, built if it is not in the cache."""
+    return _cached(source.name, {f"{source.name}.h": source.header, f"{source.name}.c": source.code + glue(source)}, ())
+
+
+@cache
+def stepper() -> Any:
+    """The class `Stepper` of the extension module that drives learners quickly; None where Python's headers are not there."""
+    include = sysconfig.get_paths()["include"]
+    if not (Path(include) / "Python.h").exists():
+        return None
+    text = files("oco.backends.c99").joinpath("stepper.c").read_text(encoding="utf-8")
+    options = (f"-I{include}", f"-I{np.get_include()}")
+    path = _cached(f"stepper-{sys.implementation.cache_tag}", {"stepper.c": text}, options)
+    spec = spec_from_file_location("oco_stepper", path)
+    if spec is None or spec.loader is None:
+        return None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Stepper
+
+
+def _cached(name: str, sources: Mapping[str, str], options: Sequence[str]) -> Path:
+    """A shared library, built if it is not in the cache: in a folder of its own, then moved into place."""
+    command = (*compiler(), *FLAGS, *options)
+    parts = [*command, np.__version__, *(part for item in sources.items() for part in item)]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    target = cache_folder() / f"{name}-{key[:32]}.so"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
-            made = _built(source, command, Path(folder))
-            os.replace(made, target)
+            os.replace(_built(command, sources, Path(folder)), target)
     return target
 
 
-def _built(source: Source, command: tuple[str, ...], folder: Path) -> Path:
-    (folder / f"{source.name}.h").write_text(source.header, encoding="utf-8")
-    file, made = folder / f"{source.name}.c", folder / "learner.so"
-    file.write_text(source.code, encoding="utf-8")
-    done = subprocess.run([*command, *FLAGS, str(file), "-o", str(made), "-lm"], capture_output=True, text=True)
+def _built(command: Sequence[str], sources: Mapping[str, str], folder: Path) -> Path:
+    for file, text in sources.items():
+        (folder / file).write_text(text, encoding="utf-8")
+    made = folder / "made.so"
+    inputs = [str(folder / file) for file in sources if file.endswith(".c")]
+    done = subprocess.run([*command, *inputs, "-o", str(made), "-lm"], capture_output=True, text=True)
     if done.returncode:
         raise InternalError(f"the C compiler {command[0]} refused the emitted source: {done.stderr[:2000]}")
     return made

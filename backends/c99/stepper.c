@@ -1,0 +1,369 @@
+/* The quick way from Python into a compiled learner: one round in, one decision out, checked on the way.
+ *
+ * A Stepper drives any learner through four functions of one form each. Whatever is not plain (another kind or shape of array, a value
+ * out of bounds, a name too many) goes to `fallback`, which is Python and says what is wrong. */
+#define PY_SSIZE_T_CLEAN
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#include <Python.h>
+#include <numpy/arrayobject.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef void (*decide_function)(void *self, double *decisions);
+typedef int64_t (*observe_function)(void *self, const void *const *inputs);
+typedef void (*measure_function)(void *self, const double *decisions, const void *const *inputs, double *worth);
+
+enum { MOST_INPUTS = 64, MOST_AXES = 32 };
+
+typedef struct {
+    PyObject *name; /* interned */
+    int type;       /* NPY_DOUBLE or NPY_INT64 */
+    int axes;
+    npy_intp shape[MOST_AXES];
+} Form;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *memory;   /* an array of bytes that holds the learner's struct */
+    PyObject *fallback; /* observe, in Python */
+    void *self;
+    int64_t *round;
+    int64_t horizon; /* -1: none */
+    decide_function decide;
+    observe_function observe;
+    measure_function measure;
+    int inputs, decisions;
+    Form *forms; /* inputs, then decisions */
+    double *space; /* the decisions, side by side */
+    Py_ssize_t constraints, equalities;
+} Stepper;
+
+typedef struct {
+    PyObject_HEAD
+    int64_t round;
+    Py_ssize_t constraints, equalities;
+    double worth[1]; /* the loss, values of g, values of h */
+} Worth;
+
+static PyTypeObject WorthType;
+
+static PyObject *array_of(const double *values, int axes, const npy_intp *shape, size_t count) {
+    PyObject *array = PyArray_SimpleNew(axes, shape, NPY_DOUBLE);
+    if (array) {
+        memcpy(PyArray_DATA((PyArrayObject *)array), values, count * sizeof(double));
+    }
+    return array;
+}
+
+static size_t size_of(const Form *form) {
+    size_t size = 1;
+    for (int k = 0; k < form->axes; ++k) {
+        size *= (size_t)form->shape[k];
+    }
+    return size;
+}
+
+/* Worth: what a decision was worth. */
+
+static PyObject *worth_round(Worth *w, void *closure) {
+    (void)closure;
+    return PyLong_FromLongLong(w->round);
+}
+
+static PyObject *worth_loss(Worth *w, void *closure) {
+    (void)closure;
+    return PyFloat_FromDouble(w->worth[0]);
+}
+
+static PyObject *worth_constraints(Worth *w, void *closure) {
+    (void)closure;
+    npy_intp shape = w->constraints;
+    return array_of(w->worth + 1, 1, &shape, (size_t)shape);
+}
+
+static PyObject *worth_equalities(Worth *w, void *closure) {
+    (void)closure;
+    npy_intp shape = w->equalities;
+    return array_of(w->worth + 1 + w->constraints, 1, &shape, (size_t)shape);
+}
+
+static PyObject *worth_violation(Worth *w, void *closure) {
+    (void)closure;
+    npy_intp shape = w->constraints + w->equalities;
+    PyObject *array = array_of(w->worth + 1, 1, &shape, (size_t)shape);
+    if (array) {
+        double *v = PyArray_DATA((PyArrayObject *)array);
+        for (Py_ssize_t k = 0; k < shape; ++k) {
+            v[k] = k >= w->constraints && v[k] < 0 ? -v[k] : k < w->constraints && v[k] <= 0 ? 0.0 : v[k];
+        }
+    }
+    return array;
+}
+
+static PyGetSetDef worth_members[] = {
+    {"round", (getter)worth_round, NULL, "The round that was played.", NULL},
+    {"loss", (getter)worth_loss, NULL, "f_t(x_t).", NULL},
+    {"constraints", (getter)worth_constraints, NULL, "g_t(x_t), shape (N,).", NULL},
+    {"equalities", (getter)worth_equalities, NULL, "h_t(x_t), shape (M,).", NULL},
+    {"violation", (getter)worth_violation, NULL, "[g_t(x_t)]_+, then |h_t(x_t)|, shape (N + M,).", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyObject *worth_repr(Worth *w) {
+    PyObject *loss = PyFloat_FromDouble(w->worth[0]);
+    PyObject *text = loss ? PyUnicode_FromFormat("Feedback(round=%lld, loss=%R)", (long long)w->round, loss) : NULL;
+    Py_XDECREF(loss);
+    return text;
+}
+
+static PyTypeObject WorthType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "oco.backends.Feedback",
+    .tp_basicsize = sizeof(Worth),
+    .tp_itemsize = 0,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "What a decision was worth in its round.",
+    .tp_getset = worth_members,
+    .tp_repr = (reprfunc)worth_repr,
+};
+
+static Worth *new_worth(const Stepper *s) {
+    size_t extra = (size_t)(s->constraints + s->equalities) * sizeof(double);
+    Worth *w = PyObject_Malloc(sizeof(Worth) + extra);
+    if (!w) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    PyObject_Init((PyObject *)w, &WorthType);
+    w->round = *s->round;
+    w->constraints = s->constraints;
+    w->equalities = s->equalities;
+    return w;
+}
+
+/* Stepper */
+
+static PyObject *stepper_decide(Stepper *s, PyObject *ignored) {
+    (void)ignored;
+    s->decide(s->self, s->space);
+    const Form *forms = s->forms + s->inputs;
+    if (s->decisions == 1) {
+        return array_of(s->space, forms->axes, forms->shape, size_of(forms));
+    }
+    PyObject *all = PyDict_New();
+    const double *from = s->space;
+    for (int k = 0; all && k < s->decisions; ++k) {
+        PyObject *one = array_of(from, forms[k].axes, forms[k].shape, size_of(forms + k));
+        if (!one || PyDict_SetItem(all, forms[k].name, one) < 0) {
+            Py_CLEAR(all);
+        }
+        Py_XDECREF(one);
+        from += size_of(forms + k);
+    }
+    return all;
+}
+
+/* Where the entries of an input lie, if it is plain; numbers are put into `number`. */
+static const void *plain(const Form *form, PyObject *value, double *number) {
+    if (PyArray_CheckExact(value)) {
+        PyArrayObject *array = (PyArrayObject *)value;
+        if (PyArray_TYPE(array) != form->type || PyArray_NDIM(array) != form->axes || !PyArray_IS_C_CONTIGUOUS(array) ||
+            !PyArray_ISALIGNED(array) || !PyArray_ISNOTSWAPPED(array)) {
+            return NULL;
+        }
+        for (int k = 0; k < form->axes; ++k) {
+            if (PyArray_DIMS(array)[k] != form->shape[k]) {
+                return NULL;
+            }
+        }
+        return PyArray_DATA(array);
+    }
+    if (form->axes == 0 && form->type == NPY_DOUBLE && PyFloat_Check(value)) {
+        *number = PyFloat_AS_DOUBLE(value);
+        return number;
+    }
+    if (form->axes == 0 && PyLong_CheckExact(value)) {
+        int over = 0;
+        const int64_t whole = PyLong_AsLongLongAndOverflow(value, &over);
+        if (over || (form->type == NPY_DOUBLE && (whole > INT64_C(1) << 53 || whole < -(INT64_C(1) << 53)))) {
+            return NULL;
+        }
+        if (form->type == NPY_DOUBLE) {
+            *number = (double)whole;
+        } else {
+            memcpy(number, &whole, sizeof whole);
+        }
+        return number;
+    }
+    return NULL;
+}
+
+/* Names in the caller's source are one object with ours; others are compared by their letters. */
+static bool is_name(PyObject *given, PyObject *name) {
+    return given == name || PyUnicode_Compare(given, name) == 0;
+}
+
+/* Pointers to all inputs in their order; false if one is not plain. */
+static bool gathered(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObject *names, const void **inputs, double *numbers) {
+    if (count != 0 || !names || PyTuple_GET_SIZE(names) != s->inputs) {
+        return false;
+    }
+    for (int k = 0; k < s->inputs; ++k) {
+        const Form *form = s->forms + k;
+        Py_ssize_t at = k;
+        if (!is_name(PyTuple_GET_ITEM(names, at), form->name)) {
+            for (at = 0; at < s->inputs && !is_name(PyTuple_GET_ITEM(names, at), form->name); ++at) {
+            }
+            if (at == s->inputs) {
+                return false;
+            }
+        }
+        inputs[k] = plain(form, args[at], numbers + k);
+        if (!inputs[k]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    const void *inputs[MOST_INPUTS];
+    double numbers[MOST_INPUTS];
+    if (*s->round == s->horizon + 1 || !gathered(s, args, count, names, inputs, numbers)) {
+        return PyObject_Vectorcall(s->fallback, args, (size_t)count, names);
+    }
+    Worth *w = new_worth(s);
+    if (!w) {
+        return NULL;
+    }
+    s->decide(s->self, s->space);
+    s->measure(s->self, s->space, inputs, w->worth);
+    if (s->observe(s->self, inputs) != 0) {
+        Py_DECREF(w);
+        return PyObject_Vectorcall(s->fallback, args, (size_t)count, names);
+    }
+    return (PyObject *)w;
+}
+
+static void stepper_dealloc(Stepper *s) {
+    PyObject_GC_UnTrack(s);
+    for (int k = 0; s->forms && k < s->inputs + s->decisions; ++k) {
+        Py_XDECREF(s->forms[k].name);
+    }
+    PyMem_Free(s->forms);
+    PyMem_Free(s->space);
+    Py_XDECREF(s->memory);
+    Py_XDECREF(s->fallback);
+    PyObject_GC_Del(s);
+}
+
+static int stepper_traverse(Stepper *s, visitproc visit, void *arg) {
+    Py_VISIT(s->memory);
+    Py_VISIT(s->fallback);
+    return 0;
+}
+
+static int stepper_clear(Stepper *s) {
+    Py_CLEAR(s->fallback);
+    return 0;
+}
+
+/* One form from (name, kind, shape). */
+static int read_form(Form *form, PyObject *row) {
+    PyObject *name, *shape;
+    const char *kind;
+    if (!PyArg_ParseTuple(row, "UsO!", &name, &kind, &PyTuple_Type, &shape)) {
+        return -1;
+    }
+    Py_INCREF(name);
+    PyUnicode_InternInPlace(&name);
+    form->name = name;
+    form->type = kind[0] == 'd' ? NPY_DOUBLE : NPY_INT64;
+    form->axes = (int)PyTuple_GET_SIZE(shape);
+    for (int k = 0; k < form->axes; ++k) {
+        form->shape[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *options) {
+    (void)options;
+    PyObject *memory, *fallback, *inputs, *decisions;
+    unsigned long long decide, observe, measure;
+    long long horizon;
+    Py_ssize_t constraints, equalities;
+    if (!PyArg_ParseTuple(args, "O!OKKKO!O!Lnn", &PyArray_Type, &memory, &fallback, &decide, &observe, &measure, &PyTuple_Type, &inputs,
+                          &PyTuple_Type, &decisions, &horizon, &constraints, &equalities)) {
+        return NULL;
+    }
+    if (PyTuple_GET_SIZE(inputs) > MOST_INPUTS) {
+        PyErr_SetString(PyExc_ValueError, "too many inputs");
+        return NULL;
+    }
+    Stepper *s = (Stepper *)type->tp_alloc(type, 0);
+    if (!s) {
+        return NULL;
+    }
+    s->memory = Py_NewRef(memory);
+    s->fallback = Py_NewRef(fallback);
+    s->self = PyArray_DATA((PyArrayObject *)memory);
+    s->round = s->self;
+    s->horizon = horizon;
+    s->decide = (decide_function)(uintptr_t)decide;
+    s->observe = (observe_function)(uintptr_t)observe;
+    s->measure = (measure_function)(uintptr_t)measure;
+    s->constraints = constraints;
+    s->equalities = equalities;
+    int rows = (int)(PyTuple_GET_SIZE(inputs) + PyTuple_GET_SIZE(decisions));
+    s->forms = PyMem_Calloc((size_t)rows, sizeof(Form));
+    s->inputs = (int)PyTuple_GET_SIZE(inputs);
+    s->decisions = (int)PyTuple_GET_SIZE(decisions);
+    size_t size = 0;
+    for (int k = 0; s->forms && k < rows; ++k) {
+        PyObject *row = k < s->inputs ? PyTuple_GET_ITEM(inputs, k) : PyTuple_GET_ITEM(decisions, k - s->inputs);
+        if (read_form(s->forms + k, row) < 0) {
+            Py_DECREF(s);
+            return NULL;
+        }
+        size += k < s->inputs ? 0 : size_of(s->forms + k);
+    }
+    s->space = PyMem_Malloc((size + 1) * sizeof(double));
+    if (!s->forms || !s->space) {
+        Py_DECREF(s);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)s;
+}
+
+static PyMethodDef stepper_methods[] = {
+    {"decide", (PyCFunction)(void (*)(void))stepper_decide, METH_NOARGS, "The decision of this round; a dict of several."},
+    {"observe", (PyCFunction)(void (*)(void))stepper_observe, METH_FASTCALL | METH_KEYWORDS,
+     "Take what the round revealed and go on to the next."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject StepperType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "oco_stepper.Stepper",
+    .tp_basicsize = sizeof(Stepper),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "A compiled learner, round by round.",
+    .tp_new = stepper_new,
+    .tp_dealloc = (destructor)stepper_dealloc,
+    .tp_traverse = (traverseproc)stepper_traverse,
+    .tp_clear = (inquiry)stepper_clear,
+    .tp_methods = stepper_methods,
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "oco_stepper", NULL, -1, NULL, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit_oco_stepper(void) {
+    import_array();
+    if (PyType_Ready(&WorthType) < 0 || PyType_Ready(&StepperType) < 0) {
+        return NULL;
+    }
+    PyObject *m = PyModule_Create(&module);
+    if (m && PyModule_AddObjectRef(m, "Stepper", (PyObject *)&StepperType) < 0) {
+        Py_CLEAR(m);
+    }
+    return m;
+}

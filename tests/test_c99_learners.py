@@ -1,0 +1,213 @@
+"""Learners in C: the same as in NumPy round by round and in one call; wrong data, horizons, saving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_c99 import has_compiler, queue
+from test_learner import program as small_program
+
+import oco
+from oco.backends.base import backend
+from oco.backends.c99.build import stepper
+from oco.backends.c99.learner import NativeLearner
+from oco.backends.contract import Contract, Range
+from oco.backends.learner import Learner, make_learner, read_saved, restored
+from oco.backends.play import can_play, play
+from oco.compiler.domains import domain
+from oco.dsl.diagnostics import OcoError
+
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+EXAMPLES = Path(__file__).parent.parent / "examples"
+T = 40
+
+
+def contract(**changes):
+    given = {
+        "text": "model queue",
+        "algorithm": "queue",
+        "horizon": T,
+        "start": {"x": np.full(3, 0.25)},
+        "domains": {"x": domain("box", (3,), 0.0, 1.0)},
+        "ranges": {"price": Range(0.0, np.array([3.0, 3.0, 4.0])), "jobs": Range(0.0, 5.0)},
+    }
+    return Contract(**(given | changes))
+
+
+def learner(name="c", **options):
+    made = backend(name).compile(queue(), contract())
+    return make_learner(made, contract(), **options)
+
+
+def rounds(count, seed=0):
+    rng = np.random.default_rng(seed)
+    return {"price": rng.uniform(0, 3, (count, 3)), "jobs": rng.uniform(0, 2, count)}
+
+
+def rows(data):
+    return [{n: a[k] for n, a in data.items()} for k in range(len(data["jobs"]))]
+
+
+def same(a, b, tolerance=1e-12):
+    return all(np.allclose(a[n], b[n], rtol=tolerance, atol=tolerance) for n in a)
+
+
+def test_the_quick_way_is_taken():
+    assert stepper() is None or "Stepper" in repr(learner().observe)
+
+
+def test_rounds_agree_with_numpy():
+    ours, theirs = learner("c"), learner("numpy")
+    assert isinstance(ours, NativeLearner) and type(theirs) is Learner
+    for row in rows(rounds(60)):
+        assert ours.round == theirs.round and np.allclose(ours.decide(), theirs.decide(), rtol=1e-12)
+        a, b = ours.observe(**row), theirs.observe(**row)
+        assert a.round == b.round and np.isclose(a.loss, b.loss, rtol=1e-12)
+        assert (
+            np.allclose(a.constraints, b.constraints)
+            and np.allclose(a.violation, b.violation)
+            and a.equalities.shape == (0,)
+        )
+        assert same(ours.state, theirs.state) and np.allclose(ours.value("Q"), theirs.value("Q"))
+    assert ours.warnings == theirs.warnings and len(ours.warnings) == 1
+
+
+def test_any_form_of_plain_data_gives_the_same():
+    price, jobs = np.array([1.0, 2.0, 0.5]), 2.0
+    forms = [
+        {"price": price, "jobs": jobs},
+        {"jobs": jobs, "price": price},
+        {"price": [1, 2, 0.5], "jobs": 2},
+        {"price": price, "jobs": 2},
+        {"price": price.astype(np.float32), "jobs": np.float64(2)},
+        {"price": np.array([1.0, 9.0, 2.0, 9.0, 0.5])[::2], "jobs": np.array(2.0)},
+        {"price": price.astype(">f8"), "jobs": np.int32(2)},
+        {"pri" + "ce": price, "jobs": jobs},
+    ]
+    states = []
+    for form in forms:
+        a = learner()
+        a.observe(**form)
+        states.append({n: v.tobytes() for n, v in a.state.items()})
+    assert all(s == states[0] for s in states)
+
+
+BAD = [
+    ("OCO840", {"price": [1, 2, 3]}),
+    ("OCO840", {"price": [1, 2, 3], "jobs": 1, "more": 1}),
+    ("OCO840", {"price": [1, 2, 3], "job": 1}),
+    ("OCO841", {"price": "cheap", "jobs": 1}),
+    ("OCO842", {"price": np.ones(2), "jobs": 1.0}),
+    ("OCO842", {"price": np.ones(3), "jobs": np.ones(1)}),
+    ("OCO843", {"price": np.array([1.0, np.nan, 1.0]), "jobs": 1.0}),
+    ("OCO843", {"price": np.ones(3), "jobs": float("inf")}),
+    ("OCO845", {"price": np.array([1.0, 3.1, 1.0]), "jobs": 1.0}),
+    ("OCO845", {"price": np.ones(3), "jobs": -1e-9}),
+    ("OCO841", {"price": np.ones(3), "jobs": 10**30}),
+]
+
+
+@pytest.mark.parametrize("code, given", BAD, ids=str)
+def test_wrong_data_is_an_error_and_changes_nothing(code, given):
+    a = learner()
+    a.observe(price=np.ones(3), jobs=1.0)
+    before = {n: v.tobytes() for n, v in a.state.items()}
+    with pytest.raises(OcoError) as caught:
+        a.observe(**given)
+    assert caught.value.code == code and {n: v.tobytes() for n, v in a.state.items()} == before
+    a.observe(price=np.ones(3), jobs=1.0)
+    assert a.round == 3
+
+
+def test_decisions_and_data_are_copies():
+    a, b = learner(), learner()
+    price = np.array([1.0, 2.0, 0.5])
+    a.decide()[:] = 9.0
+    worth = a.observe(price=price, jobs=1.0)
+    first = worth.loss
+    price[:] = 7.0
+    assert worth.loss == first == b.observe(price=[1.0, 2.0, 0.5], jobs=1.0).loss and same(a.state, b.state, 0)
+
+
+def test_clipping_goes_the_slow_way():
+    ours, theirs = learner("c", on_out_of_bounds="clip"), learner("numpy", on_out_of_bounds="clip")
+    for a in (ours, theirs):
+        a.observe(price=np.array([1.0, 9.0, 1.0]), jobs=1.0)
+    assert same(ours.state, theirs.state) and ours.warnings == theirs.warnings and len(ours.warnings) == 1
+
+
+def test_playing_is_observing():
+    data = rounds(1000)
+    one, many, slow = learner(), learner(), learner("numpy")
+    assert can_play(many) and not can_play(slow)
+    decisions, losses = [], []
+    for row in rows(data):
+        decisions.append(one.decide())
+        losses.append(one.observe(**row).loss)
+    parts = list(play(many, lambda a, b: {n: v[a:b] for n, v in data.items()}, 1000, ["Q"]))
+    assert np.array_equal(np.concatenate([p.decisions["x"] for p in parts]), decisions)
+    assert np.array_equal(np.concatenate([p.loss for p in parts]), losses)
+    assert np.concatenate([p.after["Q"] for p in parts])[-1] == many.value("Q") == one.value("Q")
+    assert [p.first for p in parts] == list(np.cumsum([1, *(p.rounds for p in parts)])[:-1])
+    assert many.warnings == one.warnings and same(many.state, one.state, 0)
+
+
+@pytest.mark.parametrize("place", [0, 1, 255, 256, 299])
+def test_a_wrong_round_stops_the_play_at_a_whole_round(place):
+    data = rounds(300)
+    data["jobs"][place] = 7.0
+    a, b = learner(), learner()
+    with pytest.raises(OcoError, match="jobs is 7"):
+        for _ in play(a, lambda i, j: {n: v[i:j] for n, v in data.items()}, 300):
+            pass
+    assert a.round == place + 1
+    for row in rows(data)[:place]:
+        b.observe(**row)
+    assert same(a.state, b.state, 0)
+    clipped = learner(on_out_of_bounds="clip")
+    assert sum(p.rounds for p in play(clipped, lambda i, j: {n: v[i:j] for n, v in data.items()}, 300)) == 300
+
+
+def test_saving_and_restoring_changes_no_bit(tmp_path):
+    data = rows(rounds(60))
+    whole, part = learner(), learner()
+    for row in data:
+        whole.observe(**row)
+    for row in data[:30]:
+        part.observe(**row)
+    part.save(tmp_path / "state")
+    again = restored(read_saved(tmp_path / "state"), part.compiled, part.contract)
+    assert isinstance(again, NativeLearner) and again.round == 31
+    for row in data[30:]:
+        again.observe(**row)
+    assert same(again.state, whole.state, 0) and again.warnings == whole.warnings
+
+
+def test_whole_numbers_and_places():
+    ranges = {"price": Range(-1.0, 3.0), "jobs": Range(0.0), "place": Range(0, 1)}
+    given = contract(start={"x": np.array([0.5, 0.25])}, domains={}, ranges=ranges)
+    ours, theirs = (make_learner(backend(n).compile(small_program(), given), given) for n in ("c", "numpy"))
+    for k in range(20):
+        for a in (ours, theirs):
+            a.observe(price=np.array([0.1 * k - 0.5, 1.0]), jobs=1.0, place=k % 2)
+    assert same(ours.state, theirs.state)
+    for wrong, code in ((2, "OCO845"), (0.5, "OCO844"), (2**70, "OCO841")):
+        with pytest.raises(OcoError) as caught:
+            ours.observe(price=np.zeros(2), jobs=1.0, place=wrong)
+        assert caught.value.code in (code, "OCO845")
+
+
+@pytest.mark.parametrize("name", ["tracking", "online_qp", "portfolio", "datacenter", "job_scheduling"])
+def test_examples_run_alike(name):
+    plan = oco.compile(oco.load(EXAMPLES / f"{name}.oco"))
+    rng = np.random.default_rng(0)
+    data = {s.name: rng.uniform(s.lower, s.upper, (60, *s.shape)) for s in plan.canonical.streams}
+    ours, theirs = plan.run(data, backend="c"), plan.run(data, backend="numpy")
+    scale = max(float(np.abs(theirs.decisions).max()), 1e-300)
+    assert np.allclose(ours.decisions, theirs.decisions, rtol=1e-9, atol=1e-9 * scale)
+    assert np.allclose(ours.loss, theirs.loss, rtol=1e-9) and np.allclose(
+        ours.duals, theirs.duals, rtol=1e-9, atol=1e-9
+    )
+    assert np.allclose(ours.constraints, theirs.constraints, rtol=1e-9, atol=1e-9)

@@ -54,41 +54,49 @@ def run(
     --out an interrupted table goes on where it stopped.
     """
     import oco
-    from oco.cli.results import compared, measured, report, write_results
     from oco.compiler.canonical import canonical
     from oco.evaluation.data import load_data
     from oco.evaluation.mapping import parse_map
-    from oco.evaluation.summary import summarize
 
     loaded = oco.load(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
+    told = parse_map(mapping or [])
+    source = load_data(canonical(loaded), data, mapping=told, seed=seed, rounds=rounds, on_missing=on_missing)
+    seeds_used = range(seed, seed + seeds)
+    settings = pairs(setting, "--set")
     if grid or engine:
         from oco.cli.sweeping import run_sweep, values_of
 
-        sources = load_data(
-            canonical(loaded), data, mapping=parse_map(mapping or []), rounds=rounds, on_missing=on_missing
-        )
-        seeds_used = range(seed, seed + seeds)
-        values = values_of(grid) | {name: [value] for name, value in pairs(setting, "--set").items()}
-        done = run_sweep(loaded, sources, names, seeds_used, values, engine or "processes", out, as_json)
+        values = values_of(grid) | {name: [value] for name, value in settings.items()}
+        done = run_sweep(loaded, source, names, seeds_used, values, engine or "processes", out, as_json)
         raise typer.Exit(0 if done else 1)
-    settings: Any = pairs(setting, "--set") or "paper"
-    plans = [oco.compile(loaded, name, settings, backend) for name in names]
-    source = load_data(
-        canonical(loaded), data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing
-    )
-    plans = [_for_rounds(plan, source.rounds) for plan in plans]
+    plans = [_for_rounds(oco.compile(loaded, name, settings or "paper", backend), source.rounds) for name in names]
     if not as_json:
-        for diagnostic in dict.fromkeys(d for plan in plans for d in plan.warnings):
-            show_diagnostic(diagnostic)
-        for text in (*source.notes, *_replanned(loaded, source)):
-            note(text)
-        if len(plans) == 1:
-            report(plans[0])
-    traces = [_run(plan, replace(source, seed=seed + k), seed + k) for plan in plans for k in range(seeds)]
+        _announce(plans, (*source.notes, *_replanned(loaded, source)))
+    traces = [_run(plan, replace(source, seed=k), k) for plan in plans for k in seeds_used]
+    _conclude(traces, plans, out, as_json)
+
+
+def _announce(plans: list[Plan], notes: tuple[str, ...]) -> None:
+    """What is known before the first round: warnings, what was done with the data, the plan."""
+    from oco.cli.results import report
+
+    for diagnostic in dict.fromkeys(d for plan in plans for d in plan.warnings):
+        show_diagnostic(diagnostic)
+    for text in notes:
+        note(text)
+    if len(plans) == 1:
+        report(plans[0])
+
+
+def _conclude(traces: list[Trace], plans: list[Plan], out: Path | None, as_json: bool) -> None:
+    """The measures, on the terminal and in files."""
+    from oco.cli.results import compared, measured, write_results
+    from oco.evaluation.summary import summarize
+
     summaries = [summarize(t) for t in traces]
     if as_json:
-        show_json({"version": 1, "model": loaded.name, "runs": [s.to_json() for s in summaries]})
+        show_json({"version": 1, "model": traces[0].problem.name, "runs": [s.to_json() for s in summaries]})
     elif len(summaries) == 1:
         measured(summaries[0])
     else:

@@ -269,8 +269,9 @@ def algorithm_4(
     return played
 
 
-@pytest.mark.parametrize("center", ["iterates", "origin"])
-@pytest.mark.parametrize("name", BANDIT_CASES)
+@pytest.mark.parametrize(
+    ("name", "center"), [*((n, "iterates") for n in BANDIT_CASES), ("box", "origin"), ("nuclear", "origin")]
+)
 def test_algorithm_4(name: str, center: str) -> None:
     case, rounds = CASES[name], rounds_of(CASES[name])
     settings = {"beta": 0.7, "gamma": 3.0, "K": 7, "L": 6, "delta": 0.2, "r": case.radius, "center": center}

@@ -10,6 +10,7 @@ from oco.backends.c99.expressions import C_TYPES, Level, Text
 from oco.backends.c99.statements import STATEMENTS
 from oco.backends.c99.writer import REST_OF_WORK, Signature, Writer, comment
 from oco.compiler.ir.fusion import POINTWISE, stored
+from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Type, Var
 from oco.compiler.ir.rewrite import equations_of
 
@@ -148,9 +149,9 @@ class _Body:
         outs = [w.place(v) if v.type.shape else f"&{self._declared(v)}" for v in e.outs]
         w.line(f"{signature.name}({', '.join(args + outs + work)});")
 
-    def _declared(self, var: Var, value: str = "") -> str:
+    def _declared(self, var: Var) -> str:
         """A variable for a number, not constant."""
-        self.w.line(f"{C_TYPES[var.type.dtype]} {var.name}{f' = {value}' if value else ''};")
+        self.w.line(f"{C_TYPES[var.type.dtype]} {var.name};")
         self.w.entries.places[var.name] = var.name
         return var.name
 
@@ -159,26 +160,48 @@ class _Body:
         """Variables of a loop have places of their own; each turn ends by moving the new values there."""
         w, counted = self.w, e.op == "for"
         start, body = (e.args[1:] if counted else e.args), e.blocks[-1]
-        for out, first in zip(e.outs, start):
-            if out.type.shape:
-                w.fill(w.place(out), first)
-            else:
-                self._declared(out, w.number(first))
+        inside = body.params[1:] if counted else e.blocks[0].params
+        for out, param, first in zip(e.outs, inside, start):
+            self._begin(out, param, first)
         for block in e.blocks:
-            inside = block.params[1:] if counted and block is body else block.params
-            w.entries.places.update({p.name: w.entries.places[v.name] for p, v in zip(inside, e.outs)})
+            params = block.params[1:] if counted else block.params
+            w.entries.places.update({p.name: w.entries.places[v.name] for p, v in zip(params, e.outs)})
         if counted:
             index = body.params[0].name
             w.entries.places[index] = index
-            head = f"for (int64_t {index} = 0; {index} < {w.number(e.args[0], Level.SUM)}; ++{index})"
-            with w.braces(head):
+            count = w.number(e.args[0], Level.SUM)
+            with w.braces(f"for (int64_t {index} = 0; {index} < {count}; ++{index})"):
                 self._turn(e, body)
             return
-        with w.braces("for (;;)"):
-            self.equations(e.blocks[0])
-            with w.braces(f"if (!{w.number(e.blocks[0].results[0], Level.UNARY)})"):
-                w.line("break;")
+        self._while(e, body)
+
+    def _while(self, e: Equation, body: Block) -> None:
+        """`while (condition)`; where the condition takes statements, a loop that is left in its middle."""
+        w = self.w
+        lines, w.lines = w.lines, []
+        w.depth += 1
+        self.equations(e.blocks[0])
+        w.depth -= 1
+        statements, w.lines = w.lines, lines
+        truth = w.entry(e.blocks[0].results[0])
+        with w.braces("for (;;)" if statements else f"while ({truth.code})"):
+            w.lines += statements
+            if statements:
+                with w.braces(f"if (!{truth.at(Level.UNARY)})"):
+                    w.line("break;")
             self._turn(e, body)
+
+    def _begin(self, out: Var, param: Var, first: Operand) -> None:
+        """A variable that goes round, with its first value; it is called as the body calls it, unless its result has a name."""
+        w = self.w
+        name = param.name if is_temporary(out.name) and not is_temporary(param.name) else out.name
+        if out.type.shape:
+            if out.name not in w.entries.places:
+                w.entries.places[out.name] = w.array(name, out.type)
+            w.fill(w.entries.places[out.name], first)
+        else:
+            w.line(f"{C_TYPES[out.type.dtype]} {name} = {w.number(first)};")
+            w.entries.places[out.name] = name
 
     def _turn(self, e: Equation, body: Block) -> None:
         self.equations(body)

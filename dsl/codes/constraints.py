@@ -18,7 +18,8 @@ CONSTRAINTS: dict[str, Code] = {
     ),
     "OCO502": Code(
         "a constraint is not convex",
-        "In `left <= right` the difference left - right must be convex in the decisions, in `left >= right` it must be concave: only then is "
+        "In `left <= right` the difference left - right must be convex in the decisions, in `left >= right` "
+        "it must be concave: only then is "
         "the set of decisions that satisfy it convex.",
         _HEAD + "minimize c @ x\nsubject to\n    far: sum_squares(x) >= 0.5\n",
         "Turn the relation round, or write the constraint over an affine expression.",
@@ -26,7 +27,8 @@ CONSTRAINTS: dict[str, Code] = {
     ),
     "OCO503": Code(
         "an equality is not affine",
-        "Both sides of `==` must be affine in the decisions for every value of the streams; a curved equality has no convex set of solutions.",
+        "Both sides of `==` must be affine in the decisions for every value of the streams; a curved "
+        "equality has no convex set of solutions.",
         _HEAD + "minimize c @ x\nsubject to\n    ring: sum_squares(x) == 0.5\n",
         "State the inequality that matters, or write the equality over affine expressions.",
         Stage.CHECK,

@@ -37,7 +37,8 @@ DATA: dict[str, Code] = {
     ),
     "OCO824": Code(
         "a mapping names what is not there",
-        "`--map stream=column,column` names a stream of the model and columns of the data; `*` stands for any characters in a column's name.",
+        "`--map stream=column,column` names a stream of the model and columns of the data; `*` stands for "
+        "any characters of a name.",
         'oco.load_data(model, "prices.csv", mapping={"price": ["CAPITOL"]})',
         "Take the name from the list that the message gives; `oco data` shows all.",
         Stage.RUN,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import pytest
-from driving import Run, trajectory
+from driving import Run, solve, trajectory
 from projection_free_cases import (
     CASES,
     LIVELY,
@@ -33,6 +34,26 @@ def check_equal(case: Case, ours: Sequence[Sequence[Array]], theirs: Sequence[Pa
     assert len(ours) == len(theirs)
     gap = max(np.linalg.norm(a - b) for x, z in zip(ours, theirs) for a, b in zip(x, z))
     assert gap <= 1e-6 * case.diameter
+
+
+SETS: dict[str, Callable[[list[cp.Variable]], list[Any]]] = {
+    "box": lambda v: [v[0] >= [0, 0, -1, -1], v[0] <= [1, 2, 1, 3]],
+    "ball": lambda v: [cp.norm2(v[0]) <= 2],
+    "simplex": lambda v: [v[0] >= 0, cp.sum(v[0]) == 1],
+    "nuclear": lambda v: [cp.normNuc(v[0]) <= 3],
+    "two": lambda v: [v[0] >= 0, v[0] <= 1, cp.norm(v[1], "fro") <= 1],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_argmin_of_the_listings(name: str) -> None:
+    """(11), (15), (24): the closed forms below are what CVXPY finds."""
+    case, rng = CASES[name], np.random.default_rng(6)
+    for _ in range(3):
+        c = [rng.normal(size=p.shape) for p in case.start]
+        v = [cp.Variable(p.shape) for p in case.start]
+        solve(sum(cp.sum(cp.multiply(a, b)) for a, b in zip(c, v)), SETS[name](v))
+        assert all(np.abs(a - b.value).max() <= 1e-6 for a, b in zip(case.lmo(c), v))
 
 
 # Algorithm 1.

@@ -172,6 +172,7 @@ def settle(theorem: Theorem, s: Situation, given: GivenSettings, span: Span | No
         n: word_setting(n, WORD_SETTINGS[n], d, given.get(n), span) for n, d in defaults.items() if n in WORD_SETTINGS
     }
     formulas = {k: v for k, v in given.items() if k not in WORD_SETTINGS}
+    defaults = {**defaults, **theorem.settings_of_words(s, {n: str(w.formula) for n, w in words.items()})}
     numbers = {n: d for n, d in defaults.items() if n not in WORD_SETTINGS}
     return resolve_settings(numbers, formulas, _Symbols(s), s.horizon, span) | words
 

@@ -275,7 +275,10 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Theorem:
-    """One result of a paper about one algorithm. `rates` are text in T, V_x, V_g, d by measure, for `oco algorithms`."""
+    """One result of a paper about one algorithm. `rates` are text in T, V_x, V_g, d by measure, for `oco algorithms`.
+
+    `settings_of_words` gives the settings that hang on those that are words.
+    """
 
     name: str
     measures: frozenset[Measure]
@@ -286,6 +289,9 @@ class Theorem:
     violation: Violation | None = None
     expected: bool = False
     checks: Callable[[Situation, Mapping[str, Setting]], list[str]] = field(default=lambda s, given: [])
+    settings_of_words: Callable[[Situation, Mapping[str, str]], Mapping[str, Default]] = field(
+        default=lambda s, words: {}
+    )
 
     def objections(self, s: Situation) -> list[Objection]:
         found = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]

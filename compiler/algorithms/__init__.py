@@ -6,6 +6,7 @@ from oco.compiler.algorithms.guo2022 import RECOO
 from oco.compiler.algorithms.hazan2016 import OFW
 from oco.compiler.algorithms.hutchinson_alizadeh2025 import PFS
 from oco.compiler.algorithms.jenatton2016 import JENATTON
+from oco.compiler.algorithms.lee2023 import PROJECTION_FREE
 from oco.compiler.algorithms.mahdavi2012 import MAHDAVI
 from oco.compiler.algorithms.qiu_wei2020 import MIRROR_PROX
 from oco.compiler.algorithms.sinha_vaze2024 import SINHA_VAZE
@@ -22,6 +23,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     COLDQ_EXPERT,
     MIRROR_DESCENT,
     MIRROR_PROX,
+    PROJECTION_FREE,
     OFW_TVC,
     SCOFW_TVC,
     BFW_TVC,

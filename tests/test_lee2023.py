@@ -1,0 +1,147 @@
+"""Algorithm 1 of Lee, Ho-Nguyen & Lee 2023, written out block by block with the oracles' own sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from driving import Run, trajectory
+from projection_free_cases import CASES, Case, Parts, Round, T, combine, model_of, rounds_of, total
+
+from oco.compiler.choice import Standing
+from oco.compiler.plan import compile_plan, explain_choice
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.load import parse
+
+Oracle = Callable[[Case, Sequence[Round], Parts, list[float], float, float], list[Parts]]
+
+LIVELY = {"K": 7, "theta": 0.5, "mu": 0.3, "D": 3.0, "R": 2.5}
+"""Settings with which every multiplier moves, in blocks that do not divide the horizon."""
+
+
+def slope_of(case: Case, data: Round, x: Parts, lam: Sequence[float]) -> Parts:
+    """The gradient of h_t = f_t + sum_n lambda^n g_t^n."""
+    rows = case.rows(data, x)
+    return total([case.slope(data, x), *([weight * p for p in row] for weight, row in zip(lam, rows))])
+
+
+def ocg(case: Case, block: Sequence[Round], x_1: Parts, lam: list[float], D: float, R: float, K: int) -> list[Parts]:
+    """The decisions of a block and the one after it: Frank-Wolfe steps on eta sum <grad, x> + |x - x_1|^2."""
+    x, gradients = [x_1], []
+    eta = R / (2 * D * (1 + sum(lam)) * K ** (3 / 4))
+    for k, data in enumerate(block, start=1):
+        gradients.append(slope_of(case, data, x[-1], lam))
+        slope = combine(eta, total(gradients), 2, combine(1, x[-1], -1, x_1))
+        sigma = min(1, 2 / math.sqrt(k))
+        x.append(combine(1 - sigma, x[-1], sigma, case.lmo(slope)))
+    return x
+
+
+def algorithm_1(
+    case: Case, rounds: Sequence[Round], *, K: int, theta: float, mu: float, D: float, R: float
+) -> tuple[list[Parts], list[float]]:
+    """The decisions x_1, ..., x_{T+1}, and the last multipliers."""
+    x = [case.start]
+    lam = [0.0] * len(case.constraints(rounds[0], case.start))
+    for first in range(0, len(rounds), K):
+        block = rounds[first : first + K]
+        played = ocg(case, block, x[-1], lam, D, R, K)
+        x += played[1:]
+        if len(block) == K:
+            values = np.array([case.constraints(data, z) for data, z in zip(block, played)])
+            lam = [max((1 - theta * mu) * a + mu * v, 0.0) for a, v in zip(lam, values.sum(axis=0))]
+    return x, lam
+
+
+def check_equal(case: Case, ours: Sequence[Sequence[np.ndarray]], theirs: Sequence[Parts]) -> None:
+    assert len(ours) == len(theirs)
+    gap = max(np.linalg.norm(a - b) for x, z in zip(ours, theirs) for a, b in zip(x, z))
+    assert gap <= 1e-6 * case.diameter
+
+
+def in_domain(case: Case, points: Sequence[Sequence[np.ndarray]], domains: Sequence) -> None:
+    assert all(d.contains(a, 1e-9) for x in points for a, d in zip(x, domains))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_algorithm_1_with_ocg(name: str) -> None:
+    case, rounds = CASES[name], rounds_of(CASES[name])
+    plan = compile_plan(model_of(case), "projection-free", LIVELY)
+    run = Run(plan)
+    ours = [run.decisions]
+    for data in rounds:
+        run.play(data)
+        ours.append(run.decisions)
+    theirs, lam = algorithm_1(case, rounds, **LIVELY)
+    check_equal(case, ours, theirs)
+    in_domain(case, ours, [b.domain for b in plan.canonical.blocks])
+    np.testing.assert_allclose(run.value("lam"), lam, atol=1e-9)
+    assert max(lam) > 0.01
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_settings_of_theorem_1(name: str) -> None:
+    """(3) with alpha = 3/4: Q = T^(1/3), K = T^(2/3), rounded up, and theta = 3 C_1 D T^(1/2), for given constants."""
+    case, rounds = CASES[name], rounds_of(CASES[name])
+    D, R, beta = 3.0, case.diameter, 0.1
+    plan = compile_plan(model_of(case), "projection-free", {"D": D, "R": R, "beta": beta})
+    theta = 3 * 8 * R * D * T ** (1 / 2 - beta)
+    settings = {"K": 16, "theta": theta, "mu": 1 / (theta * (4 + 1)), "D": D, "R": R}
+    check_equal(case, trajectory(plan, rounds), algorithm_1(case, rounds, **settings)[0])
+
+
+AVERAGE = """
+model average
+horizon T = {T}
+decision x[3] in ball(1)
+stream c[3] in [-1, 1]
+stream a[3] in [-1, 1] iid mean = [0.1, 0, 0]
+minimize c @ x
+subject to
+    side: a @ x <= 0.2 on average
+"""
+
+
+def test_the_theorem_in_numbers() -> None:
+    """The constants of the proof of Theorem 1, where T is a cube, so that nothing is rounded."""
+    T = 10**6
+    plan = compile_plan(parse(AVERAGE.format(T=T)), "projection-free")
+    assert plan.guarantee is not None
+    D, R, G = plan.settings["D"].value, 2.0, plan.facts.value("constraints.side.bound")
+    C = 8 * R * D
+    Q, K, theta = 100, 10**4, 3 * C * T**0.5
+    mu = 1 / (theta * (Q + 1))
+    A = C * K**0.75
+    # The last line of Lemma A.3's proof holds with theta^2 mu - theta/2 <= -theta/6 - A-terms; ours is at most as large.
+    paper = G**2 * K**2 * Q * mu + Q * A + Q / 2 * A
+    assert 0 < plan.guarantee.regret() <= paper * (1 + 1e-9)
+    F = plan.choice.situation.loss_range
+    by_hand = G**2 * K**2 * Q * mu + Q * A + Q * A**2 / (2 * theta * (1 - 2 / (Q + 1)))
+    assert plan.guarantee.regret() == pytest.approx(by_hand, rel=1e-9)
+    assert plan.guarantee.violation() == pytest.approx(
+        math.sqrt(2 * (1 / mu + Q * theta) * (F * T + by_hand)), rel=1e-9
+    )
+    assert [str(r) for r in plan.guarantee.rates.values()] == ["T**(5/6)", "T**(11/12)"]
+
+
+def test_what_the_theorem_asks_for() -> None:
+    def objections(text: str) -> str:
+        verdict = next(v for v in explain_choice(parse(text)).verdicts if v.name == "projection-free")
+        assert verdict.standing is Standing.REFUSED
+        return " ".join(verdict.reasons)
+
+    text = AVERAGE.format(T=1000)
+    assert "soft violation only" in objections(text.replace("on average", "each round"))
+    assert "an adversary chooses" in objections(text.replace(" iid mean = [0.1, 0, 0]", ""))
+
+
+def test_settings_that_break_the_theorem() -> None:
+    plan = compile_plan(parse(AVERAGE.format(T=1000)), "projection-free", {"beta": 0.3})
+    assert any("beta must lie between 0 and" in w.message for w in plan.warnings)
+
+
+def test_an_oracle_that_is_not_there() -> None:
+    with pytest.raises(OcoError, match="the oracle sftrl is not there"):
+        compile_plan(parse(AVERAGE.format(T=1000)), "projection-free", {"oracle": "sftrl"})

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
 from oco.backends.base import backend
+from oco.compiler.canonical import canonical
+from oco.compiler.choice import choose
+from oco.compiler.facts.check import check
 from oco.compiler.plan import Plan
+from oco.compiler.theorems import Situation
+from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]
 Round = Mapping[str, Any]
+
+
+@cache
+def situation(text: str) -> Situation:
+    """The problem of a model and its facts, which all algorithms share."""
+    problem = canonical(parse(text))
+    return Situation(problem, check(problem.model), problem.horizon)
+
+
+def plan_of(text: str, name: str, settings: Mapping[str, str | float] | None = None) -> Plan:
+    """What `compile_plan` makes of an algorithm that is asked for."""
+    s, given = situation(text), dict(settings or {})
+    return Plan(s.canonical.model, s.canonical, s.facts, choose(s, name, given), "paper", given)
 
 
 class Run:

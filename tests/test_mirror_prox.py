@@ -142,4 +142,4 @@ def test_moving_constraints_are_refused() -> None:
     text = TEXT.format(domain="box(0, 1)").replace("x[2]] <=", "a[2] * x[2]] <=")
     verdict = next(v for v in explain_choice(parse(text)).verdicts if v.name == "mirror-prox")
     assert verdict.standing is Standing.REFUSED
-    assert any("must be fixed" in r for r in verdict.reasons)
+    assert any("fixed constraints" in r for r in verdict.reasons)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oco.compiler.structure import solver_objection
 from oco.compiler.theorems import Floats, Hypothesis, Objection, Quantity, Situation
 from oco.dsl.expressions import Kind, names
 from oco.dsl.model import Feedback
@@ -57,10 +58,15 @@ def _slater(s: Situation) -> Objection | None:
     return Objection(f"{said}: {found}" if found else said, "loosen the constraints, or `assume slater.margin >= ...`")
 
 
+def _exact_step(s: Situation) -> Objection | None:
+    return solver_objection(s.canonical)
+
+
 SOME_INEQUALITY = Hypothesis("There are constraints g_k(x) <= 0.", _some_inequality)
 FIXED_CONSTRAINTS = Hypothesis("The constraints do not change.", _fixed)
 FUNCTIONS_SEEN = Hypothesis("The constraints are known as functions.", _functions_seen)
 SLATER = Hypothesis("Some decision has g_k(x) <= -s < 0 for every k (Slater).", _slater, ("slater.margin",))
+EXACT_STEP = Hypothesis("The step can be solved exactly.", _exact_step)
 PROJECTION = domain_offers("project", "Points can be projected onto the domain.")
 
 

@@ -18,7 +18,7 @@ from oco.compiler.algorithms.classic import (
     path_length,
     path_weight,
 )
-from oco.compiler.algorithms.common import FUNCTIONS_SEEN, SOME_INEQUALITY, constraints_are_fixed, sizes
+from oco.compiler.algorithms.common import EXACT_STEP, FUNCTIONS_SEEN, SOME_INEQUALITY, constraints_are_fixed, sizes
 from oco.compiler.algorithms.penalized import STEP_VIOLATION, step_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import (
     FEASIBLE_COMPARATOR,
@@ -29,13 +29,10 @@ from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, schedule
-from oco.compiler.structure import solver_objection
 from oco.compiler.theorems import (
     Bound,
     Floats,
     Guarantee,
-    Hypothesis,
-    Objection,
     Quantity,
     Situation,
     Theorem,
@@ -112,10 +109,6 @@ def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity
     )
 
 
-def _exact_step(s: Situation) -> Objection | None:
-    return solver_objection(s.canonical)
-
-
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     quantities = _quantities(s, settings)
     dynamic = s.canonical.measure is Measure.DYNAMIC
@@ -140,7 +133,7 @@ RECOO = Algorithm(
         INEQUALITIES_ONLY,
         FUNCTIONS_SEEN,
         GRADIENTS_SEEN,
-        Hypothesis("The step can be solved exactly.", _exact_step),
+        EXACT_STEP,
     ),
     theorems=(
         Theorem(

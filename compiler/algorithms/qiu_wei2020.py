@@ -13,6 +13,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
+from oco.compiler.algorithms.common import FIXED_CONSTRAINTS, SLATER
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
@@ -102,31 +103,12 @@ def entropic(domains: tuple[object, ...]) -> bool:
 # Hypotheses.
 
 
-def _fixed(s: Situation) -> Objection | None:
-    for c in s.canonical.inequalities:
-        moving = [*names(c.expr, Kind.STREAM), *names(c.expr, Kind.ROUND)]
-        if moving:
-            return Objection(
-                f"`{c.origin}` changes from round to round (it uses `{moving[0]}`), and the constraints must be fixed"
-            )
-    return None
-
-
 def _inequalities(s: Situation) -> Objection | None:
     if s.equalities:
         return Objection(
             f"`{s.canonical.equalities[0].label}` is an equality, which has no Slater point", "drop the equality"
         )
     return None if s.constraints else Objection("the model has no constraints")
-
-
-def _slater(s: Situation) -> Objection | None:
-    if not s.constraints or (s.number("slater.margin") or 0.0) > 0:
-        return None
-    return Objection(
-        "no decision is known that satisfies every constraint strictly",
-        "loosen the constraints, or `assume slater.margin >= ...`",
-    )
 
 
 def _euclidean(s: Situation) -> Objection | None:
@@ -151,7 +133,7 @@ def _something_varies(s: Situation) -> Objection | None:
 _COMMON = (
     Hypothesis("There are K constraints g_k(x) <= 0.", _inequalities),
     MEAN_CONSTRAINTS,
-    Hypothesis("The constraints are fixed and known.", _fixed),
+    FIXED_CONSTRAINTS,
     GRADIENTS_SEEN,
     CONVEX_LOSS,
     horizon_known("The number of rounds T is known."),
@@ -168,7 +150,7 @@ _COMMON = (
     inequalities_know(
         "smoothness.l2", "Assumption 2.1(d): the gradient of g_k is L_g-Lipschitz.", "how fast the gradient changes"
     ),
-    Hypothesis("Assumption 2.2: some x has g_k(x) <= -sigma for every k.", _slater, ("slater.margin",)),
+    SLATER,
     Hypothesis("The losses are not one fixed linear function.", _something_varies),
 )
 

@@ -19,13 +19,13 @@ from oco.compiler.algorithms.classic import (
     path_length,
     path_weight,
 )
+from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.algorithms.penalized import STEP_VIOLATION, constraint_variation, step_quantities
 from oco.compiler.ir.value import Value
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number, schedule
-from oco.compiler.structure import solver_objection
 from oco.compiler.theorems import (
     Bound,
     Floats,
@@ -116,10 +116,6 @@ def _comparator(s: Situation) -> Objection | None:
     if s.is_refuted(key):
         return Objection(f"{refuted}: {s.claim(key)}", mend)
     return Objection(f"it is not proved that {wanted}", mend)
-
-
-def _exact_step(s: Situation) -> Objection | None:
-    return solver_objection(s.canonical)
 
 
 INEQUALITIES_ONLY = Hypothesis("There are inequalities only.", _no_equalities)
@@ -321,7 +317,7 @@ COLDQ = Algorithm(
     title="constrained online learning with a doubly bounded queue",
     cite="Wang, Yan & Liu 2025, Algorithm 1",
     rule=Coldq,
-    requirements=(Hypothesis("The step can be solved exactly.", _exact_step),),
+    requirements=(EXACT_STEP,),
     theorems=(
         Theorem(
             name="Theorems 2 and 3",

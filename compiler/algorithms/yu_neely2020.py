@@ -17,6 +17,7 @@ from oco.compiler.algorithms.classic import (
     GRADIENTS_SEEN,
 )
 from oco.compiler.algorithms.common import (
+    EXACT_STEP,
     FIXED_CONSTRAINTS,
     FUNCTIONS_SEEN,
     PROJECTION,
@@ -33,12 +34,9 @@ from oco.compiler.penalty import weighted_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
-from oco.compiler.structure import solver_objection
 from oco.compiler.theorems import (
     Bound,
     Guarantee,
-    Hypothesis,
-    Objection,
     Quantity,
     Situation,
     Theorem,
@@ -135,10 +133,6 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     return found if number(settings, "alpha", T) > least else [*found, "alpha must exceed gamma^2 beta^2 / 2"]
 
 
-def _exact_step(s: Situation) -> Objection | None:
-    return solver_objection(s.canonical)
-
-
 YU_NEELY = Algorithm(
     name="yu-neely",
     title="virtual queues for long-term constraints",
@@ -151,7 +145,7 @@ YU_NEELY = Algorithm(
         FUNCTIONS_SEEN,
         GRADIENTS_SEEN,
         PROJECTION,
-        Hypothesis("The step can be solved exactly.", _exact_step),
+        EXACT_STEP,
     ),
     theorems=(
         Theorem(

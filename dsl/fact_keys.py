@@ -42,6 +42,8 @@ MODEL_FACTS: tuple[FactKey, ...] = (
     FactKey("path_length", "<=", "sum over the rounds of the l2 distance between successive best decisions"),
     FactKey("variation.gradient", "<=", "sum over the rounds of the largest squared change of the loss's gradient"),
     FactKey("variation.constraint", "<=", "sum over the rounds of the largest change of the constraints"),
+    FactKey("V_x", "<=", "exponent of the path length: it is at most T ** V_x"),
+    FactKey("V_g", "<=", "exponent of the variation of the constraints: it is at most T ** V_g"),
 )
 
 

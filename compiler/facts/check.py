@@ -11,9 +11,11 @@ from oco.compiler.canonical import Canonical, Equality, Inequality, canonical, e
 from oco.compiler.facts import feasible
 from oco.compiler.facts.assumed import declared
 from oco.compiler.facts.complaints import complaints
+from oco.compiler.facts.data_facts import measured_margin, with_data
 from oco.compiler.facts.domain import domain_facts
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.function import Function
+from oco.compiler.facts.measured import Observed, Rounds, observed
 from oco.compiler.facts.notices import heard, notices
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
@@ -23,14 +25,33 @@ from oco.dsl.fact_keys import catalogue
 from oco.dsl.model import Model
 
 
-def check(model: Model) -> Facts:
+def check(model: Model, data: Rounds | None = None, best: Rounds | None = None) -> Facts:
     """Every fact of the catalogue for this model: proved where a derivation is found, else unknown.
+
+    data  arrays by stream, the round first: adds measured facts, and errors for what the data contradicts
+    best  the best decision of each round of that data, by name, from which the path length is measured
 
     Raises OcoError with everything that is wrong: functions that are not convex or not defined, assumptions that cannot hold.
     """
     problem = canonical(model)
     setting = Setting(problem)
-    found = Findings()
+    seen = None if data is None else observed(problem, data, best)
+    known, found = _worked_out(setting), Findings()
+    found.add(complaints(setting, known))
+    found.add(notices(setting))
+    labels = tuple(c.label for c in problem.constraints)
+    for key in catalogue(labels):
+        known.setdefault(key, Fact(key, None, Status.UNKNOWN))
+    found.add(_declare(problem, known, frozenset(known) - frozenset(feasible.KEYS)))
+    if seen is not None:
+        found.add(with_data(setting, known, seen))
+    found.raise_if_any()
+    return Facts(model, known, heard(found.items), (Deferred(feasible.KEYS, lambda: _solved(setting, seen)),))
+
+
+def _worked_out(setting: Setting) -> dict[str, Fact]:
+    """The facts that need no solver. Raises OcoError with every function that may be undefined."""
+    problem, found = setting.canonical, Findings()
     known = {f.key: f for f in domain_facts(problem)}
     with found.guard():
         setting.ranges.must_be_defined(problem.objective)
@@ -40,20 +61,15 @@ def check(model: Model) -> Facts:
             setting.ranges.must_be_defined(c.expr)
             known |= {f.key: f for f in constraint_facts(setting, c)}
     found.raise_if_any()
-    found.add(complaints(setting, known))
-    found.add(notices(setting))
-    labels = tuple(c.label for c in problem.constraints)
-    for key in catalogue(labels):
-        known.setdefault(key, Fact(key, None, Status.UNKNOWN))
-    found.add(_declare(problem, known, frozenset(known) - frozenset(feasible.KEYS)))
-    found.raise_if_any()
-    return Facts(model, known, heard(found.items), (Deferred(feasible.KEYS, lambda: _solved(setting)),))
+    return known
 
 
-def _solved(setting: Setting) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
-    """The facts that need a solver, with what is assumed of them."""
+def _solved(setting: Setting, seen: Observed | None) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+    """The facts that need a solver, with what is measured and assumed of them."""
     facts, warnings = feasible.Feasibility(setting).find()
     known, found = dict(facts), Findings()
+    if seen is not None and known["slater.margin"].status is Status.UNKNOWN:
+        known |= {f.key: f for f in measured_margin(setting, seen)}
     found.add(warnings)
     found.add(_declare(setting.canonical, known, frozenset(known)))
     found.raise_if_any()

@@ -25,6 +25,7 @@ from oco.compiler.facts.slater import SlaterPoint, slater_point
 from oco.compiler.facts.types import Fact, Status, Step, Witness
 from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Severity
+from oco.dsl.expressions import Kind, names
 from oco.dsl.model import Timing
 
 Floats = np.ndarray[Any, Any]
@@ -165,12 +166,19 @@ class Feasibility:
             loose = point.best is None or point.best > 1.05 * point.margin
             yield Fact("slater.margin", point.margin, Status.PROVED, point.step, loose=loose)
             yield Fact("slater.point", _as_value(point.x), Status.PROVED, point.step)
-        elif point.best is not None and point.best <= 1e-7:
+        elif point.best is not None and point.best <= 1e-7 and self._decides():
             words = f"the greatest margin of any decision is {number(max(point.best, point.margin))}: none satisfies all strictly"
             why = Step("no margin", words, point.best, (point.step,))
             yield from (Fact(key, None, Status.REFUTED, why, witness=Witness({}, 0.0, words)) for key in keys)
         else:
             yield from (Fact(key, None, Status.UNKNOWN, point.step) for key in keys)
+
+    def _decides(self) -> bool:
+        """Whether the sense in which the margin was sought is the one that matters: not where a mean counts and is not known."""
+        if any(c.timing is Timing.EACH_ROUND for c in self.canonical.inequalities):
+            return True
+        used = {n for c in self.canonical.inequalities for n in names(c.expr, Kind.STREAM)}
+        return self.mean is not None and used <= self.mean.averaged
 
     def _called_for(self) -> SlaterPoint | None:
         """Of every round where a constraint binds each round; else of the mean, where that is known."""

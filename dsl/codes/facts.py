@@ -44,6 +44,21 @@ FACTS: dict[str, Code] = {
         "Relax one of the constraints that are named; the message gives the smallest change that mends it.",
         Stage.CHECK,
     ),
+    "OCO606": Code(
+        "a range far wider than the data",
+        "Constants, and with them step sizes and guarantees, are worked out for every value in the declared range. A range much wider than "
+        "what occurs makes them needlessly cautious.",
+        "oco check model.oco --data prices.csv",
+        "Narrow the range to what you are sure of.",
+        Stage.COMMAND,
+    ),
+    "OCO607": Code(
+        "a few rounds that inflate a constant",
+        "Half a percent of the rounds or fewer make the Lipschitz constant of the loss much larger than it is without them.",
+        "oco check model.oco --data prices.csv",
+        "Look at these rounds. If they are mistakes, leave them out; if not, keep them: the guarantee must hold for them too.",
+        Stage.COMMAND,
+    ),
     "OCO610": Code(
         "an assumption that says less than what is proved",
         "The compiler found a better bound by itself, so the assumption changes nothing.",
@@ -57,5 +72,20 @@ FACTS: dict[str, Code] = {
         _HEAD + "minimize c @ x\nassume domain.diameter.l2 <= 0.1\n",
         "Correct the number, or the domain and the ranges of the streams.",
         Stage.CHECK,
+    ),
+    "OCO621": Code(
+        "data outside a declared range",
+        "A value in the data lies outside the range that the model declares for its stream; facts that were proved for the range do not "
+        "cover it.",
+        "oco check model.oco --data prices.csv",
+        "Widen the range, or leave the round out.",
+        Stage.COMMAND,
+    ),
+    "OCO622": Code(
+        "data that contradicts an assumption",
+        "What is assumed of a fact does not hold on the data.",
+        "oco check model.oco --data prices.csv",
+        "Correct the number, or look at the round that the message names.",
+        Stage.COMMAND,
     ),
 }

@@ -1,0 +1,183 @@
+"""The ledger once data is there: measured facts beside the proved ones, and an error for each thing that the data contradicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from oco.compiler.canonical import Assumed, Canonical, Equality, Inequality, entry_labels
+from oco.compiler.facts.cells import NotCovered, over_cells
+from oco.compiler.facts.data_checks import contradictions, outliers, wide_bounds
+from oco.compiler.facts.entry import entry
+from oco.compiler.facts.function import Function
+from oco.compiler.facts.measured import Observed, covered, variation_facts
+from oco.compiler.facts.scenario import mean
+from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.slater import slater_point
+from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.words import coordinates, number, plural
+from oco.dsl.build import call
+from oco.dsl.diagnostics import Diagnostic
+from oco.dsl.expressions import Expr
+from oco.dsl.intervals import point
+from oco.dsl.model import Relation, Timing
+
+CONFIDENCE = 0.95
+CONSTANTS = ("bound", "lipschitz.l2", "lipschitz.l1")
+
+
+def with_data(setting: Setting, known: dict[str, Fact], seen: Observed) -> Iterator[Diagnostic]:
+    """Add what the data says to `known`; yield what is wrong or worth a word."""
+    wrong = list(contradictions(setting, seen))
+    yield from wrong
+    if wrong or seen.rounds == 0:
+        return
+    rounds = Step("data", f"{plural(seen.rounds, 'round')} of data", seen.rounds)
+    known["data.rounds"] = Fact("data.rounds", seen.rounds, Status.MEASURED, rounds)
+    for fact in variation_facts(setting, seen):
+        yield from _placed(setting.canonical, known, fact)
+    for fact in _constants(setting, seen):
+        known[fact.key] = fact
+        plain = fact.key.removeprefix("data.")
+        if known.get(plain, fact).status is Status.UNKNOWN:
+            known[plain] = replace(fact, key=plain)
+    for assumption in setting.canonical.assumptions:
+        yield from _refuted_by_a_round(setting, seen, assumption)
+    yield from wide_bounds(setting, seen)
+    yield from outliers(setting, seen)
+
+
+def _placed(problem: Canonical, known: dict[str, Fact], fact: Fact) -> Iterator[Diagnostic]:
+    """A measured fact in its place: a declaration that it contradicts is an error, one that it respects stays."""
+    before = known.get(fact.key)
+    if before is None or before.status is not Status.DECLARED:
+        known[fact.key] = fact
+        return
+    known[f"data.{fact.key}"] = replace(fact, key=f"data.{fact.key}")
+    assumption = next(a for a in problem.assumptions if a.key == fact.key)
+    if assumption.relation is Relation.LE and fact.value > assumption.value:
+        message = f"`{fact.key}` <= {number(assumption.value)} is assumed, and in the data it is {number(fact.value)}"
+        yield Diagnostic("OCO622", message, assumption.span, "correct the number, or look at the data")
+
+
+# ---- constants over the range of the data
+
+
+def _constants(setting: Setting, seen: Observed) -> Iterator[Fact]:
+    """The constants of loss and constraints with the streams confined to the hull of the data."""
+    narrow = Setting(covered(setting.canonical, seen))
+    words = f"with the streams in the range of {plural(seen.rounds, 'round')} of data"
+    for prefix, expr in functions(narrow.canonical):
+        for fact in Function(
+            narrow, expr, prefix, prefix.removeprefix("constraints.").replace("loss", "the loss")
+        ).facts():
+            if fact.key.removeprefix(f"{prefix}.") in CONSTANTS and fact.value is not None:
+                why = Step(
+                    "range of the data", f"{words}: {number(fact.value)}", fact.value, (fact.why,) if fact.why else ()
+                )
+                yield Fact(f"data.{fact.key}", fact.value, Status.MEASURED, why, loose=fact.loose)
+
+
+def functions(problem: Canonical) -> Iterator[tuple[str, Expr]]:
+    """The prefix of the facts of each scalar function, and the function."""
+    yield "loss", problem.objective
+    for c in problem.constraints:
+        for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
+            yield f"constraints.{label}", entry(c.expr, at)
+
+
+# ---- assumptions that a round refutes
+
+
+def _refuted_by_a_round(setting: Setting, seen: Observed, assumption: Assumed) -> Iterator[Diagnostic]:
+    """An upper bound that some round breaks at the centre of the domain, or at its lower or upper end."""
+    prefix = next((p for p in ("loss", *_labels(setting.canonical)) if assumption.key.startswith(f"{p}.")), None)
+    kind = assumption.key.removeprefix(f"{prefix}.")
+    if prefix is None or kind not in CONSTANTS or assumption.relation is not Relation.LE:
+        return
+    values = _per_round(setting, seen, dict(functions(setting.canonical))[prefix], kind, prefix)
+    if values is None or not np.max(values) > assumption.value * (1 + 1e-9):
+        return
+    worst = int(np.argmax(values))
+    assumed = f"`{assumption.key}` <= {number(assumption.value)} is assumed"
+    message = f"{assumed}, and round {worst + 1} of the data reaches {number(float(values[worst]))}"
+    yield Diagnostic("OCO622", message, assumption.span, "correct the number, or look at that round")
+
+
+def _labels(problem: Canonical) -> Iterator[str]:
+    return (prefix for prefix, _ in functions(problem))
+
+
+def _per_round(setting: Setting, seen: Observed, expr: Expr, kind: str, prefix: str) -> np.ndarray | None:
+    """Values of |f| or of a norm of its gradient that each round reaches."""
+    f = Function(setting, expr, prefix, prefix)
+    measured = [call("abs", f.expr)]
+    if kind != "bound":
+        slopes = list(f.gradients[0].values())
+        measured = [
+            call("norm2" if kind.endswith("l2") else "norm_inf", g) if g.shape else call("abs", g) for g in slopes
+        ]
+    cells = {n: point(np.asarray(v, dtype=np.float64)) for n, v in seen.streams.items()}
+    best: np.ndarray | None = None
+    for place in ("centre", "lower", "upper"):
+        x = {
+            b.name: b.domain.centre() if place == "centre" else getattr(b.domain, place)
+            for b in setting.canonical.blocks
+        }
+        if not all(b.domain.contains(x[b.name]) for b in setting.canonical.blocks):
+            continue
+        box = {**setting.box, **{n: point(v) for n, v in x.items()}}
+        for e in measured:
+            try:
+                reached = np.broadcast_to(over_cells(setting.simplify(e), box, cells, seen.rounds).lo, (seen.rounds,))
+            except NotCovered:
+                return None
+            best = reached if best is None else np.maximum(best, reached)
+    return best
+
+
+# ---- Slater margin in the sample mean
+
+
+def measured_margin(setting: Setting, seen: Observed) -> list[Fact]:
+    """slater.margin and slater.point from the sample means of iid streams, less what Hoeffding's inequality allows for chance.
+
+    With probability `CONFIDENCE`, E g_n(x) <= mean of g_n(x) + (range of g_n) sqrt(ln(N / (1 - CONFIDENCE)) / (2 T)) for all n.
+    """
+    problem = setting.canonical
+    unknown = {s.name for s in problem.streams if s.stream.iid and s.mean is None and s.name in seen.streams}
+    if not unknown or problem.equalities or any(c.timing is Timing.EACH_ROUND for c in problem.inequalities):
+        return []
+    streams = tuple(
+        replace(s, mean=np.asarray(seen.streams[s.name], dtype=np.float64).mean(axis=0)) if s.name in unknown else s
+        for s in problem.streams
+    )
+    sampled = Setting(replace(problem, streams=streams))
+    scenario = mean(sampled)
+    found = None if scenario is None else slater_point(scenario)
+    if scenario is None or found is None:
+        return []
+    count = sum(c.size for c in problem.inequalities)
+    chance = math.sqrt(math.log(count / (1 - CONFIDENCE)) / (2 * seen.rounds))
+    margin = math.inf
+    for c in problem.inequalities:
+        margin = min(margin, -scenario.worst(c.expr, found.x).greatest - _width(setting, c) * chance)
+    if not margin > 0:
+        return []
+    where = ", ".join(f"{n} = {coordinates(v)}" for n, v in found.x.items())
+    words = (
+        f"at {where} every inequality holds in the mean with {number(margin)} to spare, with {CONFIDENCE:.0%} confidence "
+        f"from {plural(seen.rounds, 'round')} of data (Hoeffding)"
+    )
+    why = Step("sample mean", words, margin, (found.step,))
+    value = next(iter(found.x.values())) if len(found.x) == 1 else dict(found.x)
+    return [Fact("slater.margin", margin, Status.MEASURED, why), Fact("slater.point", value, Status.MEASURED, why)]
+
+
+def _width(setting: Setting, c: Inequality | Equality) -> float:
+    """The widest range of values of an entry of a constraint."""
+    found = setting.ranges(setting.simplify(c.expr))
+    return float(np.max(found.hi - found.lo))

@@ -106,12 +106,12 @@ subject to
 
 def test_the_theorem_in_numbers() -> None:
     """The constants of the proof of Theorem 1, where T is a cube, so that nothing is rounded."""
-    T = 10**6
+    T = 10**3
     plan = compile_plan(parse(AVERAGE.format(T=T)), "projection-free")
     assert plan.guarantee is not None
     D, R, G = plan.settings["D"].value, 2.0, plan.facts.value("constraints.side.bound")
     C = 8 * R * D
-    Q, K, theta = 100, 10**4, 3 * C * T**0.5
+    Q, K, theta = 10, 10**2, 3 * C * T**0.5
     mu = 1 / (theta * (Q + 1))
     A = C * K**0.75
     # The last line of Lemma A.3's proof holds with theta^2 mu - theta/2 <= -theta/6 - A-terms; ours is at most as large.

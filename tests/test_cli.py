@@ -146,3 +146,17 @@ def test_fmt_formats_in_place_and_says_so(oco, tmp_path):
     assert oco("fmt", "m.oco")[0] == 0
     assert "horizon T = 10" in path.read_text() and "# a comment" in path.read_text()
     assert oco("fmt", "--check", "m.oco")[0] == 0
+
+
+def test_a_folder_that_cannot_be_written_ends_a_run_before_its_first_round(oco, tmp_path):
+    (tmp_path / "taken").write_text("")
+    status, out, err = oco("run", EXAMPLES / "tracking.oco", "--rounds", "5", "--out", tmp_path / "taken")
+    assert status == 1 and not out and "OCO903" in err
+
+
+def test_an_interrupted_command_says_so_in_a_sentence(oco, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("oco.load", interrupted)
+    assert oco("check", "m.oco") == (1, "", "oco: interrupted\n")

@@ -10,23 +10,29 @@ from collections.abc import Sequence
 
 from oco.dsl.diagnostics import OcoError
 
+INTERRUPTED = 130  # the status that Typer leaves with after Ctrl-C
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status."""
-    from oco.cli.app import app
-    from oco.cli.output import show_error
-
     try:
+        from oco.cli.app import app
+
         app(args=list(argv) if argv is not None else None, prog_name="oco")
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except OcoError as error:
-        show_error(error)
-        return 1
+        if stop.code != INTERRUPTED:
+            return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
-        print("oco: interrupted; nothing was written half", file=sys.stderr)
+        pass
+    except OcoError as error:
+        from oco.cli.output import show_error
+
+        show_error(error)
         return 1
     except BrokenPipeError:
         sys.stderr.close()
         return 1
-    return 0
+    else:
+        return 0
+    print("oco: interrupted", file=sys.stderr)
+    return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,6 +123,16 @@ def _cell(values: list[float | None]) -> str:
     return number(mean) + (f" +- {spread:.3g}" if spread else "")
 
 
+def make_folder(folder: Path) -> None:
+    """Before a run, so that one that cannot be written ends at once."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise fail("OCO903", f"{folder} cannot be made: {(error.strerror or 'unknown reason').lower()}") from None
+    if not os.access(folder, os.W_OK):
+        raise fail("OCO903", f"{folder} cannot be written: permission denied")
+
+
 def write_results(
     traces: Sequence[Trace], summaries: Sequence[RunSummary], plans: Sequence[Plan], folder: Path
 ) -> None:
@@ -130,11 +141,6 @@ def write_results(
     from oco.evaluation.report import write_report
 
     by_algorithm = {plan.algorithm: plan for plan in plans}
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise fail("OCO903", f"{folder} cannot be made: {(error.strerror or 'unknown reason').lower()}") from None
     for trace in traces:
         stem = "" if len(traces) == 1 else f"{trace.promise.algorithm}_{trace.seed}_"
         trace.save(folder / f"{stem}trace.nc")

@@ -54,6 +54,7 @@ def run(
     --out an interrupted table goes on where it stopped.
     """
     import oco
+    from oco.cli.results import make_folder
     from oco.compiler.canonical import canonical
     from oco.evaluation.data import load_data
     from oco.evaluation.mapping import parse_map
@@ -71,6 +72,8 @@ def run(
         done = run_sweep(loaded, source, names, seeds_used, values, engine or "processes", out, as_json)
         raise typer.Exit(0 if done else 1)
     plans = [_for_rounds(oco.compile(loaded, name, settings or "paper", backend), source.rounds) for name in names]
+    if out is not None:
+        make_folder(out)
     if not as_json:
         _announce(plans, (*source.notes, *_replanned(loaded, source)))
     traces = [_run(plan, replace(source, seed=k), k) for plan in plans for k in seeds_used]

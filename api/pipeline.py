@@ -17,14 +17,29 @@ if TYPE_CHECKING:
     from oco.plan import Plan
 
 
-def check(model: Model | ModelBuilder, params: Mapping[str, Any] | None = None) -> Facts:
+def check(model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, data: Any = None) -> Facts:
     """What can be proved of the model: `facts["loss.lipschitz.l2"]` has a value, a status and a reason.
+
+    data  a file, arrays or a table of rounds: adds measured facts, and errors for what the data contradicts
 
     Raises OcoError where the model is wrong, and where a loss or a constraint is shown not to be convex.
     """
     from oco.compiler.facts.check import check as prove
 
-    return prove(_settled(model, params))
+    settled = _settled(model, params)
+    return prove(settled) if data is None else prove(settled, *_observed(settled, data))
+
+
+def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
+    """The rounds of the data (what it lacks is drawn), and the best decision of each round where it can be found."""
+    from oco.compiler.canonical import canonical
+    from oco.evaluation.comparators import Budget, compare
+    from oco.evaluation.data import load_data
+
+    problem = canonical(model)
+    data = load_data(problem, source)
+    best = compare(problem, data, "dynamic", Budget(seconds=30.0))
+    return {s.name: data.array(s.name) for s in problem.streams}, best.decision or None
 
 
 def compile(

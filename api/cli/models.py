@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from oco.cli.options import Force, Json, ModelPath, Params, pairs, param_values, refuse_overwrite
 from oco.cli.output import paint, say, show_diagnostic, show_json
+
+if TYPE_CHECKING:
+    from oco.compiler.facts.types import Facts
 
 Algorithm = Annotated[
     str | None, typer.Option("--algorithm", metavar="NAME", help="Take this one instead of choosing.")
@@ -25,6 +28,10 @@ def check(
     model: ModelPath,
     param: Params = None,
     why: Annotated[str | None, typer.Option("--why", metavar="FACT", help="Print the derivation of one fact.")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="Measure facts on these rounds as well.")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Replay every derivation by other means.")] = False,
     as_json: Json = False,
 ) -> None:
     """Check a model and list what was proved of it: curvature, bounds, constants, feasibility."""
@@ -33,12 +40,15 @@ def check(
     from oco.dsl.diagnostics import fail
     from oco.dsl.suggest import nearest
 
-    facts = oco.check(oco.load(model, param_values(param)))
+    facts = oco.check(oco.load(model, param_values(param)), data=data)
     if as_json:
         show_json(facts_data(facts))
         return
     for warning in facts.warnings:
         show_diagnostic(warning)
+    if verify:
+        _show_replay(facts)
+        return
     if why is None:
         paint(ledger_text(facts))
         return
@@ -48,6 +58,18 @@ def check(
             "OCO908", f"there is no fact `{why}`", hint=f"did you mean {near}?" if near else "`oco check` lists them"
         )
     paint(derivation_text(facts[why]))
+
+
+def _show_replay(facts: Facts) -> None:
+    """What became of every step of every derivation; status 1 where one failed."""
+    from oco.compiler.facts.attack import Outcome
+    from oco.compiler.facts.ledger import replay_text
+    from oco.compiler.facts.verify import verify
+
+    found = verify(facts)
+    paint(replay_text(found))
+    if any(c.outcome is Outcome.FAILED for c in found):
+        raise typer.Exit(1)
 
 
 def explain(model: ModelPath, param: Params = None, as_json: Json = False) -> None:

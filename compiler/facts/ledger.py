@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.facts.attack import Outcome
 from oco.compiler.facts.types import Fact, Facts, Status, Step, Witness
+from oco.compiler.facts.verify import Check
 from oco.compiler.facts.words import coordinates, number
+from oco.dsl.intervals import Interval
 
 WIDTH = 116
 VERSION = 1
 
 
+DETAILS = (".upper", ".lower", ".bregman_radius", ".bregman_diameter")
+
+
+def listed(facts: Facts) -> list[str]:
+    """The keys of a screenful: known facts without the entries of vector constraints and what only a theorem asks for."""
+    return [k for k in facts if "[" not in k and not k.endswith(DETAILS) and facts[k].status is not Status.UNKNOWN]
+
+
 def ledger_text(facts: Facts) -> str:
-    """All facts, a line each: value, status and the last step of the derivation. Entries of vector constraints are left out."""
-    return _table(f for key in facts if "[" not in key and (f := facts[key]).status is not Status.UNKNOWN) + _unknown(
-        facts
-    )
+    """A line a fact: value, status and the last step of the derivation. `--why KEY` and `--json` show the rest."""
+    return _table(facts[key] for key in listed(facts)) + _unknown(facts)
 
 
 def summary_text(facts: Facts) -> str:
@@ -35,15 +45,15 @@ def _tells(fact: Fact) -> bool:
 
 
 def _table(facts: Iterable[Fact]) -> str:
-    rows = [(f.key, value_text(f.value), str(f.status) + (", loose" if f.loose else ""), _reason(f)) for f in facts]
+    rows = [(f.key, value_text(f.value), str(f.status) + (", loose" if f.loose else ""), reason(f)) for f in facts]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
     lines = []
     for row, before in zip(rows, [None, *rows]):
         if before is not None and _group(before[0]) != _group(row[0]):
             lines.append("")
         head = "  ".join(cell.ljust(width) for cell, width in zip(row, widths))
-        reason = textwrap.shorten(row[3], max(WIDTH - len(head) - 2, 30), placeholder=" ...") if row[3] else ""
-        lines.append(f"{head}  {reason}".rstrip())
+        said = textwrap.shorten(row[3], max(WIDTH - len(head) - 2, 30), placeholder=" ...") if row[3] else ""
+        lines.append(f"{head}  {said}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -53,7 +63,7 @@ def _group(key: str) -> str:
     return f"{first}.{rest[0]}" if first == "constraints" else first if first in ("domain", "loss") else ""
 
 
-def _reason(fact: Fact) -> str:
+def reason(fact: Fact) -> str:
     """The last step in words; where it says no more than the value, the step before it."""
     step = fact.why
     if step is None:
@@ -62,7 +72,9 @@ def _reason(fact: Fact) -> str:
 
 
 def _unknown(facts: Facts) -> str:
-    keys = [key for key in facts if "[" not in key and facts[key].status is Status.UNKNOWN]
+    keys = [
+        key for key in facts if "[" not in key and not key.endswith(DETAILS) and facts[key].status is Status.UNKNOWN
+    ]
     if not keys:
         return ""
     wrapped = textwrap.wrap(", ".join(keys), WIDTH, initial_indent="unknown: ", subsequent_indent=" " * 9)
@@ -117,6 +129,22 @@ def _witness_lines(witness: Witness) -> Iterator[str]:
         yield f"  {name} = {coordinates(np.asarray(value))}"
 
 
+def replay_text(checks: list[Check]) -> str:
+    """The outcome of a replay: how many steps of each kind, and every step that failed."""
+    counts = Counter(c.outcome for c in checks)
+    said = {
+        Outcome.REPLAYED: "worked out again",
+        Outcome.TESTED: "attacked with samples, unbroken",
+        Outcome.STATED: "taken as stated",
+        Outcome.FAILED: "FAILED",
+    }
+    lines = [f"{counts[outcome]:>5} steps {words}" for outcome, words in said.items() if counts[outcome]]
+    for c in checks:
+        if c.outcome is Outcome.FAILED:
+            lines += ["", f"{c.key}: {c.words}", f"    {c.claim}   [{c.rule}]"]
+    return "\n".join(lines) + "\n"
+
+
 def facts_data(facts: Facts) -> dict[str, Any]:
     """The ledger as JSON values. Steps are numbered and listed once; premises are their numbers."""
     steps: dict[int, int] = {}
@@ -156,6 +184,8 @@ def plain(value: Any) -> Any:
         return plain(value.tolist())
     if isinstance(value, np.generic):
         return plain(value.item())
+    if isinstance(value, Interval):
+        return [plain(value.least), plain(value.greatest)]
     if isinstance(value, float) and not np.isfinite(value):
         return number(value)
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)

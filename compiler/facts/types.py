@@ -62,6 +62,16 @@ class Fact:
         """Whether the value may be relied on: proved, declared or measured."""
         return self.status in (Status.PROVED, Status.DECLARED, Status.MEASURED)
 
+    def _repr_html_(self) -> str:
+        from oco.compiler.facts.notebook import fact_html
+
+        return fact_html(self)
+
+    def _repr_latex_(self) -> str:
+        from oco.compiler.facts.notebook import fact_latex
+
+        return fact_latex(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Deferred:
@@ -109,3 +119,8 @@ class Facts(Mapping[str, Fact]):
         """The value where it may be relied on, else `default`."""
         fact = self.get(key)
         return fact.value if fact is not None and fact.known else default
+
+    def _repr_html_(self) -> str:
+        from oco.compiler.facts.notebook import facts_html
+
+        return facts_html(self)

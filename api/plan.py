@@ -17,6 +17,7 @@ from oco.contract import contract_of, recipe_of
 from oco.dsl.load import parse
 
 if TYPE_CHECKING:
+    from oco.backends.fleet import Fleet
     from oco.evaluation.recorder import Keep
     from oco.evaluation.run import Progress
     from oco.evaluation.trace import Trace
@@ -65,6 +66,19 @@ class Plan(core.Plan):
         """
         compiled = self.compiled(backend)
         return make_learner(compiled, self.contract, seed=seed, start=start, draws=draws, on_out_of_bounds=on_out_of_bounds)
+
+    def fleet(
+        self,
+        size: int,
+        start: Any = None,
+        seeds: Sequence[int] | None = None,
+        backend: str | None = None,
+        workers: int = 1,
+    ) -> Fleet:
+        """Independent learners that are stepped together; arrays have the learner first, `workers` threads share the work in C."""
+        from oco.backends.fleet import make_fleet
+
+        return make_fleet(self.compiled(backend), self.contract, size, start=start, seeds=seeds, workers=workers)
 
     def run(
         self,

@@ -14,6 +14,7 @@ from oco.backends.base import backend
 from oco.backends.c99.build import stepper
 from oco.backends.c99.learner import NativeLearner
 from oco.backends.contract import Contract, Range
+from oco.backends.fleet import make_fleet
 from oco.backends.learner import Learner, make_learner, read_saved, restored
 from oco.backends.play import can_play, play
 from oco.compiler.domains import domain
@@ -211,3 +212,55 @@ def test_examples_run_alike(name):
         ours.duals, theirs.duals, rtol=1e-9, atol=1e-9
     )
     assert np.allclose(ours.constraints, theirs.constraints, rtol=1e-9, atol=1e-9)
+
+
+def fleet(name, size, **options):
+    return make_fleet(backend(name).compile(queue(), contract()), contract(), size, **options)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_fleets_are_learners_of_their_own(workers):
+    size, count = 7, 20
+    rng = np.random.default_rng(0)
+    start = rng.uniform(0, 1, (size, 3))
+    price, jobs = rng.uniform(0, 3, (count, size, 3)), rng.uniform(0, 2, (count, size))
+    ours, theirs = fleet("c", size, start=start, workers=workers), fleet("numpy", size, start=start)
+    alone = [learner(start=s) for s in start]
+    for k in range(count):
+        decided = ours.decide()
+        assert decided.shape == (size, 3) and np.allclose(decided, theirs.decide(), rtol=1e-12)
+        assert np.array_equal(decided, [a.decide() for a in alone])
+        a, b = ours.observe(price=price[k], jobs=jobs[k]), theirs.observe(price=price[k], jobs=jobs[k])
+        single = [one.observe(price=price[k, i], jobs=jobs[k, i]) for i, one in enumerate(alone)]
+        assert a.round == b.round == k + 1 and np.array_equal(a.loss, [s.loss for s in single])
+        assert (
+            np.allclose(a.loss, b.loss)
+            and np.allclose(a.constraints, b.constraints)
+            and np.allclose(a.violation, b.violation)
+        )
+        assert a.equalities.shape == (size, 0)
+    assert same(ours.state, theirs.state) and np.array_equal(ours.state["Q"], [one.state["Q"] for one in alone])
+
+
+@pytest.mark.parametrize("name", ["c", "numpy"])
+def test_wrong_data_of_one_learner_changes_none(name):
+    a = fleet(name, 4)
+    a.observe(price=np.ones((4, 3)), jobs=np.ones(4))
+    before = {n: v.tobytes() for n, v in a.state.items()}
+    wrong = np.ones((4, 3))
+    wrong[2, 1] = 99.0
+    for code, given in [
+        ("OCO845", {"price": wrong, "jobs": np.ones(4)}),
+        ("OCO843", {"price": np.ones((4, 3)), "jobs": np.array([1, 1, np.nan, 1])}),
+        ("OCO842", {"price": np.ones((3, 3)), "jobs": np.ones(4)}),
+        ("OCO840", {"price": np.ones((4, 3))}),
+    ]:
+        with pytest.raises(OcoError) as caught:
+            a.observe(**given)
+        assert caught.value.code == code and {n: v.tobytes() for n, v in a.state.items()} == before
+    with pytest.raises(OcoError, match="learner 2: price\\[1\\] is 99"):
+        a.observe(price=wrong, jobs=np.ones(4))
+    for size, options in ((0, {}), (3, {"start": np.ones((2, 3))}), (3, {"seeds": [1]})):
+        with pytest.raises(OcoError) as caught:
+            fleet(name, size, **options)
+        assert caught.value.code == "OCO852"

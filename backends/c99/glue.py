@@ -2,45 +2,105 @@
 
 from __future__ import annotations
 
-from oco.backends.c99.interface import Named
-from oco.backends.c99.module import Source
+from collections.abc import Iterator, Sequence
 
-NAMES = ("glue_decide", "glue_observe", "glue_measure")
+from oco.backends.c99.interface import Interface, Named
+from oco.backends.c99.module import Source
 
 
 def glue(source: Source) -> str:
-    """decide(self, decisions side by side), observe(self, addresses of inputs), measure(self, decisions, inputs, loss g h)."""
-    name, of = source.name, source.interface
-    inputs = [_input(n, k) for k, n in enumerate(of.inputs)]
+    """The functions as C.
+
+    glue_decide(self, decisions side by side); glue_observe(self, addresses of inputs); glue_measure(self, decisions, inputs, worth), where
+    worth is loss, g, h side by side. Those of fleets take learners `from` up to `to`, and arrays with the learner first; fleet_check
+    gives 1 if an input is wrong.
+    """
+    of = source.interface
     if of.program.measure is None or of.draws:
         return ""
-    g = of.outputs[0]
+    return "\n".join([*_one(of), *_fleet(of), ""])
+
+
+def _one(of: Interface) -> Iterator[str]:
+    inputs = [_entry(n, f"(const {n.c_type} *)inputs[{k}]") for k, n in enumerate(of.inputs)]
     given = _side_by_side(of.decisions, "decisions")
-    numbers = [p if d.type.shape else f"*({p})" for p, d in zip(given, of.decisions)]
-    return f"""
-void {name}_glue_decide(void *self, double *decisions);
-void {name}_glue_decide(void *self, double *decisions) {{
-    {name}_decide({", ".join(["self", *given])});
-}}
+    values = [_entry(d, p) for p, d in zip(given, of.decisions)]
+    yield from _function(
+        of,
+        "void",
+        "glue_decide",
+        "void *self, double *decisions",
+        [f"{of.name}_decide({', '.join(['self', *given])});"],
+    )
+    yield from _function(
+        of,
+        "int64_t",
+        "glue_observe",
+        "void *self, const void *const *inputs",
+        [f"return {of.name}_observe({', '.join(['self', *inputs])});"],
+    )
+    worth = ["worth", "worth + 1", f"worth + {1 + of.outputs[0]}"]
+    yield from _function(
+        of,
+        "void",
+        "glue_measure",
+        "void *self, const double *decisions, const void *const *inputs, double *worth",
+        [f"{of.name}_measure({', '.join(['self', *values, *inputs, *worth])});"],
+    )
 
-int64_t {name}_glue_observe(void *self, const void *const *inputs);
-int64_t {name}_glue_observe(void *self, const void *const *inputs) {{
-    return {name}_observe({", ".join(["self", *inputs])});
-}}
 
-void {name}_glue_measure(void *self, const double *decisions, const void *const *inputs, double *worth);
-void {name}_glue_measure(void *self, const double *decisions, const void *const *inputs, double *worth) {{
-    {name}_measure({", ".join(["self", *numbers, *inputs, "worth", "worth + 1", f"worth + {1 + g}"])});
-}}
-"""
+def _fleet(of: Interface) -> Iterator[str]:
+    name, (g, h) = of.name, of.outputs
+    inputs = [_entry(n, f"(const {n.c_type} *)inputs[{k}] + i * {n.size}") for k, n in enumerate(of.inputs)]
+    outs = [f"decisions[{k}] + i * {d.size}" for k, d in enumerate(of.decisions)]
+    values = [_entry(d, out) for d, out in zip(of.decisions, outs)]
+    each = f"{name} *const selves = learners;"
+    loop = "for (int64_t i = from; i < to; ++i) {"
+    own = "void *learners, int64_t from, int64_t to"
+    yield from _function(
+        of,
+        "int64_t",
+        "glue_fleet_decide",
+        f"{own}, double *const *decisions",
+        [each, loop, f"    {name}_decide({', '.join(['selves + i', *outs])});", "}", "return 0;"],
+    )
+    check = f"    if ({name}_check({', '.join(inputs)}) != 0) {{"
+    yield from _function(
+        of,
+        "int64_t",
+        "glue_fleet_check",
+        f"{own}, const void *const *inputs",
+        ["(void)learners, (void)inputs;", loop, check, "        return 1;", "    }", "}", "return 0;"],
+    )
+    measured = ", ".join(["selves + i", *values, *inputs, "loss + i", f"g + i * {g}", f"h + i * {h}"])
+    yield from _function(
+        of,
+        "int64_t",
+        "glue_fleet_step",
+        f"{own}, const void *const *inputs, double *const *decisions, double *loss, double *g, double *h",
+        [
+            each,
+            loop,
+            f"    {name}_decide({', '.join(['selves + i', *outs])});",
+            f"    {name}_measure({measured});",
+            f"    {name}_step({', '.join(['selves + i', *inputs])});",
+            "}",
+            "return 0;",
+        ],
+    )
 
 
-def _input(n: Named, k: int) -> str:
-    pointer = f"(const {n.c_type} *)inputs[{k}]"
-    return pointer if n.type.shape else f"*{pointer}"
+def _function(of: Interface, returns: str, name: str, parameters: str, body: Sequence[str]) -> Iterator[str]:
+    head = f"{returns} {of.name}_{name}({parameters})"
+    yield from ("", f"{head};", f"{head} {{", *(f"    {line}" for line in body), "}")
 
 
-def _side_by_side(values: list[Named], base: str) -> list[str]:
+def _entry(n: Named, pointer: str) -> str:
+    """An array by its address, a number by its value."""
+    return pointer if n.type.shape else f"*({pointer})"
+
+
+def _side_by_side(values: Sequence[Named], base: str) -> list[str]:
     """Where each of several arrays begins when they follow each other."""
     found, before = list[str](), 0
     for n in values:

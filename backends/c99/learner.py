@@ -52,6 +52,10 @@ class NativeLearner(Learner):
     def _in_words(self, **streams: Any) -> Feedback:
         return Learner.observe(self, **streams)
 
+    def memory(self) -> bytes:
+        """The struct as bytes."""
+        return self._memory.tobytes()
+
     # The state, in the struct.
 
     @property

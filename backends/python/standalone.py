@@ -146,7 +146,11 @@ def rounds_of(path: str) -> Iterator[dict[str, Any]]:
         header = [h.strip() for h in next(rows, [])]
         columns = {name: columns_of(name, s.shape, header) for name, s in STREAMS.items()}
         for row in rows:
-            yield {n: np.array([float(row[k]) for k in ks]).reshape(STREAMS[n].shape) for n, ks in columns.items()}
+            try:
+                cells = {n: [float(row[k]) for k in ks] for n, ks in columns.items()}
+            except (ValueError, IndexError) as error:
+                raise ValueError(f"{path}, line {rows.line_num}: a cell is missing or not a number") from error
+            yield {n: np.array(values).reshape(STREAMS[n].shape) for n, values in cells.items()}
 
 
 def run(rounds: Iterator[Mapping[str, Any]]) -> None:

@@ -89,4 +89,11 @@ LEARNER: dict[str, Code] = {
         "Restore it with the version that saved it, or start anew from its decision.",
         Stage.RUN,
     ),
+    "OCO852": Code(
+        "the fleet cannot be made",
+        "A fleet has at least one learner; starts and seeds are one for all or one for each.",
+        "plan.fleet(0)",
+        "Give a positive number of learners, and as many seeds.",
+        Stage.RUN,
+    ),
 }

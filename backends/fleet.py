@@ -1,0 +1,154 @@
+"""A fleet: many independent learners of one plan, stepped together. Arrays have the learner first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.backends.base import Compiled
+from oco.backends.contract import Contract
+from oco.backends.learner import Learner, make_learner
+from oco.dsl.diagnostics import OcoError, fail
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class FleetFeedback:
+    """What the decisions of a round were worth, with the learner first: losses (n,), values of g (n, N) and of h (n, M)."""
+
+    round: int
+    loss: Array
+    constraints: Array
+    equalities: Array
+
+    @property
+    def violation(self) -> Array:
+        """[g]_+, then |h|, shape (n, N + M)."""
+        return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)], axis=1)
+
+
+class Fleet:
+    """`size` learners. `decide()` gives their decisions, `observe(...)` takes their data; wrong data of one changes none.
+
+    start  the first decision: one for all, or one for each (with the learner first)
+    seeds  of the algorithm's own random numbers, one for each learner; by default 0, 1, 2, ...
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        contract: Contract,
+        size: int,
+        *,
+        start: Any = None,
+        seeds: Sequence[int] | None = None,
+    ) -> None:
+        if size < 1 or (seeds is not None and len(seeds) != size):
+            raise fail("OCO852", f"a fleet has at least one learner, and a seed for each: {size} learners")
+        self.size = size
+        self.compiled = compiled
+        self.contract = contract
+        self._inputs = {f.name: f.type for f in compiled.program.feedback}
+        self._make(self._starts(start), list(range(size)) if seeds is None else list(seeds))
+
+    def _starts(self, start: Any) -> list[dict[str, Array]]:
+        """The first decisions of each learner."""
+        given = {} if start is None else dict(start) if isinstance(start, Mapping) else {self._names[0]: start}
+        found: list[dict[str, Array]] = [{} for _ in range(self.size)]
+        for field in self.compiled.program.decision:
+            if field.name not in given:
+                continue
+            value = np.asarray(given[field.name], dtype=np.float64)
+            if value.shape not in (field.type.shape, (self.size, *field.type.shape)):
+                wanted = f"{field.type.shape}, or {(self.size, *field.type.shape)} with the learner first"
+                raise fail("OCO852", f"the start of {field.name} has the shape {value.shape}, not {wanted}")
+            each = np.broadcast_to(value, (self.size, *field.type.shape))
+            for k in range(self.size):
+                found[k][field.name] = each[k]
+        return found
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.compiled.program.decision)
+
+    def _make(self, starts: list[dict[str, Array]], seeds: list[int]) -> None:
+        self._learners = [
+            make_learner(self.compiled, self.contract, seed=seed, start=start or None)
+            for seed, start in zip(seeds, starts)
+        ]
+
+    @property
+    def round(self) -> int:
+        """The round that `decide` answers now, from 1."""
+        return self._learners[0].round
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The states of all learners, by the paper's symbols."""
+        states = [a.state for a in self._learners]
+        return {name: np.stack([s[name] for s in states]) for name in states[0]}
+
+    def decide(self) -> Any:
+        """The decisions of this round, (n, *shape); a dict of them if the model has several."""
+        decided = [a.decide() for a in self._learners]
+        if len(self._names) == 1:
+            return np.stack(decided)
+        return {name: np.stack([d[name] for d in decided]) for name in self._names}
+
+    def observe(self, /, **streams: Any) -> FleetFeedback:
+        """Take what the round revealed to each learner, arrays with the learner first, and go on."""
+        arrays = self._arrays(streams)
+        return self._stepped([arrays[name] for name in self._inputs])
+
+    def _arrays(self, streams: Mapping[str, Any]) -> dict[str, Array]:
+        """The data by stream; names and shapes are checked here, values where they are used."""
+        if set(streams) != set(self._inputs):
+            wrong = sorted(set(streams) ^ set(self._inputs))
+            raise fail("OCO840", f"a fleet takes {', '.join(self._inputs)}; {', '.join(wrong)} is missing or too many")
+        found = {}
+        for name, made in self._inputs.items():
+            value = np.asarray(streams[name])
+            if value.shape != (self.size, *made.shape):
+                raise fail(
+                    "OCO842",
+                    f"{name} has the shape {value.shape}, not {(self.size, *made.shape)}: the learner comes first",
+                )
+            found[name] = value
+        return found
+
+    def _stepped(self, values: list[Array]) -> FleetFeedback:
+        rows = [{name: v[k] for name, v in zip(self._inputs, values)} for k in range(self.size)]
+        feedbacks = [self._checked(k, a, row) for k, (a, row) in enumerate(zip(self._learners, rows))]
+        for a, f in zip(self._learners, feedbacks):
+            a.update(f)
+        worth = [(f.loss, f.constraints, f.equalities) for f in feedbacks]
+        loss, g, h = (np.array([w[k] for w in worth]) for k in range(3))
+        return FleetFeedback(self.round - 1, loss, g, h)
+
+    def _checked(self, k: int, learner: Learner, row: Mapping[str, Array]) -> Any:
+        try:
+            return learner.feedback(row)
+        except OcoError as error:
+            raise fail(error.code, f"learner {k}: {error.message}", hint=error.hint) from None
+
+
+def make_fleet(
+    compiled: Compiled,
+    contract: Contract,
+    size: int,
+    *,
+    start: Any = None,
+    seeds: Sequence[int] | None = None,
+    workers: int = 1,
+) -> Fleet:
+    """A fleet of the kind that suits the backend; `workers` threads share its learners where the program is compiled."""
+    native = compiled.native
+    if native is None or compiled.program.measure is None or compiled.program.draws:
+        return Fleet(compiled, contract, size, start=start, seeds=seeds)
+    from oco.backends.c99.fleet import NativeFleet
+
+    return NativeFleet(compiled, contract, size, start=start, seeds=seeds, workers=workers)

@@ -91,7 +91,7 @@ def _call(node: Call, args: list[_Text]) -> _Text:
     row = ATOMS[node.atom]
     if not row.operator:
         options = [f"{key} = {_number(value)}" for key, value in node.options]
-        return _Text(f"{node.atom}({', '.join([*args, *options])})")
+        return _Text(f"{node.atom.removeprefix('_')}({', '.join([*args, *options])})")
     own = row.precedence
     if len(args) == 1:
         operand = f"({args[0]})" if _is_number(node.args[0]) else args[0].within(own)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from oco.dsl.build import call
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.diagnostics import OcoError
+from oco.dsl.expressions import Kind, Name
 from oco.dsl.formatter import format_text
 from oco.dsl.limits import DEEPEST
 from oco.dsl.load import load, parse
@@ -178,3 +180,7 @@ def test_whole_numbers_go_as_far_as_they_can_be_written() -> None:
     assert parse(builder.to_oco()) == builder.build()
     with pytest.raises(OcoError):
         builder.param("b", value=-(2**63))
+
+
+def test_what_derivatives_are_made_of_prints_under_plain_names() -> None:
+    assert print_expr(call("_sign", Name("x", Kind.DECISION, shape=()))) == "sign(x)"

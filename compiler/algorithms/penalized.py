@@ -51,7 +51,8 @@ def step_quantities(s: Situation, alpha: Schedule, weight: Schedule) -> tuple[Qu
             return np.asarray(changed)
         squares = slope * diameter * np.cumsum(1 / alpha(rounds, horizon)) + diameter * (diameter + 2 * path(horizon))
         t = np.arange(1.0, rounds + 1)
-        moves = np.minimum(np.sqrt(t * squares), diameter * t)
+        with np.errstate(invalid="ignore"):  # a given alpha below zero has no bound, which the plan warns of
+            moves = np.minimum(np.sqrt(t * squares), diameter * t)
         return np.asarray(np.minimum(changed, float(slopes.sum()) * moves))
 
     return (

@@ -10,7 +10,16 @@ from typing import Any
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.settings import Setting, exact, resolve_settings, schedule_symbols, word_setting
-from oco.compiler.theorems import Bound, Guarantee, Objection, Situation, Theorem, Violation, rate_symbols
+from oco.compiler.theorems import (
+    Bound,
+    Guarantee,
+    Objection,
+    Situation,
+    Theorem,
+    UnknownFact,
+    Violation,
+    rate_symbols,
+)
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.model import Feedback, Measure, Timing
 from oco.dsl.settings import SETTINGS, WORD_SETTINGS
@@ -320,6 +329,9 @@ def _against_objections(
             span,
             f"give them: using {a.name} with ... = ...",
         ) from None
+    except UnknownFact as missing:
+        said = f"they need {missing.key}, which is not known"
+        raise fail("OCO706", f"`{a.name}` has no settings here: {said}", span, verdict.mend) from None
     using = [n for n, v in settings.items() if "T" in {x.name for x in v.formula.free_symbols}]
     if s.horizon is None and using:
         said = f"{', '.join(using)} use T, which the model leaves unknown"

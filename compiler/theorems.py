@@ -309,12 +309,28 @@ def constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str
     return [f"{n} must not depend on the round" for n in varying]
 
 
+class UnknownFact(InternalError):
+    """A formula needs a fact that is not known: a bug where the theorem's hypotheses hold, else what stands in the way."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"a formula needs {key}, which no hypothesis asked for")
+        self.key = key
+
+
 def needed(s: Situation, key: str) -> float:
-    """A fact that the theorem's hypotheses have established."""
+    """A fact that the theorem's hypotheses have established. Raises UnknownFact."""
     value = s.number(key)
     if value is None:
-        raise InternalError(f"the guarantee needs {key}, which no hypothesis asked for")
+        raise UnknownFact(key)
     return value
+
+
+def needed_bounds(s: Situation, what: str) -> Floats:
+    """The same of every inequality, shape (N,)."""
+    found = s.inequality_bounds(what)
+    if found is None:
+        raise UnknownFact(f"constraints.*.{what}")
+    return found
 
 
 # Questions that several theorems ask.

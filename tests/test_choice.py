@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.choice import Choice, Standing
 from oco.compiler.explain import explain_text
 from oco.compiler.plan import compile_plan, explain_choice
@@ -217,3 +218,20 @@ def test_json_says_what_the_table_says() -> None:
     assert plan.guarantee is not None
     assert data["guarantee"]["bounds"][0]["number"] == pytest.approx(plan.guarantee.regret())
     assert data["settings"]["eta"] == {"formula": "1/T", "value": 0.005, "why": "1/T (Corollary 1)", "given": False}
+
+
+@pytest.mark.parametrize("horizon", ["T = 100", "T unknown"])
+@pytest.mark.parametrize("feedback", ["", "feedback bandit\n"])
+@pytest.mark.parametrize("algorithm", [a.name for a in ALGORITHMS])
+def test_asking_for_an_algorithm_where_nothing_is_bounded_runs_or_says_why(algorithm, feedback, horizon):
+    text = (
+        f"model m\nhorizon {horizon}\ndecision x[3] in ball(1)\nstream a[3]\nstream c[3]\n"
+        f"minimize sum_squares(x - a)\nsubject to\n    cap: c @ x <= 0.25  each round\n{feedback}"
+    )
+    try:
+        plan = compile_plan(parse(text), algorithm=algorithm)
+    except OcoError as error:
+        assert error.code in ("OCO705", "OCO706")
+    else:
+        assert plan.guarantee is None
+        assert plan.program.decide is not None

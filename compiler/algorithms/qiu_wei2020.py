@@ -28,6 +28,7 @@ from oco.compiler.theorems import (
     Quantity,
     Situation,
     Theorem,
+    UnknownFact,
     Violation,
     constant_settings,
     fact_is_known,
@@ -165,6 +166,8 @@ def _variation(s: Situation) -> float:
     slope = s.number("loss.lipschitz.l1" if entropic(s.domains) else "loss.lipschitz.l2")
     worst = math.inf if slope is None or s.horizon is None else 4 * slope**2 * max(s.horizon - 1, 0)
     known = s.number("variation.gradient")
+    if known is None and math.isinf(worst):
+        raise UnknownFact("variation.gradient")
     return worst if known is None else min(known, worst)
 
 

@@ -38,6 +38,7 @@ from oco.compiler.theorems import (
     inequalities_convex,
     inequalities_know,
     needed,
+    needed_bounds,
     scheduled,
 )
 from oco.dsl.model import Feedback, Measure
@@ -171,9 +172,7 @@ BASIC = (
 
 def largest_slope(s: Situation) -> float:
     """G: a Lipschitz constant of the loss and of every constraint."""
-    slopes = s.inequality_bounds("lipschitz.l2")
-    assert slopes is not None
-    return float(max([needed(s, "loss.lipschitz.l2"), *slopes]))
+    return float(max([needed(s, "loss.lipschitz.l2"), *needed_bounds(s, "lipschitz.l2")]))
 
 
 def constants(s: Situation) -> dict[str, Default]:

@@ -78,6 +78,18 @@ def test_dead_code_goes_with_its_functions_and_constants():
     assert program.update.body.equations[-1].note == "kept"
 
 
+def test_parameters_that_nobody_reads_go():
+    def update(t, x, seen):
+        inner = lambda a, b: t.call("inner", lambda p, q: p + 1.0, a, b)  # noqa: E731
+        return t.call("outer", lambda a, b, c: inner(a, b) * 2.0, x, t.exp(x), t.log(x))
+
+    program = check(PASSES["dead-code"](learner(update)))
+    assert [[p.name for p in f.body.params] for f in program.functions] == [["p"], ["a"]]
+    assert operations(program) == ["add", "call"]
+    x = np.array([1.0, 2.0, 3.0])
+    assert np.array_equal(interpret(program, "update", [1, x])[1], (x + 1) * 2)
+
+
 def test_dead_results_of_loops_and_branches_go():
     def update(t, x, seen):
         total, _, _ = t.for_(3, lambda i, a, b, c: (a + b, b * 2.0, c * x), (x, x, x))

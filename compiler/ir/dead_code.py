@@ -10,11 +10,16 @@ from oco.compiler.ir.rewrite import all_functions, equations_of, keep_notes, map
 
 
 def remove_dead_code(program: Program) -> Program:
-    """The same program without equations, functions and constants that no result depends on."""
-    program = map_functions(program, _function)
-    called = {name: _calls(f.body) for f in program.functions for name in [f.name]}
+    """The same program without equations, parameters, functions and constants that no result depends on."""
+    while True:
+        program = map_functions(program, lambda f: replace(f, body=_block(f.body)))
+        fewer = _without_unread_parameters(program)
+        if fewer is program:
+            break
+        program = fewer
+    called = {f.name: _calls(f.body) for f in program.functions}
     live: set[str] = set()
-    entries = (f for f in all_functions(program) if f not in program.functions)
+    entries = list(all_functions(program))[len(program.functions) :]
     waiting = [name for f in entries for name in _calls(f.body)]
     while waiting:
         name = waiting.pop()
@@ -26,12 +31,36 @@ def remove_dead_code(program: Program) -> Program:
     return replace(program, constants=tuple(g for g in program.constants if g.var.name in read))
 
 
+def _without_unread_parameters(program: Program) -> Program:
+    """Functions take what they read; the very program if all do."""
+    kept: dict[str, list[int]] = {}
+    for f in program.functions:
+        read = set(read_by(f.body))
+        places = [k for k, p in enumerate(f.body.params) if p.name in read]
+        if len(places) < len(f.body.params):
+            kept[f.name] = places
+    if not kept:
+        return program
+
+    def block(b: Block) -> Block:
+        return replace(b, equations=tuple(map(equation, b.equations)))
+
+    def equation(e: Equation) -> Equation:
+        if e.op == "call" and e.attr("function") in kept:
+            return replace(e, args=tuple(e.args[k] for k in kept[e.attr("function")]))
+        return replace(e, blocks=tuple(map(block, e.blocks))) if e.blocks else e
+
+    def function(f: Function) -> Function:
+        body = block(f.body)
+        if f.name in kept:
+            body = replace(body, params=tuple(body.params[k] for k in kept[f.name]))
+        return replace(f, body=body)
+
+    return map_functions(program, function)
+
+
 def _calls(block: Block) -> list[str]:
     return [e.attr("function") for e in equations_of(block) if e.op == "call"]
-
-
-def _function(function: Function) -> Function:
-    return replace(function, body=_block(function.body))
 
 
 def _names(operands: Iterable[Operand]) -> set[str]:

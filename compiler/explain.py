@@ -96,7 +96,8 @@ def bound_text(bound: Bound, guarantee: Guarantee) -> str:
     per_round = number / rounds
     said = f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
     if bound.vacuous(rounds) and bound.trivial is not None:
-        return f"{said}; vacuous: no round can cost more than {bound.trivial:.4g}"
+        worst = "cost more than" if "regret" in bound.measure else "add more to it than"
+        return f"{said}; vacuous: no round can {worst} {bound.trivial:.4g}"
     return said
 
 

@@ -19,6 +19,7 @@ from oco.compiler.facts.measured import Observed, Rounds, observed
 from oco.compiler.facts.notices import heard, notices
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
+from oco.compiler.facts.vector import MOST_ENTRIES, worst_of_many
 from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Findings
 from oco.dsl.fact_keys import catalogue
@@ -88,6 +89,9 @@ def _declare(problem: Canonical, known: dict[str, Fact], keys: frozenset[str]) -
 
 def constraint_facts(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:
     """The facts of each entry, and for a vector those of its worst entry under the label itself."""
+    if c.size > MOST_ENTRIES:
+        yield from worst_of_many(setting, c)
+        return
     entries: list[Mapping[str, Fact]] = []
     for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
         prefix = f"constraints.{label}"

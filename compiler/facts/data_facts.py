@@ -18,6 +18,7 @@ from oco.compiler.facts.scenario import mean
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.slater import slater_point
 from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.vector import MOST_ENTRIES
 from oco.compiler.facts.words import coordinates, number, plural
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Diagnostic
@@ -84,7 +85,7 @@ def _constants(setting: Setting, seen: Observed) -> Iterator[Fact]:
 def functions(problem: Canonical) -> Iterator[tuple[str, Expr]]:
     """The prefix of the facts of each scalar function, and the function."""
     yield "loss", problem.objective
-    for c in problem.constraints:
+    for c in (c for c in problem.constraints if c.size <= MOST_ENTRIES):
         for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
             yield f"constraints.{label}", entry(c.expr, at)
 

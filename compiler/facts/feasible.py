@@ -15,6 +15,7 @@ from oco.compiler.facts.multipliers import (
     affine_hull,
     dependent_rows,
     equality_rows,
+    fits,
     interior_point,
     separating,
 )
@@ -75,13 +76,13 @@ class Feasibility:
 
     @cached_property
     def dependent(self) -> list[Dependence]:
-        if self.mean is None or not self.canonical.equalities:
+        if self.mean is None or not self.canonical.equalities or not fits(self.setting):
             return []
         return dependent_rows(equality_rows(self.mean), affine_hull(self.setting))
 
     @cached_property
     def interior(self) -> Interior | None:
-        if self.mean is None or not self.mean.bounded:
+        if self.mean is None or not self.mean.bounded or not fits(self.setting):
             return None
         rows = equality_rows(self.mean)
         dropped = {d.index for d in self.dependent}
@@ -208,7 +209,7 @@ class Feasibility:
             return Fact(
                 key, True, Status.PROVED, Step("interior point", inner.step.claim, True, (inner.step, *dropped)), cite
             )
-        witness = separating(self.mean, equality_rows(self.mean))
+        witness = separating(self.mean, equality_rows(self.mean)) if fits(self.setting) else None
         if witness is not None:
             return Fact(key, False, Status.REFUTED, Step("no interior point", witness.words), cite, witness=witness)
         return Fact(key, None, Status.UNKNOWN)

@@ -75,10 +75,10 @@ class Function:
         largest = up if up.value >= down.value else down
         words = f"|{self.words}| is at most {number(largest.value)}"
         why = Step("largest", words, largest.value, (up.step, down.step, *self._rewritten))
-        yield _bounded(f"{self.prefix}.bound", largest.value, why, largest.loose)
-        yield _bounded(f"{self.prefix}.upper", up.value, up.step, up.loose)
+        yield bounded(f"{self.prefix}.bound", largest.value, why, largest.loose)
+        yield bounded(f"{self.prefix}.upper", up.value, up.step, up.loose)
         least = Step("negative", f"{self.words} is at least {number(-down.value)}", -down.value, (down.step,))
-        yield _bounded(f"{self.prefix}.lower", 0.0 - down.value, least, down.loose)
+        yield bounded(f"{self.prefix}.lower", 0.0 - down.value, least, down.loose)
 
     # ---- slopes
 
@@ -113,13 +113,13 @@ class Function:
 
     def _lipschitz(self) -> Iterator[Fact]:
         l2 = self.lipschitz
-        yield _bounded(f"{self.prefix}.lipschitz.l2", l2.value, self._of_pieces(l2), l2.loose)
+        yield bounded(f"{self.prefix}.lipschitz.l2", l2.value, self._of_pieces(l2), l2.loose)
         largest = [self.setting.simplify(_largest(g)) for slopes in self.gradients for g in slopes.values()]
         found = [self.setting.bounds.upper(e) for e in largest]
         worst = max(found, key=lambda b: b.value)
         words = f"no entry of the gradient is larger than {number(worst.value)}"
         why = Step("largest", words, worst.value, tuple(b.step for b in found))
-        yield _bounded(f"{self.prefix}.lipschitz.l1", worst.value, why, worst.loose)
+        yield bounded(f"{self.prefix}.lipschitz.l1", worst.value, why, worst.loose)
 
     def _of_pieces(self, worst: Bound) -> Step:
         """The step for the whole, from those of its pieces."""
@@ -133,7 +133,7 @@ class Function:
         least, most, step = self.setting.hessians.eigenvalues(self.expr)
         smooth = max(abs(least), abs(most))
         words = f"the gradient has the Lipschitz constant {number(smooth)}"
-        yield _bounded(f"{self.prefix}.smoothness.l2", smooth, Step("smoothness", words, smooth, (step,)))
+        yield bounded(f"{self.prefix}.smoothness.l2", smooth, Step("smoothness", words, smooth, (step,)))
         modulus = max(0.0, least)
         why = Step(
             "strong convexity", f"the modulus of strong convexity is at least {number(modulus)}", modulus, (step,)
@@ -147,7 +147,7 @@ def _largest(g: Expr) -> Expr:
     return call("max", call("abs", g)) if g.shape else call("abs", g)
 
 
-def _bounded(key: str, value: float, why: Step, loose: bool = False) -> Fact:
+def bounded(key: str, value: float, why: Step, loose: bool = False) -> Fact:
     """A number, where there is one."""
     if not math.isfinite(value):
         return Fact(key, None, Status.UNKNOWN, why)

@@ -52,8 +52,11 @@ class Impossible:
 
 
 def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) -> list[Row]:
-    """Every entry of the constraints."""
+    """Every entry of the constraints; none where there are too many."""
     found: list[Row] = []
+    constraints = tuple(constraints)
+    if sum(c.size for c in constraints) > MOST_ROWS:
+        return []
     for c in constraints:
         for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
             g = scenario.setting.simplify(entry(c.expr, at))
@@ -65,7 +68,7 @@ def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) ->
 
 def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
     """Look for the proof with the solver's multipliers; None where there is none or none is found."""
-    solved = _least_excess(scenario, rows)
+    solved = _least_excess(scenario, rows) if rows else None
     if solved is None or solved[0] <= 0:
         return None
     _, weights, z = solved
@@ -134,11 +137,11 @@ def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
 
 def _least_excess(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats, dict[str, Floats]] | None:
     """min over the domain of max_n g_n: the value, multipliers, and the decision."""
-    import cvxpy as cp
-
     blocks = scenario.setting.canonical.blocks
     if not rows or len(rows) > MOST_ROWS or not within_reach(blocks) or not scenario.bounded:
         return None
+    import cvxpy as cp
+
     variables, domain = decision_variables(blocks)
     twins = [scenario.twins(r.expr, variables) for r in rows]
     if any(t is None for t in twins):

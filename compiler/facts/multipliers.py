@@ -23,6 +23,7 @@ from oco.compiler.jacobians import jacobian
 
 Floats = np.ndarray[Any, Any]
 DEPENDENT = 1e-9  # relative size of what is left of a row after the others are projected out
+MOST_NUMBERS = 4_000_000
 SHRINKS = (0.5, 0.1, 0.01, 1e-3, 1e-4)
 
 
@@ -44,6 +45,12 @@ class Interior:
     radius: float
     residual: float
     step: Step
+
+
+def fits(setting: Setting) -> bool:
+    """Whether the matrix of the equalities is of a size to work with."""
+    c = setting.canonical
+    return sum(h.size for h in c.equalities) * c.size <= MOST_NUMBERS
 
 
 def equality_rows(scenario: Scenario) -> Rows:
@@ -112,11 +119,11 @@ def dependent_rows(rows: Rows, hull: tuple[Floats, Floats]) -> list[Dependence]:
 
 def interior_point(scenario: Scenario, rows: Rows, kept: list[int]) -> Interior | None:
     """A point of the shrunk domain (1 - s) X + s c with E h = 0 and the greatest margin, for the largest shrink s that has one."""
-    import cvxpy as cp
-
     blocks = scenario.setting.canonical.blocks
     if not within_reach(blocks):
         return None
+    import cvxpy as cp
+
     inner, domain = decision_variables(blocks)
     matrix, right = rows.matrix[kept], rows.right[kept]
     scale = np.maximum(np.linalg.norm(matrix, axis=1), 1e-300)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +22,10 @@ from oco.compiler.twin import to_cvxpy
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, rewrite, walk
-from oco.dsl.intervals import Interval, point
+from oco.dsl.intervals import Interval
 
 Floats = np.ndarray[Any, Any]
+MOST_TWINS = 500  # entries of a constraint that are spelled out to CVXPY
 MEAN_SLACK = 1e-9  # the means of laws are computed to better than this, relative
 
 
@@ -48,12 +50,14 @@ class Scenario:
         return Enclosure(self._box(x))(self.setting.simplify(expr))
 
     def _box(self, x: Mapping[str, Floats]) -> dict[str, Interval]:
-        return {**self.setting.box, **self.streams, **{n: point(v) for n, v in x.items()}}
+        return {**self.setting.box, **self.streams, **{n: entries(v, v, np.shape(v)) for n, v in x.items()}}
 
     def twins(self, expr: Expr, variables: Mapping[str, Any]) -> list[Any] | None:
         """CVXPY expressions, one an entry, that are at least the entry at every stream value; None where there is no such form."""
         import cvxpy as cp
 
+        if math.prod(known(expr.shape)) > MOST_TWINS:
+            return None
         found: list[Any] = []
         for at in np.ndindex(*known(expr.shape)):
             twin = self._twin(cp, self.setting.simplify(entry(expr, at)), variables)

@@ -56,11 +56,11 @@ def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None) -> 
 
 def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]:
     """max m subject to g + m <= 0 in the domain: the point, and the value."""
-    import cvxpy as cp
-
     blocks = scenario.setting.canonical.blocks
     if not within_reach(blocks):
         return None, None
+    import cvxpy as cp
+
     variables, constraints = decision_variables(blocks)
     margin = cp.Variable()
     twins = []

@@ -79,4 +79,6 @@ def origin(node: Expr) -> tuple[str, str]:
     """A name for a constant and where it came from: what the model says there (`level / 3` is called `level_over_3`)."""
     said = " ".join(node.span.text.split()) if node.span is not None else ""
     name = "_".join(_WORDS.get(word, word) for word in said.split(" "))
-    return (name if len(name) <= _LONGEST_NAME and name.isidentifier() else ""), (f"`{said}` in the model" if said else "")
+    return (name if len(name) <= _LONGEST_NAME and name.isidentifier() else ""), (
+        f"`{said}` in the model" if said else ""
+    )

@@ -85,7 +85,11 @@ class Recorder:
     def add_block(self, played: Played) -> None:
         """Some rounds at once."""
         rows = slice(self.count, self.count + played.rounds)
-        for name, value in (("loss", played.loss), ("constraints", played.constraints), ("equalities", played.equalities)):
+        for name, value in (
+            ("loss", played.loss),
+            ("constraints", played.constraints),
+            ("equalities", played.equalities),
+        ):
             self._room(name, rows.stop - 1, value[0])[rows] = value
         for name in self._duals:
             self._room(f"dual.{name}", rows.stop - 1, played.after[name][0])[rows] = played.after[name]

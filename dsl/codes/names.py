@@ -109,7 +109,7 @@ NAMES: dict[str, Code] = {
         "a param has no value",
         "A param without a value in the file gets one when the model is checked or compiled; shapes, domains and facts depend on it.",
         _model("param k in 1..9\n" + _REST + "subject to\n    cap: sum(x) <= k\n"),
-        "Give one: `--param k=3` on the command line, `params={\"k\": 3}` in Python, or `param k = 3` in the file.",
+        'Give one: `--param k=3` on the command line, `params={"k": 3}` in Python, or `param k = 3` in the file.',
         Stage.CHECK,
     ),
 }

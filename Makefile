@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Small matrices are slowed down by threads of the linear algebra, the more so beside a second test process.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test lint types unit check-wheel clean
+.PHONY: demo test lint types unit bench check-wheel clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oco needs Python 3.11 or later")'
@@ -40,6 +40,9 @@ types: $(VENV)/.installed
 
 unit: $(VENV)/.installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/speed/run.py
 
 clean:
 	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -65,7 +65,9 @@ class Plan(core.Plan):
         on_out_of_bounds  "error", "clip" or "accept" what lies outside the bounds that the model states
         """
         compiled = self.compiled(backend)
-        return make_learner(compiled, self.contract, seed=seed, start=start, draws=draws, on_out_of_bounds=on_out_of_bounds)
+        return make_learner(
+            compiled, self.contract, seed=seed, start=start, draws=draws, on_out_of_bounds=on_out_of_bounds
+        )
 
     def fleet(
         self,

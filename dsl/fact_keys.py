@@ -24,6 +24,7 @@ FUNCTION_FACTS: tuple[FactKey, ...] = (
     FactKey("lipschitz.l1", "<=", "largest linf norm of the gradient"),
     FactKey("smoothness.l2", "<=", "Lipschitz constant of the gradient in l2"),
     FactKey("strong_convexity.l2", ">=", "modulus of strong convexity in l2"),
+    FactKey("structure", "", "linear, affine, quadratic, separable or general"),
 )
 
 MODEL_FACTS: tuple[FactKey, ...] = (
@@ -33,6 +34,8 @@ MODEL_FACTS: tuple[FactKey, ...] = (
     FactKey("domain.inner_radius", ">=", "radius of a ball that the domain holds"),
     FactKey("domain.bregman_radius", "<=", "largest Bregman divergence of a decision from the domain's centre"),
     FactKey("domain.bregman_diameter", "<=", "largest Bregman divergence of two decisions"),
+    FactKey("domain.projection", "", "what a projection onto the domain costs"),
+    FactKey("domain.linear_minimisation", "", "what a linear minimisation over the domain costs"),
     FactKey("feasible.common", "", "one decision satisfies every round's constraints"),
     FactKey("feasible.each_round", "", "each round has a decision that satisfies its constraints"),
     FactKey("feasible.mean", "", "one decision satisfies the constraints in the mean"),

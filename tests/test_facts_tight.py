@@ -58,3 +58,31 @@ def test_what_is_not_marked_loose_is_reached(text: str) -> None:
         fact = facts[f"loss.{key}"]
         climbed, _ = oracle.climb(oracle.canonical.objective, key, seen.places[key], 150)
         assert fact.loose or fact.value <= 1.8 * max(value, climbed)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    (
+        ("job_scheduling", "loss", "linear"),
+        ("job_scheduling", "constraints.service", "separable"),
+        ("online_qp", "loss", "quadratic"),
+        ("online_qp", "constraints.resources", "affine"),
+        ("tracking", "loss", "quadratic"),
+        ("portfolio", "loss", "general"),
+        ("matrix_completion", "loss", "quadratic, of 100 entries that streams pick"),
+    ),
+)
+def test_structure(name: str, key: str, value: str) -> None:
+    assert check(load(EXAMPLES / f"{name}.oco"))[f"{key}.structure"].value == value
+
+
+def test_a_constraint_with_very_many_entries_has_facts_of_its_worst() -> None:
+    n = 20_000
+    text = (
+        f"model m\nhorizon T = 5\ndecision x[{n}] in box(0, 2)\nstream p[{n}] in [1, 3]\nminimize sum(p * x)\nsubject to\n"
+        "    limit: p * x - 1 <= 4\n    bend: square(x) <= 5   each round\n"
+    )
+    facts = check(parse(text))
+    assert facts["constraints.limit.bound"].value == 5 and facts["constraints.limit.lipschitz.l2"].value == 3
+    assert facts["constraints.bend.convex"].value is True and facts["constraints.bend.lipschitz.l1"].value == 4
+    assert not any("[" in key for key in facts)

@@ -18,6 +18,7 @@ from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, Rounds, observed
 from oco.compiler.facts.notices import heard, notices
 from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.structure_facts import oracle_facts
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
 from oco.compiler.facts.vector import MOST_ENTRIES, worst_of_many
 from oco.compiler.facts.words import number
@@ -53,7 +54,7 @@ def check(model: Model, data: Rounds | None = None, best: Rounds | None = None) 
 def _worked_out(setting: Setting) -> dict[str, Fact]:
     """The facts that need no solver. Raises OcoError with every function that may be undefined."""
     problem, found = setting.canonical, Findings()
-    known = {f.key: f for f in domain_facts(problem)}
+    known = {f.key: f for f in (*domain_facts(problem), *oracle_facts(setting))}
     with found.guard():
         setting.ranges.must_be_defined(problem.objective)
         known |= {f.key: f for f in Function(setting, problem.objective, "loss", "the loss").facts()}
@@ -112,6 +113,9 @@ def _worst(key: str, entries: list[Fact]) -> Fact:
         return Fact(key, refuted.value, Status.REFUTED, refuted.why, refuted.cite, witness=refuted.witness)
     if Status.UNKNOWN in statuses:
         return Fact(key, None, Status.UNKNOWN)
+    if isinstance(entries[0].value, str):
+        words = " or ".join(dict.fromkeys(f.value for f in entries))
+        return Fact(key, words, Status.PROVED, Step("every entry", f"its entries are {words}", words))
     pick: Callable[[list[Any]], Any] = (
         all if key.endswith(".convex") else min if key.endswith((".strong_convexity.l2", ".lower")) else max
     )

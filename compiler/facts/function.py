@@ -12,6 +12,7 @@ from oco.compiler.facts.bounds import Bound
 from oco.compiler.facts.curvature import CONVEX_KINDS
 from oco.compiler.facts.pieces import pieces
 from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.structure_facts import structure_fact
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.witness import convexity_witness
 from oco.compiler.facts.words import number, printed, say
@@ -49,6 +50,7 @@ class Function:
         yield from self._values()
         yield from self._lipschitz()
         yield from self._second_order()
+        yield structure_fact(self.setting, self.expr, self.prefix, self.words)
 
     @cached_property
     def convexity(self) -> Fact:

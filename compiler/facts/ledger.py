@@ -19,7 +19,15 @@ WIDTH = 116
 VERSION = 1
 
 
-DETAILS = (".upper", ".lower", ".bregman_radius", ".bregman_diameter")
+DETAILS = (
+    ".upper",
+    ".lower",
+    ".bregman_radius",
+    ".bregman_diameter",
+    ".structure",
+    ".projection",
+    ".linear_minimisation",
+)
 
 
 def listed(facts: Facts) -> list[str]:

@@ -67,7 +67,7 @@ class Separable:
 
     def upper(self, expr: Expr) -> Supremum:
         """An upper bound of the supremum. Raises NotCovered where there are too many cells."""
-        groups = self._groups(expr)
+        groups = self.groups(expr)
         fixed = [g for g in groups if isinstance(g, Constant)]
         found = [self._group(g) for g in groups if not isinstance(g, Constant)]
         total = interval(0.0, 0.0)
@@ -84,7 +84,7 @@ class Separable:
     def _split(self, body: Expr) -> Entrywise:
         return entrywise(self.setting.simplify(body), lambda n: isinstance(n, Name))
 
-    def _groups(self, expr: Expr) -> list[Expr]:
+    def groups(self, expr: Expr) -> list[Expr]:
         """The array expressions whose entries add up to `expr`: one for each shape."""
         found: dict[tuple[int, ...], Expr] = {}
         affine = self.setting.curvatures(expr) is Curvature.AFFINE

@@ -1,0 +1,79 @@
+"""What kind of function and domain there is: linear, affine, quadratic, separable, a gather; what the oracles of the domain cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oco.compiler.calculus import gradient
+from oco.compiler.facts.curvature import FLAT_KINDS
+from oco.compiler.facts.leaves import entrywise
+from oco.compiler.facts.refine import without_decisions
+from oco.compiler.facts.separable import Separable
+from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.words import plural
+from oco.dsl.dims import known
+from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
+
+
+def structure_fact(setting: Setting, expr: Expr, prefix: str, words: str) -> Fact:
+    """`PREFIX.structure`: linear, affine, quadratic, separable or general, with what is gathered by streams."""
+    kind = _kind(setting, expr)
+    gathered = sum(_size(n) for n in walk(expr) if isinstance(n, Index) and _by_stream(setting, n))
+    value = f"{kind}, of {plural(gathered, 'entry')} that streams pick" if gathered else kind
+    return Fact(
+        f"{prefix}.structure",
+        value,
+        Status.PROVED,
+        Step("structure", f"{words} is {_WORDS[kind]}", value, (), expr.span),
+    )
+
+
+_WORDS = {
+    "linear": "linear in the decision",
+    "affine": "affine in the decision",
+    "quadratic": "quadratic in the decision",
+    "separable": "a sum of functions of single entries of the decision",
+    "general": "of no special form",
+}
+
+
+def _kind(setting: Setting, expr: Expr) -> str:
+    if setting.curvatures(expr) in FLAT_KINDS:
+        rest = setting.ranges(setting.simplify(without_decisions(expr)))
+        return "linear" if rest.least == 0 == rest.greatest else "affine"
+    slopes = gradient(expr, list(setting.decisions)).values() if setting.hessians.smooth(expr) else ()
+    if slopes and all(setting.curvatures(setting.simplify(g)) in FLAT_KINDS for g in slopes):
+        return "quadratic"
+    return "separable" if _is_separable(setting, expr) else "general"
+
+
+def _is_separable(setting: Setting, expr: Expr) -> bool:
+    """Whether every term is entrywise in decisions of its own shape."""
+    for body in Separable(setting).groups(expr):
+        split = entrywise(setting.simplify(body), lambda n: not setting.depends(n) or isinstance(n, Name))
+        moving = [leaf for leaf in split.leaves.values() if setting.depends(leaf)]
+        if not all(isinstance(leaf, Name) and leaf.shape == split.shape for leaf in moving):
+            return False
+    return True
+
+
+def _by_stream(setting: Setting, node: Index) -> bool:
+    return setting.depends(node.base) and any(names(i, Kind.STREAM) for i in node.items)
+
+
+def _size(node: Index) -> int:
+    size = 1
+    for d in known(node.shape):
+        size *= d
+    return size
+
+
+def oracle_facts(setting: Setting) -> Iterator[Fact]:
+    """What a projection and a linear minimisation cost on each decision's domain, n being its number of entries."""
+    for key, cost in (("projection", "projection_cost"), ("linear_minimisation", "lmo_cost")):
+        said = [f"{getattr(b.domain, cost)} on {b.domain}" for b in setting.canonical.blocks]
+        value = " and ".join(said)
+        yield Fact(
+            f"domain.{key}", value, Status.PROVED, Step("oracle", f"a {key.replace('_', ' ')} costs {value}", value)
+        )

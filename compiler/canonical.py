@@ -223,7 +223,15 @@ class _Folding:
             return self.done[node.name]
         if isinstance(node, (Constant, Name, Slice)) or not all(_is_constant(c) for c in node.children):
             return node
-        folded = constant(np.asarray(evaluate(node, {})), node.span)
+        value = np.asarray(evaluate(node, {}))
+        if not np.isfinite(value).all():
+            raise fail(
+                "OCO807",
+                "this part of the model is not a finite number",
+                node.span,
+                "look for a division by zero or a huge power",
+            )
+        folded = constant(value, node.span)
         return Constant(folded.value, shape=folded.shape, integer=node.integer, span=node.span)
 
     def _param(self, node: Name) -> Expr:

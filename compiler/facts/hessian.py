@@ -129,13 +129,13 @@ class Hessians:
 
     def curve(self, node: Expr) -> Curve:
         setting = self.setting
-        if not setting.depends(node) or setting.curvatures(node) in (Curvature.AFFINE, Curvature.CONSTANT):
+        if not setting.depends(node) or setting.composition(node) in (Curvature.AFFINE, Curvature.CONSTANT):
             return Curve()
         return self._meet(self._rule(node), node)
 
     def _meet(self, found: Curve, node: Expr) -> Curve:
         """A convex function has no negative eigenvalue, a concave one no positive, whatever the terms say."""
-        kind = self.setting.curvatures(node)
+        kind = self.setting.composition(node)
         if kind is Curvature.CONVEX and not found.diagonal and found.rest.least < 0:
             return Curve({}, interval(0.0, found.rest.hi))
         if kind is Curvature.CONCAVE and not found.diagonal and found.rest.greatest > 0:
@@ -175,12 +175,12 @@ class Hessians:
         return self._by_curvature(node)
 
     def _by_curvature(self, node: Expr) -> Curve:
-        kind = self.setting.curvatures(node)
+        kind = self.setting.composition(node)
         low = 0.0 if kind is Curvature.CONVEX else -np.inf
         return Curve({}, interval(low, 0.0 if kind is Curvature.CONCAVE else np.inf))
 
     def _affine(self, node: Expr) -> bool:
-        return self.setting.curvatures(node) in (Curvature.AFFINE, Curvature.CONSTANT)
+        return self.setting.composition(node) in (Curvature.AFFINE, Curvature.CONSTANT)
 
     # ---- sums of entrywise functions
 

@@ -56,18 +56,19 @@ def fits(setting: Setting) -> bool:
 def equality_rows(scenario: Scenario) -> Rows:
     """The mean of the equalities as a matrix: they are affine in the decisions."""
     canonical = scenario.setting.canonical
-    zero = {b.name: np.zeros(b.shape) for b in canonical.blocks}
-    names = [b.name for b in canonical.blocks]
+    middle = {b.name: b.domain.inner_centre for b in canonical.blocks}
+    flat = np.concatenate([np.ravel(v) for v in middle.values()])
     matrices, rights = [np.zeros((0, canonical.size))], [np.zeros(0)]
     labels: list[str] = []
     for c in canonical.equalities:
-        slopes = jacobian(scenario.setting.simplify(c.expr), names)
+        slopes = jacobian(scenario.setting.simplify(c.expr), list(middle))
         blocks = [
-            np.broadcast_to(at_mean(slopes[b.name], scenario, zero), (*c.shape, *b.shape)).reshape(c.size, -1)
+            np.broadcast_to(at_mean(slopes[b.name], scenario, middle), (*c.shape, *b.shape)).reshape(c.size, -1)
             for b in canonical.blocks
         ]
         matrices.append(np.concatenate(blocks, axis=1))
-        rights.append(-np.broadcast_to(at_mean(c.expr, scenario, zero), c.shape).reshape(c.size))
+        value = np.broadcast_to(at_mean(c.expr, scenario, middle), c.shape).reshape(c.size)
+        rights.append(matrices[-1] @ flat - value)
         labels += entry_labels(c.label, c.shape)
     return Rows(np.concatenate(matrices), np.concatenate(rights), tuple(labels))
 

@@ -35,7 +35,7 @@ def ball_sup(setting: Setting, expr: Expr) -> float | None:
         return None
     block = setting.blocks[used[0]]
     slope = setting.simplify(gradient(expr, used)[block.name])
-    if block.domain.size > MOST_ENTRIES or setting.curvatures(slope) not in (Curvature.AFFINE, Curvature.CONSTANT):
+    if block.domain.size > MOST_ENTRIES or setting.composition(slope) not in (Curvature.AFFINE, Curvature.CONSTANT):
         return None
     second = setting.simplify(jacobian(slope, used)[block.name])
     if not isinstance(second, Constant):

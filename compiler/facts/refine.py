@@ -49,13 +49,15 @@ class Refiner:
         return value, None
 
     def _linear(self, node: Call, value: Interval, ranges: Enclosure) -> tuple[Interval, Step | None]:
-        if not self.setting.depends(node) or self.setting.curvatures(node) is not Curvature.AFFINE:
+        if not self.setting.depends(node) or self.setting.composition(node) is not Curvature.AFFINE:
             return value, None
         if not self.coupled.intersection(names(node, Kind.DECISION)) or math.prod(known(node.shape)) > MOST_ENTRIES:
             return value, None
         lo, hi = (np.array(end) for end in value.expanded())
         for at in np.ndindex(*lo.shape):
             found = self._range(entry(node, at), ranges)
+            if found is None:
+                return value, None
             lo[at], hi[at] = max(lo[at], found.least), min(hi[at], found.greatest)
         narrowed = interval(lo, hi, value.shape)
         if narrowed.least <= value.least and narrowed.greatest >= value.greatest:
@@ -65,13 +67,15 @@ class Refiner:
         premises = tuple(ranges.step(c) for c in node.children if not self.setting.depends(c))
         return narrowed, Step("support", claim, narrowed, premises, node.span, node)
 
-    def _range(self, node: Expr, ranges: Enclosure) -> Interval:
-        """The range of a scalar that is affine in the decisions: <a, x> + c with a and c over the streams."""
-        slopes = gradient(node, names(node, Kind.DECISION))
+    def _range(self, node: Expr, ranges: Enclosure) -> Interval | None:
+        """The range of a scalar <a, x> + c with a and c over the streams; None where it is affine on its range alone."""
+        slopes = fixed_slopes(self.setting, node)
+        if slopes is None:
+            return None
         total = ranges(self.setting.simplify(without_decisions(node)))
         for name, slope in slopes.items():
             domain = self.setting.blocks[name].domain
-            a = ranges(self.setting.simplify(slope)).broadcast(domain.shape)
+            a = ranges(slope).broadcast(domain.shape)
             total = total + interval(-support(domain, -a), support(domain, a), ())
         return total
 
@@ -90,6 +94,16 @@ class Refiner:
         narrowed = value.meet(bound)
         claim = f"{say(node)} lies in {span_of_values(narrowed)}: {say(base)} has a Euclidean norm of at most {number(norm)}"
         return narrowed, Step("norm", claim, narrowed, (ranges.step(base),), node.span, node)
+
+
+def fixed_slopes(setting: Setting, expr: Expr) -> dict[str, Expr] | None:
+    """The slopes of a scalar towards its decisions where no decision stands in them, so that it is <slopes, x> plus its value at 0.
+
+    `abs(x)` for positive x is affine on its range, but not of this form: its slope is written sign(x).
+    """
+    found = gradient(expr, names(expr, Kind.DECISION))
+    slopes = {name: setting.simplify(g) for name, g in found.items()}
+    return None if any(setting.depends(g) for g in slopes.values()) else slopes
 
 
 def without_decisions(expr: Expr) -> Expr:

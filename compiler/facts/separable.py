@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.calculus import gradient
 from oco.compiler.domains import Domain
 from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.entry_sup import MOST_NUMBERS, EntrySup, Supremum
 from oco.compiler.facts.leaves import Entrywise, entrywise
-from oco.compiler.facts.refine import without_decisions
+from oco.compiler.facts.refine import fixed_slopes, without_decisions
 from oco.dsl.algebra import broadcast
 from oco.dsl.atoms import Curvature
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names
+from oco.dsl.expressions import Call, Constant, Expr, Kind, Name
 from oco.dsl.intervals import interval
 
 if TYPE_CHECKING:
@@ -87,17 +86,15 @@ class Separable:
     def groups(self, expr: Expr) -> list[Expr]:
         """The array expressions whose entries add up to `expr`: one for each shape."""
         found: dict[tuple[int, ...], Expr] = {}
-        affine = self.setting.curvatures(expr) is Curvature.AFFINE
-        for term in self._slopes_times_decisions(expr) if affine else self._terms(expr):
+        slopes = fixed_slopes(self.setting, expr) if self.setting.composition(expr) is Curvature.AFFINE else None
+        for term in self._terms(expr) if slopes is None else self._products(expr, slopes):
             shape = known(term.shape)
             found[shape] = term if shape not in found else call("add", found[shape], term)
         return list(found.values())
 
-    def _slopes_times_decisions(self, expr: Expr) -> list[Expr]:
+    def _products(self, expr: Expr, slopes: dict[str, Expr]) -> list[Expr]:
         """An affine function as its slopes times the decisions, plus its value at 0: each entry of a decision stands once."""
-        used = names(expr, Kind.DECISION)
-        slopes = gradient(expr, used)
-        products = [call("mul", self.setting.simplify(slopes[n]), self.setting.variables[n]) for n in used]
+        products: list[Expr] = [call("mul", slope, self.setting.variables[n]) for n, slope in slopes.items()]
         return [*products, self.setting.simplify(without_decisions(expr))]
 
     def _terms(self, expr: Expr) -> list[Expr]:

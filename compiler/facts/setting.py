@@ -45,8 +45,13 @@ class Setting:
         return Refiner(self)
 
     @cached_property
+    def composition(self) -> Curvatures:
+        """Curvature in the decisions by composition alone."""
+        return Curvatures(self.ranges, self.decisions)
+
+    @cached_property
     def curvatures(self) -> Curvatures:
-        """Curvature in the decisions."""
+        """Curvature in the decisions, by second derivatives where composition says nothing: for what the user wrote."""
         return Curvatures(self.ranges, self.decisions, lambda node: by_second_derivative(self, node))
 
     @cached_property

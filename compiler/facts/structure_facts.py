@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.curvature import FLAT_KINDS
 from oco.compiler.facts.leaves import entrywise
-from oco.compiler.facts.refine import without_decisions
+from oco.compiler.facts.refine import fixed_slopes, without_decisions
 from oco.compiler.facts.separable import Separable
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status, Step
@@ -39,11 +39,13 @@ _WORDS = {
 
 
 def _kind(setting: Setting, expr: Expr) -> str:
-    if setting.curvatures(expr) in FLAT_KINDS:
+    if setting.composition(expr) in FLAT_KINDS:
+        if fixed_slopes(setting, expr) is None:
+            return "affine"
         rest = setting.ranges(setting.simplify(without_decisions(expr)))
         return "linear" if rest.least == 0 == rest.greatest else "affine"
     slopes = gradient(expr, list(setting.decisions)).values() if setting.hessians.smooth(expr) else ()
-    if slopes and all(setting.curvatures(setting.simplify(g)) in FLAT_KINDS for g in slopes):
+    if slopes and all(setting.composition(setting.simplify(g)) in FLAT_KINDS for g in slopes):
         return "quadratic"
     return "separable" if _is_separable(setting, expr) else "general"
 

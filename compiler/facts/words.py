@@ -27,6 +27,8 @@ def printed(expr: Expr) -> str:
 
 def _named(node: Expr) -> Expr:
     """Large constants stand as the text they came from, so that no array is spelled out."""
+    if isinstance(node, Constant) and not np.isfinite(node.value.array).all():
+        return Name("infinity", Kind.PARAM, shape=node.shape)
     if isinstance(node, Constant) and node.value.array.size > 4:
         text = " ".join(node.span.text.split()) if node.span is not None else "constant"
         return Name(text if len(text) <= 24 else "constant", Kind.PARAM, shape=node.shape)

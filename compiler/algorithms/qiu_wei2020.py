@@ -166,16 +166,17 @@ def _variation(s: Situation) -> float:
     slope = s.number("loss.lipschitz.l1" if entropic(s.domains) else "loss.lipschitz.l2")
     worst = math.inf if slope is None or s.horizon is None else 4 * slope**2 * max(s.horizon - 1, 0)
     known = s.number("variation.gradient")
-    if known is None and math.isinf(worst):
-        raise UnknownFact("variation.gradient")
     return worst if known is None else min(known, worst)
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
+    variation = _variation(s)
+    if math.isinf(variation):
+        raise UnknownFact("variation.gradient")
     slope = "lipschitz.l1" if entropic(s.domains) else "lipschitz.l2"
     sizes, slopes, bends = (s.inequality_bounds(w) for w in ("bound", slope, "smoothness.l2"))
     found = {
-        "V": Default(_variation(s), "V_*(T): gradient variation, known or the worst case of the facts"),
+        "V": Default(variation, "V_*(T): gradient variation, known or the worst case of the facts"),
         "L_f": Default("loss.smoothness.l2", "Lipschitz constant of the gradient of the loss"),
         "L_g": Default(_most(bends), "Lipschitz constant of the constraints' gradients"),
         "G": Default(_total(sizes), "bound of sum_k |g_k|"),

@@ -9,7 +9,7 @@ from oco.compiler.facts.cells import NotCovered
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import is_entrywise
 from oco.compiler.facts.entry_sup import EntrySup
-from oco.compiler.facts.hessian import smooth_body
+from oco.compiler.facts.kinks import smooth
 from oco.compiler.facts.leaves import Entrywise, entrywise
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import say, span_of_values
@@ -37,7 +37,7 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
     """A function of one affine map, applied to each entry: the sign of phi''."""
     split = entrywise(node, lambda n: not setting.depends(n) or isinstance(n, Name))
     moving = [n for n, leaf in split.leaves.items() if setting.depends(leaf)]
-    if len(moving) != 1 or not smooth_body(split) or setting.composition(split.leaves[moving[0]]) not in FLAT:
+    if len(moving) != 1 or not smooth(split.body) or setting.composition(split.leaves[moving[0]]) not in FLAT:
         return None
     box = {n: setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
     second = split.bends()[moving[0], moving[0]]

@@ -11,6 +11,7 @@ import numpy as np
 from oco.compiler.facts.cells import over_cells
 from oco.compiler.facts.curvature import CONVEX_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.kinks import continuous
 from oco.compiler.facts.reach import slopes_of
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, names
@@ -100,7 +101,7 @@ def branch_sup(setting: Setting, expr: Expr, enough: float, most_cells: int = 30
     if not used or sum(setting.box[n].size for n in used) > 8 or not all(setting.box[n].bounded for n in used):
         return None
     shapes = {n: known(setting.box[n].shape) for n in used}
-    slopes = slopes_of(expr, used)
+    slopes = slopes_of(expr, used) if continuous(expr) else {}
     lo = np.concatenate([setting.box[n].expanded()[0].ravel() for n in used])[None]
     hi = np.concatenate([setting.box[n].expanded()[1].ravel() for n in used])[None]
     width = np.maximum(hi[0] - lo[0], 1e-300)
@@ -136,6 +137,8 @@ def _tops(
     middle = np.clip(lo / 2 + hi / 2, lo, hi)
     middles = _named(shapes, middle, middle)
     natural = over_cells(expr, setting.box, cells, count)
+    if not slopes:
+        return np.broadcast_to(natural.hi, (count,))
     form = over_cells(expr, setting.box, middles, count)
     for name, slope in slopes.items():
         part = over_cells(slope, setting.box, cells, count) * (cells[name] - middles[name])

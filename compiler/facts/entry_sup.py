@@ -16,7 +16,7 @@ import numpy as np
 from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.curvature import CONVEX_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure
-from oco.compiler.facts.hessian import smooth_body
+from oco.compiler.facts.kinks import continuous, smooth
 from oco.compiler.facts.leaves import Entrywise
 from oco.dsl.expressions import Expr, Name, names
 from oco.dsl.intervals import Interval
@@ -87,7 +87,9 @@ class EntrySup:
         """The ends to look at: one where phi is monotone in the leaf, both where it is convex; other leaves are not named."""
         whole = {**self.setting.box, **box}
         found: dict[str, tuple[str, ...]] = {}
-        bends = split.bends() if smooth_body(split) else {}
+        if not continuous(split.body):
+            return found
+        bends = split.bends() if smooth(split.body) else {}
         for name, slope in split.slopes().items():
             if name not in leaves:
                 continue
@@ -110,7 +112,7 @@ class EntrySup:
         """phi on each cell: its range, or phi(m) + phi'(cell) (cell - m) where that is narrower."""
         value = over_cells(split.body, self.setting.box, cells, count)
         wide = [n for n, c in cells.items() if np.any(c.lo < c.hi)]
-        if not wide:
+        if not wide or not continuous(split.body):
             return value
         middles = {n: _middle(c) for n, c in cells.items()}
         form = over_cells(split.body, self.setting.box, middles, count)

@@ -10,6 +10,7 @@ from functools import cached_property
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.bounds import Bound
 from oco.compiler.facts.curvature import CONVEX_KINDS
+from oco.compiler.facts.kinks import differentiable
 from oco.compiler.facts.pieces import pieces
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.structure_facts import structure_fact
@@ -133,7 +134,7 @@ class Function:
 
     def _second_order(self) -> Iterator[Fact]:
         least, most, step = self.setting.hessians.eigenvalues(self.expr)
-        smooth = max(abs(least), abs(most))
+        smooth = max(abs(least), abs(most)) if differentiable(self.setting, self.expr) else math.inf
         words = f"the gradient has the Lipschitz constant {number(smooth)}"
         yield bounded(f"{self.prefix}.smoothness.l2", smooth, Step("smoothness", words, smooth, (step,)))
         modulus = max(0.0, least)

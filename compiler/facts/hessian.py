@@ -16,7 +16,8 @@ import numpy as np
 
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.enclosure import Enclosure
-from oco.compiler.facts.leaves import Entrywise, entrywise
+from oco.compiler.facts.kinks import KINKED, smooth
+from oco.compiler.facts.leaves import entrywise
 from oco.compiler.facts.spectrum import Stretch, eigenvalues
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
@@ -32,24 +33,6 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
-KINKED = (
-    *(
-        "abs",
-        "pos",
-        "neg",
-        "huber",
-        "hinge",
-        "maximum",
-        "minimum",
-        "max",
-        "min",
-        "norm1",
-        "norm2",
-        "norm_inf",
-        "nuclear_norm",
-    ),
-    *("sigma_max", "_sign", "_positive", "_nonneg", "_peak", "_unit", "_polar", "_leading"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +172,7 @@ class Hessians:
         whole = call("sum", body) if body.shape else body
         split = entrywise(body, lambda n: not self.setting.depends(n) or isinstance(n, Name))
         moving = {n: leaf for n, leaf in split.leaves.items() if self.setting.depends(leaf)}
-        if not smooth_body(split):
+        if not smooth(split.body):
             return self._by_curvature(whole)
         box = {n: self.setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
         ranges = Enclosure({**self.setting.box, **box})
@@ -249,10 +232,6 @@ class Hessians:
 
 def _is_smooth_entrywise(atom: str) -> bool:
     return ATOMS[atom].shape is entrywise_shape and not ATOMS[atom].options
-
-
-def smooth_body(split: Entrywise) -> bool:
-    return all(n.atom not in KINKED for n in walk(split.body) if isinstance(n, Call))
 
 
 def _pair_eigenvalues(bends: Mapping[tuple[str, str], Interval], order: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.facts.curvature import CONVEX_KINDS, FLAT_KINDS
 from oco.compiler.facts.function import bounded
+from oco.compiler.facts.kinks import differentiable
 from oco.compiler.facts.leaves import entrywise
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status, Step
@@ -40,7 +41,7 @@ def worst_of_many(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:
     for key, measure in (("lipschitz.l2", _longest_row), ("lipschitz.l1", _largest_slope)):
         value = np.inf if slopes is None else measure(slopes)
         yield bounded(f"{prefix}.{key}", value, Step("every entry", f"{words}: {number(value)}", value), True)
-    flat = kind in FLAT_KINDS
+    flat = kind in FLAT_KINDS and differentiable(setting, expr)
     smooth = Step("every entry", "every entry is affine" if flat else "nothing bounds the second derivatives")
     yield bounded(f"{prefix}.smoothness.l2", 0.0 if flat else np.inf, smooth)
     status = Status.PROVED if proved else Status.UNKNOWN

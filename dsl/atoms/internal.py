@@ -94,6 +94,40 @@ def _leading(o: Any, c: Call, x: Any) -> Any:
     return (u * o.to_float(lead)) @ vt
 
 
+def _spread(c: Call, reduced: Interval) -> Interval:
+    """A reduction's range, shaped so that it broadcasts against the argument."""
+    return reduced.reshape(known(kept(c))) if c.args[0].shape else reduced
+
+
+def _peak_bounds(c: Call, x: Interval) -> Interval:
+    """An entry that is below another everywhere has no weight; one that is alone on top has all of it."""
+    floor = _spread(c, x.max(axis(c)))
+    lo, hi = x.expanded()
+    ahead = (hi >= floor.lo).astype(np.float64)
+    rivals = interval(ahead, ahead).sum(axis(c))
+    alone = ahead * np.broadcast_to(_spread(c, rivals).hi <= 1, lo.shape)
+    return Interval(alone, ahead, x.shape)
+
+
+def _softmax_bounds(c: Call, x: Interval) -> Interval:
+    """Each entry grows with its own argument and falls with the others."""
+    if not x.bounded:
+        return interval(0.0, 1.0, x.shape)
+    top = _spread(c, x.max(axis(c)))
+    shifted = x - Interval(top.hi, top.hi, top.shape)
+    low, high = (Interval(end, end, x.shape).exp() for end in (shifted.lo, shifted.hi))
+    least = low / (low + (_spread(c, high.sum(axis(c))) - high))
+    most = high / (high + (_spread(c, low.sum(axis(c))) - low))
+    return Interval(np.clip(least.lo, 0.0, 1.0), np.clip(most.hi, 0.0, 1.0), x.shape)
+
+
+def _unit_bounds(c: Call, x: Interval) -> Interval:
+    """x over its norm, between -1 and 1."""
+    size = _spread(c, x.square().sum(axis(c)).sqrt())
+    found = x / size if size.positive else interval(-1.0, 1.0, x.shape)
+    return Interval(np.clip(found.lo, -1.0, 1.0), np.clip(found.hi, -1.0, 1.0), x.shape)
+
+
 def _scatter_bounds(c: Call, values: Interval, *items: Interval) -> Interval:
     """An entry is 0 or a sum of some of the values, at most all; where the positions are known, of those that fall on it."""
     if all(i.is_point for i in items):
@@ -168,9 +202,9 @@ INTERNAL: tuple[Atom, ...] = (
         monotone=up,
         vjp=lambda e, c, g: (e.mul(g, e.mul(c, e.sub(e.number(1), c))),),
     ),
-    _row("_peak", "the weight 1 shared among the largest entries", lower=_peak, bounds=_within(0, 1), options=AXIS),
-    _row("_softmax", "exp(x) over its sum", lower=_softmax, bounds=_within(0, 1), vjp=_softmax_vjp, options=AXIS),
-    _row("_unit", "x over its norm", lower=_unit, bounds=_within(-1, 1), vjp=_unit_vjp, options=AXIS),
+    _row("_peak", "the weight 1 shared among the largest entries", lower=_peak, bounds=_peak_bounds, options=AXIS),
+    _row("_softmax", "exp(x) over its sum", lower=_softmax, bounds=_softmax_bounds, vjp=_softmax_vjp, options=AXIS),
+    _row("_unit", "x over its norm", lower=_unit, bounds=_unit_bounds, vjp=_unit_vjp, options=AXIS),
     _row("_polar", "the sign of a matrix", shape=_argument, lower=_polar, bounds=_within(-1, 1)),
     _row("_leading", "the leading singular pair", shape=_argument, lower=_leading, bounds=_within(-1, 1)),
     _row(

@@ -82,6 +82,17 @@ class Bounds:
         self._known[id(expr)] = (expr, bound)
         return bound
 
+    def largest(self, exprs: list[Expr]) -> tuple[Bound, tuple[Step, ...]]:
+        """An upper bound of all these expressions, with a step for each. Only those whose range may exceed the others are tightened."""
+        naturals = sorted(((self._natural(e), e) for e in exprs), key=lambda pair: -pair[0].value)
+        best = self.upper(naturals[0][1])
+        steps = [best.step]
+        for natural, expr in naturals[1:]:
+            bound = natural if natural.value <= best.value else self.upper(expr)
+            steps.append(bound.step)
+            best = max(best, bound, key=lambda b: b.value)
+        return best, tuple(steps)
+
     def _natural(self, expr: Expr) -> Bound:
         """Interval arithmetic with the domain's support function."""
         found = self.setting.ranges(expr)
@@ -118,14 +129,13 @@ class Bounds:
             return None
         return Climber(self.setting, expr).climb(enough * (1 - TIGHT / 2) if enough > 0 else enough)
 
-    def square_root(self, bound: Bound, claim: str) -> Bound:
+    def square_root(self, bound: Bound) -> Bound:
         """The bound of a quantity from that of its square."""
         value = point(max(bound.value, 0.0)).sqrt().greatest
         reached = None
         if bound.reached is not None:
             reached = Reached(point(max(bound.reached.value, 0.0)).sqrt().least, bound.reached.place)
-        step = Step("square root", f"{claim} {number(value)}", value, (bound.step,))
-        return Bound(value, step, reached, bound.exact, point(bound.scale).sqrt().greatest)
+        return Bound(value, bound.step, reached, bound.exact, point(bound.scale).sqrt().greatest)
 
 
 def _plain(value: float | None) -> Supremum | None:

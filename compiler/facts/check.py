@@ -38,32 +38,65 @@ def check(model: Model, data: Rounds | None = None, best: Rounds | None = None) 
     problem = canonical(model)
     setting = Setting(problem)
     seen = None if data is None else observed(problem, data, best)
-    known, found = _worked_out(setting), Findings()
+    functions = _functions(setting)
+    known, found = _convexities(setting, functions), Findings()
     found.add(complaints(setting, known))
+    found.raise_if_any()
+    known |= {f.key: f for f in _worked_out(setting, functions)}
     found.add(notices(setting))
     labels = tuple(c.label for c in problem.constraints)
     for key in catalogue(labels):
         known.setdefault(key, Fact(key, None, Status.UNKNOWN))
-    found.add(_declare(problem, known, frozenset(known) - frozenset(feasible.KEYS)))
+    attained = (
+        {k: v for fs in functions.values() for f in fs for k, v in f.attained.items()} if problem.assumptions else {}
+    )
+    found.add(_declare(problem, known, frozenset(known) - frozenset(feasible.KEYS), attained))
     if seen is not None:
         found.add(with_data(setting, known, seen))
     found.raise_if_any()
     return Facts(model, known, heard(found.items), (Deferred(feasible.KEYS, lambda: _solved(setting, seen)),))
 
 
-def _worked_out(setting: Setting) -> dict[str, Fact]:
-    """The facts that need no solver. Raises OcoError with every function that may be undefined."""
-    problem, found = setting.canonical, Findings()
-    known = {f.key: f for f in (*domain_facts(problem), *oracle_facts(setting))}
-    with found.guard():
-        setting.ranges.must_be_defined(problem.objective)
-        known |= {f.key: f for f in Function(setting, problem.objective, "loss", "the loss").facts()}
+LOSS = "loss"
+Functions = Mapping[str, list[Function]]
+
+
+def _functions(setting: Setting) -> Functions:
+    """The loss under "loss", and the entries of each constraint under its label; none for constraints with very many entries."""
+    problem = setting.canonical
+    found = {LOSS: [Function(setting, problem.objective, "loss", "the loss")]}
     for c in problem.constraints:
+        places = zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)) if c.size <= MOST_ENTRIES else ()
+        found[c.label] = [Function(setting, entry(c.expr, at), f"constraints.{label}", label) for at, label in places]
+    return found
+
+
+def _convexities(setting: Setting, functions: Functions) -> dict[str, Fact]:
+    """Whether each function is convex. Raises OcoError with every expression that may be undefined."""
+    found, problem = Findings(), setting.canonical
+    known: dict[str, Fact] = {}
+    for label, expr in ((LOSS, problem.objective), *((c.label, c.expr) for c in problem.constraints)):
         with found.guard():
-            setting.ranges.must_be_defined(c.expr)
-            known |= {f.key: f for f in constraint_facts(setting, c)}
+            setting.ranges.must_be_defined(expr)
+            known |= {f.convexity.key: f.convexity for f in functions[label]}
     found.raise_if_any()
+    for c in problem.constraints:
+        if c.size > MOST_ENTRIES:
+            fact = next(worst_of_many(setting, c))
+            known[fact.key] = fact
+        elif c.shape:
+            key = f"constraints.{c.label}.convex"
+            known[key] = _worst(key, [f.convexity for f in functions[c.label]])
     return known
+
+
+def _worked_out(setting: Setting, functions: Functions) -> Iterator[Fact]:
+    """The facts that need no solver."""
+    yield from domain_facts(setting.canonical)
+    yield from oracle_facts(setting)
+    yield from functions[LOSS][0].facts()
+    for c in setting.canonical.constraints:
+        yield from constraint_facts(setting, c, functions[c.label])
 
 
 def _solved(setting: Setting, seen: Observed | None) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
@@ -73,35 +106,36 @@ def _solved(setting: Setting, seen: Observed | None) -> tuple[Mapping[str, Fact]
     if seen is not None and known["slater.margin"].status is Status.UNKNOWN:
         known |= {f.key: f for f in measured_margin(setting, seen)}
     found.add(warnings)
-    found.add(_declare(setting.canonical, known, frozenset(known)))
+    found.add(_declare(setting.canonical, known, frozenset(known), {}))
     found.raise_if_any()
     return known, heard(found.items)
 
 
-def _declare(problem: Canonical, known: dict[str, Fact], keys: frozenset[str]) -> list[Diagnostic]:
+def _declare(
+    problem: Canonical, known: dict[str, Fact], keys: frozenset[str], attained: Mapping[str, float]
+) -> list[Diagnostic]:
     """Put the assumptions about `keys` into `known`; what there is to say about them."""
     said: list[Diagnostic] = []
     for a in problem.assumptions:
         if a.key in keys:
-            known[a.key], about = declared(a, known[a.key], {})
+            known[a.key], about = declared(a, known[a.key], attained)
             said += [] if about is None else [about]
     return said
 
 
-def constraint_facts(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:
+def constraint_facts(setting: Setting, c: Inequality | Equality, entries: list[Function]) -> Iterator[Fact]:
     """The facts of each entry, and for a vector those of its worst entry under the label itself."""
-    if c.size > MOST_ENTRIES:
+    if not entries:
         yield from worst_of_many(setting, c)
         return
-    entries: list[Mapping[str, Fact]] = []
-    for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
-        prefix = f"constraints.{label}"
-        found = list(Function(setting, entry(c.expr, at), prefix, label).facts())
-        entries.append({f.key.removeprefix(prefix): f for f in found})
-        yield from found
+    found: list[Mapping[str, Fact]] = []
+    for f in entries:
+        facts = list(f.facts())
+        found.append({fact.key.removeprefix(f.prefix): fact for fact in facts})
+        yield from facts
     if c.shape:
-        for kind in entries[0]:
-            yield _worst(f"constraints.{c.label}{kind}", [e[kind] for e in entries])
+        for kind in found[0]:
+            yield _worst(f"constraints.{c.label}{kind}", [e[kind] for e in found])
 
 
 def _worst(key: str, entries: list[Fact]) -> Fact:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 
 from oco.compiler.calculus import gradient
@@ -86,19 +85,25 @@ class Function:
     # ---- slopes
 
     @cached_property
-    def lipschitz(self) -> Bound:
-        """Of the l2 norm of the whole gradient."""
-        return max((self._norm(g) for g in self.gradients), key=lambda b: b.value)
+    def _steepest(self) -> tuple[Bound, Step]:
+        """The largest l2 norm of the gradients of all pieces, and its derivation."""
+        squares = [self._squares(g) for g in self.gradients]
+        found, steps = self.setting.bounds.largest(squares)
+        root = self.setting.bounds.square_root(found)
+        over = f", the largest over its {len(squares)} pieces" if len(squares) > 1 else ""
+        words = f"the l2 norm of the gradient of {self.words} is at most {number(root.value)}{over}"
+        if len(squares) == 1:
+            return root, Step("square root", words, root.value, (*steps, self._derived(self.gradients[0])))
+        derived = tuple(self._derived(g) for g in self.gradients)
+        top = Step("largest", f"every piece is at most {number(found.value)}", found.value, steps)
+        return root, Step("square root", words, root.value, (top, *derived))
 
-    def _norm(self, slopes: Mapping[str, Expr]) -> Bound:
-        """The l2 norm of one gradient."""
+    def _squares(self, slopes: Mapping[str, Expr]) -> Expr:
+        """The squared l2 norm of one gradient."""
         total: Expr = call("sum_squares", next(iter(slopes.values())))
         for g in list(slopes.values())[1:]:
             total = call("add", total, call("sum_squares", g))
-        found = self.setting.bounds.upper(self.setting.simplify(total))
-        words = ", ".join(say(g) for g in slopes.values())
-        root = self.setting.bounds.square_root(found, f"the l2 norm of the gradient {words} is at most")
-        return replace(root, step=replace(root.step, premises=(*root.step.premises, self._derived(slopes))))
+        return self.setting.simplify(total)
 
     def _derived(self, slopes: Mapping[str, Expr]) -> Step:
         """That these are the slopes of the function, or of one of its pieces."""
@@ -114,23 +119,34 @@ class Function:
         words = f"{self.words}, {say(self.original)}, equals `{printed(self.expr)}`"
         return (Step("rewrite", words, None, (), self.original.span, (self.original, self.expr)),)
 
-    def _lipschitz(self) -> Iterator[Fact]:
-        l2 = self.lipschitz
-        yield bounded(f"{self.prefix}.lipschitz.l2", l2.value, self._of_pieces(l2), l2.loose)
-        largest = [self.setting.simplify(_largest(g)) for slopes in self.gradients for g in slopes.values()]
-        found = [self.setting.bounds.upper(e) for e in largest]
-        worst = max(found, key=lambda b: b.value)
-        words = f"no entry of the gradient is larger than {number(worst.value)}"
-        why = Step("largest", words, worst.value, tuple(b.step for b in found))
-        yield bounded(f"{self.prefix}.lipschitz.l1", worst.value, why, worst.loose)
+    @cached_property
+    def _largest_slope(self) -> tuple[Bound, tuple[Step, ...]]:
+        """The largest absolute value of an entry of the gradient of any piece."""
+        found: list[Expr] = []
+        for slopes in self.gradients:
+            found += [call("max", call("abs", g)) if g.shape else call("abs", g) for g in slopes.values()]
+        return self.setting.bounds.largest([self.setting.simplify(e) for e in found])
 
-    def _of_pieces(self, worst: Bound) -> Step:
-        """The step for the whole, from those of its pieces."""
-        if len(self.gradients) == 1:
-            return worst.step
-        steps = tuple(self._norm(g).step for g in self.gradients)
-        words = f"at most {number(worst.value)}, the largest over the {len(steps)} pieces that the function is made of"
-        return Step("largest piece", words, worst.value, steps)
+    def _lipschitz(self) -> Iterator[Fact]:
+        l2, why = self._steepest
+        yield bounded(f"{self.prefix}.lipschitz.l2", l2.value, why, l2.loose)
+        l1, steps = self._largest_slope
+        words = f"no entry of the gradient is larger than {number(l1.value)}"
+        yield bounded(f"{self.prefix}.lipschitz.l1", l1.value, Step("largest", words, l1.value, steps), l1.loose)
+
+    @property
+    def attained(self) -> dict[str, float]:
+        """Values that |f| and the norms of its gradient do reach, by the key of the fact; only those that were sought."""
+        found = [("bound", b) for b in self._sides]
+        found += [("lipschitz.l2", self._steepest[0]), ("lipschitz.l1", self._largest_slope[0])]
+        values: dict[str, float] = {}
+        for kind, b in found:
+            if b.reached is not None:
+                key = f"{self.prefix}.{kind}"
+                values[key] = max(b.reached.value, values.get(key, 0.0))
+            elif b.exact:
+                values[f"{self.prefix}.{kind}"] = b.value
+        return values
 
     def _second_order(self) -> Iterator[Fact]:
         least, most, step = self.setting.hessians.eigenvalues(self.expr)
@@ -143,11 +159,6 @@ class Function:
         )
         proved = self.convexity.status is Status.PROVED or least >= 0
         yield Fact(f"{self.prefix}.strong_convexity.l2", modulus, Status.PROVED if proved else Status.UNKNOWN, why)
-
-
-def _largest(g: Expr) -> Expr:
-    """The largest absolute value of an entry."""
-    return call("max", call("abs", g)) if g.shape else call("abs", g)
 
 
 def bounded(key: str, value: float, why: Step, loose: bool = False) -> Fact:

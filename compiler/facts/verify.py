@@ -76,7 +76,6 @@ class _Replay(Attack):
             "tangent": self._supremum,
             "branch and bound": self._supremum,
             "largest": self._largest,
-            "largest piece": self._largest,
             "square root": self._square_root,
             "negative": self._negative,
             "every entry": self._every_entry,

@@ -1,0 +1,96 @@
+"""Assumptions and warnings: what a declaration changes, what it contradicts, what is pointed out and how that is silenced."""
+
+from __future__ import annotations
+
+import pytest
+
+from oco.compiler.facts.check import check
+from oco.compiler.facts.types import Facts, Status
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.load import parse
+
+MODEL = (
+    "model m\nhorizon T = 100\ndecision x[2] in box(-1, 1)\nstream c[2] in [-2, 3]\nminimize c @ x + sum_squares(x)\n"
+    "subject to\n    cap: sum(x) <= 1.5\n"
+)
+
+
+def facts_of(text: str) -> Facts:
+    return check(parse(text))
+
+
+def test_a_declaration_that_says_more_stands() -> None:
+    facts = facts_of(MODEL + "assume path_length <= 40\n")
+    assert facts["path_length"].status is Status.DECLARED and facts["path_length"].value == 40
+    assert facts.value("path_length") == 40
+
+
+def test_a_declaration_that_says_less_changes_nothing() -> None:
+    facts = facts_of(MODEL + "assume loss.lipschitz.l2 <= 100\n")
+    assert facts["loss.lipschitz.l2"].status is Status.PROVED and facts["loss.lipschitz.l2"].value < 8
+    assert "OCO610" in [w.code for w in facts.noticed]
+
+
+@pytest.mark.parametrize(
+    "assumption",
+    (
+        "loss.lipschitz.l2 <= 3",
+        "loss.bound <= 1",
+        "domain.radius <= 1",
+        "constraints.cap.lipschitz.l2 <= 1",
+        "loss.strong_convexity.l2 >= 5",
+    ),
+)
+def test_a_declaration_that_is_reached_or_passed_is_an_error(assumption: str) -> None:
+    with pytest.raises(OcoError) as caught:
+        facts_of(MODEL + f"assume {assumption}\n")
+    assert caught.value.code == "OCO620" and caught.value.span is not None
+    assert caught.value.span.text in assumption
+
+
+def test_a_margin_that_is_refuted_cannot_be_assumed() -> None:
+    text = MODEL + "    e: x[0] == x[1]\nassume slater.margin >= 0.5\n"
+    with pytest.raises(OcoError) as caught:
+        _ = facts_of(text)["slater.margin"]
+    assert caught.value.code == "OCO620"
+
+
+def test_values_of_assumptions_are_worked_out() -> None:
+    facts = facts_of(MODEL.replace("decision", "param k = 3\ndecision") + "assume variation.gradient <= 4 * k\n")
+    assert facts["variation.gradient"].value == 12
+
+
+def test_an_unused_stream_and_a_slack_constraint_are_pointed_out() -> None:
+    text = MODEL.replace("minimize", "stream d in [0, 1]\nminimize").replace("<= 1.5", "<= 3")
+    assert [w.code for w in facts_of(text).noticed] == ["OCO603", "OCO604"]
+
+
+def test_a_comment_silences_the_warnings_of_its_line() -> None:
+    text = MODEL.replace("minimize", "stream d in [0, 1]   # allow OCO603\nminimize").replace(
+        "<= 1.5", "<= 3   # allow OCO604, OCO603"
+    )
+    assert facts_of(text).noticed == ()
+    other = MODEL.replace("minimize", "stream d in [0, 1]   # allow OCO604\nminimize")
+    assert [w.code for w in facts_of(other).noticed] == ["OCO603"]
+
+
+def test_facts_are_a_mapping_of_the_whole_catalogue() -> None:
+    facts = facts_of(MODEL)
+    assert len(facts) == len(list(facts)) == len(set(facts))
+    assert facts["path_length"].status is Status.UNKNOWN and facts.value("path_length", 7) == 7
+    assert all(facts[key].key == key for key in facts)
+    with pytest.raises(KeyError):
+        _ = facts["loss.colour"]
+
+
+def test_no_solver_is_loaded_for_facts_that_need_none() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from oco.dsl.load import parse; from oco.compiler.facts.check import check;"
+        f"facts = check(parse({MODEL!r})); facts['loss.lipschitz.l2'];"
+        "print([m for m in ('cvxpy', 'scipy', 'sympy', 'pandas') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

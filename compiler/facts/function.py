@@ -146,6 +146,9 @@ class Function:
                 values[key] = max(b.reached.value, values.get(key, 0.0))
             elif b.exact:
                 values[f"{self.prefix}.{kind}"] = b.value
+        most = self.setting.hessians.eigenvalues(self.expr)[1]
+        if math.isfinite(most):  # no modulus of strong convexity is larger than the largest eigenvalue
+            values[f"{self.prefix}.strong_convexity.l2"] = most
         return values
 
     def _second_order(self) -> Iterator[Fact]:

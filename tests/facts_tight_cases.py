@@ -184,7 +184,7 @@ CASES: tuple[Case, ...] = (
         "vertices",
         "decision x[2] in box(0, 1)\nstream a[2] in [0, 2]\nminimize log_sum_exp(a * x) - a @ x\n",
         bound=abs(math.log(2 * math.exp(2)) - 4),
-        l1=2,
+        l1=2 / (1 + math.exp(-2)),
     ),
     Case(
         "exponential of a product, square of a difference",

@@ -34,8 +34,7 @@ def test_a_declaration_that_says_less_changes_nothing() -> None:
 @pytest.mark.parametrize(
     "assumption",
     (
-        "loss.lipschitz.l2 <= 3",
-        "loss.bound <= 1",
+        "constraints.cap.bound <= 1",
         "domain.radius <= 1",
         "constraints.cap.lipschitz.l2 <= 1",
         "loss.strong_convexity.l2 >= 5",
@@ -46,6 +45,13 @@ def test_a_declaration_that_is_reached_or_passed_is_an_error(assumption: str) ->
         facts_of(MODEL + f"assume {assumption}\n")
     assert caught.value.code == "OCO620" and caught.value.span is not None
     assert caught.value.span.text in assumption
+
+
+def test_an_assumption_may_say_more_of_the_streams_than_their_ranges() -> None:
+    assert facts_of(MODEL + "assume loss.lipschitz.l2 <= 3\n")["loss.lipschitz.l2"].status is Status.DECLARED
+    unbounded = "model m\nhorizon T = 9\ndecision x in box(-1, 1)\nstream z ~ normal(0, 1)\nminimize z * x\n"
+    fact = facts_of(unbounded + "assume loss.lipschitz.l2 <= 3\n")["loss.lipschitz.l2"]
+    assert fact.status is Status.DECLARED and fact.value == 3
 
 
 def test_a_margin_that_is_refuted_cannot_be_assumed() -> None:

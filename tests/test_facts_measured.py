@@ -88,10 +88,11 @@ def test_a_value_outside_the_range_names_round_and_entry() -> None:
 
 
 def test_data_that_contradicts_an_assumption_names_the_round() -> None:
-    data = rounds()
-    data["c"][17] = [4.0, 4.0, 4.0]
+    text = HEAD + "decision x in box(-1, 1)\nstream z ~ normal(0, 1)\nminimize z * x\nassume loss.lipschitz.l2 <= 3\n"
+    drawn = np.linspace(-2, 2, 40)
+    drawn[17] = -3.5
     with pytest.raises(OcoError) as caught:
-        check(parse(AFFINE + "assume loss.lipschitz.l2 <= 6\n"), data)
+        check(parse(text), {"z": drawn})
     assert caught.value.code == "OCO622" and "round 18" in caught.value.message
 
 

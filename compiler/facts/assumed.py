@@ -17,7 +17,7 @@ YES_OR_NO = ("convex", "bounded", "common", "each_round", "mean")
 def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> tuple[Fact, Diagnostic | None]:
     """The fact as it stands after an assumption, with what there is to say about it: an error where the two contradict each other.
 
-    `attained` holds values that some decision and stream values reach, by key.
+    `attained` holds values that some decision reaches whatever the streams do, by key.
     """
     if assumption.key.rsplit(".", 1)[-1] in YES_OR_NO:
         return _yes_or_no(assumption, fact)
@@ -28,7 +28,9 @@ def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> 
     if reached is not None and _better(
         assumption.relation, assumption.value, reached * (1 - 1e-9) if reached > 0 else reached
     ):
-        return fact, _contradiction(assumption, f"{said} is assumed, and {number(reached)} is reached")
+        return fact, _contradiction(
+            assumption, f"{said} is assumed, and {number(reached)} is reached whatever the streams do"
+        )
     if (
         fact.status is Status.PROVED
         and fact.value is not None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.bounds import Bound
@@ -17,7 +19,8 @@ from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.witness import convexity_witness
 from oco.compiler.facts.words import number, printed, say
 from oco.dsl.build import call
-from oco.dsl.expressions import Expr
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Expr, names
 from oco.dsl.intervals import Interval
 
 
@@ -32,10 +35,13 @@ class Function:
         self.words = words
 
     @cached_property
+    def _pieces(self) -> tuple[Expr, ...]:
+        return tuple(self.setting.simplify(p) for p in pieces(self.expr, self.setting.depends))
+
+    @cached_property
     def gradients(self) -> tuple[Mapping[str, Expr], ...]:
         """The gradient in each decision, of that decision's shape, of each piece that the function is made of."""
-        parts = pieces(self.expr, self.setting.depends)
-        return tuple(self._gradient(self.setting.simplify(p)) for p in parts)
+        return tuple(self._gradient(p) for p in self._pieces)
 
     def _gradient(self, expr: Expr) -> Mapping[str, Expr]:
         found = gradient(expr, list(self.setting.decisions))
@@ -89,7 +95,7 @@ class Function:
         """The largest l2 norm of the gradients of all pieces, and its derivation."""
         squares = [self._squares(g) for g in self.gradients]
         found, steps = self.setting.bounds.largest(squares)
-        root = self.setting.bounds.square_root(found)
+        root = self.setting.bounds.square_root(self._where_active(found))
         over = f", the largest over its {len(squares)} pieces" if len(squares) > 1 else ""
         words = f"the l2 norm of the gradient of {self.words} is at most {number(root.value)}{over}"
         if len(squares) == 1:
@@ -125,7 +131,24 @@ class Function:
         found: list[Expr] = []
         for slopes in self.gradients:
             found += [call("max", call("abs", g)) if g.shape else call("abs", g) for g in slopes.values()]
-        return self.setting.bounds.largest([self.setting.simplify(e) for e in found])
+        bound, steps = self.setting.bounds.largest([self.setting.simplify(e) for e in found])
+        return self._where_active(bound), steps
+
+    def _where_active(self, bound: Bound) -> Bound:
+        """What a piece reaches counts where the function has the value of some piece alone: else the bound may be loose."""
+        if len(self._pieces) == 1:
+            return bound
+        place = None if bound.reached is None else bound.reached.place
+        if place is not None:
+            whole, *each = (float(evaluate(e, self._completed(place), 1.0)) for e in (self.expr, *self._pieces))
+            if sum(abs(v - whole) <= 1e-9 * max(1.0, abs(whole)) for v in each) == 1:
+                return replace(bound, exact=False)
+        return replace(bound, exact=False, reached=None)
+
+    def _completed(self, place: Mapping[str, Any]) -> dict[str, Any]:
+        """The place with a value for every other name: the middle of its range."""
+        rest = {n: r for n, r in self.setting.box.items() if n not in place and n in names(self.expr)}
+        return {**{n: sum(r.expanded()) / 2 for n, r in rest.items()}, **place}
 
     def _lipschitz(self) -> Iterator[Fact]:
         l2, why = self._steepest
@@ -136,9 +159,14 @@ class Function:
 
     @property
     def attained(self) -> dict[str, float]:
-        """Values that |f| and the norms of its gradient do reach, by the key of the fact; only those that were sought."""
-        found = [("bound", b) for b in self._sides]
-        found += [("lipschitz.l2", self._steepest[0]), ("lipschitz.l1", self._largest_slope[0])]
+        """Values that |f|, the norms of its gradient and its curvature reach whatever the streams do, by the key of the fact.
+
+        An assumption may say of the streams more than their ranges do; it cannot change what does not depend on them.
+        """
+        found: list[tuple[str, Bound]] = []
+        if self.setting.streams.keys().isdisjoint(names(self.expr)):
+            found += [("bound", b) for b in self._sides]
+            found += [("lipschitz.l2", self._steepest[0]), ("lipschitz.l1", self._largest_slope[0])]
         values: dict[str, float] = {}
         for kind, b in found:
             if b.reached is not None:

@@ -12,7 +12,7 @@ from oco.compiler.plan import Plan
 from oco.compiler.theorems import Guarantee
 from oco.dsl.contained import self_contained
 from oco.dsl.model import Feedback
-from oco.dsl.printer import print_model
+from oco.dsl.text.printer import print_model
 
 
 def contract_of(plan: Plan) -> Contract:
@@ -60,6 +60,6 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
 
 
 def _law(stream: Any) -> str:
-    from oco.dsl.printer import print_distribution
+    from oco.dsl.text.printer import print_distribution
 
     return "" if stream.stream.distribution is None else print_distribution(stream.stream.distribution)

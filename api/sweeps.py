@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.load import parse
 from oco.dsl.model import Model
-from oco.dsl.printer import print_model
+from oco.dsl.text.printer import print_model
 
 if TYPE_CHECKING:
     from oco.evaluation.sweep import Engine, Job, Outcome

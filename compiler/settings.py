@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl import parser, syntax
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.settings import FORMULA_FUNCTIONS
 from oco.dsl.source import Span
+from oco.dsl.text import parser, syntax
 
 Floats = np.ndarray[Any, Any]
 

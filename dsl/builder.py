@@ -20,7 +20,7 @@ from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.terms import Comparison, Operand, Term, common_scope, term, wrong_argument
-from oco.dsl.tokens import is_name
+from oco.dsl.text.tokens import is_name
 
 Shape = Operand | Sequence[Operand] | None
 
@@ -179,7 +179,7 @@ class ModelBuilder:
 
     def to_oco(self) -> str:
         """The model as a file of the language."""
-        from oco.dsl.printer import print_model
+        from oco.dsl.text.printer import print_model
 
         return print_model(self.build())
 
@@ -266,7 +266,7 @@ def _word(word: str, words: list[str], what: str) -> str:
 
 def _formula(value: Any, name: str, span: Span | None) -> str:
     """A setting as text: a formula, or a number."""
-    from oco.dsl.parser import formula_text
+    from oco.dsl.text.parser import formula_text
 
     if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
         raise wrong_argument(f"the setting `{name}`", "a number or a formula", value, span)

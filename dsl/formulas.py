@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from oco.dsl import syntax
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.fact_keys import catalogue
 from oco.dsl.model import Using
-from oco.dsl.parser import parse_formula
 from oco.dsl.settings import FORMULA_FUNCTIONS, FORMULA_SYMBOLS, SETTINGS, WORD_SETTINGS
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean, listed
+from oco.dsl.text import syntax
+from oco.dsl.text.parser import parse_formula
 
 
 def check_using(using: Using, params: Sequence[str], labels: tuple[str, ...]) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from oco.dsl.model import Model
-from oco.dsl.parser import parse_file
 from oco.dsl.resolver import resolve
 from oco.dsl.source import Source
+from oco.dsl.text.parser import parse_file
 from oco.dsl.writing import read_text
 
 

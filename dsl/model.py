@@ -169,6 +169,6 @@ class Model:
 
     def to_oco(self) -> str:
         """The model as a file of the language; `oco.parse` of it gives an equal model."""
-        from oco.dsl.printer import print_model
+        from oco.dsl.text.printer import print_model
 
         return print_model(self)

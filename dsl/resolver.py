@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, assert_never
 
-from oco.dsl import syntax
 from oco.dsl.assembly import Assembly
 from oco.dsl.checks import distribution_spec, domain_spec, find
 from oco.dsl.diagnostics import Diagnostic, Findings, fail
@@ -22,8 +21,9 @@ from oco.dsl.model import Feedback, Measure, Model, Relation, Timing
 from oco.dsl.scope import Scope, declared_already
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
+from oco.dsl.text import syntax
+from oco.dsl.text.words import STATEMENT_WORDS
 from oco.dsl.typer import Typer, head_span
-from oco.dsl.words import STATEMENT_WORDS
 
 Typed = TypeVar("Typed")
 ONCE = {

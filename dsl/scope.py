@@ -17,7 +17,7 @@ from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
 from oco.dsl.model import Decision, Let, Param, Stream
 from oco.dsl.ranges import check_index, whole_range
 from oco.dsl.source import Span
-from oco.dsl.words import LATER_WORDS, STATEMENT_WORDS
+from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 
 Declaration = Param | Decision | Stream | Let
 Array = np.ndarray[Any, Any]

@@ -19,7 +19,7 @@ from oco.dsl.expressions import Expr, File, Slice, constant
 from oco.dsl.model import Distribution, DomainSpec, Relation
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
-from oco.dsl.tokens import LARGEST_WHOLE
+from oco.dsl.text.tokens import LARGEST_WHOLE
 
 Operand = Any
 """What may stand in an expression: a Term, a number, an array, or nested lists of them."""
@@ -43,7 +43,7 @@ class Term:
         return apply("transpose", self)
 
     def __repr__(self) -> str:
-        from oco.dsl.printer import print_expr
+        from oco.dsl.text.printer import print_expr
 
         return print_expr(self.expr)
 

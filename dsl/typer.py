@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
-from oco.dsl import build, syntax
+from oco.dsl import build
 from oco.dsl.atoms import ATOMS
 from oco.dsl.checks import refuse_as_function
 from oco.dsl.diagnostics import Findings, OcoError, fail
@@ -15,6 +15,7 @@ from oco.dsl.expressions import Constant, Expr, Kind, Name, Slice, constant
 from oco.dsl.scope import Scope, kind_of
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean, nearest
+from oco.dsl.text import syntax
 
 
 class Typer:

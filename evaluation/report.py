@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.facts.types import Fact, Facts, Step
-from oco.dsl.printer import print_model
+from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
 from oco.evaluation import html
 from oco.evaluation.plots import drawings

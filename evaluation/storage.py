@@ -14,7 +14,7 @@ from oco.compiler.canonical import canonical
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.load import parse
-from oco.dsl.printer import print_model
+from oco.dsl.text.printer import print_model
 from oco.evaluation.data import Data
 from oco.evaluation.trace import Origin, Promise, Record, Trace
 

@@ -11,7 +11,7 @@ from oco.compiler.jacobians import jacobian
 from oco.dsl.build import array, call, index
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, Slice, constant, walk
-from oco.dsl.printer import print_expr
+from oco.dsl.text.printer import print_expr
 
 STEP = 1e-6
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from oco.dsl import formatter, syntax
 from oco.dsl.diagnostics import InternalError, OcoError
-from oco.dsl.formatter import format_text
-from oco.dsl.parser import parse_file
 from oco.dsl.source import Source
-from oco.dsl.tokens import scan
+from oco.dsl.text import formatter, syntax
+from oco.dsl.text.formatter import format_text
+from oco.dsl.text.parser import parse_file
+from oco.dsl.text.tokens import scan
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
 

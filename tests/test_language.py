@@ -12,14 +12,14 @@ import pytest
 from oco.dsl.atoms import ATOMS
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
-from oco.dsl.editor import textmate
 from oco.dsl.fact_keys import FUNCTION_FACTS, MODEL_FACTS
-from oco.dsl.formatter import format_text
 from oco.dsl.load import parse
-from oco.dsl.parser import parse_file
 from oco.dsl.source import Source
-from oco.dsl.tokens import SYMBOLS, WORDS
-from oco.dsl.words import CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS, SYNONYMS
+from oco.dsl.text.editor import textmate
+from oco.dsl.text.formatter import format_text
+from oco.dsl.text.parser import parse_file
+from oco.dsl.text.tokens import SYMBOLS, WORDS
+from oco.dsl.text.words import CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS, SYNONYMS
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = (ROOT / "grammar" / "language.md").read_text(encoding="utf-8")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oco.dsl import syntax
 from oco.dsl.diagnostics import Diagnostic, OcoError
-from oco.dsl.parser import formula_text, parse_file, parse_formula
 from oco.dsl.source import Source, Span
-from oco.dsl.words import CONTEXTUAL_WORDS, STATEMENT_WORDS
+from oco.dsl.text import syntax
+from oco.dsl.text.parser import formula_text, parse_file, parse_formula
+from oco.dsl.text.words import CONTEXTUAL_WORDS, STATEMENT_WORDS
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
 AT = Span(Source("", ""), 0, 0)

@@ -12,12 +12,12 @@ from oco.dsl.build import call
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.expressions import Kind, Name
-from oco.dsl.formatter import format_text
 from oco.dsl.limits import DEEPEST
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model
-from oco.dsl.printer import print_expr, print_model
 from oco.dsl.terms import Term, apply
+from oco.dsl.text.formatter import format_text
+from oco.dsl.text.printer import print_expr, print_model
 from tests.strategies import models
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))

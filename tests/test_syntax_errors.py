@@ -14,14 +14,14 @@ import pytest
 
 from oco.dsl.codes import CODES, Stage
 from oco.dsl.diagnostics import Diagnostic, OcoError
-from oco.dsl.formatter import format_text
 from oco.dsl.limits import DEEPEST, TEXT_LIMIT
 from oco.dsl.load import parse
-from oco.dsl.parser import _lark, parse_file, parse_formula
 from oco.dsl.source import Source
 from oco.dsl.suggest import nearest
-from oco.dsl.syntax import UnreadableStatement
-from oco.dsl.tokens import SYMBOLS, WORDS, scan
+from oco.dsl.text.formatter import format_text
+from oco.dsl.text.parser import _lark, parse_file, parse_formula
+from oco.dsl.text.syntax import UnreadableStatement
+from oco.dsl.text.tokens import SYMBOLS, WORDS, scan
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
 
@@ -208,8 +208,8 @@ def test_the_example_of_a_code_provokes_it_alone(code: str) -> None:
 
 def test_every_syntax_code_that_is_used_is_explained() -> None:
     folder = Path(__file__).parent.parent / "dsl"
-    files = ("limits", "tokens", "statements", "headings", "mistakes", "tree", "parser")
-    used = {c for f in files for c in re.findall("OCO1[0-9]{2}", (folder / f"{f}.py").read_text())}
+    files = (folder / "limits.py", *(folder / "text").glob("*.py"))
+    used = {c for f in files for c in re.findall("OCO1[0-9]{2}", f.read_text())}
     assert used == {c for c in CODES if c.startswith("OCO1")}
 
 
@@ -305,7 +305,7 @@ def test_long_texts_are_refused() -> None:
 
 
 def test_lark_is_loaded_only_to_parse() -> None:
-    code = "import sys, oco.dsl.parser, oco.dsl.formatter, oco.dsl.printer; assert 'lark' not in sys.modules"
+    code = "import sys, oco.dsl.text.parser, oco.dsl.text.formatter, oco.dsl.text.printer; assert 'lark' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

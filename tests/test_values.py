@@ -15,7 +15,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.files import MOST_BYTES, MOST_TEXT, READERS
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model, Param
-from oco.dsl.printer import print_model
+from oco.dsl.text.printer import print_model
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
 REST = "decision x[2] in box(0, 1)\nstream c[2] in [-1, 1]\nminimize c @ x\n"

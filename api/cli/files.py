@@ -36,7 +36,7 @@ def fmt(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; exit with 1 if a file would change.")] = False,
 ) -> None:
     """Format model files: spaces, indentation, blank lines. Comments and aligned columns stay."""
-    from oco.dsl.formatter import format_text
+    from oco.dsl.text.formatter import format_text
 
     changed = []
     for path in files:

@@ -8,7 +8,7 @@ import numpy as np
 
 from oco.dsl.expressions import Constant, Expr, Kind, Name, rewrite
 from oco.dsl.intervals import Interval
-from oco.dsl.printer import print_expr
+from oco.dsl.text.printer import print_expr
 
 LONGEST = 72
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from oco.dsl import syntax
 from oco.dsl.diagnostics import InternalError, OcoError
-from oco.dsl.parser import parse_file
 from oco.dsl.source import Source
-from oco.dsl.spacing import CLOSERS, OPENERS, gaps
-from oco.dsl.statements import split
-from oco.dsl.tokens import Scan, Token, scan
+from oco.dsl.text import syntax
+from oco.dsl.text.parser import parse_file
+from oco.dsl.text.spacing import CLOSERS, OPENERS, gaps
+from oco.dsl.text.statements import split
+from oco.dsl.text.tokens import Scan, Token, scan
 
 INDENT = 4
 TAB = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from oco.dsl.words import LATER_WORDS, STATEMENT_WORDS
+from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 
 PLACED_WORDS = ("in", "iid", "unknown", "with")
 """Contextual words that are coloured wherever they stand apart; the others in the phrases below."""

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.source import Span
-from oco.dsl.spacing import canonical
-from oco.dsl.statements import RELATIONS
 from oco.dsl.suggest import nearest
-from oco.dsl.tokens import CLOSER, LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, SYMBOLS, Token
-from oco.dsl.tree import attribute
-from oco.dsl.words import CONSTRAINT_FORM, CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS
+from oco.dsl.text.spacing import canonical
+from oco.dsl.text.statements import RELATIONS
+from oco.dsl.text.tokens import CLOSER, LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, SYMBOLS, Token
+from oco.dsl.text.tree import attribute
+from oco.dsl.text.words import CONSTRAINT_FORM, CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS
 
 SIGNS = {kind: sign for sign, kind in SYMBOLS.items()}
 KEYWORDS = {word.upper(): word for word in CONTEXTUAL_WORDS}

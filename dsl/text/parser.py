@@ -7,16 +7,16 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
-from oco.dsl import syntax
 from oco.dsl.diagnostics import Diagnostic, OcoError
-from oco.dsl.headings import DECLARING, Heading, recognise
 from oco.dsl.limits import DEEPEST, TEXT_LIMIT, too_deep
-from oco.dsl.mistakes import Trouble, explain
 from oco.dsl.source import Source
-from oco.dsl.spacing import canonical
-from oco.dsl.statements import Line, split, unclosed
-from oco.dsl.tokens import NAME_KINDS, Token, scan
-from oco.dsl.tree import TreeBuilder, attribute
+from oco.dsl.text import syntax
+from oco.dsl.text.headings import DECLARING, Heading, recognise
+from oco.dsl.text.mistakes import Trouble, explain
+from oco.dsl.text.spacing import canonical
+from oco.dsl.text.statements import Line, split, unclosed
+from oco.dsl.text.tokens import NAME_KINDS, Token, scan
+from oco.dsl.text.tree import TreeBuilder, attribute
 
 if TYPE_CHECKING:
     from lark import Lark

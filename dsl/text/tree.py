@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from oco.dsl import syntax
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.source import Span
-from oco.dsl.spacing import canonical
-from oco.dsl.tokens import Token, number_value
+from oco.dsl.text import syntax
+from oco.dsl.text.spacing import canonical
+from oco.dsl.text.tokens import Token, number_value
 
 Child = Any
 Children = list[Child]

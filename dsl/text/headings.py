@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from oco.dsl import syntax
 from oco.dsl.diagnostics import Diagnostic
-from oco.dsl.mistakes import LOOP_WORDS, later
-from oco.dsl.spacing import canonical
-from oco.dsl.statements import RELATIONS
 from oco.dsl.suggest import nearest
-from oco.dsl.tokens import LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, Token
-from oco.dsl.words import STATEMENT_WORDS, SYNONYMS, shown
+from oco.dsl.text import syntax
+from oco.dsl.text.mistakes import LOOP_WORDS, later
+from oco.dsl.text.spacing import canonical
+from oco.dsl.text.statements import RELATIONS
+from oco.dsl.text.tokens import LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, Token
+from oco.dsl.text.words import STATEMENT_WORDS, SYNONYMS, shown
 
 DECLARING = frozenset({"param", "decision", "stream", "let", "model"})
 LONGEST = 60

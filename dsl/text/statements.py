@@ -7,7 +7,7 @@ from typing import NamedTuple
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.limits import DEEPEST, too_deep
 from oco.dsl.source import Span
-from oco.dsl.tokens import CLOSER, NAME_KINDS, STATEMENT_KINDS, Scan, Token
+from oco.dsl.text.tokens import CLOSER, NAME_KINDS, STATEMENT_KINDS, Scan, Token
 
 RELATIONS = frozenset({"LE", "GE", "EQ", "NE", "LESSTHAN", "MORETHAN"})
 OPENERS = frozenset(CLOSER)

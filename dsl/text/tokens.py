@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.source import Source, Span
-from oco.dsl.words import CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS
+from oco.dsl.text.words import CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS
 
 SYMBOLS: dict[str, str] = {
     "..": "RANGE",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oco.dsl.source import Source
-from oco.dsl.tokens import CLOSER, NAME_KINDS, STATEMENT_KINDS, Token, scan
+from oco.dsl.text.tokens import CLOSER, NAME_KINDS, STATEMENT_KINDS, Token, scan
 
 OPENERS = frozenset(CLOSER)
 CLOSERS = frozenset(CLOSER.values())

@@ -274,10 +274,35 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
+class Free:
+    """A constant that a theorem leaves free, as a setting of its own choosing: `paper` takes the default, `optimal` the best in a range.
+
+    kind    "factor": the default's formula times a number; "count": the same, rounded to a whole number of at least one; "value": the
+            number itself
+    powers  where the bounds are sums of these powers of the number (beside a constant), so that the least sum has a closed form
+    """
+
+    name: str
+    low: float = 1e-6
+    high: float = 1e6
+    kind: str = "factor"
+    powers: tuple[int, int] | None = None
+
+    def formula(self, default: Default, number: float) -> str | float:
+        """The setting where this constant is `number`."""
+        if self.kind == "value":
+            return number
+        grown = f"{number!r} * ({default.formula})"
+        return grown if self.kind == "factor" else f"max(1, floor({grown} + 1/2))"
+
+
+@dataclass(frozen=True)
 class Theorem:
     """One result of a paper about one algorithm. `rates` are text in T, V_x, V_g, d by measure, for `oco algorithms`.
 
-    `settings_of_words` gives the settings that hang on those that are words.
+    settings_of_words  the settings that hang on those that are words
+    free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
+    norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
     """
 
     name: str
@@ -292,6 +317,8 @@ class Theorem:
     settings_of_words: Callable[[Situation, Mapping[str, str]], Mapping[str, Default]] = field(
         default=lambda s, words: {}
     )
+    free: tuple[Free, ...] = ()
+    norm: str = "l2"
 
     def objections(self, s: Situation) -> list[Objection]:
         found = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]

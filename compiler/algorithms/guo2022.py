@@ -32,6 +32,7 @@ from oco.compiler.settings import Default, Setting, schedule
 from oco.compiler.theorems import (
     Bound,
     Floats,
+    Free,
     Guarantee,
     Quantity,
     Situation,
@@ -149,6 +150,7 @@ RECOO = Algorithm(
                 FEASIBLE_COMPARATOR,
             ),
             settings=_settings,
+            free=(Free("alpha"), Free("gamma"), Free("eta")),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T**(3/4)"},
             checks=_checks,

@@ -21,6 +21,7 @@ from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
     Floats,
+    Free,
     Guarantee,
     Quantity,
     Situation,
@@ -113,6 +114,7 @@ OFW = Algorithm(
                 horizon_known("The number of rounds T is known."),
             ),
             settings=_settings,
+            free=(Free("eta"),),
             guarantee=_guarantee,
             rates={"static regret": "T**(3/4)"},
             checks=constant_settings,

@@ -28,6 +28,7 @@ from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
+    Free,
     Guarantee,
     Hypothesis,
     Objection,
@@ -179,6 +180,7 @@ PFS = Algorithm(
                 Hypothesis("The Slater margin exceeds rho.", _margin_suffices, ("slater.margin",)),
             ),
             settings=_settings,
+            free=(Free("rho"), Free("eta")),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "hard violation": "1"},
             checks=_settings_hold,

@@ -22,6 +22,7 @@ from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
     Floats,
+    Free,
     Guarantee,
     Quantity,
     Situation,
@@ -141,6 +142,7 @@ JENATTON = Algorithm(
                 FEASIBLE_COMPARATOR,
             ),
             settings=_settings,
+            free=(Free("R"), Free("b", 0.05, 0.95, "value")),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "soft violation": "T**(3/4)"},
             checks=_settings_hold,

@@ -24,6 +24,7 @@ from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
+    Free,
     Guarantee,
     Hypothesis,
     Objection,
@@ -297,6 +298,7 @@ PROJECTION_FREE = Algorithm(
             expected=True,
             hypotheses=HYPOTHESES,
             settings=_settings,
+            free=(Free("K", 0.0001, 10000, "count"), Free("theta"), Free("mu")),
             settings_of_words=_oracle_settings,
             guarantee=_guarantee,
             rates={"static regret": "T**(5/6)", "soft violation": "T**(11/12)"},

@@ -21,6 +21,7 @@ from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
+    Free,
     Guarantee,
     Hypothesis,
     Objection,
@@ -157,6 +158,7 @@ MAHDAVI = Algorithm(
                 ),
             ),
             settings=_settings,
+            free=(Free("eta"),),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "soft violation": "T**(3/4)"},
             checks=_settings_hold,

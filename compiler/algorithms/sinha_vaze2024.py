@@ -26,6 +26,7 @@ from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
     Floats,
+    Free,
     Guarantee,
     Quantity,
     Situation,
@@ -229,6 +230,7 @@ SINHA_VAZE = Algorithm(
             violation=Violation.HARD,
             hypotheses=(*_BASIC, STRONGLY_CONVEX),
             settings=_strong_settings,
+            free=(Free("beta"), Free("V")),
             guarantee=_strong_guarantee,
             rates={"static regret": "log(T)", "hard violation": "sqrt(T * log(T))"},
             checks=_strong_settings_hold,
@@ -239,6 +241,7 @@ SINHA_VAZE = Algorithm(
             violation=Violation.HARD,
             hypotheses=_BASIC,
             settings=_convex_settings,
+            free=(Free("beta"), Free("rate"), Free("D", 0.001, 1000)),
             guarantee=_convex_guarantee,
             rates={"static regret": "sqrt(T)", "hard violation": "sqrt(T) * log(T)"},
             checks=_convex_settings_hold,

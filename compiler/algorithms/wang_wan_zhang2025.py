@@ -26,6 +26,7 @@ from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
+    Free,
     Guarantee,
     Hypothesis,
     Objection,
@@ -308,6 +309,7 @@ OFW_TVC = Algorithm(
             violation=Violation.HARD,
             hypotheses=(*BASIC, GRADIENTS_SEEN),
             settings=_convex_settings,
+            free=(Free("beta"), Free("rate"), Free("guess", 1e-12, 1)),
             guarantee=_convex_guarantee,
             rates={"static regret": "T**(3/4)", "hard violation": "T**(3/4) * log(T)"},
             checks=_convex_settings_hold,
@@ -338,6 +340,7 @@ SCOFW_TVC = Algorithm(
             violation=Violation.HARD,
             hypotheses=(*BASIC, STRONGLY_CONVEX, GRADIENTS_SEEN),
             settings=_strong_settings,
+            free=(Free("gamma", 1e-06, 1), Free("beta", 1e-06, 2)),
             guarantee=_strong_guarantee,
             rates={"static regret": "T**(2/3)", "hard violation": "T**(5/6)"},
             checks=_strong_settings_hold,

@@ -42,6 +42,7 @@ from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
+    Free,
     Guarantee,
     Quantity,
     Situation,
@@ -352,6 +353,13 @@ BFW_TVC = Algorithm(
             expected=True,
             hypotheses=_BASIC,
             settings=_convex_settings,
+            free=(
+                Free("c"),
+                Free("K", 0.001, 1000, "count"),
+                Free("beta"),
+                Free("rate"),
+                Free("guess", 1e-12, 1),
+            ),
             guarantee=_convex_guarantee,
             rates={"static regret": "T**(3/4)", "hard violation": "T**(3/4) * log(T)"},
             checks=_convex_settings_hold,
@@ -384,6 +392,7 @@ SCBFW_TVC = Algorithm(
             expected=True,
             hypotheses=(*_BASIC, STRONGLY_CONVEX),
             settings=_strong_settings,
+            free=(Free("delta", 0.01, 0.99), Free("K", 0.001, 1, "count"), Free("gamma", 1e-09, 1)),
             guarantee=_strong_guarantee,
             rates={"static regret": "T**(2/3) * log(T)", "hard violation": "T**(5/6) * log(T)"},
             checks=_perturbation_holds,

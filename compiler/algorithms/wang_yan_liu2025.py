@@ -29,6 +29,7 @@ from oco.compiler.settings import Default, Setting, number, schedule
 from oco.compiler.theorems import (
     Bound,
     Floats,
+    Free,
     Guarantee,
     Hypothesis,
     Objection,
@@ -325,6 +326,7 @@ COLDQ = Algorithm(
             violation=Violation.HARD,
             hypotheses=(*BASIC, STRONGLY_CONVEX),
             settings=_strong_settings,
+            free=(Free("alpha"), Free("epsilon")),
             guarantee=_strong_guarantee,
             rates={"static regret": "log(T)", "hard violation": "T**V_g"},
             checks=_settings_hold,
@@ -335,6 +337,7 @@ COLDQ = Algorithm(
             violation=Violation.HARD,
             hypotheses=BASIC,
             settings=_convex_settings,
+            free=(Free("alpha"), Free("epsilon")),
             guarantee=_convex_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**((1 + V_x)/2)", "hard violation": "T**V_g"},
             checks=_settings_hold,

@@ -22,7 +22,7 @@ from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point, Rows, repeated
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number, schedule
-from oco.compiler.theorems import Bound, Floats, Guarantee, Quantity, Situation, Theorem, Violation, needed
+from oco.compiler.theorems import Bound, Floats, Free, Guarantee, Quantity, Situation, Theorem, Violation, needed
 from oco.dsl.model import Measure
 
 
@@ -152,6 +152,7 @@ COLDQ_EXPERT = Algorithm(
             violation=Violation.HARD,
             hypotheses=BASIC,
             settings=_settings,
+            free=(Free("alpha"), Free("epsilon"), Free("kappa", powers=(-1, 1))),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**((1 + V_x)/2)", "hard violation": "T**V_g"},
             checks=_settings_hold,

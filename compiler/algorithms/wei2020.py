@@ -20,6 +20,7 @@ from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
     Floats,
+    Free,
     Guarantee,
     Hypothesis,
     Objection,
@@ -326,6 +327,7 @@ MIRROR_DESCENT = Algorithm(
                 inequalities_know("lipschitz.l2", "Assumption 2.1(1): sum_i |grad g_i|^2 <= D_2^2.", "the gradient"),
             ),
             settings=_settings,
+            free=(Free("V"), Free("alpha")),
             guarantee=euclidean_guarantee,
             rates=_RATES,
             checks=constant_settings,
@@ -349,6 +351,8 @@ MIRROR_DESCENT = Algorithm(
                 ),
             ),
             settings=_settings,
+            free=(Free("V"), Free("alpha"), Free("theta")),
+            norm="l1",
             guarantee=_entropic_guarantee,
             rates={
                 "static regret": "sqrt(T) * log(d)",

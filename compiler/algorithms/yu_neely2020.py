@@ -36,6 +36,7 @@ from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
+    Free,
     Guarantee,
     Quantity,
     Situation,
@@ -165,6 +166,7 @@ YU_NEELY = Algorithm(
                 SLATER,
             ),
             settings=_settings,
+            free=(Free("gamma"), Free("alpha")),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "soft violation": "1"},
             checks=_settings_hold,

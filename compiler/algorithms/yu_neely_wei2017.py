@@ -14,6 +14,7 @@ from oco.compiler.points import Point
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting
 from oco.compiler.theorems import (
+    Free,
     Guarantee,
     Situation,
     Theorem,
@@ -92,6 +93,7 @@ DPP = Algorithm(
                 SLATER,
             ),
             settings=_settings,
+            free=(Free("V"), Free("alpha")),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "soft violation": "sqrt(T)"},
             checks=_settings_hold,

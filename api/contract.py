@@ -9,6 +9,7 @@ import numpy as np
 from oco.backends.contract import Contract, Range
 from oco.compiler.canonical import entry_labels
 from oco.compiler.plan import Plan
+from oco.compiler.settings import Setting
 from oco.compiler.theorems import Guarantee
 from oco.dsl.contained import self_contained
 from oco.dsl.model import Feedback
@@ -49,14 +50,19 @@ def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
 
 
 def recipe_of(plan: Plan) -> dict[str, Any]:
-    """What makes the same plan again. Data from files is written into the model's text, so that it stands alone."""
+    """What makes the same plan again, and the settings that it came to. Data from files is written into the model's text."""
     return {
         "name": plan.model.name,
         "model": print_model(self_contained(plan.model)),
         "algorithm": plan.algorithm,
         "settings": {name: str(value) for name, value in plan.given.items()},
         "mode": plan.mode,
+        "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
+
+
+def _exact(setting: Setting) -> str:
+    return str(setting.formula) if setting.value is None else float(setting.value).hex()
 
 
 def _law(stream: Any) -> str:

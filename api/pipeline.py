@@ -64,14 +64,18 @@ def compile(
     return Plan.of(compile_plan(_settled(model, params), algorithm, settings), backend)
 
 
-def restore(path: str | os.PathLike[str], backend: str | None = None) -> Learner:
-    """The learner that `learner.save(path)` wrote, to go on bit for bit. Raises OcoError where the file is not whole."""
-    from oco.backends.learner import read_saved, restored
+def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | None = None) -> Learner:
+    """The learner that `learner.save(path)` wrote or `learner.state()` gave, to go on bit for bit.
+
+    Raises OCO850 where the state is not whole, OCO851 where its model gives another plan now.
+    """
+    from oco.backends.learner import restored
+    from oco.backends.saved import read_saved
     from oco.plan import Plan
 
-    saved = read_saved(path)
-    plan = Plan.from_recipe(saved["recipe"], backend)
-    return restored(saved, plan.compiled(), plan.contract)
+    state = source if isinstance(source, Mapping) else read_saved(source)
+    plan = Plan.from_recipe(state.get("recipe"), backend)
+    return restored(state, plan.compiled(), plan.contract)
 
 
 def _settled(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +14,7 @@ from oco.backends.contract import Contract
 from oco.backends.learner import Learner, make_learner
 from oco.compiler import plan as core
 from oco.contract import contract_of, recipe_of
+from oco.dsl.diagnostics import fail
 from oco.dsl.load import parse
 
 if TYPE_CHECKING:
@@ -36,11 +37,17 @@ class Plan(core.Plan):
         return cls(**{f.name: getattr(plan, f.name) for f in fields(core.Plan)}, target=target)
 
     @classmethod
-    def from_recipe(cls, recipe: Mapping[str, Any], target: str | None = None) -> Self:
-        """The plan that a saved state names."""
-        model = parse(recipe["model"], name=recipe["name"])
-        plan = core.compile_plan(model, recipe["algorithm"], recipe["settings"] or recipe["mode"])
-        return cls.of(plan, target)
+    def from_recipe(cls, recipe: Any, target: str | None = None) -> Self:
+        """The plan that a saved state names. Raises OCO850 where that is no recipe."""
+        try:
+            settings = {str(name): str(text) for name, text in recipe["settings"].items()} or str(recipe["mode"])
+            text, name, algorithm = str(recipe["model"]), str(recipe["name"]), str(recipe["algorithm"])
+        except (KeyError, TypeError, AttributeError):
+            raise fail("OCO850", "the saved state does not say which plan it belongs to") from None
+        plan = cls.of(core.compile_plan(parse(text, name=name), algorithm, settings), target)
+        # The text may print otherwise now; the state goes with the text that it was saved with.
+        plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": text})
+        return plan
 
     @cached_property
     def contract(self) -> Contract:

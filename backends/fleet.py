@@ -87,9 +87,9 @@ class Fleet:
         return self._learners[0].round
 
     @property
-    def state(self) -> dict[str, Array]:
-        """The states of all learners, by the paper's symbols."""
-        states = [a.state for a in self._learners]
+    def values(self) -> dict[str, Array]:
+        """What all learners keep, by the paper's symbols."""
+        states = [a.values for a in self._learners]
         return {name: np.stack([s[name] for s in states]) for name in states[0]}
 
     def decide(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -13,7 +12,8 @@ import numpy as np
 from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract, Range
 from oco.backends.python.intake import Intake, Stream, StreamError
-from oco.backends.python.state_file import StateError, pack, read_state, unpack, write_state
+from oco.backends.python.state_file import write_state
+from oco.backends.saved import learner_state, restore_into
 from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 
@@ -117,12 +117,12 @@ class Learner:
         return int(self._state[0])
 
     @property
-    def state(self) -> dict[str, Any]:
-        """A copy of the state, by the paper's symbols."""
+    def values(self) -> dict[str, Any]:
+        """A copy of what the algorithm keeps, by the paper's symbols."""
         return {f.name: np.array(v) for f, v in zip(self.compiled.program.state, self._state)}
 
     def value(self, name: str) -> Any:
-        """One field of the state, not copied."""
+        """One of `values`, not copied."""
         return self._state[self._places[name]]
 
     def _started(self, start: Any) -> tuple[Any, ...]:
@@ -273,61 +273,25 @@ class Learner:
 
     # Its life beyond this process.
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, all of it or nothing. It is data only, with a version and a checksum."""
-        write_state(path, self.saved())
-
-    def saved(self) -> dict[str, Any]:
-        """The state as JSON values."""
-        return {
-            "kind": "learner",
-            "model": self.compiled.program.name,
-            "program": fingerprint(self.compiled),
-            "recipe": dict(self.contract.recipe),
-            "state": {f.name: pack(v) for f, v in zip(self.compiled.program.state, self._state)},
-            "random": self._random.bit_generator.state,
-            "drawn": None if self._drawn is None else [pack(a) for a in self._drawn],
-            "draws": None if self._draws is None else {n: pack(a) for n, a in self._draws.items()},
-            "on_out_of_bounds": self.on_out_of_bounds,
-            "warnings": list(self.warnings),
-        }
+    def state(self) -> dict[str, Any]:
+        """All that it takes to go on bit for bit, as JSON values: what the algorithm keeps, the random numbers, warnings, the recipe."""
+        return learner_state(self)
 
     @classmethod
-    def from_saved(cls, content: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
-        """The learner that `saved` described, to go on bit for bit."""
-        if content.get("program") != fingerprint(compiled):
-            raise fail("OCO851", "the saved state belongs to another program than the one that its model gives now")
-        try:
-            draws = content["draws"]
-            learner = cls(
-                compiled,
-                contract,
-                draws=None if draws is None else {n: unpack(a) for n, a in draws.items()},
-                on_out_of_bounds=content["on_out_of_bounds"],
-            )
-            learner._random.bit_generator.state = content["random"]
-            drawn = content["drawn"]
-            learner._drawn = None if drawn is None else tuple(unpack(a) for a in drawn)
-            learner._state = tuple(unpack(content["state"][f.name]) for f in compiled.program.state)
-            learner.warnings = list(content["warnings"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise fail("OCO850", f"the saved state is not whole: {error}") from None
+    def from_state(cls, state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
+        """The learner that `state` described. Raises OCO850 where that is not whole, OCO851 where it is of another model or plan."""
+        learner = cls(compiled, contract)
+        restore_into(learner, state)
         return learner
 
-
-def read_saved(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What `Learner.save` wrote: `recipe` makes the plan again, `Learner.from_saved` takes the rest."""
-    try:
-        return read_state(path)
-    except StateError as error:
-        raise fail("OCO850", str(error)) from None
-    except OSError as error:
-        raise fail("OCO850", f"{os.fspath(path)} cannot be read: {error.strerror}") from None
-
-
-def fingerprint(compiled: Compiled) -> str:
-    """What tells one program from another: a hash of its text."""
-    return hashlib.sha256(compiled.source.encode()).hexdigest()
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, all of it or nothing. Raises OCO903 where it cannot be written; the old file is then as it was."""
+        try:
+            write_state(path, self.state())
+        except OSError as error:
+            raise fail(
+                "OCO903", f"{os.fspath(path)} cannot be written: {(error.strerror or str(error)).lower()}"
+            ) from None
 
 
 def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
@@ -345,9 +309,9 @@ def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Lear
     return _kind(compiled)(compiled, contract, **options)
 
 
-def restored(content: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
-    """The learner that `Learner.saved` described, of the kind that suits the backend."""
-    return _kind(compiled).from_saved(content, compiled, contract)
+def restored(state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
+    """The learner that `Learner.state` described, of the kind that suits the backend."""
+    return _kind(compiled).from_state(state, compiled, contract)
 
 
 def _kind(compiled: Compiled) -> type[Learner]:

@@ -142,7 +142,7 @@ def test_wrong_rounds_leave_the_learner_as_it_was(plans):
     learner = plans["job_scheduling"].learner()
     good = {"price": np.full(10, 20.0), "jobs": 2500}
     learner.observe(**good)
-    before = learner.state
+    before = learner.values
     for bad in (
         {"price": np.full(9, 1.0), "jobs": 1},
         good | {"jobs": np.nan},
@@ -152,7 +152,7 @@ def test_wrong_rounds_leave_the_learner_as_it_was(plans):
     ):
         with pytest.raises(oco.OcoError):
             learner.observe(**bad)
-        assert all(np.array_equal(before[k], v) for k, v in learner.state.items())
+        assert all(np.array_equal(before[k], v) for k, v in learner.values.items())
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from oco.backends.c99.build import stepper
 from oco.backends.c99.learner import NativeLearner
 from oco.backends.contract import Contract, Range
 from oco.backends.fleet import make_fleet
-from oco.backends.learner import Learner, make_learner, read_saved, restored
+from oco.backends.learner import Learner, make_learner, restored
 from oco.backends.play import can_play, play
+from oco.backends.saved import read_saved
 from oco.compiler.domains import domain
 from oco.dsl.diagnostics import OcoError
 
@@ -71,7 +72,7 @@ def test_rounds_agree_with_numpy():
             and np.allclose(a.violation, b.violation)
             and a.equalities.shape == (0,)
         )
-        assert same(ours.state, theirs.state) and np.allclose(ours.value("Q"), theirs.value("Q"))
+        assert same(ours.values, theirs.values) and np.allclose(ours.value("Q"), theirs.value("Q"))
     assert ours.warnings == theirs.warnings and len(ours.warnings) == 1
 
 
@@ -91,7 +92,7 @@ def test_any_form_of_plain_data_gives_the_same():
     for form in forms:
         a = learner()
         a.observe(**form)
-        states.append({n: v.tobytes() for n, v in a.state.items()})
+        states.append({n: v.tobytes() for n, v in a.values.items()})
     assert all(s == states[0] for s in states)
 
 
@@ -114,10 +115,10 @@ BAD = [
 def test_wrong_data_is_an_error_and_changes_nothing(code, given):
     a = learner()
     a.observe(price=np.ones(3), jobs=1.0)
-    before = {n: v.tobytes() for n, v in a.state.items()}
+    before = {n: v.tobytes() for n, v in a.values.items()}
     with pytest.raises(OcoError) as caught:
         a.observe(**given)
-    assert caught.value.code == code and {n: v.tobytes() for n, v in a.state.items()} == before
+    assert caught.value.code == code and {n: v.tobytes() for n, v in a.values.items()} == before
     a.observe(price=np.ones(3), jobs=1.0)
     assert a.round == 3
 
@@ -129,14 +130,14 @@ def test_decisions_and_data_are_copies():
     worth = a.observe(price=price, jobs=1.0)
     first = worth.loss
     price[:] = 7.0
-    assert worth.loss == first == b.observe(price=[1.0, 2.0, 0.5], jobs=1.0).loss and same(a.state, b.state, 0)
+    assert worth.loss == first == b.observe(price=[1.0, 2.0, 0.5], jobs=1.0).loss and same(a.values, b.values, 0)
 
 
 def test_clipping_goes_the_slow_way():
     ours, theirs = learner("c", on_out_of_bounds="clip"), learner("numpy", on_out_of_bounds="clip")
     for a in (ours, theirs):
         a.observe(price=np.array([1.0, 9.0, 1.0]), jobs=1.0)
-    assert same(ours.state, theirs.state) and ours.warnings == theirs.warnings and len(ours.warnings) == 1
+    assert same(ours.values, theirs.values) and ours.warnings == theirs.warnings and len(ours.warnings) == 1
 
 
 def test_playing_is_observing():
@@ -152,7 +153,7 @@ def test_playing_is_observing():
     assert np.array_equal(np.concatenate([p.loss for p in parts]), losses)
     assert np.concatenate([p.after["Q"] for p in parts])[-1] == many.value("Q") == one.value("Q")
     assert [p.first for p in parts] == list(np.cumsum([1, *(p.rounds for p in parts)])[:-1])
-    assert many.warnings == one.warnings and same(many.state, one.state, 0)
+    assert many.warnings == one.warnings and same(many.values, one.values, 0)
 
 
 @pytest.mark.parametrize("place", [0, 1, 255, 256, 299])
@@ -166,7 +167,7 @@ def test_a_wrong_round_stops_the_play_at_a_whole_round(place):
     assert a.round == place + 1
     for row in rows(data)[:place]:
         b.observe(**row)
-    assert same(a.state, b.state, 0)
+    assert same(a.values, b.values, 0)
     clipped = learner(on_out_of_bounds="clip")
     assert sum(p.rounds for p in play(clipped, lambda i, j: {n: v[i:j] for n, v in data.items()}, 300)) == 300
 
@@ -183,7 +184,7 @@ def test_saving_and_restoring_changes_no_bit(tmp_path):
     assert isinstance(again, NativeLearner) and again.round == 31
     for row in data[30:]:
         again.observe(**row)
-    assert same(again.state, whole.state, 0) and again.warnings == whole.warnings
+    assert same(again.values, whole.values, 0) and again.warnings == whole.warnings
 
 
 def test_whole_numbers_and_places():
@@ -193,7 +194,7 @@ def test_whole_numbers_and_places():
     for k in range(20):
         for a in (ours, theirs):
             a.observe(price=np.array([0.1 * k - 0.5, 1.0]), jobs=1.0, place=k % 2)
-    assert same(ours.state, theirs.state)
+    assert same(ours.values, theirs.values)
     for wrong, code in ((2, "OCO845"), (0.5, "OCO844"), (2**70, "OCO841")):
         with pytest.raises(OcoError) as caught:
             ours.observe(price=np.zeros(2), jobs=1.0, place=wrong)
@@ -239,14 +240,14 @@ def test_fleets_are_learners_of_their_own(workers):
             and np.allclose(a.violation, b.violation)
         )
         assert a.equalities.shape == (size, 0)
-    assert same(ours.state, theirs.state) and np.array_equal(ours.state["Q"], [one.state["Q"] for one in alone])
+    assert same(ours.values, theirs.values) and np.array_equal(ours.values["Q"], [one.values["Q"] for one in alone])
 
 
 @pytest.mark.parametrize("name", ["c", "numpy"])
 def test_wrong_data_of_one_learner_changes_none(name):
     a = fleet(name, 4)
     a.observe(price=np.ones((4, 3)), jobs=np.ones(4))
-    before = {n: v.tobytes() for n, v in a.state.items()}
+    before = {n: v.tobytes() for n, v in a.values.items()}
     wrong = np.ones((4, 3))
     wrong[2, 1] = 99.0
     for code, given in [
@@ -257,7 +258,7 @@ def test_wrong_data_of_one_learner_changes_none(name):
     ]:
         with pytest.raises(OcoError) as caught:
             a.observe(**given)
-        assert caught.value.code == code and {n: v.tobytes() for n, v in a.state.items()} == before
+        assert caught.value.code == code and {n: v.tobytes() for n, v in a.values.items()} == before
     with pytest.raises(OcoError, match="learner 2: price\\[1\\] is 99"):
         a.observe(price=wrong, jobs=np.ones(4))
     for size, options in ((0, {}), (3, {"start": np.ones((2, 3))}), (3, {"seeds": [1]})):

@@ -185,7 +185,7 @@ path = sys.path[0] + "/state"
 two.save(path)
 two = Learner.load(path)
 for d in data[20:]: two.observe(**d)
-assert all(a.tobytes() == b.tobytes() for a, b in zip(one.state.values(), two.state.values())), "differs"
+assert all(a.tobytes() == b.tobytes() for a, b in zip(one.values.values(), two.values.values())), "differs"
 text = open(path, "rb").read()
 for damaged in (text[:-1], text.replace(b"queue", b"quite"), b"", text[:40], text + b" ", text.replace(b"-state 1", b"-state 2")):
     open(path, "wb").write(damaged)
@@ -209,7 +209,7 @@ from learner import Learner, StreamError
 learner = Learner()
 good = dict(price=[1.0, 2.0, 3.0], jobs=2)
 learner.observe(**good)
-before = [v.tobytes() for v in learner.state.values()]
+before = [v.tobytes() for v in learner.values.values()]
 nan = float("nan")
 for bad in (dict(price=[1, 2, 3]), dict(good, extra=1), dict(good, price=[1, 2]), dict(good, price=[1, 2, 11]),
             dict(good, jobs=nan), dict(good, jobs=float("inf")), dict(good, price="cheap"), dict(good, jobs=[[1]])):
@@ -219,7 +219,7 @@ for bad in (dict(price=[1, 2, 3]), dict(good, extra=1), dict(good, price=[1, 2])
         print(error)
     else:
         raise AssertionError(bad)
-assert before == [v.tobytes() for v in learner.state.values()]
+assert before == [v.tobytes() for v in learner.values.values()]
 """
     done = run(module, code=code)
     assert done.returncode == 0, done.stderr
@@ -284,7 +284,7 @@ def test_streams_with_any_name(tmp_path, names):
 from learner import Learner
 learner = Learner()
 learner.observe(**{dict(zip(names, [list(map(float, values["price"])), float(values["jobs"])]))!r})
-print(learner.state["x"].tobytes().hex())
+print(learner.values["x"].tobytes().hex())
 """
     done = run(tmp_path, code=code)
     assert done.returncode == 0, done.stderr

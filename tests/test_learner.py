@@ -12,8 +12,9 @@ from ir_programs import FLOAT
 
 from oco.backends.base import backend
 from oco.backends.contract import Contract, Range
-from oco.backends.learner import Learner, read_saved
+from oco.backends.learner import Learner
 from oco.backends.python.backend import NumpyBackend
+from oco.backends.saved import read_saved
 from oco.compiler.domains import domain
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.program import DType, Field, Type
@@ -80,7 +81,7 @@ GOOD = {"price": [1.0, 2.0], "jobs": 1.5, "place": 1}
 
 
 def bits(a):
-    return {name: value.tobytes() for name, value in a.state.items()}
+    return {name: value.tobytes() for name, value in a.values.items()}
 
 
 def test_rounds_follow_the_rule():
@@ -95,14 +96,14 @@ def test_rounds_follow_the_rule():
         assert np.allclose(feedback.violation, [max(d["jobs"] - x.sum(), 0), abs(x[0] - x[1])])
         queue = queue + d["jobs"] - x[d["place"]]
         x = np.minimum(np.maximum(x - d["price"] / k, 0), 1)
-    assert float(a.state["Q"]) == queue == float(a.value("Q"))
+    assert float(a.values["Q"]) == queue == float(a.value("Q"))
 
 
 def test_nobody_else_can_change_what_it_holds():
     a, b = learner(), learner()
     price = np.array([1.0, 2.0])
     a.decide()[:] = 7.0
-    a.state["x"][:] = 7.0
+    a.values["x"][:] = 7.0
     feedback = a.observe(price=price, jobs=1.0, place=0)
     price[:] = 9.0
     assert feedback.loss == b.observe(price=[1.0, 2.0], jobs=1.0, place=0).loss
@@ -133,12 +134,12 @@ BAD = {
 def test_wrong_data_is_named_and_changes_nothing(code, given):
     a = learner()
     a.observe(**GOOD)
-    before, random_state = bits(a), a.saved()["random"]
+    before, random_state = bits(a), a.state()["random"]
     with pytest.raises(OcoError) as caught:
         a.observe(**given)
     assert caught.value.code == code and code in CODES
     assert "Traceback" not in str(caught.value) and "oco." not in caught.value.message
-    assert bits(a) == before and a.saved()["random"] == random_state and a.warnings == []
+    assert bits(a) == before and a.state()["random"] == random_state and a.warnings == []
     a.observe(**GOOD)
 
 
@@ -236,7 +237,7 @@ def test_saving_and_restoring_changes_no_bit(tmp_path, make):
     expected = run(whole, rounds)
     run(part, rounds[:20])
     part.save(path)
-    restored = Learner.from_saved(read_saved(path), part.compiled, part.contract)
+    restored = Learner.from_state(read_saved(path), part.compiled, part.contract)
     assert restored.round == 21 and bits(restored) == bits(part)
     assert run(restored, rounds[20:]) == expected and restored.warnings == whole.warnings
     assert read_saved(path)["recipe"] == {"model": "model small"}
@@ -282,7 +283,7 @@ def test_a_state_of_another_program_is_refused(tmp_path):
     learner().save(tmp_path / "state")
     other = drawing()
     with pytest.raises(OcoError) as caught:
-        Learner.from_saved(read_saved(tmp_path / "state"), other.compiled, other.contract)
+        Learner.from_state(read_saved(tmp_path / "state"), other.compiled, other.contract)
     assert caught.value.code == "OCO851"
 
 
@@ -297,7 +298,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError):
+    with pytest.raises(OcoError, match="no space left on device"):
         a.save(path)
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["state"]
 

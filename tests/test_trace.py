@@ -60,7 +60,7 @@ def test_the_record_is_what_the_learner_did(plan: Plan, trace: Trace) -> None:
         learner.observe(a=a, b=b)
         assert trace.loss[t] == pytest.approx(((x - a) ** 2).sum(), rel=1e-12)
         assert trace.constraints[t, 0] == pytest.approx(x.sum() - b, rel=1e-12, abs=1e-12)
-        np.testing.assert_array_equal(trace.duals[t], np.ravel(learner.state["Q"]))
+        np.testing.assert_array_equal(trace.duals[t], np.ravel(learner.values["Q"]))
     assert trace.rounds == 40 and trace.labels == ("limit",) and not trace.warnings
     np.testing.assert_array_equal(trace.kept, np.arange(1, 41))
 

@@ -66,8 +66,8 @@ class NativeFleet(Fleet):
         return int(self._views[0][0])
 
     @property
-    def state(self) -> dict[str, Array]:
-        """The states of all learners, by the paper's symbols."""
+    def values(self) -> dict[str, Array]:
+        """What all learners keep, by the paper's symbols."""
         return {f.name: np.array(v) for f, v in zip(self.compiled.program.state, self._views)}
 
     def decide(self) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 from oco.backends.python.intake import Stream
 
 MODEL = ""
-FINGERPRINT = ""
+MODEL_HASH = ""
+PLAN_HASH = ""
 HORIZON: int | None = None
 STATE: tuple[str, ...] = ("round",)
 START: dict[str, Any] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.contract import Contract, Range
+from oco.backends.identity import model_hash, plan_hash
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
 from oco.compiler.ir.program import DType, Field, Program
@@ -35,7 +35,7 @@ def emit(program: Program, contract: Contract) -> str:
             *_imports(),
             "",
             rule,
-            *_interface(program, contract, hashlib.sha256(rule.encode()).hexdigest()),
+            *_interface(program, contract),
             "",
             _heading("The learner"),
             *_verbatim("intake"),
@@ -122,13 +122,14 @@ def _rule(program: Program) -> Iterator[str]:
     yield ""
 
 
-def _interface(program: Program, contract: Contract, fingerprint: str) -> Iterator[str]:
+def _interface(program: Program, contract: Contract) -> Iterator[str]:
     """Names, shapes and ranges of what goes in and out."""
     yield _heading("What goes in and out")
     yield ""
     yield f"MODEL = {quoted(program.name)}"
     yield f"HORIZON = {contract.horizon}"
-    yield f"FINGERPRINT = {quoted(fingerprint)}"
+    yield f"MODEL_HASH = {quoted(model_hash(contract))}"
+    yield f"PLAN_HASH = {quoted(plan_hash(program, contract))}"
     yield f"STATE = {_strings(f.name for f in program.state)}"
     yield f"CONSTRAINTS = {_strings(program.labels)}"
     yield f"EQUALITIES = {_strings(contract.equalities)}"

@@ -16,9 +16,10 @@ from oco.backends.python.interface import (
     CONSTRAINTS,
     DRAWS,
     EQUALITIES,
-    FINGERPRINT,
     HORIZON,
     MODEL,
+    MODEL_HASH,
+    PLAN_HASH,
     START,
     STATE,
     STREAMS,
@@ -64,8 +65,8 @@ class Learner:
         return int(self._values[0])
 
     @property
-    def state(self) -> dict[str, Any]:
-        """The state by the paper's symbols."""
+    def values(self) -> dict[str, Any]:
+        """What the algorithm keeps, by the paper's symbols."""
         return {name: np.array(value) for name, value in zip(STATE, self._values)}
 
     def decide(self) -> Any:
@@ -95,24 +96,48 @@ class Learner:
             ]
         return self._drawn
 
+    def state(self) -> dict[str, Any]:
+        """All that it takes to go on bit for bit, as JSON values."""
+        return {
+            "model": MODEL,
+            "model_hash": MODEL_HASH,
+            "plan_hash": PLAN_HASH,
+            "values": {name: pack(value) for name, value in zip(STATE, self._values)},
+            "random": self._random.bit_generator.state,
+            "drawn": None if self._drawn is None else [pack(a) for a in self._drawn],
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Learner:
+        """The learner that `state` described. What is not whole or of another learner is a StateError."""
+        if state.get("model_hash") != MODEL_HASH or state.get("plan_hash") != PLAN_HASH:
+            raise StateError(f"this state is of another learner: of the model {state.get('model')!r}")
+        learner = cls()
+        try:
+            values = [unpack(state["values"][name]) for name in STATE]
+            for name, old, new in zip(STATE, learner._values, values):
+                if np.shape(old) != new.shape or np.asarray(old).dtype.kind != new.dtype.kind:
+                    raise StateError(f"{name} is {new.dtype}{new.shape}, not {np.asarray(old).dtype}{np.shape(old)}")
+            learner._values = tuple(values)
+            if learner.round < 1:
+                raise StateError(f"it says that it is in round {learner.round}")
+            learner._random.bit_generator.state = state["random"]
+            drawn = None if state["drawn"] is None else [unpack(a) for a in state["drawn"]]
+            if drawn is not None and [a.shape for a in drawn] != [shape for shape, _ in DRAWS.values()]:
+                raise StateError("its random arrays have other shapes")
+            learner._drawn = drawn
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise StateError(f"this state is not whole: {type(error).__name__}: {error}") from None
+        return learner
+
     def save(self, path: str) -> None:
         """Write the state to a file, all of it or nothing."""
-        arrays = {name: pack(value) for name, value in zip(STATE, self._values)}
-        random = self._random.bit_generator.state
-        drawn = None if self._drawn is None else [pack(a) for a in self._drawn]
-        write_state(path, {"model": MODEL, "program": FINGERPRINT, "state": arrays, "random": random, "drawn": drawn})
+        write_state(path, self.state())
 
     @classmethod
     def load(cls, path: str) -> Learner:
         """A learner that goes on where the saved one stopped, bit for bit."""
-        content = read_state(path)
-        if content.get("program") != FINGERPRINT:
-            raise StateError(f"{path} was saved by another learner: of the model {content.get('model')!r}")
-        learner = cls()
-        learner._values = tuple(unpack(content["state"][name]) for name in STATE)
-        learner._random.bit_generator.state = content["random"]
-        learner._drawn = None if content["drawn"] is None else [unpack(a) for a in content["drawn"]]
-        return learner
+        return cls.from_state(read_state(path))
 
 
 def _tuple(values: Any) -> tuple[Any, ...]:

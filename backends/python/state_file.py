@@ -6,10 +6,12 @@ The arrays stand in the JSON as base64 of their little-endian bytes, so that wha
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
 import tempfile
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,28 +44,54 @@ def write_state(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Non
     """Write JSON values to a file that is, at every moment, the old one or the new one whole."""
     body = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     head = f"{STATE_FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode()
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".oco-state-")
+    folder, name = os.path.split(os.path.abspath(path))
+    handle, neighbour = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(head + body)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        os.replace(neighbour, path)
     except BaseException:
-        os.unlink(temporary)
+        os.unlink(neighbour)
         raise
+    _settle(folder, f".{name}.")
+
+
+def _settle(folder: str, prefix: str) -> None:
+    """Bring the new name to the disk, and take away what writers left that were killed an hour ago or more."""
+    if hasattr(os, "O_DIRECTORY"):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    with os.scandir(folder) as entries:
+        left = [e for e in entries if e.name.startswith(prefix) and e.name.endswith(".part")]
+    for entry in left:
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - entry.stat().st_mtime > 3600:
+                os.unlink(entry.path)
 
 
 def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The JSON values of a saved state; a file that was damaged, cut or made by another version is a StateError."""
+    name = os.fspath(path)
     with open(path, "rb") as file:
         head, _, body = file.read().partition(b"\n")
     version, _, checksum = head.rpartition(b" ")
     if version != STATE_FORMAT.encode():
-        kind = "a saved state of another version" if version.startswith(b"oco-state ") else "not a saved state"
-        raise StateError(f"{os.fspath(path)} is {kind}")
+        number = version.removeprefix(b"oco-state ")
+        if number == version or not number.isdigit():
+            raise StateError(f"{name!r} is not a saved state, or its first line is damaged")
+        age = "a newer" if int(number) > int(STATE_FORMAT.split()[1]) else "an older"
+        raise StateError(f"{name!r} was saved in the format of {age} version, {number[:20].decode()}; this reads 1")
     if checksum != hashlib.sha256(body).hexdigest().encode():
-        raise StateError(f"{os.fspath(path)} is damaged: its checksum does not fit")
-    content: dict[str, Any] = json.loads(body)
+        raise StateError(f"{name!r} is damaged: its checksum does not fit")
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise StateError(f"{name!r} is not a saved state: {error}") from None
+    if not isinstance(content, dict):
+        raise StateError(f"{name!r} is not a saved state")
     return content

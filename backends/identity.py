@@ -1,0 +1,31 @@
+"""Which model and which plan a learner belongs to: hashes that stay the same when only the emitted text changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from oco.backends.contract import Contract
+from oco.compiler.ir.program import Field, Program
+
+
+def model_hash(contract: Contract) -> str:
+    """Of the model's text with its data."""
+    return _digest(contract.recipe.get("model", contract.text))
+
+
+def plan_hash(program: Program, contract: Contract) -> str:
+    """Of the algorithm, its settings and the horizon, and of the names, kinds and shapes of all that goes in and out or is kept."""
+    layout = [_layout(fields) for fields in (program.state, program.decision, program.feedback, program.draws)]
+    recipe = {key: value for key, value in contract.recipe.items() if key not in ("model", "name")}
+    return _digest([contract.algorithm, contract.horizon, recipe, dict(contract.laws), layout])
+
+
+def _layout(fields: Sequence[Field]) -> list[Any]:
+    return [[f.name, f.type.dtype.value, list(f.type.shape)] for f in fields]
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

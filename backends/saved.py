@@ -1,0 +1,86 @@
+"""A learner's state as JSON values, and back: everything that is read is checked before it is believed."""
+
+from __future__ import annotations
+
+import binascii
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oco.backends.identity import model_hash, plan_hash
+from oco.backends.python.state_file import StateError, pack, read_state, unpack
+from oco.compiler.ir.check import KINDS
+from oco.compiler.ir.program import Field
+from oco.dsl.diagnostics import OcoError, fail
+
+if TYPE_CHECKING:
+    from oco.backends.learner import Learner
+
+UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, AttributeError, binascii.Error)
+"""What reading JSON values of the wrong kind raises."""
+
+
+def learner_state(learner: Learner) -> dict[str, Any]:
+    """All that it takes to go on, as JSON values."""
+    program, contract = learner.compiled.program, learner.contract
+    drawn, draws = learner._drawn, learner._draws
+    return {
+        "model": program.name,
+        "model_hash": model_hash(contract),
+        "plan_hash": plan_hash(program, contract),
+        "recipe": dict(contract.recipe),
+        "values": {f.name: pack(v) for f, v in zip(program.state, learner._state)},
+        "random": learner._random.bit_generator.state,
+        "drawn": None if drawn is None else [pack(a) for a in drawn],
+        "draws": None if draws is None else {n: pack(a) for n, a in draws.items()},
+        "on_out_of_bounds": learner.on_out_of_bounds,
+        "warnings": list(learner.warnings),
+    }
+
+
+def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
+    """Put a new learner where `state` says. Raises OCO850, OCO851."""
+    program, contract = learner.compiled.program, learner.contract
+    try:
+        known = str(state["model_hash"]), str(state["plan_hash"])
+        if known[0] != model_hash(contract):
+            raise fail("OCO851", f"the saved state belongs to another model, called {state['model']!r}")
+        if known[1] != plan_hash(program, contract):
+            raise fail("OCO851", "the saved state belongs to another plan than the one that its model gives now")
+        learner._state = tuple(_entry(state["values"][f.name], f) for f in program.state)
+        if learner.round < 1:
+            raise ValueError(f"it says that it is in round {learner.round}")
+        learner._random.bit_generator.state = state["random"]
+        drawn, draws = state["drawn"], state["draws"]
+        learner._drawn = None if drawn is None else _all(drawn, program.draws)
+        learner._draws = None if draws is None else {str(n): np.asarray(unpack(a), float) for n, a in draws.items()}
+        learner.on_out_of_bounds = {word: word for word in ("error", "clip", "accept")}[state["on_out_of_bounds"]]
+        learner.warnings = [str(w) for w in state["warnings"]]
+    except OcoError:
+        raise
+    except UNREADABLE as error:
+        raise fail("OCO850", f"the saved state is not whole: {type(error).__name__}: {error}") from None
+
+
+def _all(packed: Sequence[Any], fields: Sequence[Field]) -> tuple[Any, ...]:
+    return tuple(_entry(a, f) for a, f in zip(packed, fields, strict=True))
+
+
+def _entry(packed: Mapping[str, Any], field: Field) -> Any:
+    """An array of the kind and shape that the program has for it."""
+    found = unpack(packed)
+    if found.dtype != KINDS[field.type.dtype] or found.shape != field.type.shape:
+        raise ValueError(f"{field.name} is {found.dtype}{found.shape}, not {field.type.dtype}{field.type.shape}")
+    return found
+
+
+def read_saved(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What `Learner.save` wrote: its `recipe` makes the plan again. Raises OCO850."""
+    try:
+        return read_state(path)
+    except StateError as error:
+        raise fail("OCO850", str(error)) from None
+    except OSError as error:
+        raise fail("OCO850", f"{os.fspath(path)} cannot be read: {(error.strerror or str(error)).lower()}") from None

@@ -43,7 +43,7 @@ def inner_centre(p: Problem) -> Point | None:
     if not any(c.any() for c in centres):
         return None
     why = "centre of a ball within the domain"
-    return Point(tuple(p.tracer.constant(np.ascontiguousarray(c), "centre", why) for c in centres))
+    return Point(tuple(p.tracer.constant(np.array(c, order="C"), "centre", why) for c in centres))
 
 
 def shrunk(p: Problem, v: Point) -> Point:

@@ -1,0 +1,273 @@
+"""Problems on which every algorithm is held to its theorem: what the rounds reveal, and the best fixed decision in closed form.
+
+A world is a domain, a loss and one constraint; an algorithm lives in it where its theorem's hypotheses hold there, so that a new
+algorithm finds its worlds by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from driving import Array, plan_of
+
+from oco.backends.base import Compiled
+from oco.compiler.plan import Plan
+from oco.compiler.theorems import Theorem, Violation
+from oco.dsl.diagnostics import OcoError
+from oco.plan import Plan as RunnablePlan
+
+Streams = Mapping[str, Array]
+SLOPE, LIMIT = np.array([1.0, 0.5, -0.5]), 0.25
+SIZE = len(SLOPE)
+
+
+def project_simplex(v: Array) -> Array:
+    """The point of the probability simplex nearest to v (Held, Wolfe & Crowder 1974)."""
+    ordered = np.sort(v)[::-1]
+    levels = (np.cumsum(ordered) - 1) / np.arange(1, len(v) + 1)
+    return np.maximum(v - levels[np.flatnonzero(ordered > levels)[-1]], 0)
+
+
+@dataclass(frozen=True)
+class Region:
+    """A domain in the language; the points in it nearest to v and lowest along c; and how far a point lies outside."""
+
+    text: str
+    nearest: Callable[[Array], Array]
+    lowest: Callable[[Array], Array]
+    outside: Callable[[Array], Array]
+
+
+REGIONS = {
+    "box": Region(
+        "box(-1, 1)",
+        lambda v: np.clip(v, -1, 1),
+        lambda c: -np.sign(c),
+        lambda x: np.abs(x).max(axis=-1) - 1,
+    ),
+    "ball": Region(
+        "ball(1)",
+        lambda v: v / max(1.0, float(np.linalg.norm(v))),
+        lambda c: -c / max(float(np.linalg.norm(c)), 1e-300),
+        lambda x: np.linalg.norm(x, axis=-1) - 1,
+    ),
+    "simplex": Region(
+        "simplex",
+        project_simplex,
+        lambda c: np.eye(len(c))[np.argmin(c)],
+        lambda x: np.maximum(np.abs(x.sum(axis=-1) - 1), -x.min(axis=-1)),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Lines of a model, what its stream is in each round, and the limit of SLOPE @ x for one x in all of them (in the mean, in each)."""
+
+    streams: str
+    text: str
+    draw: Callable[[np.random.Generator, int], Streams]
+    limits: Callable[[Streams], tuple[float, float]]
+    variation: float
+    """V_g: the exponent of the constraints' variation."""
+
+
+def _none(rng: np.random.Generator, rounds: int) -> Streams:
+    return {}
+
+
+FIXED = "cap: [1, 0.5, -0.5] @ x <= 0.25"
+CONSTRAINTS = {
+    "free": Constraint("", "", _none, lambda s: (math.inf, math.inf), 0),
+    "fixed": Constraint("", f"{FIXED} each round", _none, lambda s: (LIMIT, LIMIT), 0),
+    "fixed on average": Constraint("", f"{FIXED} on average", _none, lambda s: (LIMIT, LIMIT), 0),
+    "moving": Constraint(
+        "stream b in [0, 0.5]",
+        "cap: [1, 0.5, -0.5] @ x <= b each round",
+        lambda rng, rounds: {"b": rng.uniform(0, 0.5, rounds)},
+        lambda s: (float(s["b"].mean()), float(s["b"].min())),
+        1,
+    ),
+    "random on average": Constraint(
+        "stream s ~ uniform(0.5, 1.5)",
+        "cap: s * ([1, 0.5, -0.5] @ x) <= 0.25 on average",
+        lambda rng, rounds: {"s": rng.uniform(0.5, 1.5, rounds)},
+        lambda s: (LIMIT, LIMIT / float(s["s"].max())),
+        1,
+    ),
+}
+LOSSES = {"linear": "c @ x", "quadratic": "sum_squares(x - c)"}
+
+
+@dataclass(frozen=True)
+class World:
+    """Decisions x (3,) of a region, losses by the stream c in [-1, 1]^3, and one constraint."""
+
+    region: str
+    loss: str
+    constraint: str
+
+    def __str__(self) -> str:
+        return f"{self.loss} losses, {self.region}, {self.constraint}"
+
+    def text(self, rounds: int) -> str:
+        c = CONSTRAINTS[self.constraint]
+        lines = [
+            f"model world\nhorizon T = {rounds}\ndecision x[3] in {REGIONS[self.region].text}\nstream c[3] in [-1, 1]",
+            c.streams,
+            f"minimize {LOSSES[self.loss]}",
+            f"subject to\n    {c.text}" if c.text else "",
+        ]
+        return "\n".join(line for line in lines if line) + "\n"
+
+    def draw(self, sequence: str, rng: np.random.Generator, rounds: int) -> Streams:
+        return {"c": SEQUENCES[sequence](rng, rounds), **CONSTRAINTS[self.constraint].draw(rng, rounds)}
+
+    def best(self, streams: Streams, each_round: bool) -> float:
+        """The least sum of losses of a fixed x in the region with SLOPE @ x <= limit: the value of the Lagrangian dual.
+
+        max over lambda >= 0 of min over the region of sum_t f_t(x) + lambda (SLOPE @ x - limit), by bisection on lambda; the minimum is
+        a linear minimisation or a projection. It is never more than the least sum, so that a regret is never measured too small.
+        """
+        total, rounds = streams["c"].sum(axis=0), len(streams["c"])
+        squares = float((streams["c"] ** 2).sum())
+        limit = CONSTRAINTS[self.constraint].limits(streams)[each_round]
+        region = REGIONS[self.region]
+
+        def inner(weight: float) -> tuple[float, Array]:
+            if self.loss == "linear":
+                cost = total + weight * SLOPE
+                x = region.lowest(cost)
+                return float(cost @ x), x
+            x = region.nearest((total - weight / 2 * SLOPE) / rounds)
+            return float(rounds * x @ x - 2 * total @ x + squares + weight * SLOPE @ x), x
+
+        value, x = inner(0.0)
+        if SLOPE @ x <= limit:
+            return value
+        low, high = 0.0, 10.0 * rounds
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (middle, high) if SLOPE @ inner(middle)[1] > limit else (low, middle)
+        return max(inner(w)[0] - w * limit for w in (low, high))
+
+    @property
+    def variation(self) -> float:
+        return CONSTRAINTS[self.constraint].variation
+
+
+def _drift(rng: np.random.Generator, rounds: int) -> Array:
+    return np.cos(np.linspace(0, 6 * math.pi, rounds)[:, None] + np.arange(SIZE) + rng.uniform(0, 2 * math.pi))
+
+
+SEQUENCES: Mapping[str, Callable[[np.random.Generator, int], Array]] = {
+    "coins": lambda rng, rounds: rng.choice([-1.0, 1.0], (rounds, SIZE)),  # the game of the lower bound
+    "pushed": lambda rng, rounds: (
+        rng.choice([-1.0, 1.0], (rounds, SIZE), p=[0.7, 0.3]) * np.where(SLOPE < 0, -1.0, 1.0)
+    ),
+    "drifting": _drift,
+    "alternating": lambda rng, rounds: np.where(np.arange(rounds) % 2, 1.0, -1.0)[:, None] * np.ones(SIZE),
+    "turning": lambda rng, rounds: np.where(np.arange(rounds) < rounds // 2, -1.0, 1.0)[:, None] * np.sign(SLOPE),
+}
+"""Streams c in [-1, 1]^3, shape (rounds, 3). `pushed` drives linear losses across the constraint."""
+
+WORLDS = tuple(
+    World(region, loss, constraint)
+    for constraint in CONSTRAINTS
+    for region, loss in (("box", "linear"), ("ball", "quadratic"), ("simplex", "linear"))
+)
+
+
+@cache
+def plan_in(algorithm: str, world: World, rounds: int, settings: tuple[tuple[str, str], ...] = ()) -> Plan | None:
+    """The algorithm's plan with the paper's settings, or with these in their place; None where no theorem speaks for it in this world."""
+    return plan_where_it_holds(world.text(rounds), algorithm, dict(settings))
+
+
+def plan_where_it_holds(text: str, algorithm: str, settings: Mapping[str, str] | None = None) -> Plan | None:
+    """The algorithm's plan for a model; None where it cannot run or no theorem of it holds."""
+    try:
+        plan = plan_of(text, algorithm, settings)
+    except OcoError:
+        return None
+    return None if plan.guarantee is None else plan
+
+
+def theorem_of(plan: Plan) -> Theorem:
+    """The theorem that speaks for the plan."""
+    winner = plan.choice.winner
+    assert winner is not None and winner.theorem is not None
+    return winner.theorem
+
+
+@cache
+def compiled(plan: Plan) -> Compiled:
+    return RunnablePlan.of(plan, "c").compiled()
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """A run: decisions (T, 3), losses (T,) and values of g (T, N)."""
+
+    decisions: Array
+    loss: Array
+    constraints: Array
+
+    def first(self, rounds: int) -> Played:
+        return Played(self.decisions[:rounds], self.loss[:rounds], self.constraints[:rounds])
+
+
+def draws_of(plan: Plan, rounds: int, seed: int) -> list[Array]:
+    """What the algorithm draws in these rounds, with the round first."""
+    rng = np.random.default_rng(seed)
+    draw = {"normal": rng.standard_normal, "uniform": rng.random}
+    return [draw[plan.laws[f.name]]((rounds, *f.type.shape)) for f in plan.program.draws]
+
+
+def centre(plan: Plan) -> list[Array]:
+    return [b.domain.centre() for b in plan.canonical.blocks]
+
+
+def play(plan: Plan, streams: Streams, seed: int, start: list[Array] | None = None) -> Played:
+    """The whole run in one call of compiled code; what the algorithm draws comes from the seed."""
+    program, functions = plan.program, compiled(plan)
+    rounds = len(next(iter(streams.values())))
+    draws = draws_of(plan, rounds, seed)
+    state = functions.init(*(start or centre(plan)))
+    assert functions.run is not None
+    inputs = [streams[f.name] for f in program.feedback]
+    kept = functions.run(state, inputs, draws, rounds, ["decisions", "loss", "constraints"])
+    assert kept.rounds == rounds
+    return Played(kept.kept["decisions"], kept.kept["loss"], kept.kept["constraints"])
+
+
+@dataclass(frozen=True)
+class Life:
+    """An algorithm in a world where a theorem speaks for it."""
+
+    algorithm: str
+    world: World
+
+    def __str__(self) -> str:
+        return f"{self.algorithm} in {self.world}"
+
+    def regret(self, plan: Plan, streams: Streams, played: Played) -> float:
+        """Against the best fixed decision that the theorem speaks of: one that serves each round where violation is hard."""
+        each_round = theorem_of(plan).violation is Violation.HARD
+        return float(played.loss.sum()) - self.world.best(streams, each_round)
+
+    def violation(self, plan: Plan, played: Played) -> float:
+        """As the theorem counts it: round by round, or of the sum."""
+        hard = theorem_of(plan).violation is Violation.HARD
+        g = played.constraints
+        return float(np.maximum(g, 0).sum() if hard else np.maximum(g.sum(axis=0), 0).sum())
+
+
+def lives(algorithm: str, rounds: int) -> list[tuple[Life, Plan]]:
+    """The worlds in which a theorem speaks for the algorithm, with its plans."""
+    found = [(Life(algorithm, w), plan_in(algorithm, w, rounds)) for w in WORLDS]
+    return [(life, plan) for life, plan in found if plan is not None]

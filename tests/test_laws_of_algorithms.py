@@ -1,0 +1,174 @@
+"""Laws of every algorithm in the table: decisions in the domain, no look ahead, and no more regret and violation than promised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from law_worlds import (
+    REGIONS,
+    SEQUENCES,
+    Array,
+    Life,
+    Streams,
+    centre,
+    draws_of,
+    lives,
+    plan_where_it_holds,
+    play,
+    theorem_of,
+)
+from test_c99 import has_compiler
+
+from oco.compiler.algorithms import ALGORITHMS, Algorithm
+from oco.compiler.ir import interpret
+from oco.compiler.plan import Plan
+from oco.compiler.points import Geometry, Point
+from oco.compiler.theorems import Violation
+
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+each_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
+ROUNDS = 512
+
+
+@each_algorithm
+def test_decisions_lie_in_the_domain(algorithm: Algorithm) -> None:
+    for life, plan in lives(algorithm.name, ROUNDS):
+        for sequence in SEQUENCES:
+            streams = life.world.draw(sequence, np.random.default_rng(1), ROUNDS)
+            x = play(plan, streams, 2).decisions
+            assert REGIONS[life.world.region].outside(x).max() <= 1e-9, (str(life), sequence)
+
+
+@each_algorithm
+def test_the_past_does_not_depend_on_the_future(algorithm: Algorithm) -> None:
+    """Another future from round t on leaves the decisions of rounds 1..t as they are, bit for bit; somewhere they part later."""
+    parted = False
+    for life, plan in lives(algorithm.name, ROUNDS):
+        one, other = (life.world.draw("coins", np.random.default_rng(seed), ROUNDS) for seed in (3, 4))
+        x = play(plan, one, 5).decisions
+        for turn in (0, 1, ROUNDS // 2):
+            mixed = {name: np.concatenate([one[name][:turn], other[name][turn:]]) for name in one}
+            y = play(plan, mixed, 5).decisions
+            assert np.array_equal(x[: turn + 1], y[: turn + 1]), str(life)
+            parted = parted or not np.array_equal(x, y)
+    assert parted
+
+
+def never_above(measured: Array, bound: Array | None) -> None:
+    assert bound is None or (measured <= bound * (1 + 1e-9) + 1e-9).all()
+
+
+def kept_promise(life: Life, plan: Plan, sequence: str, seeds: range) -> None:
+    """The mean over seeds where the theorem is one about expectations, else every run; after a quarter of the rounds, a half and all."""
+    assert plan.guarantee is not None
+    streams = [life.world.draw(sequence, np.random.default_rng([6, s]), ROUNDS) for s in seeds]
+    runs = [play(plan, s, seed) for s, seed in zip(streams, seeds)]
+    bounds = plan.guarantee.regret_curve(ROUNDS), plan.guarantee.violation_curve(ROUNDS)
+    over = np.mean if theorem_of(plan).expected else np.max
+    for stop in (ROUNDS // 4, ROUNDS // 2, ROUNDS):
+        cut = [({n: v[:stop] for n, v in s.items()}, r.first(stop)) for s, r in zip(streams, runs)]
+        measured = (
+            over([life.regret(plan, s, r) for s, r in cut]),
+            over([life.violation(plan, r) for _, r in cut]),
+        )
+        for value, bound in zip(measured, bounds):
+            assert bound is None or value <= bound[stop - 1] * (1 + 1e-9) + 1e-9, (str(life), sequence, stop)
+
+
+@each_algorithm
+def test_no_more_regret_and_violation_than_promised(algorithm: Algorithm) -> None:
+    found = lives(algorithm.name, ROUNDS)
+    assert found, f"no world here meets the hypotheses of {algorithm.name}"
+    for life, plan in found:
+        for sequence in SEQUENCES:
+            kept_promise(life, plan, sequence, range(8 if theorem_of(plan).expected else 2))
+
+
+GAME = """
+model game
+horizon T = {rounds}
+decision x in box(1, 4)
+stream s in [0, 1]
+minimize 0.25 * square(x) + 0 * s
+subject to
+    floor: 2 - x <= 0 {timing}
+"""
+
+
+@each_algorithm
+@pytest.mark.parametrize("timing", ["each round", "on average"])
+def test_a_start_that_violates(algorithm: Algorithm, timing: str) -> None:
+    """X = [1, 4], f = x^2 / 4, g = 2 - x from x_1 = 1.5: methods with a small weight on g violate every round; the best is x = 2."""
+    plan = plan_where_it_holds(GAME.format(rounds=ROUNDS, timing=timing), algorithm.name)
+    if plan is None:
+        pytest.skip(f"no theorem of {algorithm.name} speaks of this game")
+    assert plan.guarantee is not None
+    anywhere = all("from the domain's centre" not in b.note for b in plan.guarantee.bounds)
+    streams, start = {"s": np.zeros(ROUNDS)}, [np.array(1.5)] if anywhere else centre(plan)
+    hard = theorem_of(plan).violation is Violation.HARD
+    runs = [play(plan, streams, seed, start) for seed in range(8 if theorem_of(plan).expected else 1)]
+    x = np.stack([r.decisions[:, 0] for r in runs])
+    below = np.cumsum(np.maximum(2 - x, 0), axis=1) if hard else np.maximum(np.cumsum(2 - x, axis=1), 0)
+    assert np.abs(x - 2.5).max() <= 1.5 + 1e-9
+    never_above(np.cumsum(x**2 / 4 - 1, axis=1).mean(axis=0), plan.guarantee.regret_curve(ROUNDS))
+    never_above(below.mean(axis=0), plan.guarantee.violation_curve(ROUNDS))
+
+
+COSTS = {
+    "one linear minimisation": ("lmo", 1),
+    "one linear minimisation, in the mean over a block": ("lmo", 1),
+    "one projection": ("mirror", 1),
+    "one mirror step": ("mirror", 1),
+    "two mirror steps": ("mirror", 2),
+}
+"""What an algorithm says that a round costs, as calls of the domain's oracles; a projection is a Euclidean mirror step."""
+
+
+@each_algorithm
+def test_oracle_calls_are_what_the_table_says(algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreted program's calls, with every oracle made a function of its own; nothing else of the domain is asked."""
+    if algorithm.cost not in COSTS:
+        pytest.skip(f"its cost is not a number of calls: {algorithm.cost}")
+    oracle, often = COSTS[algorithm.cost]
+    for name, kind in (("lmo", "lmo"), ("project", "mirror"), ("bregman_step", "mirror")):
+        monkeypatch.setattr(Geometry, name, counted(getattr(Geometry, name), kind))
+    asked: list[str] = []
+    call = interpret._Machine.call
+    monkeypatch.setattr(interpret._Machine, "call", lambda self, f, args: asked.append(f.name) or call(self, f, args))
+    for life, found in lives(algorithm.name, 64):
+        plan = replace(found)  # with a program of its own
+        rounds = int(plan.settings["K"].value or 0) if "block" in algorithm.cost else 8
+        streams = life.world.draw("coins", np.random.default_rng(0), rounds)
+        state = interpret.interpret(plan.program, "init", centre(plan))
+        asked.clear()
+        interpreted(plan, state, streams)
+        calls = Counter(name.rstrip("0123456789_") for name in asked)
+        if "block" in algorithm.cost:
+            assert 1 <= calls[oracle] <= often * rounds, str(life)
+        else:
+            assert calls[oracle] == often * rounds, str(life)
+        assert sum(calls[k] for k in ("lmo", "mirror")) == calls[oracle], str(life)
+
+
+def counted(method: Callable[..., Point], kind: str) -> Callable[..., Point]:
+    """An oracle of a `Geometry` with a call of a function named after its kind before it."""
+
+    def oracle(self: Geometry, *points: Point) -> Point:
+        first = points[0].blocks[0]
+        seen = self.t.call(kind, lambda v: v + 0.0, first)
+        return method(self, Point((seen, *points[0].blocks[1:])), *points[1:])
+
+    return oracle
+
+
+def interpreted(plan: Plan, state: Sequence[Array], streams: Streams) -> None:
+    """Run the update rule in the interpreter for as many rounds as there are data."""
+    program, rounds = plan.program, len(streams["c"])
+    draws = draws_of(plan, rounds, 0)
+    for t in range(rounds):
+        values = [*(streams[f.name][t] for f in program.feedback), *(d[t] for d in draws)]
+        state = interpret.interpret(program, "update", [*state, *values])

@@ -23,6 +23,11 @@ def plan_hash(program: Program, contract: Contract) -> str:
     return _digest([contract.algorithm, contract.horizon, recipe, dict(contract.laws), layout])
 
 
+def learner_hash(program: Program, contract: Contract) -> str:
+    """Of both."""
+    return _digest([model_hash(contract), plan_hash(program, contract)])
+
+
 def _layout(fields: Sequence[Field]) -> list[Any]:
     return [[f.name, f.type.dtype.value, list(f.type.shape)] for f in fields]
 

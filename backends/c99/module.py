@@ -11,9 +11,11 @@ from oco.backends.c99.constants import array_lines
 from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.functions import function_lines
 from oco.backends.c99.interface import PUBLIC, Interface
+from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes
 from oco.backends.c99.templates import HELPERS
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
+from oco.backends.identity import learner_hash
 from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Program
@@ -36,7 +38,8 @@ def emit(program: Program, contract: Contract) -> Source:
     """Header and source of a program."""
     name, program = identifier(program.name), remove_dead_code(program)
     rule, interface = _rule(program, name)
-    lines = [*rule, *EntryPoints(interface, contract).lines()]
+    identity = learner_hash(program, contract)
+    lines = [*rule, *EntryPoints(interface, contract).lines(), *state_lines(interface, identity)]
     title = list(_title(program, contract))
     constants = [line for g in program.constants for line in _constant(g.why, interface, g.var.name, program)]
     code = [
@@ -53,7 +56,7 @@ def emit(program: Program, contract: Contract) -> Source:
 
 
 def _taken() -> set[str]:
-    return {*PUBLIC, *HELPERS, *KERNELS, "before"}
+    return {*PUBLIC, *STATE_NAMES, *HELPERS, *KERNELS, "before"}
 
 
 def _constant_name(name: str, prefix: str) -> str:
@@ -100,6 +103,7 @@ def _header(interface: Interface) -> Iterator[str]:
     yield from interface.struct()
     yield ""
     yield from interface.prototypes()
+    yield from state_prototypes(interface)
     yield from ("#ifdef __cplusplus", "}", "#endif", "", "#endif", "")
 
 

@@ -1,0 +1,139 @@
+"""A learner in C to bytes and back: the struct's values little-endian, with a version, the learner's identity and a checksum.
+
+0   8 bytes   "OCOSTATE"
+8   8         version of the format, 1
+16  8         the learner's identity: the first digits of a hash of its model and plan
+24  8 each    the entries of the state in the struct's order; truth values as 0 or 1
+-8  8         CRC-64/XZ (ECMA-182, reflected) of all bytes before it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oco.backends.c99.interface import Interface
+from oco.compiler.ir.program import DType
+
+STATE_NAMES = ("state_size", "save", "load", "pack", "unpack", "crc", "head")
+"""Names that follow the module's prefix, beside those of the interface."""
+VERSION = 1
+MAGIC = b"OCOSTATE"
+_HEAD = 24
+_TAIL = 8
+
+_HELPERS = """\
+static unsigned char *@pack(const void *values, int64_t count, unsigned char *to) {
+    for (int64_t i = 0; i < count; ++i) {
+        uint64_t bits;
+        memcpy(&bits, (const char *)values + 8 * i, 8);
+        for (int k = 0; k < 8; ++k) {
+            *to++ = (unsigned char)(bits >> (8 * k));
+        }
+    }
+    return to;
+}
+
+static const unsigned char *@unpack(void *values, int64_t count, const unsigned char *from) {
+    for (int64_t i = 0; i < count; ++i) {
+        uint64_t bits = 0;
+        for (int k = 0; k < 8; ++k) {
+            bits |= (uint64_t)*from++ << (8 * k);
+        }
+        memcpy((char *)values + 8 * i, &bits, 8);
+    }
+    return from;
+}
+
+static uint64_t @crc(const unsigned char *bytes, int64_t size) {
+    uint64_t crc = UINT64_MAX;
+    for (int64_t i = 0; i < size; ++i) {
+        crc ^= bytes[i];
+        for (int k = 0; k < 8; ++k) {
+            crc = crc & 1 ? (crc >> 1) ^ UINT64_C(0xC96C5795D7870F42) : crc >> 1;
+        }
+    }
+    return ~crc;
+}"""
+
+
+def state_size(of: Interface) -> int:
+    """Bytes of a saved learner."""
+    return _HEAD + 8 * sum(n.size for n in of.state) + _TAIL
+
+
+def state_prototypes(of: Interface) -> Iterator[str]:
+    """What the header says of saving."""
+    yield "/* Bytes of a saved learner. */"
+    yield f"enum {{ {of.name}_state_size = {state_size(of)} }};"
+    yield ""
+    yield f"/* Write the learner as {of.name}_state_size bytes, the same on every machine. */"
+    yield f"{_save(of)};"
+    yield ""
+    yield "/* Read what save wrote. Gives 0, or why nothing was changed: 1 too short or too long, 2 not a saved learner,"
+    yield " * 3 saved in another version of the format, 4 another learner, 5 damaged. */"
+    yield f"{_load(of)};"
+    yield ""
+
+
+def state_lines(of: Interface, identity: str) -> Iterator[str]:
+    """The functions; `identity` is a hash in hexadecimal digits."""
+    name = of.name
+    magic = int.from_bytes(MAGIC, "little")
+    head = f"{{UINT64_C(0x{magic:016x}), UINT64_C({VERSION}), UINT64_C(0x{identity[:16]})}}"
+    yield from _HELPERS.split("\n")
+    yield ""
+    yield f"static const uint64_t {name}_head[3] = {head};"
+    yield ""
+    yield f"{_save(of)} {{"
+    yield f"    unsigned char *to = @pack({name}_head, 3, bytes);"
+    for n in of.state:
+        address = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
+        if n.type.dtype is not DType.BOOL:
+            yield f"    to = @pack({address}, {n.size}, to);"
+            continue
+        yield f"    for (int i = 0; i < {n.size}; ++i) {{"
+        yield f"        const uint64_t bit = ({address})[i];"
+        yield "        to = @pack(&bit, 1, to);"
+        yield "    }"
+    yield f"    const uint64_t crc = @crc(bytes, {name}_state_size - {_TAIL});"
+    yield "    @pack(&crc, 1, to);"
+    yield "}"
+    yield ""
+    yield f"{_load(of)} {{"
+    yield "    uint64_t head[3], crc;"
+    yield f"    if (size < {_HEAD + _TAIL}) {{"
+    yield "        return 1;"
+    yield "    }"
+    yield "    const unsigned char *from = @unpack(head, 3, bytes);"
+    yield "    for (int k = 0; k < 3; ++k) {"
+    yield f"        if (head[k] != {name}_head[k]) {{"
+    yield "            return k + 2;"
+    yield "        }"
+    yield "    }"
+    yield f"    if (size != {name}_state_size) {{"
+    yield "        return 1;"
+    yield "    }"
+    yield f"    @unpack(&crc, 1, bytes + size - {_TAIL});"
+    yield f"    if (crc != @crc(bytes, size - {_TAIL})) {{"
+    yield "        return 5;"
+    yield "    }"
+    for n in of.state:
+        address = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
+        if n.type.dtype is not DType.BOOL:
+            yield f"    from = @unpack({address}, {n.size}, from);"
+            continue
+        yield f"    for (int i = 0; i < {n.size}; ++i) {{"
+        yield "        uint64_t bit;"
+        yield "        from = @unpack(&bit, 1, from);"
+        yield f"        ({address})[i] = bit != 0;"
+        yield "    }"
+    yield "    return 0;"
+    yield "}"
+
+
+def _save(of: Interface) -> str:
+    return f"void {of.name}_save(const {of.name} *self, unsigned char *bytes)"
+
+
+def _load(of: Interface) -> str:
+    return f"int {of.name}_load({of.name} *self, const unsigned char *bytes, int64_t size)"

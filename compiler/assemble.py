@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from oco.compiler.algorithms.base import Algorithm, State
 from oco.compiler.ir.build import Named, trace_program
@@ -21,18 +22,19 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
 
     def init(start: Named) -> Mapping[str, Liftable]:
         p = Problem(t, task, {})
-        return layout.flat(rule.init(p, Point(tuple(start[d] for d in task.decisions))))
+        return layout.flat(rule.init(p, p.units.inward(Point(tuple(start[d] for d in task.decisions)))))
 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
         p = Problem(t, task, {}, state["round"], drawn)
-        return dict(zip(task.decisions, rule.decide(p, layout.state(state)).blocks, strict=True))
+        decided = p.units.outward(rule.decide(p, layout.state(state)))
+        return dict(zip(task.decisions, decided.blocks, strict=True))
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
         p = Problem(t, task, seen, state["round"], drawn)
         return layout.flat(rule.update(p, layout.state(state)))
 
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
-        p = Problem(t, task, seen, now)
+        p = Problem(t, replace(task, scales=None), seen, now)
         x = Point(tuple(decisions[d] for d in task.decisions))
         empty = t.zeros((0,))
         g = p.constraints(x) if p.constraint_count else empty

@@ -11,6 +11,7 @@ import numpy as np
 
 from oco.compiler.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.canonical import Canonical, entry_labels
+from oco.compiler.domains import Domain
 from oco.compiler.ir.formulas import trace_formula
 from oco.compiler.ir.program import DType, Field, Type
 from oco.compiler.ir.trace import Tracer
@@ -18,8 +19,10 @@ from oco.compiler.ir.value import Value
 from oco.compiler.jacobians import jacobian
 from oco.compiler.lower import Lowering
 from oco.compiler.points import Geometry, Point, Rows
+from oco.compiler.scales import Scales
 from oco.compiler.settings import Setting, number
 from oco.compiler.structure import Structure
+from oco.compiler.units import Units
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
@@ -31,17 +34,24 @@ FLOAT = DType.FLOAT
 
 @dataclass(frozen=True)
 class Draw:
-    """A random array of each round: `law` is "uniform" on [0, 1) or "normal". Without a shape, one array a decision, of its shape."""
+    """A random array of each round: `law` is "uniform" on [0, 1) or "normal".
+
+    Without a shape there is one array a decision, of its shape; with `rows`, that many points in one array a decision.
+    """
 
     name: str
     law: str
     doc: str = ""
     shape: tuple[int, ...] | None = None
+    rows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What does not change while a rule is traced: the problem, its structure, the settings, the horizon."""
+    """What does not change while a rule is traced: the problem, its structure, the settings, the horizon.
+
+    `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's.
+    """
 
     canonical: Canonical
     settings: Mapping[str, Setting]
@@ -49,6 +59,13 @@ class Task:
     horizon: int | None
     dependent_rows: frozenset[str] = frozenset()
     draws: tuple[Draw, ...] = ()
+    scales: Scales | None = None
+
+    @cached_property
+    def domains(self) -> tuple[Domain, ...]:
+        """The sets that the rule's decisions lie in."""
+        own = tuple(b.domain for b in self.canonical.blocks)
+        return own if self.scales is None else self.scales.domains(own)
 
     @property
     def decisions(self) -> tuple[str, ...]:
@@ -90,7 +107,8 @@ class Task:
                 found[Field(draw.name, Type(FLOAT, draw.shape), draw.doc)] = draw.law
                 continue
             for name, block in zip(self.names(draw.name), self.canonical.blocks, strict=True):
-                found[Field(name, Type(FLOAT, block.shape), draw.doc)] = draw.law
+                shape = block.shape if draw.rows is None else (draw.rows, *block.shape)
+                found[Field(name, Type(FLOAT, shape), draw.doc)] = draw.law
         return found
 
 
@@ -113,8 +131,9 @@ class Problem:
         self.seen = seen
         self.round = round_
         self.drawn = drawn or {}
-        self.domain = Geometry(tracer, tuple(b.domain for b in task.canonical.blocks))
+        self.domain = Geometry(tracer, task.domains)
         self.structure = task.structure
+        self.units = Units(tracer, task)
 
     # The round and the settings.
 
@@ -163,6 +182,10 @@ class Problem:
         """The random arrays of this round that there is one of for each decision."""
         return Point(tuple(self.drawn[n] for n in self.task.names(name)))
 
+    def drawn_rows(self, name: str) -> Rows:
+        """The random points of this round, a row each."""
+        return Rows(tuple(self.drawn[n] for n in self.task.names(name)))
+
     def note(self, text: str) -> None:
         """A comment at the next equation."""
         self.tracer.note(text)
@@ -193,32 +216,36 @@ class Problem:
     def loss(self, x: Point) -> Value:
         """f_t(x)."""
         if not self.full:
-            return self.seen["loss"]
-        return self._shaped(self._lowering(x)(self.task.canonical.objective), ())
+            return self.units.of_loss(self.seen["loss"])
+        return self.units.of_loss(self._shaped(self._lowering(x)(self.task.canonical.objective), ()))
 
     def gradient(self, x: Point) -> Point:
         """grad f_t(x)."""
         if not self.full:
-            return Point(tuple(self._given("gradient")))
-        return self._points([gradient(self.task.canonical.objective, self.task.decisions)], x)
+            return self.units.of_gradient(Point(tuple(self._given("gradient"))))
+        return self.units.of_gradient(self._points([gradient(self.task.canonical.objective, self.task.decisions)], x))
 
     def constraints(self, x: Point) -> Value:
         """g_t(x), shape (N,), in the order of the text."""
         if not self.constraints_known:
-            return self.seen["constraints"]
-        return self._stacked([c.expr for c in self.task.canonical.inequalities], x)
+            return self.units.of_constraints(self.seen["constraints"])
+        return self.units.of_constraints(self._stacked([c.expr for c in self.task.canonical.inequalities], x))
 
     def constraint_gradients(self, x: Point) -> Rows:
         """grad g_t^n(x), a row a constraint."""
-        if not self.constraints_known:
-            return Rows(tuple(self._given("constraint_gradients")))
-        return self._rows([c.expr for c in self.task.canonical.inequalities], x)
+        rows = (
+            self._rows([c.expr for c in self.task.canonical.inequalities], x)
+            if self.constraints_known
+            else Rows(tuple(self._given("constraint_gradients")))
+        )
+        return self.units.of_rows(rows)
 
     def constraint_combination(self, x: Point, weights: Value) -> Point:
         """sum_n weights_n grad g_t^n(x)."""
         if not self.constraints_known:
             return self.constraint_gradients(x).combine(weights)
-        return self._combination([(c.expr, c.size) for c in self.task.canonical.inequalities], x, weights)
+        parts = [(c.expr, c.size) for c in self.task.canonical.inequalities]
+        return self._combination(parts, x, self.units.of_weights(weights, 1))
 
     def worst_constraint(self, x: Point) -> tuple[Value, Point]:
         """max_n g_t^n(x), and a subgradient of it: the gradient of the first constraint that attains it."""
@@ -230,8 +257,8 @@ class Problem:
     def all_equalities(self, x: Point) -> Value:
         """h_t(x), shape (M,), in the order of the text."""
         if not self.full:
-            return self.seen["equalities"]
-        return self._stacked([c.expr for c in self.task.canonical.equalities], x)
+            return self.units.of_equalities(self.seen["equalities"])
+        return self.units.of_equalities(self._stacked([c.expr for c in self.task.canonical.equalities], x))
 
     def equalities(self, x: Point) -> Value:
         """The entries of h_t(x) that have a multiplier."""
@@ -244,7 +271,7 @@ class Problem:
             if self.full
             else Rows(tuple(self._given("equality_gradients")))
         )
-        return Rows(tuple(self._kept(m) for m in rows.blocks))
+        return Rows(tuple(self._kept(m) for m in self.units.of_equality_rows(rows).blocks))
 
     def equality_combination(self, x: Point, weights: Value) -> Point:
         """sum_m weights_m grad h_t^m over these entries."""
@@ -253,7 +280,8 @@ class Problem:
         total = sum(c.size for c in self.task.canonical.equalities)
         kept = np.array(self.task.kept_equalities)
         spread = weights if len(kept) == total else self.tracer.scatter_add(weights, kept, shape=(total,))
-        return self._combination([(c.expr, c.size) for c in self.task.canonical.equalities], x, spread)
+        parts = [(c.expr, c.size) for c in self.task.canonical.equalities]
+        return self._combination(parts, x, self.units.of_equality_weights(spread))
 
     def _kept(self, entries: Value) -> Value:
         kept = np.array(self.task.kept_equalities)
@@ -262,7 +290,7 @@ class Problem:
     def curvature_of_combination(self, x: Point, weights: Value) -> Point:
         """The diagonal of the Hessian of sum_n weights_n g_t^n at x, for constraints that are separable."""
         parts = [(c.expr, c.size) for c in self.task.canonical.inequalities]
-        symbols, env = self._weights(parts, weights)
+        symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
         terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
         total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.task.canonical.blocks}
@@ -271,7 +299,8 @@ class Problem:
     # Lowering.
 
     def _lowering(self, x: Point, more: Mapping[str, Value] | None = None) -> Lowering:
-        env = dict(zip(self.task.decisions, x.blocks, strict=True)) | dict(self.seen) | dict(more or {})
+        decided = self.units.outward(x)
+        env = dict(zip(self.task.decisions, decided.blocks, strict=True)) | dict(self.seen) | dict(more or {})
         return Lowering(self.tracer, env | ({} if self.round is None else {"t": self.tracer.to_float(self.round)}))
 
     def _points(self, parts: Sequence[Mapping[str, Expr]], x: Point, more: Mapping[str, Value] | None = None) -> Point:

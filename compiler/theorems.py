@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -157,7 +158,8 @@ class Quantity:
 class Bound:
     """What a theorem promises of one measure. `formula` is text over the names of `quantities`; "" where only a rate is known.
 
-    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is what one round can cost at most.
+    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is what one round can cost at most. Both it and the
+    formula are in the theorem's units; `unit` brings them to the user's, `label_units` the same for each constraint alone.
     """
 
     measure: str
@@ -166,6 +168,8 @@ class Bound:
     quantities: tuple[Quantity, ...] = ()
     trivial: float | None = None
     note: str = ""
+    unit: float = 1.0
+    label_units: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def expression(self) -> Any:
@@ -181,10 +185,16 @@ class Bound:
             return rate
         # SymPy reads indices into names, and these are LaTeX already.
         written = {s: s.name for s in self.expression.free_symbols if "\\" in s.name or " " in s.name}
-        return f"{sympy.latex(self.expression, symbol_names=written)} = {rate}"
+        shown = sympy.latex(self.expression, symbol_names=written)
+        unit = "" if self.unit == 1 else rf"{self.unit:.6g} \left({shown}\right)"
+        return f"{unit or shown} = {rate}"
 
     def curve(self, rounds: int, horizon: int) -> Floats | None:
-        """The bound after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None where only a rate is known."""
+        """The bound in the user's units after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None for a rate."""
+        found = self._unit_free(rounds, horizon)
+        return None if found is None else self.unit * found
+
+    def _unit_free(self, rounds: int, horizon: int) -> Floats | None:
         if not self.formula:
             return None
         if (rounds, horizon) not in self._curves:
@@ -203,10 +213,27 @@ class Bound:
         curve = self.curve(rounds, rounds if horizon is None else horizon)
         return None if curve is None else float(curve[-1])
 
+    def label_numbers(self, rounds: int) -> dict[str, float]:
+        """The bound of each constraint alone, where their units are known; the bound of the sum is that of each."""
+        found = self._unit_free(rounds, rounds)
+        return {} if found is None else {label: unit * float(found[-1]) for label, unit in self.label_units.items()}
+
+    def share(self, rounds: int) -> float | None:
+        """The bound after all rounds in units of the most that they can add up to; None where that or the number is not known."""
+        found = self._unit_free(rounds, rounds)
+        if found is None or self.trivial is None:
+            return None
+        return float(found[-1]) / (self.trivial * rounds) if self.trivial > 0 else math.inf
+
+    @property
+    def worst(self) -> float | None:
+        """What one round can cost at most, in the user's units."""
+        return None if self.trivial is None else self.unit * self.trivial
+
     def vacuous(self, rounds: int) -> bool:
         """Whether the number is no better than what every sequence of decisions satisfies."""
-        found = self.number(rounds)
-        return found is not None and self.trivial is not None and found >= self.trivial * rounds
+        share = self.share(rounds)
+        return share is not None and not share < 1
 
 
 @lru_cache(maxsize=256)
@@ -301,6 +328,8 @@ class Theorem:
     """One result of a paper about one algorithm. `rates` are text in T, V_x, V_g, d by measure, for `oco algorithms`.
 
     settings_of_words  the settings that hang on those that are words
+    words              the words of settings for which it speaks: it is passed over where another is given
+    on_request         it speaks only where its words are given: they ask more of a round than others do
     free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
     norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
     """
@@ -317,8 +346,16 @@ class Theorem:
     settings_of_words: Callable[[Situation, Mapping[str, str]], Mapping[str, Default]] = field(
         default=lambda s, words: {}
     )
+    words: Mapping[str, str] = field(default_factory=dict)
+    on_request: bool = False
     free: tuple[Free, ...] = ()
     norm: str = "l2"
+
+    def speaks_for(self, given: Mapping[str, str | float]) -> bool:
+        """Whether the words among the given settings are its own."""
+        if self.on_request and not all(w in given for w in self.words):
+            return False
+        return all(str(given.get(w, word)).strip('"') == word for w, word in self.words.items())
 
     def objections(self, s: Situation) -> list[Objection]:
         found = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]

@@ -20,6 +20,7 @@ class Ball(Domain):
     """{ x : |x|_2 <= r }, the Frobenius norm for a matrix."""
 
     kind: ClassVar[str] = "ball"
+    lengths = ("r",)
 
     r: float = 1.0
 

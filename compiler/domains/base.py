@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -173,6 +173,24 @@ class Domain(ABC):
     def bregman_radius(self) -> float:
         """max D(x, centre()) over the set for the divergence of `geometry`."""
         return self.radius_about_centre**2 / 2
+
+    # In other units.
+
+    lengths: ClassVar[tuple[str, ...]] = ()
+    """The fields that grow with the set: with them multiplied by a number, it is the set multiplied by that number."""
+
+    @property
+    def origin(self) -> Floats:
+        """Where the set's description has its middle: a point that the same kind of set can be moved by. 0 where it cannot be moved."""
+        return np.zeros(())
+
+    def in_units(self, origin: Floats, unit: float) -> Domain:
+        """{ (x - origin) / unit : x in the set }, of the same kind where that can say it."""
+        if self.lengths and not np.any(origin):
+            return replace(self, **{name: getattr(self, name) / unit for name in self.lengths})
+        from oco.compiler.domains.affine import shifted_and_scaled
+
+        return self if unit == 1 and not np.any(origin) else shifted_and_scaled(self, -origin / unit, 1 / unit)
 
     def affine_hull(self) -> tuple[Floats, Floats]:
         """Independent equalities A x = b (x flattened, A of shape (k, size)) whose solutions are the affine hull."""

@@ -20,6 +20,7 @@ class Box(Domain):
     """{ x : lo <= x <= hi }. Bounds are numbers or arrays that fill the shape; equal bounds fix an entry."""
 
     kind: ClassVar[str] = "box"
+    lengths = ("lo", "hi")
 
     lo: Floats = field(default_factory=lambda: np.zeros(()))
     hi: Floats = field(default_factory=lambda: np.ones(()))
@@ -56,6 +57,13 @@ class Box(Domain):
     def lmo(self, t: Tracer, c: Value) -> Value:
         lo, hi = self._bounds(t)
         return t.where(c < 0.0, hi, lo)
+
+    @property
+    def origin(self) -> Floats:
+        return np.asarray(self.lo / 2 + self.hi / 2)
+
+    def in_units(self, origin: Floats, unit: float) -> Box:
+        return Box(self.shape, (self.lo - origin) / unit, (self.hi - origin) / unit)
 
     @property
     def lower(self) -> Floats:

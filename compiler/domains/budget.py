@@ -14,6 +14,7 @@ class Budget(BoxSum):
     """{ lo <= x <= hi : sum x = total }."""
 
     kind: ClassVar[str] = "budget"
+    lengths = ("lo", "hi", "total")
 
     def __str__(self) -> str:
         return f"budget({written(self.lo)}, {written(self.hi)}, {written(self.total)})"

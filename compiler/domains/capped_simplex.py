@@ -14,6 +14,7 @@ class CappedSimplex(BoxSum):
     """{ 0 <= x <= cap : sum x = s }: a simplex in which no entry takes more than its cap."""
 
     kind: ClassVar[str] = "capped_simplex"
+    lengths = ("lo", "hi", "total")
 
     def __str__(self) -> str:
         total = "" if self.total == 1 else f", {written(self.total)}"

@@ -33,6 +33,7 @@ class L1Ball(Domain):
     """{ x : sum |x| <= r }, over all entries of the array."""
 
     kind: ClassVar[str] = "l1_ball"
+    lengths = ("r",)
 
     r: float = 1.0
 

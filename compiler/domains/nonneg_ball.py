@@ -21,6 +21,7 @@ class NonnegBall(Domain):
     """{ x >= 0 : |x|_2 <= r }."""
 
     kind: ClassVar[str] = "nonneg_ball"
+    lengths = ("r",)
 
     r: float = 1.0
 

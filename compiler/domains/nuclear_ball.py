@@ -22,6 +22,7 @@ class NuclearBall(Domain):
     """{ X of shape (m, n) : sum of singular values <= r }, the convex hull of r u v' over unit vectors u, v."""
 
     kind: ClassVar[str] = "nuclear_ball"
+    lengths = ("r",)
 
     r: float = 1.0
 

@@ -14,6 +14,7 @@ class Polytope(Polyhedron):
     """{ x : A x <= b }."""
 
     kind: ClassVar[str] = "polytope"
+    lengths = ("b",)
 
     def __str__(self) -> str:
         return f"polytope({written(self.A)}, {written(self.b)})"

@@ -58,6 +58,7 @@ class Simplex(Domain):
     """{ x >= 0 : sum x = s }, over all entries of the array."""
 
     kind: ClassVar[str] = "simplex"
+    lengths = ("s",)
 
     s: float = 1.0
 

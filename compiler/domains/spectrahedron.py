@@ -26,6 +26,7 @@ class Spectrahedron(Domain):
     """{ X symmetric, positive semidefinite : tr X = trace }, the convex hull of trace v v' over unit vectors v."""
 
     kind: ClassVar[str] = "spectrahedron"
+    lengths = ("trace",)
 
     trace: float = 1.0
 

@@ -153,6 +153,10 @@ class Feasibility:
 
     # ---- Slater
 
+    def slater(self) -> dict[str, Fact]:
+        """The margin and its point."""
+        return {f.key: f for f in self._slater()}
+
     def _slater(self) -> Iterator[Fact]:
         keys = ("slater.margin", "slater.point")
         if self.canonical.equalities:

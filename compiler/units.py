@@ -1,0 +1,96 @@
+"""The units of a problem while a rule is traced: what the rule gets is divided by them, what it decides multiplied.
+
+A unit that is 1 writes no operation, so a rule in the user's own units is traced as it stands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+from oco.compiler.points import Point, Rows
+
+if TYPE_CHECKING:
+    from oco.compiler.problem import Task
+
+Floats = np.ndarray[Any, Any]
+
+
+class Units:
+    """f' = f / F, g_n' = g_n / G_n and their derivatives towards u, where x = c + R u."""
+
+    def __init__(self, tracer: Tracer, task: Task) -> None:
+        self.t, self.scales = tracer, task.scales
+
+    def outward(self, u: Point) -> Point:
+        """x = c + R u."""
+        if self.scales is None:
+            return u
+        grown = u if self.scales.radius == 1 else self.scales.radius * u
+        return Point(
+            tuple(b + c if np.any(o) else b for b, o, c in zip(grown.blocks, self.scales.origins, self._middles()))
+        )
+
+    def inward(self, x: Point) -> Point:
+        """u = (x - c) / R."""
+        if self.scales is None:
+            return x
+        moved = Point(
+            tuple(b - c if np.any(o) else b for b, o, c in zip(x.blocks, self.scales.origins, self._middles()))
+        )
+        return moved if self.scales.radius == 1 else moved / self.scales.radius
+
+    def _middles(self) -> list[Value | float]:
+        assert self.scales is not None
+        return [self._constant(o, "origin", "the middle of the domain") for o in self.scales.origins]
+
+    def of_loss(self, value: Value) -> Value:
+        return value if self.scales is None else self._times(value, 1 / self.scales.loss)
+
+    def of_gradient(self, slope: Point) -> Point:
+        if self.scales is None or self.scales.radius == self.scales.loss:
+            return slope
+        return (self.scales.radius / self.scales.loss) * slope
+
+    def of_constraints(self, g: Value) -> Value:
+        return g if self.scales is None else self._times(g, 1 / self.scales.inequalities)
+
+    def of_equalities(self, h: Value) -> Value:
+        return h if self.scales is None else self._times(h, 1 / self.scales.equalities)
+
+    def of_rows(self, rows: Rows) -> Rows:
+        return rows if self.scales is None else self._rows(rows, self.scales.inequalities)
+
+    def of_equality_rows(self, rows: Rows) -> Rows:
+        return rows if self.scales is None else self._rows(rows, self.scales.equalities)
+
+    def of_weights(self, weights: Value, order: int) -> Value:
+        """Weights of the derivatives of that order of the inequalities."""
+        if self.scales is None:
+            return weights
+        return self._times(weights, self.scales.radius**order / self.scales.inequalities)
+
+    def of_equality_weights(self, weights: Value) -> Value:
+        if self.scales is None:
+            return weights
+        return self._times(weights, self.scales.radius / self.scales.equalities)
+
+    def _rows(self, rows: Rows, sizes: Floats) -> Rows:
+        assert self.scales is not None
+        factor = self.scales.radius / sizes
+        return Rows(tuple(self._times(m, factor.reshape(-1, *(1,) * (m.ndim - 1))) for m in rows.blocks))
+
+    def _times(self, value: Value, factor: float | Floats) -> Value:
+        """The product; one number where all factors agree."""
+        array = np.asarray(factor, dtype=np.float64)
+        if not array.size or bool((array == 1).all()):
+            return value
+        if bool((array == array.flat[0]).all()):
+            return float(array.flat[0]) * value
+        return self._constant(array, "unit", "the units of the constraints") * value
+
+    def _constant(self, array: Floats, name: str, why: str) -> Value | float:
+        return self.t.constant(np.ascontiguousarray(array), name, why) if array.ndim else float(array)

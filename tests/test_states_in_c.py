@@ -189,7 +189,7 @@ def test_every_kind_of_state_is_kept(tmp_path):
         a.observe(k)
     assert b.load(a.save()) == 0 and b.save() == a.save()
     for one in (a, b):
-        one.observe(20)
+        one.observe(23)
     assert a.save() == b.save()
     found = [np.asarray(v) for v in native._state(b.memory)]
     assert found[0] == 22 and any(v.dtype == bool and v.shape and v.any() and not v.all() for v in found)

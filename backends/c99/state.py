@@ -22,7 +22,7 @@ _HEAD = 24
 _TAIL = 8
 
 _HELPERS = """\
-static unsigned char *@pack(const void *values, int64_t count, unsigned char *to) {
+static inline unsigned char *@pack(const void *values, int64_t count, unsigned char *to) {
     for (int64_t i = 0; i < count; ++i) {
         uint64_t bits;
         memcpy(&bits, (const char *)values + 8 * i, 8);
@@ -33,7 +33,7 @@ static unsigned char *@pack(const void *values, int64_t count, unsigned char *to
     return to;
 }
 
-static const unsigned char *@unpack(void *values, int64_t count, const unsigned char *from) {
+static inline const unsigned char *@unpack(void *values, int64_t count, const unsigned char *from) {
     for (int64_t i = 0; i < count; ++i) {
         uint64_t bits = 0;
         for (int k = 0; k < 8; ++k) {
@@ -44,7 +44,7 @@ static const unsigned char *@unpack(void *values, int64_t count, const unsigned 
     return from;
 }
 
-static uint64_t @crc(const unsigned char *bytes, int64_t size) {
+static inline uint64_t @crc(const unsigned char *bytes, int64_t size) {
     uint64_t crc = UINT64_MAX;
     for (int64_t i = 0; i < size; ++i) {
         crc ^= bytes[i];

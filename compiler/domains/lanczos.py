@@ -11,13 +11,20 @@ from oco.compiler.ir.value import Value
 
 Map = Callable[[Value], Value]
 
-STEPS = 12
-"""Vectors a cycle works with."""
+MANY, FEW = 24, 12
+"""Vectors on each side that the iteration works with; few where small decompositions would cost more than products, or memory is short."""
+SMALL_PRODUCT, LARGE_VECTORS = 1 << 14, 1 << 15
+"""Entries of an operator up to which its products are cheap, and entries of a pair of vectors from which memory is short."""
 KEPT = 4
-"""Approximations that the next cycle begins with."""
-FIRST_LOOK = 3
-"""Steps before the residual is looked at for the first time: enough from a warm start."""
-MAX_CYCLES = 300
+"""Approximations that are kept when the basis is full."""
+MAX_LOOKS = 600
+
+
+def steps_of(shape: tuple[int, int]) -> int:
+    """How many vectors on each side are worked with."""
+    m, n = shape
+    few = m * n <= SMALL_PRODUCT or m + n > LARGE_VECTORS
+    return min(FEW if few else MANY, m, n)
 
 
 def top_pair(
@@ -27,36 +34,45 @@ def top_pair(
 
     `forward` is v -> A v and `backward` u -> A' u, of shape (m, n). Golub-Kahan-Lanczos bidiagonalization with full reorthogonalization
     and thick restarts (Baglama & Reichel, SIAM J. Sci. Comput. 27, 2005): A V' = U' B with orthonormal rows of U (k, m) and V (k + 1, n).
+    The residual is looked at after 1, 3, 7, ... steps, so that a warm start costs few products.
     """
     m, n = shape
-    k = min(STEPS, m, n)
+    k = steps_of(shape)
     kept = min(KEPT, k - 1)
+    first = t.to_float(t.iota(k) == 0)
 
-    def unsettled(U: Value, V: Value, B: Value, begin: Value, residual: Value, cycles: Value) -> Value:
-        return t.and_(residual > tolerance, cycles < MAX_CYCLES)
+    def unsettled(*state: Value) -> Value:
+        *_, residual, looks = state
+        return t.and_(residual > tolerance, looks < MAX_LOOKS)
 
-    def cycle(U: Value, V: Value, B: Value, begin: Value, residual: Value, cycles: Value) -> tuple[Value, ...]:
-        end = t.where(cycles == 0, min(FIRST_LOOK, k), k)
+    def look(
+        U: Value, V: Value, B: Value, done: Value, x: Value, sigma: Value, y: Value, residual: Value, looks: Value
+    ) -> tuple[Value, ...]:
+        end = t.minimum(2 * done + 1, k)
 
         def extend(i: Value, U: Value, V: Value, B: Value, beta: Value) -> tuple[Value, ...]:
-            return _extend(t, forward, backward, begin + i, U, V, B)
+            return _extend(t, forward, backward, done + i, U, V, B)
 
-        U, V, B, beta = t.for_(end - begin, extend, (U, V, B, t.lift(0.0)))
+        U, V, B, beta = t.for_(end - done, extend, (U, V, B, t.lift(0.0)))
         X, S, Yt = t.svd(B)
         # A' u_i = S_i v_i + beta X[end - 1, i] v_next: the last row of X tells every residual.
-        tail = beta * t.gather(X, end - 1)
-        top = t.maximum(S[0], np.finfo(float).tiny)
-        following = t.gather(V, end)
-        U = t.concat((X.T @ U)[:kept], t.zeros((k - kept, m)), axis=0)
-        V = t.concat((Yt @ V[:k])[:kept], t.reshape(following, (1, n)), t.zeros((k - kept, n)), axis=0)
-        spectrum = t.concat(S[:kept], t.zeros((k - kept,)))
-        return U, V, t.diag(spectrum), t.lift(kept), t.abs(tail[0]) / top, cycles + 1
+        left = abs(beta * X[end - 1, 0]) / t.maximum(S[0], np.finfo(float).tiny)
+
+        def restarted() -> tuple[Value, ...]:
+            following = t.reshape(t.gather(V, end), (1, n))
+            U_kept = t.concat((X.T @ U)[:kept], t.zeros((k - kept, m)), axis=0)
+            V_kept = t.concat((Yt @ V[:k])[:kept], following, t.zeros((k - kept, n)), axis=0)
+            B_kept = t.diag(t.concat(S[:kept], t.zeros((k - kept,))))
+            return U_kept, V_kept, B_kept, t.lift(kept), first, first
+
+        U, V, B, done, x, y = t.if_(end >= k, restarted, lambda: (U, V, B, end, X[:, 0], Yt[0]))
+        return U, V, B, done, x, S[0], y, left, looks + 1
 
     length = t.sqrt(t.sum(start * start))
     V = t.put(t.zeros((k + 1, n)), start / t.where(length > 0.0, length, 1.0), 0)
-    init = (t.zeros((k, m)), V, t.zeros((k, k)), t.lift(0), t.lift(np.inf), t.lift(0))
-    U, V, B, *_ = t.while_(unsettled, cycle, init)
-    return U[0], B[0, 0], V[0]
+    init = (t.zeros((k, m)), V, t.zeros((k, k)), t.lift(0), first, t.lift(0.0), first, t.lift(np.inf), t.lift(0))
+    U, V, _, _, x, sigma, y, *_ = t.while_(unsettled, look, init)
+    return x @ U, sigma, y @ V[:k]
 
 
 def _extend(t: Tracer, forward: Map, backward: Map, j: Value, U: Value, V: Value, B: Value) -> tuple[Value, ...]:

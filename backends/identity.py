@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oco.backends.contract import Contract
@@ -16,11 +16,19 @@ def model_hash(contract: Contract) -> str:
     return _digest(contract.recipe.get("model", contract.text))
 
 
-def plan_hash(program: Program, contract: Contract) -> str:
-    """Of the algorithm, its settings and the horizon, and of the names, kinds and shapes of all that goes in and out or is kept."""
+def plan_hash(program: Program, contract: Contract, settled: Mapping[str, str] | None = None) -> str:
+    """Of the algorithm, its settings and the horizon, and of the names, kinds and shapes of all that goes in and out or is kept.
+
+    settled  the settings to count; by default all of the contract's
+    """
     layout = [_layout(fields) for fields in (program.state, program.decision, program.feedback, program.draws)]
-    recipe = {key: value for key, value in contract.recipe.items() if key not in ("model", "name")}
-    return _digest([contract.algorithm, contract.horizon, recipe, dict(contract.laws), layout])
+    settings = settled_of(contract.recipe) if settled is None else settled
+    return _digest([contract.algorithm, contract.horizon, dict(settings), dict(contract.laws), layout])
+
+
+def settled_of(recipe: Mapping[str, Any]) -> dict[str, str]:
+    """The settings that a recipe came to."""
+    return {str(name): str(value) for name, value in recipe.get("settled", {}).items()}
 
 
 def learner_hash(program: Program, contract: Contract) -> str:

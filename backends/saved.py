@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.backends.identity import model_hash, plan_hash
+from oco.backends.contract import Contract
+from oco.backends.identity import model_hash, plan_hash, settled_of
 from oco.backends.python.state_file import StateError, pack, read_state, unpack
 from oco.compiler.ir.check import KINDS
-from oco.compiler.ir.program import Field
+from oco.compiler.ir.program import Field, Program
 from oco.dsl.diagnostics import OcoError, fail
 
 if TYPE_CHECKING:
@@ -44,11 +45,7 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
     """Put a new learner where `state` says. Raises OCO850, OCO851."""
     program, contract = learner.compiled.program, learner.contract
     try:
-        known = str(state["model_hash"]), str(state["plan_hash"])
-        if known[0] != model_hash(contract):
-            raise fail("OCO851", f"the saved state belongs to another model, called {state['model']!r}")
-        if known[1] != plan_hash(program, contract):
-            raise fail("OCO851", "the saved state belongs to another plan than the one that its model gives now")
+        _check_identity(state, program, contract)
         learner._state = tuple(_entry(state["values"][f.name], f) for f in program.state)
         if learner.round < 1:
             raise ValueError(f"it says that it is in round {learner.round}")
@@ -62,6 +59,19 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
         raise
     except UNREADABLE as error:
         raise fail("OCO850", f"the saved state is not whole: {type(error).__name__}: {error}") from None
+
+
+def _check_identity(state: Mapping[str, Any], program: Program, contract: Contract) -> None:
+    """The same model, algorithm and settings. A setting that was not there yet when the state was saved says nothing against it."""
+    if state["model_hash"] != model_hash(contract):
+        raise fail("OCO851", f"the saved state belongs to another model, called {state['model']!r}")
+    saved, ours = settled_of(state["recipe"]), settled_of(contract.recipe)
+    for name in saved.keys() & ours.keys():
+        if saved[name] != ours[name]:
+            said = f"its {name} is {saved[name]}, and this plan's is {ours[name]}"
+            raise fail("OCO851", f"the saved state belongs to another plan of its model: {said}")
+    if state["plan_hash"] != plan_hash(program, contract, saved):
+        raise fail("OCO851", "the saved state belongs to another plan than the one that its model gives now")
 
 
 def _all(packed: Sequence[Any], fields: Sequence[Field]) -> tuple[Any, ...]:

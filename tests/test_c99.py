@@ -13,6 +13,7 @@ from ir_programs import CASES, FLOAT, random_learner, type_of
 from oco.backends.c99.backend import CBackend, Native
 from oco.backends.c99.build import compiler
 from oco.backends.c99.entries import ACCESS
+from oco.backends.c99.loops import REDUCTIONS
 from oco.backends.c99.module import emit
 from oco.backends.c99.statements import STATEMENTS
 from oco.backends.c99.templates import TEMPLATES
@@ -39,7 +40,7 @@ needs_compiler = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 
 
 def test_every_operation_has_its_row():
-    rows = [set(TEMPLATES), set(ACCESS), set(STATEMENTS)]
+    rows = [set(TEMPLATES), set(ACCESS), set(STATEMENTS), set(REDUCTIONS)]
     assert set().union(*rows) == set(OPS) and sum(map(len, rows)) == len(OPS)
 
 

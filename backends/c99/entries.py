@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from oco.backends.c99.expressions import Level, Text, literal
 from oco.backends.c99.templates import TEMPLATES
@@ -36,10 +36,14 @@ def shifted(place: str, by: int) -> str:
 
 @dataclass
 class Entries:
-    """`places`: C names of the variables that have one. `made_by`: the equations of those that have none."""
+    """`places`: C names of the variables that have one. `made_by`: the equations of those that have none.
+
+    `numbers`: arrays that exist one entry at a time, inside a loop.
+    """
 
     places: dict[str, str]
     made_by: Mapping[str, Equation]
+    numbers: set[str] = field(default_factory=set)
 
     def at(self, operand: Operand, index: Index = ()) -> Text:
         """The entry at an index of C expressions, one for each axis."""
@@ -47,10 +51,14 @@ class Entries:
             return literal(operand)
         if operand.name in self.places:
             name = self.places[operand.name]
-            if not operand.type.shape:
+            if not operand.type.shape or operand.name in self.numbers:
                 return Text(name, Level.UNARY if name[0] == "*" else Level.ATOM)
             return Text(f"{name}[{flat_index(index, operand.type.shape)}]")
-        e = self.made_by[operand.name]
+        return self.computed(operand, index)
+
+    def computed(self, var: Var, index: Index = ()) -> Text:
+        """The entry as computed, not as read from its place."""
+        e = self.made_by[var.name]
         if e.op in TEMPLATES:
             return self.elementwise(e, index)
         if e.op not in ACCESS:

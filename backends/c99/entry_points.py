@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -68,23 +69,30 @@ class EntryPoints:
     def _check(self) -> Iterator[str]:
         tests, before = list[str](), 0
         for n in self.of.inputs:
-            r = self.contract.ranges.get(n.field.name, Range())
-            sides = []
-            for side, bound in (("lower", r.lower), ("upper", r.upper)):
-                spread = np.clip(
-                    np.broadcast_to(np.asarray(bound, dtype=np.float64), n.type.shape).ravel(), -_MOST, _MOST
-                )
-                if spread.size == 0 or (spread == spread[0]).all():
-                    sides.append(_bound(float(spread[0]) if spread.size else _MOST))
-                else:
-                    yield from array_lines(f"{self.of.name}_{side}_{n.name}", Type(DType.FLOAT, spread.shape), spread)
-                    sides.append(f"{self.of.name}_{side}_{n.name}[i]")
-            tests += _tests(n, sides, before)
+            low, high = self._bounds(n)
+            if (low == low[0]).all() and (high == high[0]).all():
+                tests += _tests(n, _bound(float(low[0])), _bound(float(high[0])), before)
+            else:
+                names = [f"{self.of.name}_{side}_{n.name}" for side in ("lower", "upper")]
+                for name, values in zip(names, (low, high)):
+                    yield from array_lines(name, Type(DType.FLOAT, values.shape), values)
+                tests += _tests(n, *names, before, each=True)
             before += n.size
         yield f"{self.heads['check']} {{"
+        if any("place" in line for line in tests):
+            yield "    int place;"
         yield from tests
         yield "    return 0;"
         yield "}"
+
+    def _bounds(self, n: Named) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Least and greatest values of an input, entry by entry (one where it has no entries)."""
+        r = self.contract.ranges.get(n.field.name, Range())
+        low, high = (
+            np.clip(np.broadcast_to(np.asarray(side, dtype=np.float64), n.type.shape).ravel(), -_MOST, _MOST)
+            for side in (r.lower, r.upper)
+        )
+        return (low, high) if n.size else (np.array([-_MOST]), np.array([_MOST]))
 
     def _measure(self) -> Iterator[str]:
         if self.of.program.measure is None:
@@ -166,9 +174,12 @@ class EntryPoints:
             before += d.size
         yield "}"
         if self.of.program.measure is not None:
-            yield from self._worth(locals_, inputs)
+            yield "if (record->loss || record->constraints || record->equalities) {"
+            yield from (f"    {line}" for line in self._worth(locals_, inputs))
+            yield "}"
 
     def _worth(self, decisions: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
+        """What a decision is worth, written where it is wanted."""
         counts = self.of.outputs
         yield f"double f, g[{max(counts[0], 1)}], h[{max(counts[1], 1)}];"
         yield f"{self.of.name}_measure({', '.join(['self', *decisions, *inputs, '&f', 'g', 'h'])});"
@@ -198,15 +209,21 @@ def _bound(value: float) -> str:
     return literal(Literal(value, Type(DType.FLOAT))).code
 
 
-def _tests(n: Named, sides: Sequence[str], before: int) -> Iterator[str]:
-    """Return from `check` at the first entry outside its bounds; a NaN is outside of all."""
-    entry = f"{n.name}[i]" if n.type.shape else n.name
-    value = entry if n.type.dtype is DType.FLOAT else f"(double){entry}"
-    test = f"if (!({value} >= {sides[0]} && {value} <= {sides[1]})) {{"
+def _tests(n: Named, low: str, high: str, before: int, each: bool = False) -> Iterator[str]:
+    """Return from `check` at the first entry outside its bounds; a NaN is outside of all. `each`: bounds are arrays."""
     if not n.size:
         yield f"    (void){n.name};"
-    elif not n.type.shape:
-        yield from (f"    {test}", f"        return {before + 1};", "    }")
+    elif n.type.shape and n.type.dtype is DType.FLOAT:
+        function = "@outside_each" if each else "@outside"
+        yield f"    place = {function}({n.name}, {n.size}, {low}, {high});"
+        yield from (f"    if (place < {n.size}) {{", f"        return place + {before + 1};", "    }")
     else:
+        entry = f"{n.name}[i]" if n.type.shape else n.name
+        value = entry if n.type.dtype is DType.FLOAT else f"(double){entry}"
+        sides = [f"{side}[i]" if each else side for side in (low, high)]
+        test = f"if (!({value} >= {sides[0]} && {value} <= {sides[1]})) {{"
+        if not n.type.shape:
+            yield from (f"    {test}", f"        return {before + 1};", "    }")
+            return
         yield f"    for (int i = 0; i < {n.size}; ++i) {{"
         yield from (f"        {test}", f"            return i + {before + 1};", "        }", "    }")

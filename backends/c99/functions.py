@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from oco.backends.c99.entries import Entries, flat_index
-from oco.backends.c99.expressions import C_TYPES, Level, Text
+from oco.backends.c99.expressions import C_TYPES, Level
+from oco.backends.c99.loops import begin, turn
 from oco.backends.c99.statements import STATEMENTS
 from oco.backends.c99.writer import REST_OF_WORK, Signature, Writer, comment
 from oco.compiler.ir.fusion import POINTWISE, stored
+from oco.compiler.ir.loop_groups import groups
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Type, Var
 from oco.compiler.ir.rewrite import equations_of
@@ -101,40 +103,47 @@ class _Body:
 
     # equations
     def equations(self, block: Block) -> None:
+        notes = self._notes(block)
+        for group in groups(block, self.stored, self.w.entries.made_by):
+            self.w.note = "; ".join(
+                n for e in group.equations if (n := notes.get(e.outs[0].name if e.outs else "", ""))
+            )
+            if group.shape is None:
+                self._alone(group.equations[0])
+            else:
+                self._together(group.shape, group.equations, group.numbers)
+
+    def _notes(self, block: Block) -> dict[str, str]:
+        """Comments by the first result of the equation that they stand above; those of what has no place wait for one that has."""
+        found, pending = dict[str, str](), list[str]()
         for e in block.equations:
-            if e.note:
-                self.w.note = comment(f"{self.w.note}; {e.note}" if self.w.note else e.note)
-            match e.op:
-                case "for" | "while":
-                    self._loop(e)
-                case "if":
-                    self._branch(e)
-                case "call":
-                    self._call(e)
-                case _ if e.op not in POINTWISE:
-                    STATEMENTS[e.op](self.w, e)
-                case _ if e.outs[0].name in self.stored:
-                    self._pointwise(e)
+            pending += [comment(e.note)] if e.note else []
+            if e.outs and pending and (e.op not in POINTWISE or e.outs[0].name in self.stored):
+                found[e.outs[0].name] = "; ".join(pending)
+                pending.clear()
+        return found
 
-    def _pointwise(self, e: Equation) -> None:
-        """An operation entry by entry, with all that is computed on the way."""
-        out = e.outs[0]
-        if not out.type.shape:
-            self.w.scalar(out, self._without_place(e, ()))
-            return
-        target = self.w.place(out)
-        with self.w.loops(out.type.shape) as index:
-            entry = self._without_place(e, index)
-            self.w.line(f"{target}[{flat_index(index, out.type.shape)}] = {entry.code};")
+    def _alone(self, e: Equation) -> None:
+        match e.op:
+            case "for" | "while":
+                self._loop(e)
+            case "if":
+                self._branch(e)
+            case "call":
+                self._call(e)
+            case _ if e.op not in POINTWISE:
+                STATEMENTS[e.op](self.w, e)
+            case _:
+                self.w.scalar(e.outs[0], self.w.entries.computed(e.outs[0]))
 
-    def _without_place(self, e: Equation, index: Sequence[str]) -> Text:
-        """The entry as computed, not as read from its place."""
-        places = self.w.entries.places
-        kept = places.pop(e.outs[0].name, None)
-        text = self.w.entry(e.outs[0], index)
-        if kept is not None:
-            places[e.outs[0].name] = kept
-        return text
+    def _together(self, shape: Sequence[int], equations: Sequence[Equation], numbers: set[str]) -> None:
+        """Equations that share a loop."""
+        self.w.entries.numbers |= numbers
+        for e in equations:
+            begin(self.w, e)
+        with self.w.loops(shape) as index:
+            for e in equations:
+                turn(self.w, e, index)
 
     def _call(self, e: Equation) -> None:
         w = self.w

@@ -14,7 +14,22 @@ from oco.compiler.ir.program import Field, Program, Type
 
 PUBLIC = ("init", "decide", "check", "measure", "step", "observe", "run")
 """Names that follow the module's prefix; a program's functions and constants keep away from them."""
-_WORDS = {"self", "rounds", "decisions", "loss", "constraints", "equalities", "work", "i", "t", "f", "g", "h", "wrong"}
+_WORDS = {
+    "self",
+    "rounds",
+    "decisions",
+    "loss",
+    "constraints",
+    "equalities",
+    "work",
+    "i",
+    "t",
+    "f",
+    "g",
+    "h",
+    "wrong",
+    "place",
+}
 _LONGEST = 120
 
 

@@ -13,33 +13,8 @@ from oco.compiler.ir.type_rules import broadcast_shapes
 Statement = Callable[[Writer, Equation], None]
 
 
-def _entry_of(name: str, index: Sequence[str], made: Type) -> str:
+def entry_of(name: str, index: Sequence[str], made: Type) -> str:
     return f"{name}[{flat_index(index, made.shape)}]"
-
-
-def _reduction(start: str | None, step: str, step_int: str = "") -> Statement:
-    """`step` joins the running value {0} and an entry {1}; without `start` the first entry is the start."""
-
-    def total(w: Writer, name: str, x: Operand, loops: Sequence[int], at: Callable[[Sequence[str]], list[str]]) -> None:
-        first = start or w.entry(x, at(["0"] * len(loops))).code
-        w.line(f"{C_TYPES[x.type.dtype]} {name} = {first};")
-        with w.loops(loops) as index:
-            joined = step_int if step_int and x.type.dtype is DType.INT else step
-            w.line(joined.format(name, w.entry(x, at(index)).at(Level.COMPARISON)))
-
-    def write(w: Writer, e: Equation) -> None:
-        (x,), axis, out = e.args, e.attr("axis"), e.outs[0]
-        if axis is None or not out.type.shape:
-            total(w, out.name, x, x.type.shape, list)
-            w.entries.places[out.name] = out.name
-            return
-        target = w.place(out)
-        name = w.fresh("total")
-        with w.loops(out.type.shape) as kept:
-            total(w, name, x, x.type.shape[axis : axis + 1], lambda inner: [*kept[:axis], *inner, *kept[axis:]])
-            w.line(f"{_entry_of(target, kept, out.type)} = {name};")
-
-    return write
 
 
 def _place_of(symbol: str) -> Statement:
@@ -67,39 +42,12 @@ def _cumsum(w: Writer, e: Equation) -> None:
     w.line(f"{C_TYPES[x.type.dtype]} {total} = 0;")
     with w.loops(x.type.shape) as index:
         w.line(f"{total} += {w.entry(x, index).code};")
-        w.line(f"{_entry_of(target, index, out.type)} = {total};")
+        w.line(f"{entry_of(target, index, out.type)} = {total};")
 
 
 def _matmul(w: Writer, e: Equation) -> None:
-    """Row by row where rows of the left side lie together; else column by column, adding multiples."""
-    a, b = e.args
-    rows, columns = a.type.shape[:-1], b.type.shape[1:]
-    if not rows and not columns:
-        _dot(w, e)
-    elif columns or w.entries.is_transposed(a):
-        _sum_of_multiples(w, e, rows, columns)
-    else:
-        _rows(w, e)
-
-
-def _dot(w: Writer, e: Equation) -> None:
-    (a, b), out = e.args, e.outs[0]
-    w.line(f"double {out.name} = 0;")
-    w.entries.places[out.name] = out.name
-    with w.loops(a.type.shape) as index:
-        w.line(f"{out.name} += {w.entry(a, index).at(Level.PRODUCT)} * {w.entry(b, index).at(Level.UNARY)};")
-
-
-def _rows(w: Writer, e: Equation) -> None:
-    """out_i = sum_j a_ij b_j."""
-    (a, b), out = e.args, e.outs[0]
-    target = w.place(out)
-    total = w.fresh("total")
-    with w.loops(a.type.shape[:1]) as row:
-        w.line(f"double {total} = 0;")
-        with w.loops(b.type.shape) as inner:
-            w.line(f"{total} += {w.entry(a, [*row, *inner]).at(Level.PRODUCT)} * {w.entry(b, inner).at(Level.UNARY)};")
-        w.line(f"{_entry_of(target, row, out.type)} = {total};")
+    """Column by column, adding multiples. (`loops.py` has the products that go row by row.)"""
+    _sum_of_multiples(w, e, e.args[0].type.shape[:-1], e.args[1].type.shape[1:])
 
 
 def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tuple[int, ...]) -> None:
@@ -107,7 +55,7 @@ def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tu
     (a, b), out = e.args, e.outs[0]
     target = w.place(out)
     with w.loops(out.type.shape) as index:
-        w.line(f"{_entry_of(target, index, out.type)} = 0;")
+        w.line(f"{entry_of(target, index, out.type)} = 0;")
     outer = rows if columns else ()
     factor = w.fresh("factor")
     with w.loops(outer) as row, w.loops(a.type.shape[-1:]) as inner:
@@ -116,7 +64,7 @@ def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tu
         with w.loops(columns or rows) as last:
             moving = w.entry(b, [*inner, *last]) if columns else w.entry(a, [*last, *inner])
             place = [*row, *last] if columns else last
-            w.line(f"{_entry_of(target, place, out.type)} += {factor} * {moving.at(Level.UNARY)};")
+            w.line(f"{entry_of(target, place, out.type)} += {factor} * {moving.at(Level.UNARY)};")
 
 
 def _concat(w: Writer, e: Equation) -> None:
@@ -126,7 +74,7 @@ def _concat(w: Writer, e: Equation) -> None:
         with w.loops(x.type.shape) as index:
             moved = [f"{i} + {done}" if k == axis and done else i for k, i in enumerate(index)]
             moved = [str(done) if k == axis and i == f"0 + {done}" else i for k, i in enumerate(moved)]
-            w.line(f"{_entry_of(target, moved, out.type)} = {w.entry(x, index).code};")
+            w.line(f"{entry_of(target, moved, out.type)} = {w.entry(x, index).code};")
         done += x.type.shape[axis]
 
 
@@ -135,7 +83,7 @@ def _stack(w: Writer, e: Equation) -> None:
     target = w.place(out)
     for k, x in enumerate(e.args):
         with w.loops(x.type.shape) as index:
-            w.line(f"{_entry_of(target, [str(k), *index], out.type)} = {w.entry(x, index).code};")
+            w.line(f"{entry_of(target, [str(k), *index], out.type)} = {w.entry(x, index).code};")
 
 
 def _put(w: Writer, e: Equation) -> None:
@@ -150,7 +98,7 @@ def _scatter_add(w: Writer, e: Equation) -> None:
     out = e.outs[0]
     target = w.place(out)
     with w.loops(out.type.shape) as index:
-        w.line(f"{_entry_of(target, index, out.type)} = 0;")
+        w.line(f"{entry_of(target, index, out.type)} = 0;")
     _scattered(w, target, out.type, value, indices, "+=")
 
 
@@ -160,7 +108,7 @@ def _scattered(w: Writer, target: str, made: Type, value: Operand, indices: Sequ
     with w.loops((*common, *made.shape[len(indices) :])) as index:
         places = [w.entry(i, stretched(index[: len(common)], i.type.shape)).at(Level.SUM) for i in indices]
         entry = w.entry(value, stretched(index, value.type.shape)).code
-        w.line(f"{_entry_of(target, [*places, *index[len(common) :]], made)} {sign} {entry};")
+        w.line(f"{entry_of(target, [*places, *index[len(common) :]], made)} {sign} {entry};")
 
 
 def _sort(w: Writer, e: Equation) -> None:
@@ -178,7 +126,7 @@ def _argsort(w: Writer, e: Equation) -> None:
     else:
         keys = w.array(w.fresh("keys"), Type(DType.FLOAT, x.type.shape))
         with w.loops(x.type.shape) as index:
-            w.line(f"{_entry_of(keys, index, x.type)} = (double){w.entry(x, index).at(Level.UNARY)};")
+            w.line(f"{entry_of(keys, index, x.type)} = (double){w.entry(x, index).at(Level.UNARY)};")
     w.line(f"@argsort({keys}, {w.place(e.outs[0])}, {x.type.shape[0]});")
 
 
@@ -206,12 +154,6 @@ def _eigh(w: Writer, e: Equation) -> None:
 
 
 STATEMENTS: dict[str, Statement] = {
-    "sum": _reduction("0", "{0} += {1};"),
-    "prod": _reduction("1", "{0} *= {1};"),
-    "max": _reduction(None, "{0} = @max({0}, {1});", "{0} = @max_int({0}, {1});"),
-    "min": _reduction(None, "{0} = @min({0}, {1});", "{0} = @min_int({0}, {1});"),
-    "any": _reduction("false", "{0} = {0} || {1};"),
-    "all": _reduction("true", "{0} = {0} && {1};"),
     "argmax": _place_of(">"),
     "argmin": _place_of("<"),
     "cumsum": _cumsum,

@@ -77,6 +77,27 @@ TEMPLATES: dict[str, Template] = {
 }
 
 HELPERS: dict[str, str] = {
+    # The place of the first entry outside; the first loop has no way out in its middle, so that it vectorizes.
+    "outside": """int @outside(const double *v, int n, double lower, double upper) {
+    int inside = 1, i = 0;
+    for (int k = 0; k < n; ++k) {
+        inside &= (v[k] >= lower) & (v[k] <= upper);
+    }
+    while (!inside && v[i] >= lower && v[i] <= upper) {
+        ++i;
+    }
+    return inside ? n : i;
+}""",
+    "outside_each": """int @outside_each(const double *v, int n, const double *lower, const double *upper) {
+    int inside = 1, i = 0;
+    for (int k = 0; k < n; ++k) {
+        inside &= (v[k] >= lower[k]) & (v[k] <= upper[k]);
+    }
+    while (!inside && v[i] >= lower[i] && v[i] <= upper[i]) {
+        ++i;
+    }
+    return inside ? n : i;
+}""",
     "max": "double @max(double a, double b) { return a >= b || a != a ? a : b; }",
     "min": "double @min(double a, double b) { return a <= b || a != a ? a : b; }",
     "max_int": "int64_t @max_int(int64_t a, int64_t b) { return a >= b ? a : b; }",

@@ -12,6 +12,7 @@ from oco.backends.c99.expressions import C_TYPES, Level, Text
 from oco.compiler.ir.program import DType, Operand, Type, Var
 
 REST_OF_WORK = "@work@"
+WIDTH = 110
 LARGEST_ON_STACK = 4096
 """Entries; larger arrays lie in the caller's work space."""
 
@@ -97,8 +98,18 @@ class Writer:
         yield index
         for name in opened:
             self.depth -= 1
-            self.line("}")
+            self._close()
             self.taken.discard(name)
+
+    def _close(self) -> None:
+        """The end of a loop. One with a single short statement stands on one line."""
+        head, *body = self.lines[-2:]
+        one = len(body) == 1 and head == head.rstrip("{") + "{" and head.startswith(f"{self.margin}for (int ")
+        whole = f"{head} {body[0].strip()} }}" if one else ""
+        if one and body[0].endswith((";", "}")) and body[0].strip() != "}" and len(whole) <= WIDTH:
+            self.lines[-2:] = [whole]
+        else:
+            self.line("}")
 
     # places
     def place(self, var: Var) -> str:

@@ -8,6 +8,8 @@ from oco.compiler.ir.check import check
 from oco.compiler.ir.common_subexpressions import share_subexpressions
 from oco.compiler.ir.constant_folding import fold_constants
 from oco.compiler.ir.dead_code import remove_dead_code
+from oco.compiler.ir.hoisting import hoist
+from oco.compiler.ir.lifting import lift
 from oco.compiler.ir.program import Program
 from oco.compiler.ir.simplify import simplify
 
@@ -16,6 +18,8 @@ Pass = Callable[[Program], Program]
 PASSES: dict[str, Pass] = {
     "constant-folding": fold_constants,
     "simplify": simplify,
+    "lifting": lift,
+    "hoisting": hoist,
     "common-subexpressions": share_subexpressions,
     "dead-code": remove_dead_code,
 }

@@ -1,0 +1,169 @@
+"""Which operations of a block share a loop (for targets with explicit loops).
+
+Operations that run over the same index space go into one loop where each reads what the loop makes at its own index alone; they move
+up to the first such loop that has all they need. An array that only its own loop reads is a number inside it.
+
+Compilers do not vectorize a short loop that mixes running sums with stores, or kinds of entries: there, sums share loops with sums and
+truth values with truth values. Where the last axis is that of a fleet's learners, nothing of the kind is in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from oco.compiler.ir.fusion import POINTWISE
+from oco.compiler.ir.ops import OPS
+from oco.compiler.ir.program import Block, DType, Equation, Operand, Var
+from oco.compiler.ir.rewrite import read_by
+
+REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all"})
+LONG = 64
+"""Entries of a loop that is worth fusing with others for the memory that they share."""
+Shape = tuple[int, ...]
+Reads = dict[str, bool]
+"""Stored variables by name, and whether each is read at the very index that the loop is at."""
+
+
+@dataclass
+class Group:
+    """Equations that share a loop over `shape`; shape None: one equation on its own. `numbers`: arrays that are numbers in the loop."""
+
+    shape: Shape | None
+    equations: list[Equation] = field(default_factory=list)
+    numbers: set[str] = field(default_factory=set)
+
+
+def rows_of_product(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> bool:
+    """Whether a product of a matrix and a vector is taken row by row: where rows lie together in memory."""
+    a, b = e.args
+    if len(a.type.shape) != 2 or len(b.type.shape) != 1:
+        return False
+    behind = made_by.get(a.name) if isinstance(a, Var) and a.name not in stored else None
+    return behind is None or behind.op != "transpose"
+
+
+def space(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> Shape | None:
+    """The index space of the loop that computes an equation; None if it is no loop that others may share."""
+    shape = e.outs[0].type.shape if e.outs else ()
+    if e.op in POINTWISE:
+        return shape or None
+    if e.op in REDUCTIONS:
+        reduced = e.args[0].type.shape
+        last = shape and e.attr("axis") == len(reduced) - 1
+        return (shape if last else reduced) or None
+    if e.op == "matmul":
+        if rows_of_product(e, made_by, stored):
+            return shape
+        return e.args[0].type.shape if not shape else None
+    return None
+
+
+def accumulates(e: Equation) -> bool:
+    """Whether the result of an equation in a loop is complete only after it."""
+    if e.op in POINTWISE:
+        return False
+    if e.op == "matmul":
+        return not e.outs[0].type.shape
+    return e.op in REDUCTIONS and not (e.outs[0].type.shape and e.attr("axis") == len(e.args[0].type.shape) - 1)
+
+
+def groups(block: Block, stored: Collection[str], made_by: Mapping[str, Equation], mixed: bool = False) -> list[Group]:
+    """The block's equations that make something in memory, in an order that keeps every value. `mixed`: all kinds share loops."""
+    found = _Grouping(stored, made_by, mixed)
+    for e in block.equations:
+        if e.blocks or e.op not in POINTWISE or e.outs[0].name in stored:
+            found.add(e)
+    found.find_numbers(block)
+    return found.groups
+
+
+def _shares(e: Equation, other: Equation, shape: Shape) -> bool:
+    """Whether two equations in one loop leave it as easy to vectorize as two loops."""
+    if accumulates(e) or accumulates(other):
+        return accumulates(e) and accumulates(other)
+    kinds = {x.outs[0].type.dtype for x in (e, other)}
+    pointwise = e.op in POINTWISE and other.op in POINTWISE
+    return pointwise and len(kinds) == 1 and (DType.BOOL in kinds or shape[-1] >= LONG)
+
+
+class _Grouping:
+    def __init__(self, stored: Collection[str], made_by: Mapping[str, Equation], mixed: bool) -> None:
+        self.stored, self.made_by, self.mixed = stored, made_by, mixed
+        self.groups: list[Group] = []
+        self.home: dict[str, int] = {}
+        self.complete: set[str] = set()
+        """Values that a loop has at its index, not only at its end."""
+
+    def add(self, e: Equation) -> None:
+        shape = None if e.blocks or e.op == "call" else space(e, self.made_by, self.stored)
+        first = 0
+        reads = self.reads(e)
+        for name, here in reads.items():
+            if name in self.home:
+                shares = here and name in self.complete
+                first = max(first, self.home[name] + (0 if shares else 1))
+        place = next((k for k in range(first, len(self.groups)) if self.fits(e, shape, self.groups[k])), None)
+        if place is None:
+            place = len(self.groups)
+            self.groups.append(Group(shape))
+        self.groups[place].equations.append(e)
+        for v in e.outs:
+            self.home[v.name] = place
+            if shape is not None and not accumulates(e):
+                self.complete.add(v.name)
+
+    def fits(self, e: Equation, shape: Shape | None, group: Group) -> bool:
+        """Whether an equation may join a loop."""
+        return shape is not None and shape == group.shape and (self.mixed or _shares(e, group.equations[0], shape))
+
+    def reads(self, e: Equation) -> Reads:
+        """What an equation reads from memory, looking through what has no place."""
+        found: Reads = {}
+        if e.blocks:
+            for inner in e.blocks:
+                for name in read_by(inner):
+                    self._through(name, False, found)
+        for k, a in enumerate(e.args):
+            self._operand(a, self._here(e, k), found)
+        return found
+
+    def _operand(self, a: Operand, here: bool, found: Reads) -> None:
+        if isinstance(a, Var):
+            self._through(a.name, here, found)
+
+    def _through(self, name: str, here: bool, found: Reads) -> None:
+        e = self.made_by.get(name)
+        if name in self.stored or e is None or e.op not in POINTWISE:
+            found[name] = found.get(name, True) and here
+            return
+        for k, a in enumerate(e.args):
+            self._operand(a, here and self._here(e, k), found)
+
+    def _here(self, e: Equation, k: int) -> bool:
+        """Whether argument k is read at the index that the loop of the equation is at."""
+        if e.op in OPS and OPS[e.op].elementwise:
+            return e.args[k].type.shape == e.outs[0].type.shape
+        if e.op in REDUCTIONS:
+            return accumulates(e)
+        return e.op == "matmul" and accumulates(e)
+
+    def find_numbers(self, block: Block) -> None:
+        """Arrays that are read in their own loop alone, each at its own index."""
+        outside: set[str] = set()
+        for r in block.results:
+            found: Reads = {}
+            self._operand(r, False, found)
+            outside |= found.keys()
+        for k, group in enumerate(self.groups):
+            for e in group.equations:
+                for name, here in self.reads(e).items():
+                    if self.home.get(name) != k or not here:
+                        outside.add(name)
+        for group in self.groups:
+            if group.shape is None:
+                continue
+            for e in group.equations:
+                (out,) = e.outs
+                if out.type.shape == group.shape and out.name not in outside and not accumulates(e):
+                    group.numbers.add(out.name)

@@ -34,7 +34,11 @@ class Data:
     array: np.ndarray[Any, Any]
 
     def __post_init__(self) -> None:
-        array = np.array(self.array, order="C")
+        array = self.array
+        if array.size > 1 and not any(array.strides):  # one number for all entries is kept as one number
+            object.__setattr__(self, "array", np.broadcast_to(array.flat[0], array.shape))
+            return
+        array = np.array(array, order="C")
         array.setflags(write=False)
         object.__setattr__(self, "array", array)
 
@@ -161,6 +165,11 @@ def constant(value: float | int | np.ndarray[Any, Any], span: Span | None = None
     array = np.asarray(value)
     array = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
     return Constant(Data(array), shape=tuple(array.shape), integer=array.dtype.kind == "i", span=span)
+
+
+def uniform(value: float, shape: tuple[int, ...], span: Span | None = None) -> Constant:
+    """A constant of this shape with one number in every entry, kept as one number."""
+    return Constant(Data(np.broadcast_to(np.float64(value), shape)), shape=shape, span=span)
 
 
 def walk(root: Expr) -> Iterator[Expr]:

@@ -94,7 +94,8 @@ class Oracle:
         for n, g in slopes.items():
             shape = np.shape(places[n])
             value = values_of(evaluate_rounds(g, env, count, ones), count)
-            parts.append(np.broadcast_to(value.reshape(count, *value.shape[1:]), shape).reshape(count, -1))
+            value = value.reshape(count, *value.shape[1:], *(1,) * (len(shape) - value.ndim))
+            parts.append(np.broadcast_to(value, shape).reshape(count, -1))
         whole = np.concatenate(parts, axis=1)
         return found | {"lipschitz.l2": np.linalg.norm(whole, axis=1), "lipschitz.l1": np.abs(whole).max(axis=1)}
 

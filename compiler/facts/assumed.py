@@ -25,9 +25,7 @@ def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> 
     if fact.status is Status.REFUTED:
         return fact, _contradiction(assumption, f"{said} is assumed, and {_reason(fact)}")
     reached = fact.value if assumption.key in EXACT and fact.status is Status.PROVED else attained.get(assumption.key)
-    if reached is not None and _better(
-        assumption.relation, assumption.value, reached * (1 - 1e-9) if reached > 0 else reached
-    ):
+    if reached is not None and _better(assumption.relation, assumption.value, reached, slack=1e-9 * abs(reached)):
         return fact, _contradiction(
             assumption, f"{said} is assumed, and {number(reached)} is reached whatever the streams do"
         )
@@ -54,8 +52,9 @@ def _yes_or_no(assumption: Assumed, fact: Fact) -> tuple[Fact, Diagnostic | None
     return Fact(assumption.key, says, Status.DECLARED, Step("assumption", words, says, (), assumption.span)), None
 
 
-def _better(relation: Relation, value: float, than: float) -> bool:
-    return value < than if relation is Relation.LE else value > than
+def _better(relation: Relation, value: float, than: float, slack: float = 0.0) -> bool:
+    """Whether the value says more than another, by more than `slack`."""
+    return value < than - slack if relation is Relation.LE else value > than + slack
 
 
 def _reason(fact: Fact) -> str:

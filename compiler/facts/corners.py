@@ -70,6 +70,8 @@ def _vertices(setting: Setting, name: str) -> np.ndarray | None:
         return setting.blocks[name].domain.vertices()
     if name not in setting.streams or not setting.box[name].bounded:
         return None
+    if setting.box[name].lo.size == setting.box[name].hi.size == 1 and setting.box[name].size > math.log2(MOST_CORNERS):
+        return None
     lo, hi = (end.ravel() for end in setting.box[name].expanded())
     free = np.flatnonzero(lo < hi)
     if len(free) > math.log2(MOST_CORNERS):

@@ -108,6 +108,8 @@ class Curvatures:
         row = ATOMS[node.atom]
         own = row.curvature(node, intervals, varies)
         monotone = row.monotone(node, *intervals)
+        if row.allowed is not None and row.allowed(node, *intervals):  # the rules of an atom hold where it has values
+            return Verdict(Curvature.UNKNOWN, Curvature.UNKNOWN, monotone)
         if self._square_over_positive(node, found, intervals):
             return Verdict(Curvature.CONVEX, Curvature.CONVEX, monotone)
         return Verdict(composed(own, monotone, found), own, monotone)

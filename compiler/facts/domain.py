@@ -29,9 +29,7 @@ def domain_facts(canonical: Canonical) -> Iterator[Fact]:
     )
     yield _combined("domain.diameter.l1", "largest l1 distance of two points", blocks, lambda d: d.diameter("l1"), _sum)
     yield _combined("domain.radius", "largest l2 norm of a point", blocks, lambda d: d.radius, _root_sum)
-    yield _combined(
-        "domain.inner_radius", "inner radius", blocks, lambda d: d.inner_radius, _least
-    )
+    yield _combined("domain.inner_radius", "inner radius", blocks, lambda d: d.inner_radius, _least)
     yield _combined(
         "domain.bregman_radius", "largest divergence from the centre", blocks, lambda d: d.bregman_radius, _sum
     )

@@ -27,6 +27,8 @@ Refinement = Callable[[Expr, Interval, "Enclosure"], tuple[Interval, Step | None
 def compact(values: Any) -> np.ndarray[Any, Any]:
     """The same array with length 1 along the axes where it only repeats itself; one number where all entries are equal."""
     array = np.asarray(values)
+    if array.size > 1 and not any(array.strides):
+        return np.asarray(array.flat[0])
     if array.size > 1 and bool(np.all(array == array.flat[0])):
         return np.asarray(array.flat[0])
     return array[
@@ -70,11 +72,6 @@ class Enclosure:
         for node in walk(expr):
             if id(node) in self._undefined:
                 raise self._undefined[id(node)]
-
-    def assume(self, expr: Expr, value: Interval, step: Step) -> None:
-        """Hold a range of `expr` that was proved by other means."""
-        self._known[id(expr)] = (expr, value)
-        self._narrowed[id(expr)] = step
 
     def _node(self, node: Expr) -> Interval:
         children = tuple(self._known[id(c)][1] for c in node.children if not isinstance(c, Slice))

@@ -77,7 +77,7 @@ def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
     lowest = total.least
     for b in scenario.setting.canonical.blocks:
         slope = slopes[b.name]
-        lowest -= (slope * point(z[b.name])).sum().greatest + support(b.domain, -slope)
+        lowest -= (slope * point(z[b.name])).sum().greatest + support(b.domain, scenario.setting.box[b.name], -slope)
     if not lowest > 0:
         return None
     taking_part = tuple(r for r, w in zip(rows, weights) if w > 0)

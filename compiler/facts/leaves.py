@@ -63,7 +63,8 @@ def entrywise(expr: Expr, is_leaf: Callable[[Expr], bool]) -> Entrywise:
         elif isinstance(node, Call) and is_entrywise(node) and not is_leaf(node):
             built[id(node)] = call(node.atom, *(built[id(c)] for c in node.args))
         else:
-            name = f"leaf {len(leaves)}"
-            leaves[name] = node
+            same = (n for n, leaf in leaves.items() if isinstance(leaf, Name) and leaf == node)
+            name = next(same, f"leaf {len(leaves)}")
+            leaves.setdefault(name, node)
             built[id(node)] = Name(name, Kind.DECISION, shape=shape)
     return Entrywise(broadcast(built[id(expr)], shape), leaves)

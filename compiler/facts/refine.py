@@ -19,7 +19,7 @@ from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say, span_of_values
 from oco.dsl.atoms import Curvature
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite
+from oco.dsl.expressions import Call, Expr, Kind, Name, names, rewrite, uniform
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class Refiner:
         for name, slope in slopes.items():
             domain = self.setting.blocks[name].domain
             a = ranges(slope).broadcast(domain.shape)
-            total = total + interval(-support(domain, -a), support(domain, a), ())
+            hull = self.setting.box[name]
+            total = total + interval(-support(domain, hull, -a), support(domain, hull, a), ())
         return total
 
     def _norms(self, ranges: Enclosure) -> Norms:
@@ -111,7 +112,7 @@ def without_decisions(expr: Expr) -> Expr:
 
     def zero(node: Expr) -> Expr:
         if isinstance(node, Name) and node.kind is Kind.DECISION:
-            return constant(np.zeros(known(node.shape)))
+            return uniform(0.0, known(node.shape))
         return node
 
     return rewrite(expr, zero)

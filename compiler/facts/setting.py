@@ -14,7 +14,7 @@ from oco.compiler.facts.enclosure import Box, Enclosure, entries
 from oco.compiler.facts.hessian import Hessians
 from oco.compiler.facts.refine import Refiner
 from oco.compiler.facts.simplify import Simplifier
-from oco.dsl.expressions import Expr, Kind, Name, walk
+from oco.dsl.expressions import Expr, Kind, Name, names, walk
 from oco.dsl.intervals import interval
 
 
@@ -69,7 +69,10 @@ class Setting:
 
     @cached_property
     def simplify(self) -> Simplifier:
-        return Simplifier(self.depends)
+        return Simplifier(self.depends, self._nonnegative)
+
+    def _nonnegative(self, expr: Expr) -> bool:
+        return self.box.keys() >= set(names(expr)) and Enclosure(self.box)(expr).nonnegative
 
     def depends(self, expr: Expr) -> bool:
         """Whether a decision stands in the expression."""

@@ -14,7 +14,7 @@ import numpy as np
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, constant, walk
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, constant, uniform, walk
 
 Key = tuple[object, ...]
 ADDITIVE = ("add", "sub", "minus")
@@ -23,8 +23,9 @@ ADDITIVE = ("add", "sub", "minus")
 class Simplifier:
     """Rewrites expressions; those rewritten by one simplifier share their equal parts."""
 
-    def __init__(self, varies: Callable[[Expr], bool]) -> None:
+    def __init__(self, varies: Callable[[Expr], bool], nonnegative: Callable[[Expr], bool]) -> None:
         self.varies = varies
+        self.nonnegative = nonnegative
         self._nodes: dict[Key, Expr] = {}
         self._keys: dict[int, Key] = {}
         self._done: dict[int, tuple[Expr, Expr]] = {}
@@ -50,7 +51,8 @@ class Simplifier:
         children = tuple(id(c) for c in node.children)
         match node:
             case Constant(value=data):
-                return ("constant", node.shape, node.integer, data.array.tobytes())
+                values = data.array if any(data.array.strides) else data.array.flat[0]
+                return ("constant", node.shape, node.integer, any(data.array.strides), values.tobytes())
             case Name(name=name):
                 return ("name", name, node.shape)
             case Call(atom=atom, options=options):
@@ -83,7 +85,7 @@ class Simplifier:
         if node.atom == "mul" and _is_all(node.args[0], 1.0) and node.shape == node.args[1].shape:
             return node.args[1]
         if node.atom == "mul" and any(_is_all(a, 0.0) for a in node.args):
-            return constant(np.zeros(known(node.shape)), node.span)
+            return uniform(0.0, known(node.shape), node.span)
         return None
 
     def _spelled(self, node: Call) -> Expr | None:
@@ -157,7 +159,7 @@ class Simplifier:
                 result = product if result is None else self._shared(call("mul", product, result))
         assert result is not None
         if result.shape != node.shape:
-            result = self._shared(call("mul", constant(np.ones(known(node.shape))), result))
+            result = self._shared(call("mul", uniform(1.0, known(node.shape)), result))
         return None if result is self._shared(node) else replace(result, span=node.span)
 
     def _paired(self, factors: list[Expr], node: Call) -> list[Expr] | None:
@@ -174,7 +176,7 @@ class Simplifier:
             return call("square", a)
         if _is_call(b, "log") and _args(b)[0] is a and a.shape == node.shape:
             return call("minus", call("entr", a))
-        if _is_call(b, "log") and _is_call(_args(b)[0], "div") and _args(_args(b)[0])[0] is a:
+        if _is_call(b, "log") and _is_call(_args(b)[0], "div") and _args(_args(b)[0])[0] is a and self.nonnegative(a):
             return call("rel_entr", *_args(_args(b)[0]))
         if _is_call(a, "exp") and _is_call(b, "exp"):
             return call("exp", call("add", _args(a)[0], _args(b)[0]))
@@ -240,7 +242,7 @@ class Simplifier:
         found = []
         for c, u in terms:
             if _is_call(u, "sum") and id(_args(u)[0]) in others:
-                ones = self(constant(np.ones(known(_args(u)[0].shape))))
+                ones = self(uniform(1.0, known(_args(u)[0].shape)))
                 u = self._shared(call("matmul", ones, _args(u)[0]))
             found.append((c, u))
         return found
@@ -266,9 +268,9 @@ class Simplifier:
                 total = call("add" if coefficient > 0 else "sub", total, scaled)
         shape = known(node.shape)
         if total is None:
-            return constant(np.zeros(shape), node.span)
+            return uniform(0.0, shape, node.span)
         if total.shape != node.shape:
-            total = call("add", total, constant(np.zeros(shape)))
+            total = call("add", total, uniform(0.0, shape))
         return total
 
 
@@ -299,4 +301,7 @@ def _value(node: Expr) -> float:
 
 
 def _is_all(node: Expr, value: float) -> bool:
-    return isinstance(node, Constant) and bool(np.all(node.value.array == value))
+    if not isinstance(node, Constant):
+        return False
+    entries = node.value.array
+    return bool(np.all((entries if any(entries.strides) else entries.flat[0]) == value))

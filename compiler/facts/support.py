@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from oco.compiler.domains import Domain
-from oco.compiler.facts.enclosure import compact, entries
+from oco.compiler.facts.enclosure import compact
 from oco.dsl.intervals import Interval
 
 ROUND_OFF = 2.0**-48  # covers the rounding of a domain's own support function, relative to the sum of |a_i x_i|
 SYMMETRIC = ("ball", "l1_ball", "nuclear_ball")  # with x every change of signs (of singular values) is in the set
 
 
-def support(domain: Domain, a: Interval) -> float:
-    """An upper bound of max <a, x>; the maximum itself where the set is a box or ball, or lies in the nonnegative orthant."""
-    hull = entries(domain.lower, domain.upper, domain.shape)
+def support(domain: Domain, hull: Interval, a: Interval) -> float:
+    """An upper bound of max <a, x>; the maximum itself where the set is a box or ball, or lies in the nonnegative orthant.
+
+    `hull` is the smallest box around the set.
+    """
     over_hull = (a * hull).sum().greatest
     if domain.kind == "box" or not np.isfinite(over_hull):
         return over_hull

@@ -39,5 +39,5 @@ def tangent_sup(setting: Setting, expr: Expr) -> float | None:
 def _most(setting: Setting, name: str, a: Interval) -> float:
     """The greatest value of <a, v> over the set of a name."""
     if name in setting.blocks:
-        return support(setting.blocks[name].domain, a)
+        return support(setting.blocks[name].domain, setting.box[name], a)
     return (a * setting.box[name]).sum().greatest

@@ -1,0 +1,283 @@
+"""A program for many learners at once: every value that may differ between them gets the learners as its last axis (lanes).
+
+Learners share the number of the round and what follows from it alone. Where control flow depends on a lane, branches are taken if one
+lane takes them, loops turn until no lane goes on, and a lane keeps its values where it is not meant. Each lane computes what the program
+computes, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from oco.compiler.ir.batching_rules import Batched, Lanes
+from oco.compiler.ir.build import Named, trace_program
+from oco.compiler.ir.names import is_temporary
+from oco.compiler.ir.ops import CONTROL
+from oco.compiler.ir.program import Block, DType, Equation, Field, Function, Operand, Program, Type
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Liftable, Value
+from oco.dsl.diagnostics import InternalError
+
+Environment = Mapping[str, Batched]
+
+
+def batch(program: Program, lanes: int) -> Program:
+    """The program of `lanes` learners: fields but the round, and the values of `measure`, have the learner last."""
+    t = Tracer(program.name)
+    machine = _Machine(t, lanes, {f.name: f for f in program.functions}, None, {})
+    constants = {g.var.name: g for g in program.constants}
+
+    def entry(function: Function) -> Callable[..., list[Value]]:
+        """The function over fields with lanes, the round (its first parameter, if it has one) without."""
+
+        def run(*given: Value) -> list[Value]:
+            known = {n: Batched(t.constant(g.value, n, g.why), False) for n, g in constants.items()}
+            params = function.body.params
+            args = [Batched(v, v.type != p.type) for v, p in zip(given, params, strict=True)]
+            found = replace(machine, known=known).block(function.body, args, known)
+            return [machine.lanes.full(b) for b in found]
+
+        return run
+
+    init, decide, update = map(entry, (program.init, program.decide, program.update))
+    fields = [f.name for f in program.state[1:]]
+
+    def measured(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
+        if program.measure is None:
+            raise InternalError("a program without values to measure")
+        loss, g, h = entry(program.measure)(now, *decisions.values(), *seen.values())
+        return loss, g, h
+
+    return trace_program(
+        t,
+        doc=program.doc,
+        decision=_with_lanes(program.decision, lanes),
+        feedback=_with_lanes(program.feedback, lanes),
+        draws=_with_lanes(program.draws, lanes),
+        init=lambda start: dict(zip(fields, init(*start.values())[1:])),
+        decide=lambda state, drawn: dict(
+            zip((f.name for f in program.decision), decide(*state.values(), *drawn.values()))
+        ),
+        update=lambda state, seen, drawn: dict(
+            zip(fields, update(*state.values(), *seen.values(), *drawn.values())[1:])
+        ),
+        measure=None if program.measure is None else measured,
+        state_docs={f.name: f.doc for f in program.state},
+        labels=program.labels,
+    )
+
+
+def _with_lanes(fields: Sequence[Field], lanes: int) -> list[Field]:
+    return [replace(f, type=Type(f.type.dtype, (*f.type.shape, lanes))) for f in fields]
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """Traces blocks over values with and without lanes. `mask`: the lanes that are meant, None for all. `known`: the constants."""
+
+    t: Tracer
+    count: int
+    functions: Mapping[str, Function]
+    mask: Value | None
+    known: Environment
+
+    @property
+    def lanes(self) -> Lanes:
+        return Lanes(self.t, self.count, self.mask is not None)
+
+    def block(self, block: Block, args: Sequence[Batched], outer: Environment) -> list[Batched]:
+        env = {**outer, **{p.name: a for p, a in zip(block.params, args)}}
+        for e in block.equations:
+            if e.note:
+                self.t.note(e.note)
+            for var, found in zip(e.outs, self.equation(e, env), strict=True):
+                if not is_temporary(var.name):
+                    self.t.name(var.name, found.value)
+                env[var.name] = found
+        return [self.read(r, env) for r in block.results]
+
+    def read(self, operand: Operand, env: Environment) -> Batched:
+        return env[operand.name] if not hasattr(operand, "value") else Batched(self.t.lift(operand.value), False)
+
+    def equation(self, e: Equation, env: Environment) -> list[Batched]:
+        args = [self.read(a, env) for a in e.args]
+        match e.op:
+            case "call":
+                return self.call(self.functions[e.attr("function")], args)
+            case "if":
+                return self.branch(args[0], e.blocks, env)
+            case "for":
+                return self.counted(args[0], args[1:], e.blocks[0], env)
+            case "while":
+                return self.loop(args, e.blocks, env)
+        return self.lanes.apply(e.op, args, dict(e.attrs))
+
+    def within(self, mask: Value | None) -> _Machine:
+        return replace(self, mask=mask)
+
+    def both(self, condition: Value) -> Value:
+        """The lanes that are meant and for which the condition holds."""
+        return condition if self.mask is None else self.t.and_(condition, self.mask)
+
+    # control flow
+    def call(self, function: Function, args: Sequence[Batched]) -> list[Batched]:
+        each: list[bool] = []
+        names = [p.name for p in function.body.params]
+
+        def run(*values: Value) -> list[Value]:
+            masked = self.mask is not None
+            machine = self.within(values[-1] if masked else None)
+            given = values[:-1] if masked else values
+            found = machine.block(function.body, [Batched(v, a.each) for v, a in zip(given, args)], self.known)
+            each[:] = [b.each for b in found]
+            return [b.value for b in found]
+
+        values = [self.t.name(n, a.value) if not self.t.is_named(a.value) else a.value for n, a in zip(names, args)]
+        mask = [] if self.mask is None else [self.mask]
+        results = self.t.call(function.name, run, *values, *mask, doc=function.doc)
+        return [Batched(v, k) for v, k in zip(results, each, strict=True)]
+
+    def branch(self, condition: Batched, blocks: Sequence[Block], env: Environment) -> list[Batched]:
+        flags = [k or condition.each for k in _either(*(self.each_of(b, (), env) for b in blocks))]
+        t, lanes = self.t, self.lanes
+        if not condition.each:
+            then, orelse = (lambda b=b: self.values(self.block(b, (), env), flags) for b in blocks)
+            return [Batched(v, k) for v, k in zip(t.if_(condition.value, then, orelse), flags)]
+        sides = []
+        for block, truth in zip(blocks, (condition.value, t.not_(condition.value))):
+            meant = self.both(truth)
+            machine = self.within(meant)
+            sides.append(machine.guarded(meant, block, env))
+        return [Batched(t.where(condition.value, a, b), True) for a, b in zip(*sides)]
+
+    def guarded(self, meant: Value, block: Block, env: Environment) -> list[Value]:
+        """The values of a branch that some lane takes; any values where none does. Short branches are worked out anyway."""
+        if len(block.equations) <= 8 and not any(e.op in CONTROL for e in block.equations):
+            return [self.lanes.full(b) for b in self.block(block, (), env)]
+        t = self.t
+
+        def nothing() -> list[Value]:
+            zeros = {DType.FLOAT: 0.0, DType.INT: 0, DType.BOOL: False}
+            return [t.full(zeros[r.type.dtype], (*r.type.shape, self.count)) for r in block.results]
+
+        return list(t.if_(t.any(meant), lambda: [self.lanes.full(b) for b in self.block(block, (), env)], nothing))
+
+    def counted(self, n: Batched, start: Sequence[Batched], body: Block, env: Environment) -> list[Batched]:
+        t = self.t
+        if n.each:
+            return self.until_done([Batched(t.lift(0), False), *start], _less_than(n.value), _counting(self, body, env))[1:]
+        flags = self.settled([a.each for a in start], lambda f: self.each_of(body, [False, *f], env))
+
+        def turn(i: Value, *values: Value) -> list[Value]:
+            given = [Batched(v, k) for v, k in zip(values, flags)]
+            return self.values(self.block(body, [Batched(i, False), *given], env), flags)
+
+        return [Batched(v, k) for v, k in zip(t.for_(n.value, turn, self.values(start, flags)), flags)]
+
+    def loop(self, start: Sequence[Batched], blocks: Sequence[Block], env: Environment) -> list[Batched]:
+        condition, body = blocks
+        flags = self.settled([a.each for a in start], lambda f: self.each_of(body, f, env))
+        if self.each_of(condition, flags, env)[0]:
+            return self.until_done(
+                start,
+                lambda machine, given: machine.block(condition, given, env)[0].value,
+                lambda machine, given: machine.block(body, given, env),
+            )
+
+        def again(*values: Value) -> Value:
+            return self.block(condition, [Batched(v, k) for v, k in zip(values, flags)], env)[0].value
+
+        def turn(*values: Value) -> list[Value]:
+            return self.values(self.block(body, [Batched(v, k) for v, k in zip(values, flags)], env), flags)
+
+        return [Batched(v, k) for v, k in zip(self.t.while_(again, turn, self.values(start, flags)), flags)]
+
+    def until_done(self, start: Sequence[Batched], condition: Condition, body: Body) -> list[Batched]:
+        """A loop that each lane leaves in its own time: it goes on while one lane does, and lanes that are done keep their values."""
+        t = self.t
+
+        def going(values: Sequence[Value], mask: Value | None) -> Value:
+            machine = self.within(mask)
+            return machine.both(condition(machine, [Batched(v, True) for v in values]))
+
+        def turn(on: Value, *values: Value) -> list[Value]:
+            machine = self.within(on)
+            made = body(machine, [Batched(v, True) for v in values])
+            kept = [t.where(on, machine.lanes.full(new), old) for new, old in zip(made, values)]
+            return [going(kept, on), *kept]
+
+        first = [self.lanes.full(a) for a in start]
+        begin = t.name("on", going(first, self.mask))
+        found = t.while_(lambda on, *values: t.any(on), turn, (begin, *first))
+        return [Batched(v, True) for v in found[1:]]
+
+    def values(self, found: Sequence[Batched], flags: Sequence[bool]) -> list[Value]:
+        return [self.lanes.full(b) if k else b.value for b, k in zip(found, flags, strict=True)]
+
+    # which values have lanes
+    def settled(self, flags: Sequence[bool], step: Callable[[list[bool]], list[bool]]) -> list[bool]:
+        """What a loop carries has lanes if it begins with them or ever gets them."""
+        now = list(flags)
+        while (following := _either(now, step(now))) != now:
+            now = following
+        return now
+
+    def each_of(self, block: Block, params: Sequence[bool], env: Environment) -> list[bool]:
+        """Which results of a block have lanes."""
+        return _Flags(self.functions).block(block, params, {n: b.each for n, b in env.items()})
+
+
+Condition = Callable[[_Machine, Sequence[Batched]], Value]
+Body = Callable[[_Machine, Sequence[Batched]], list[Batched]]
+
+
+def _less_than(n: Value) -> Condition:
+    return lambda machine, given: given[0].value < n
+
+
+def _counting(outer: _Machine, body: Block, env: Environment) -> Body:
+    def turn(machine: _Machine, given: Sequence[Batched]) -> list[Batched]:
+        return [Batched(given[0].value + 1, True), *machine.block(body, given, env)]
+
+    return turn
+
+
+def _either(*flags: Sequence[bool]) -> list[bool]:
+    return [any(each) for each in zip(*flags, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Flags:
+    """Follows which values have lanes, without tracing anything."""
+
+    functions: Mapping[str, Function]
+
+    def block(self, block: Block, params: Sequence[bool], outer: Mapping[str, bool]) -> list[bool]:
+        env = {**outer, **{p.name: k for p, k in zip(block.params, params)}}
+        for e in block.equations:
+            env |= {v.name: k for v, k in zip(e.outs, self.equation(e, env), strict=True)}
+        return list(self.read(block.results, env))
+
+    def read(self, operands: Sequence[Operand], env: Mapping[str, bool]) -> Iterator[bool]:
+        yield from (not hasattr(o, "value") and env.get(o.name, False) for o in operands)
+
+    def equation(self, e: Equation, env: Mapping[str, bool]) -> list[bool]:
+        args = list(self.read(e.args, env))
+        match e.op:
+            case "call":
+                return self.block(self.functions[e.attr("function")].body, args, {})
+            case "if":
+                return [args[0] or k for k in _either(*(self.block(b, (), env) for b in e.blocks))]
+            case "for" | "while":
+                return self.loop(e, args, env)
+        return [any(args)] * len(e.outs)
+
+    def loop(self, e: Equation, args: list[bool], env: Mapping[str, bool]) -> list[bool]:
+        counted = e.op == "for"
+        now = args[1:] if counted else args
+        index = [False] if counted else []
+        while (following := _either(now, self.block(e.blocks[-1], [*index, *now], env))) != now:
+            now = following
+        leaves_alone = args[0] if counted else self.block(e.blocks[0], now, env)[0]
+        return [True] * len(now) if leaves_alone else now

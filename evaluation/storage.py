@@ -141,9 +141,9 @@ def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
     scales = None if told["scales"] is None else np.asarray(told["scales"])
     words = (told["algorithm"], told["settings"], told["theorem"])
     promise = Promise(*words, named("guarantee."), told["rates"], tuple(told["vacuous"]), scales, told["measures"])
-    said = {"notes": tuple(told["notes"]), "warnings": tuple(told["warnings"])}
     origin = Origin(told["seed"], told["recipe"], named("start."), named("draws."))
-    return Trace(problem, data, record, promise, origin=origin, **said)
+    notes, warnings = tuple(told["notes"]), tuple(told["warnings"])
+    return Trace(problem, data, record, promise, origin=origin, notes=notes, warnings=warnings)
 
 
 def _axes(name: str, array: Array, first: int) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from oco.compiler.canonical import Canonical, entry_labels
 from oco.dsl.diagnostics import fail
 from oco.evaluation import measures
-from oco.evaluation.comparators import Comparator, compare
+from oco.evaluation.comparators import Budget, Comparator, Prefixes, compare, compare_prefixes
 from oco.evaluation.data import Data
 from oco.evaluation.measures import Total, ViolationKind
 
@@ -79,6 +79,7 @@ class Trace:
         origin: Origin | None = None,
         notes: tuple[str, ...] = (),
         warnings: tuple[str, ...] = (),
+        budget: Budget | None = None,
     ) -> None:
         self.problem = problem
         self.data = data
@@ -87,8 +88,9 @@ class Trace:
         self.origin = origin or Origin()
         self.notes = notes
         self.warnings = warnings
+        self.budget = budget or Budget()
         self._comparators: dict[str, Comparator] = {}
-        self._prefix: Array | None = None
+        self._prefixes: Prefixes | None = None
 
     def __repr__(self) -> str:
         return f"Trace({self.problem.name}, {self.promise.algorithm}, {self.rounds} rounds)"
@@ -165,7 +167,7 @@ class Trace:
         if kind not in ("static", "dynamic"):
             raise fail("OCO831", f"there is no {kind} comparator", hint='it is "static" or "dynamic"')
         if kind not in self._comparators:
-            self._comparators[kind] = compare(self.problem, self.data, kind)
+            self._comparators[kind] = compare(self.problem, self.data, kind, self.budget)
         return self._comparators[kind]
 
     @property
@@ -176,8 +178,7 @@ class Trace:
     def regret(self, kind: RegretKind = "static", prefix: bool = False) -> Array:
         """(T,) cumulative: the loss of rounds 1..t less what the comparator of the whole run lost in them.
 
-        With `prefix` less what the best fixed decision for rounds 1..t lost in them, at `PREFIXES` rounds that are spread evenly on
-        a logarithmic axis; nan between them.
+        With `prefix` less what the best fixed decision for rounds 1..t lost in them, at the rounds of `prefixes()`; nan between them.
         """
         if prefix and kind == "static":
             return self._prefix_regret()
@@ -186,18 +187,17 @@ class Trace:
             raise fail("OCO832", f"the {kind} regret is not known: {comparator.words}")
         return measures.regret(self.loss, comparator.losses)
 
+    def prefixes(self) -> Prefixes:
+        """The best fixed decisions for the first t rounds, at `PREFIXES` rounds that are spread evenly on a logarithmic axis."""
+        if self._prefixes is None:
+            ends = np.unique(np.geomspace(1, self.rounds, PREFIXES).astype(np.int64))
+            self._prefixes = compare_prefixes(self.problem, self.data, ends, self.budget)
+        return self._prefixes
+
     def _prefix_regret(self) -> Array:
-        if self._prefix is None:
-            found, total = np.full(self.rounds, np.nan), np.cumsum(self.loss)
-            for t in np.unique(np.geomspace(1, self.rounds, PREFIXES).astype(np.int64)):
-                best = (
-                    self.comparator("static")
-                    if t == self.rounds
-                    else compare(self.problem, self.data.first(int(t)), "static")
-                )
-                found[t - 1] = total[t - 1] - best.value
-            self._prefix = found
-        return self._prefix.copy()
+        best, found = self.prefixes(), np.full(self.rounds, np.nan)
+        found[best.rounds - 1] = np.cumsum(self.loss)[best.rounds - 1] - best.value
+        return found
 
     def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
         """(T, N) cumulative, per constraint; with `total` "papers" (plain sum) or "scaled" (each by its scale) one number: (T,)."""

@@ -1,6 +1,6 @@
 """Comparators in hindsight: the best fixed decision, and the best decision of each round, with certificates."""
 
-from oco.evaluation.comparators.base import Budget, Comparator, Status
-from oco.evaluation.comparators.compare import compare
+from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
+from oco.evaluation.comparators.compare import compare, compare_prefixes
 
-__all__ = ["Budget", "Comparator", "Status", "compare"]
+__all__ = ["Budget", "Comparator", "Prefixes", "Status", "compare", "compare_prefixes"]

@@ -1,4 +1,4 @@
-"""Programs made of smooth functions: one program a round (dynamic), or one whose functions are summed over the rounds (static)."""
+"""Programs made of smooth functions: one program a round (dynamic), or one a prefix, with sums over its rounds (static)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.expressions import Expr
-from oco.evaluation.comparators.functions import OfRounds, Rounds
-from oco.evaluation.comparators.make import implicit, total
+from oco.evaluation.comparators.functions import OfRounds
 from oco.evaluation.comparators.programs import Jet
 from oco.evaluation.comparators.region import Region
 
@@ -21,14 +19,19 @@ class Assembled:
     """A batch of programs (see `programs.py`) over a region: loss, constraints that the data makes, and affine equalities of theirs.
 
     After the inequalities of the data come the definitions of variables and the region's own; its equalities come first.
+    `members` are the members of the functions' batch that these programs are about.
     """
 
     region: Region
-    count: int
+    members: Array
     loss: OfRounds
     inequalities: tuple[OfRounds, ...]
     equations: tuple[OfRounds, ...] = ()
     definitions: tuple[OfRounds, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.members)
 
     @property
     def size(self) -> int:
@@ -59,14 +62,15 @@ class Assembled:
         matrices = [np.broadcast_to(self.region.matrix, (len(rows), *self.region.matrix.shape))]
         rights = [np.broadcast_to(self.region.right, (len(rows), len(self.region.right)))]
         for function in self.equations:
-            constant, slopes = function.jet(origin, rows)
+            constant, slopes = function.jet(origin, self.members[rows])
             matrices.append(slopes)
             rights.append(-constant)
         return np.concatenate(matrices, axis=1), np.concatenate(rights, axis=1)
 
     def jet(self, x: Array, rows: Array) -> Jet:
-        f, df = self.loss.jet(x, rows)
-        parts = [function.jet(x, rows) for function in self.functions]
+        members = self.members[rows]
+        f, df = self.loss.jet(x, members)
+        parts = [function.jet(x, members) for function in self.functions]
         empty = (np.zeros((len(rows), 0)), np.zeros((len(rows), 0, self.size)))
         g = np.concatenate([empty[0], *(p[0] for p in parts)], axis=1)
         jacobian = np.concatenate([empty[1], *(p[1] for p in parts)], axis=1)
@@ -87,7 +91,7 @@ class Assembled:
         return total
 
     def _part(self, function: OfRounds, x: Array, weights: Array, rows: Array) -> Array:
-        hessian = function.hessian(x, weights, rows)
+        hessian = function.hessian(x, weights, self.members[rows])
         if self.diagonal or hessian.ndim == 3:
             return hessian
         full = np.zeros((*hessian.shape, self.size))
@@ -97,69 +101,3 @@ class Assembled:
     def least(self, slopes: Array, rows: Array) -> Array:
         """min <c, x> over the region for each row of `slopes`."""
         return self.region.least(slopes)
-
-
-@dataclass(frozen=True, eq=False)
-class Summed(OfRounds):
-    """weight sum_t f_t(x) over all rounds of a function, as a batch of one."""
-
-    base: OfRounds
-    rounds: Rounds
-    weight: float
-
-    @property
-    def entries(self) -> int:  # type: ignore[override]
-        return self.base.entries
-
-    @property
-    def diagonal(self) -> bool:  # type: ignore[override]
-        return self.base.diagonal
-
-    def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
-        values, slopes = self.base.summed_jet(x, self.rounds.everything)
-        return self.weight * values[None], self.weight * slopes[None]
-
-    def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        return self.summed_hessian(x, weights, rows)[None]
-
-    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        spread = np.broadcast_to(self.weight * weights, (self.rounds.count, weights.shape[1]))
-        return self.base.summed_hessian(x, spread, self.rounds.everything)
-
-
-def summed(rounds: Rounds, expr: Expr, weight: float) -> OfRounds:
-    """weight times the sum over the rounds: coefficients are added up once, other functions are summed when evaluated."""
-    return total(rounds, expr, weight) or Summed(implicit(rounds, expr), rounds, weight)
-
-
-@dataclass(frozen=True, eq=False)
-class Stacked(OfRounds):
-    """f_t for the rounds in `chosen`, all as constraints of one program: a batch of one with len(chosen) * entries functions."""
-
-    base: OfRounds
-    chosen: Array
-
-    @property
-    def entries(self) -> int:  # type: ignore[override]
-        return self.base.entries * len(self.chosen)
-
-    @property
-    def diagonal(self) -> bool:  # type: ignore[override]
-        return self.base.diagonal
-
-    def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
-        values, slopes = self.base.jet(x, self.chosen)
-        return values.reshape(1, -1), slopes.reshape(1, -1, x.shape[1])
-
-    def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        return self.summed_hessian(x, weights, rows)[None]
-
-    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        return self.base.summed_hessian(x, weights.reshape(len(self.chosen), self.base.entries), self.chosen)
-
-
-def binding_rounds(function: OfRounds, rounds: Rounds, start: Array) -> Array | None:
-    """The few rounds that decide for all, where the rounds differ by a constant alone; None where they differ in more."""
-    if not function.same_slope:
-        return None
-    return np.unique(np.argmax(function.values(start[None], rounds.everything), axis=0))

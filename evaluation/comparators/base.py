@@ -69,3 +69,23 @@ class Comparator:
         if self.status is Status.INTERVAL:
             return f"{name}: between {self.bound:.6g} and {self.value:.6g}"
         return f"{name}: {self.value:.6g}, certified to within {abs(self.gap):.1e}"
+
+
+@dataclass(frozen=True, eq=False)
+class Prefixes:
+    """The best fixed decision for the first t rounds, for several t.
+
+    rounds      those t, rising (B,)
+    value       what the decision costs in rounds 1..t, nan where it was not computed (B,); `bound` no other costs less (B,)
+    status      how far it is the best, of each
+    decision    by name: (B, *shape)
+    """
+
+    rounds: Array
+    value: Array
+    bound: Array
+    status: tuple[Status, ...]
+    decision: Mapping[str, Array] = field(default_factory=dict)
+    method: str = ""
+    seconds: float = 0.0
+    why: str = ""

@@ -42,11 +42,14 @@ class Certified:
     size: Array
 
 
-def solve_certified(programs: Bounded, start: Array) -> Certified:
-    """Solve a batch from one point (n,) strictly inside the bounds, and bound every member from below."""
+def solve_certified(programs: Bounded, start: Array, enough: float = 0.0) -> Certified:
+    """Solve a batch from one point (n,) strictly inside the bounds, and bound every member from below.
+
+    `enough` is the gap, in units of how much the loss can change over the set, that need not be made smaller.
+    """
     begin = np.broadcast_to(start, (programs.count, programs.size)).copy()
     view = scaled(programs, begin)
-    solution = solve(view, view.inward(begin))
+    solution = solve(view, view.inward(begin), enough=enough)
     rows = np.arange(programs.count)
     v = solution.point
     y = np.clip(v.x, 0.0, 1.0)

@@ -9,74 +9,110 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical
 from oco.evaluation.batch import values_of
-from oco.evaluation.comparators.base import Budget, Comparator, Status
-from oco.evaluation.comparators.fixed import Setting, static
+from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
+from oco.evaluation.comparators.fixed import Setting, prefixes, static
 from oco.evaluation.comparators.functions import Rounds
-from oco.evaluation.comparators.lift import Lifted, lift
+from oco.evaluation.comparators.lift import Lifted, lift, ranges_of
+from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import Region, region, with_tail
+from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
 from oco.evaluation.comparators.rounds import dynamic
+from oco.evaluation.comparators.smoothing import smoothed
 from oco.evaluation.comparators.structure import smooth
 from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["static", "dynamic"]
 
-LARGEST = 1500  # variables of a static program in which every round has some for its kinks
+LARGEST = (
+    1500  # variables of a static program in which every round has some for its kinks; beyond, the kinks are rounded off
+)
+BEYOND = "a function with kinks is beyond the solvers that are here"
 
 
 def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = None) -> Comparator:
     """The comparator of a run over `data`, within a budget; never without a certificate or a word that there is none."""
     budget = budget or Budget()
+    if kind == "dynamic":
+        return _dynamic(problem, data, budget)
     if data.nbytes > budget.memory:
-        needed, allowed = data.nbytes / 2**30, budget.memory / 2**30
-        why = f"the data of all rounds takes {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"
-        return Comparator(kind, Status.NOT_COMPUTED, why=why)
-    names = tuple(b.name for b in problem.blocks)
-    if all(smooth(f, names) for f in (problem.objective, *(c.expr for c in problem.inequalities))):
-        return _smooth(problem, data, kind, budget)
-    return _kinked(problem, data, kind, budget)
+        return by_parts(problem, data, budget, _static)
+    return _static(_all_rounds(problem, data), budget)
+
+
+def _static(rounds: Rounds, budget: Budget) -> Comparator:
+    made = _setting(rounds, np.array([rounds.count]))
+    if isinstance(made, Setting):
+        return static(made, budget)
+    return rounded_static(rounds, budget) if made else Comparator("static", Status.NOT_COMPUTED, why=BEYOND)
+
+
+def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget | None = None) -> Prefixes:
+    """The best fixed decisions for the first t rounds, for rising t: all solved side by side, on sums that are formed once."""
+    budget = budget or Budget()
+    if data.nbytes > budget.memory:
+        return unknown(ends, _too_large(data, budget))
+    rounds = _all_rounds(problem, data.first(int(ends[-1])))
+    made = _setting(rounds, ends)
+    if isinstance(made, Setting):
+        return prefixes(made, budget)
+    return rounded_prefixes(rounds, ends, budget) if made else unknown(ends, BEYOND)
+
+
+def _too_large(data: Data, budget: Budget) -> str:
+    needed, allowed = data.nbytes / 2**30, budget.memory / 2**30
+    return f"the data of all rounds takes {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"
 
 
 def _all_rounds(problem: Canonical, data: Data) -> Rounds:
     return Rounds.of(problem, data.read(0, data.rounds), np.arange(data.rounds) + 1)
 
 
-def _smooth(problem: Canonical, data: Data, kind: Kind, budget: Budget) -> Comparator:
-    if kind == "dynamic":
-        return dynamic(problem, data, region(problem), budget)
-    rounds = _all_rounds(problem, data)
-    return static(Setting(rounds, region(problem), rounds), budget)
-
-
-def _kinked(problem: Canonical, data: Data, kind: Kind, budget: Budget) -> Comparator:
-    """The same after kinks have become variables."""
-    rounds = _all_rounds(problem, data)
-    lifted = lift(rounds)
-    if lifted is None or not region(problem).complete:
-        return Comparator(kind, Status.NOT_COMPUTED, why="a function with kinks is beyond the solvers that are here")
-    definitions = tuple(d.expr for d in lifted.definitions)
-    if kind == "dynamic":
-        return _in_terms_of(rounds, dynamic(lifted.problem, data, region(lifted.problem), budget, definitions))
-    place, own = _shared_region(lifted, rounds.count)
-    if place.size > LARGEST:
-        why = f"the kinks of {rounds.count} rounds need {place.size} variables, more than the {LARGEST} that are tried"
-        return Comparator(kind, Status.NOT_COMPUTED, why=why)
+def _setting(rounds: Rounds, ends: Array) -> Setting | bool:
+    """The static programs; True where they have too many kinks for variables of their own, False where no solver is here."""
+    problem = rounds.problem
+    if _is_smooth(problem):
+        return Setting(rounds, region(problem), rounds, ends)
+    lifted = lift(rounds) if region(problem).complete else None
+    if lifted is None:
+        return smoothed(problem, ranges_of(rounds), 1.0) is not None
+    own = sum(b.domain.size for b in lifted.problem.blocks if b.name in lifted.each_round)
+    if own and (len(ends) > 1 or own * rounds.count > LARGEST):
+        return True
+    place = _shared_region(lifted, rounds.count)
     inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
-    return static(Setting(inner, place, rounds, definitions, own), budget)
+    return Setting(inner, place, rounds, ends, tuple(d.expr for d in lifted.definitions), own)
 
 
-def _shared_region(lifted: Lifted, count: int) -> tuple[Region, int]:
+def _is_smooth(problem: Canonical) -> bool:
+    names = tuple(b.name for b in problem.blocks)
+    return all(smooth(f, names) for f in (problem.objective, *(c.expr for c in problem.inequalities)))
+
+
+def _dynamic(problem: Canonical, data: Data, budget: Budget) -> Comparator:
+    if _is_smooth(problem):
+        return dynamic(problem, data, region(problem), budget)
+    if data.nbytes > budget.memory:
+        return Comparator("dynamic", Status.NOT_COMPUTED, why=_too_large(data, budget))
+    rounds = _all_rounds(problem, data)
+    lifted = lift(rounds) if region(problem).complete else None
+    if lifted is None:
+        return Comparator("dynamic", Status.NOT_COMPUTED, why=BEYOND)
+    definitions = tuple(d.expr for d in lifted.definitions)
+    return _in_terms_of(rounds, dynamic(lifted.problem, data, region(lifted.problem), budget, definitions))
+
+
+def _shared_region(lifted: Lifted, count: int) -> Region:
     """The set of the decisions and of the variables that all rounds share, times the boxes of those that each round has."""
     blocks = lifted.problem.blocks
     shared = tuple(b for b in blocks if b.name not in lifted.each_round)
     local = [b for b in blocks if b.name in lifted.each_round]
     base = region(replace(lifted.problem, blocks=shared))
     if not local:
-        return base, 0
+        return base
     lower = np.concatenate([b.domain.lower.ravel() for b in local])
     upper = np.concatenate([b.domain.upper.ravel() for b in local])
-    tail = (np.tile(part, count) for part in (lower, upper, (lower + upper) / 2))
-    return with_tail(base, *tail), len(lower)
+    return with_tail(base, *(np.tile(part, count) for part in (lower, upper, (lower + upper) / 2)))
 
 
 def _in_terms_of(rounds: Rounds, found: Comparator) -> Comparator:

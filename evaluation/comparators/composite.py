@@ -13,7 +13,7 @@ import numpy as np
 from oco.compiler.calculus import dependence
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, walk
-from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds
+from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds, pick, stretches
 from oco.evaluation.comparators.structure import degrees, separable
 
 Array = np.ndarray[Any, Any]
@@ -39,7 +39,7 @@ class Composite(OfRounds):
 
     def _linear(self, rows: Array) -> Array:
         linear = self.inner.linear
-        return np.broadcast_to(linear if len(linear) == 1 else linear[rows], (len(rows), *linear.shape[1:]))
+        return np.broadcast_to(linear, (len(rows), *linear.shape[1:])) if len(linear) == 1 else pick(linear, rows)
 
     def values(self, x: Array, rows: Array) -> Array:
         return self.outer.values(self.inner.values(x, rows), rows)
@@ -48,23 +48,39 @@ class Composite(OfRounds):
         values, slopes = self.outer.jet(self.inner.values(x, rows), rows)
         return values, np.matmul(slopes, self._linear(rows))
 
-    def summed_jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
+    def added_jet(self, x: Array, rows: Array, cuts: Array) -> tuple[Array, Array]:
         values, slopes = self.outer.jet(self.inner.values(x, rows), rows)
-        return values.sum(axis=0), np.tensordot(slopes, self._linear(rows), axes=([0, 2], [0, 1]))
+        linear, turned = self._linear(rows), slopes.transpose(1, 0, 2)
+        flat = [_flat(turned[:, p], self.entries) @ _forms(linear[p]) for p in stretches(cuts, len(rows))]
+        return np.add.reduceat(values, cuts, axis=0), np.stack(flat)
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         linear = self._linear(rows)
-        return np.asarray(np.matmul(linear.transpose(0, 2, 1), self._middle(x, weights, rows, linear)))
-
-    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        linear = self._linear(rows)
-        middle = self._middle(x, weights, rows, linear)
-        return np.asarray(np.tensordot(linear, middle, axes=([0, 1], [0, 1])))
-
-    def _middle(self, x: Array, weights: Array, rows: Array, linear: Array) -> Array:
-        """The Hessian of phi times L: (b, k, n)."""
         bend = self.outer.hessian(self.inner.values(x, rows), weights, rows)
-        return bend[:, :, None] * linear if self.outer.diagonal else np.matmul(bend, linear)
+        middle = bend[:, :, None] * linear if self.outer.diagonal else np.matmul(bend, linear)
+        return np.asarray(np.matmul(linear.transpose(0, 2, 1), middle))
+
+    def added_hessian(self, x: Array, weights: Array, rows: Array, cuts: Array) -> Array:
+        linear = self._linear(rows)
+        bend = self.outer.hessian(self.inner.values(x, rows), weights, rows)
+        return np.stack([self._folded(bend[p], linear[p]) for p in stretches(cuts, len(rows))])
+
+    def _folded(self, bend: Array, linear: Array) -> Array:
+        """sum_t L_t' B_t L_t: (n, n). The functions are convex, so that a diagonal B_t has a root."""
+        if self.outer.diagonal:
+            half = _forms(linear * np.sqrt(np.maximum(bend, 0.0))[:, :, None])
+            return np.asarray(half.T @ half)
+        return np.asarray(_forms(linear).T @ _forms(np.matmul(bend, linear)))
+
+
+def _forms(linear: Array) -> Array:
+    """The forms of all rounds one below another: (b k, n)."""
+    return linear.reshape(-1, linear.shape[2])
+
+
+def _flat(slopes: Array, entries: int) -> Array:
+    """Slopes (entries, b, k) as (entries, b k)."""
+    return slopes.reshape(entries, -1)
 
 
 def composite(rounds: Rounds, expr: Expr, entries: int) -> Composite | None:

@@ -1,8 +1,8 @@
-"""The static comparator: the one decision that would have been best for all rounds together."""
+"""The static comparator: the one decision that would have been best for all rounds together, or for the first of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from time import perf_counter
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 from oco.dsl.expressions import Expr
 from oco.dsl.model import Timing
 from oco.evaluation.batch import values_of
-from oco.evaluation.comparators.assembly import Assembled, Stacked, Summed, binding_rounds, summed
-from oco.evaluation.comparators.base import Budget, Comparator, Status
+from oco.evaluation.comparators.assembly import Assembled
+from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
 from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.expectation import expected
@@ -22,33 +22,29 @@ from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.relaxed import Relaxed
 from oco.evaluation.comparators.spread import Spread
+from oco.evaluation.comparators.sums import Chosen, Upto, deciding_rounds, summed, values_upto
 
 Array = np.ndarray[Any, Any]
 
 TOLERANCE = 1e-7  # excess of a round's constraint that counts as none, in units of its slope over the region
+FEASIBLE = 1e-6  # the same of a program's own constraints after it was solved
+ENOUGH = 2e-7  # of how much the loss can change over the set: the gap at which one of many prefixes is left
 FIRST, MORE = 64, 256  # rounds whose constraints are taken first, and at most added at a time
 PASSES = 40
 
 
 @dataclass(frozen=True, eq=False)
-class _EachRound:
-    """A constraint that binds in every round, and the rounds that decide where they are known from the start."""
-
-    function: OfRounds
-    deciding: Array | None
-    slope: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Setting:
-    """What the static program is made of: the rounds over smooth functions, the set, and variables that each round has for itself.
+    """What static programs are made of: rounds over smooth functions, the set, and variables that each round has for itself.
 
-    `original` are the rounds over the functions as the model has them; their decisions come first.
+    `ends` are the prefixes, one program each; `original` the rounds over the functions as the model has them, whose decisions
+    come first among the variables.
     """
 
     rounds: Rounds
     region: Region
     original: Rounds
+    ends: Array
     definitions: tuple[Expr, ...] = ()
     own: int = 0
 
@@ -58,85 +54,187 @@ class Setting:
         return Spread(found, self.rounds.size - self.own, self.own, self.rounds.count) if self.own else found
 
     def total(self, expr: Expr) -> OfRounds:
-        return Summed(self.function(expr), self.rounds, 1.0) if self.own else summed(self.rounds, expr, 1.0)
+        """The sum over the rounds of each prefix."""
+        ones = np.ones(len(self.ends))
+        return Upto(self.function(expr), self.ends, ones) if self.own else summed(self.rounds, expr, self.ends, ones)
 
     def mean(self, expr: Expr) -> OfRounds:
-        """The mean over the rounds; in expectation where the law of what enters is known."""
+        """The mean over the rounds of each prefix; in expectation where the law of what enters is known."""
         if self.own:
-            return Summed(self.function(expr), self.rounds, 1.0 / self.rounds.count)
+            return Upto(self.function(expr), self.ends, 1.0 / self.ends)
         known = expected(self.rounds, expr)
-        return summed(known, expr, 1.0 / known.count)
+        ends = self.ends if known.count == self.rounds.count else np.ones_like(self.ends)
+        return summed(known, expr, ends, 1.0 / ends)
 
     def defining(self, expr: Expr) -> OfRounds:
+        """What defines variables: once, or in every round."""
         once = not self.own and not self.rounds.enters(expr)
-        return Stacked(self.function(expr), np.arange(1) if once else self.rounds.everything)
+        return Chosen.of(self.function(expr), [np.arange(1 if once else end) for end in self.ends])
+
+
+@dataclass(frozen=True, eq=False)
+class _EachRound:
+    """A constraint that binds in every round; for each prefix the rounds that decide, where they are known from the start."""
+
+    function: OfRounds
+    deciding: list[Array] | None
+    slope: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """The functions of all programs; `each` binds in every round."""
+
+    loss: OfRounds
+    averages: tuple[OfRounds, ...]
+    equations: tuple[OfRounds, ...]
+    definitions: tuple[OfRounds, ...]
+    each: tuple[_EachRound, ...]
+
+    @classmethod
+    def of(cls, setting: Setting) -> _Parts:
+        problem = setting.rounds.problem
+        return cls(
+            setting.total(problem.objective),
+            tuple(setting.mean(c.expr) for c in problem.inequalities if c.timing is Timing.ON_AVERAGE),
+            tuple(setting.mean(c.expr) for c in problem.equalities),
+            tuple(setting.defining(d) for d in setting.definitions),
+            tuple(_each_round(setting, c.expr) for c in problem.inequalities if c.timing is Timing.EACH_ROUND),
+        )
+
+    def programs(self, region: Region, members: Array, chosen: list[list[Array]]) -> Assembled:
+        """The programs of some prefixes, with the constraints of the rounds that are chosen for each."""
+        stacks = (Chosen.of(e.function, rounds) for e, rounds in zip(self.each, chosen) if any(map(len, rounds)))
+        return Assembled(region, members, self.loss, (*self.averages, *stacks), self.equations, self.definitions)
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """All programs, their solutions, which of them meet their constraints, and which ran out of time before all rounds did."""
+
+    programs: Assembled
+    found: Certified
+    met: Array
+    late: Array
 
 
 def static(setting: Setting, budget: Budget) -> Comparator:
-    """Solve for the sum over the rounds. Constraints of single rounds come in as they turn out to be violated.
-
-    The bound of a program with some of the constraints is a bound with all of them.
-    """
+    """The best decision for all rounds: `setting` has the one prefix that is the whole run."""
     began = perf_counter()
-    problem, region = setting.rounds.problem, setting.region
-    loss = setting.total(problem.objective)
-    averages = tuple(setting.mean(c.expr) for c in problem.inequalities if c.timing is Timing.ON_AVERAGE)
-    equations = tuple(setting.mean(c.expr) for c in problem.equalities)
-    definitions = tuple(setting.defining(d) for d in setting.definitions)
-    each = [_each_round(setting, c.expr) for c in problem.inequalities if c.timing is Timing.EACH_ROUND]
-    chosen = [_first_rounds(e, setting) for e in each]
+    solved = _solve(setting, began + budget.seconds)
+    if solved.late[0]:
+        return _open(solved.found, "the constraints of single rounds were not all met within the budget", began)
+    if not solved.met[0]:
+        return _least_violating(setting, solved, began)
+    return _comparator(setting, solved.found, began)
+
+
+def prefixes(setting: Setting, budget: Budget) -> Prefixes:
+    """The best decisions for the first rounds, all programs solved side by side."""
+    began = perf_counter()
+    solved = _solve(setting, began + budget.seconds)
+    found, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
+    unmet = np.flatnonzero(~solved.met & ~solved.late)
+    if len(unmet) and setting.region.complete:
+        proved, again, _ = _relaxed(setting, solved.programs, unmet)
+        found = _stored(found, unmet[proved], again) if len(proved) else found
+        for member in unmet[proved]:
+            status[member] = Status.LEAST_VIOLATING
+    values = np.array([losses.sum() for losses in _losses(setting.original, found.x, setting.ends)])
+    for member, known in enumerate(solved.met & ~solved.late):
+        close = values[member] - found.bound[member] <= 1e-6 * max(abs(values[member]), found.size[member])
+        if status[member] is Status.CERTIFIED and not (known and close):
+            status[member] = Status.INTERVAL if known else Status.NOT_COMPUTED
+    values[[s is Status.NOT_COMPUTED for s in status]] = np.nan
+    x = found.x[:, : setting.original.size]
+    decision = {n: x[:, setting.original.places[n]].reshape(len(x), *shape) for n, shape in setting.original.layout}
+    spent = perf_counter() - began
+    return Prefixes(setting.ends, values, found.bound, tuple(status), decision, _method(setting.region), spent)
+
+
+def _solve(setting: Setting, until: float) -> _Solved:
+    """Constraints of single rounds come in as they turn out to be violated: the bound of a program with some is one with all."""
+    parts, region = _Parts.of(setting), setting.region
+    everything = np.arange(len(setting.ends))
+    chosen = [_first_rounds(e, setting) for e in parts.each]
+    solution: Certified | None = None
+    open_, met, late = everything, np.ones(len(everything), dtype=bool), np.zeros(len(everything), dtype=bool)
     for _ in range(PASSES):
-        stacks = tuple(Stacked(e.function, rows) for e, rows in zip(each, chosen) if len(rows))
-        programs = Assembled(region, 1, loss, (*averages, *stacks), equations, definitions)
-        found = _solve(programs, region, began + budget.seconds)
-        if found.near[0] > 1e-6:
-            return _least_violating(setting, programs, found, began)
-        added = [_violated(e, rows, found.x[0], setting.rounds) for e, rows in zip(each, chosen)]
-        if not any(len(a) for a in added):
-            return _comparator(setting, found, began)
-        if perf_counter() - began > budget.seconds:
+        found = _solved(parts.programs(region, open_, chosen), until)
+        solution = found if solution is None else _stored(solution, open_, found)
+        met[open_] = found.near <= FEASIBLE
+        wanting = open_[met[open_]]
+        added = [_violated(e, c, solution.x, setting.ends, wanting) for e, c in zip(parts.each, chosen)]
+        chosen = [[np.union1d(c, a) for c, a in zip(rounds, more)] for rounds, more in zip(chosen, added)]
+        open_ = np.array([b for b in wanting if any(len(more[b]) for more in added)], dtype=np.int64)
+        if not len(open_) or perf_counter() > until:
             break
-        chosen = [np.union1d(rows, a) for rows, a in zip(chosen, added)]
-    return _open(found, "the constraints of single rounds were not all met within the budget", began)
+    late[open_] = True
+    assert solution is not None
+    return _Solved(parts.programs(region, everything, chosen), solution, met, late)
 
 
-def _solve(programs: Assembled, region: Region, until: float) -> Certified:
-    return solve_certified(programs, region.start) if region.complete else solve_projected(programs, 0, until)
+def _solved(programs: Assembled, until: float) -> Certified:
+    """Points and bounds; multipliers and values of constraints, whose number differs from pass to pass, are left out."""
+    if programs.region.complete:
+        found = solve_certified(programs, programs.region.start, ENOUGH if programs.count > 1 else 0.0)
+    else:
+        found = _projected(programs, until)
+    none = np.zeros((programs.count, 0))
+    return replace(found, multipliers=none, g=none)
+
+
+def _projected(programs: Assembled, until: float) -> Certified:
+    """One after another, the longest prefix first: the next begins where it ended."""
+    found: list[Certified] = []
+    for row in reversed(range(programs.count)):
+        found.insert(0, solve_projected(programs, row, until, found[0].x[0] if found else None))
+    return Certified(**{f.name: np.concatenate([getattr(c, f.name) for c in found]) for f in fields(Certified)})
+
+
+def _stored(solution: Certified, members: Array, part: Certified) -> Certified:
+    """The solution with that of some members replaced."""
+    changed = {name: getattr(solution, name).copy() for name in ("x", "f", "bound", "near", "size")}
+    for name, array in changed.items():
+        array[members] = getattr(part, name)
+    return replace(solution, **changed)
 
 
 def _each_round(setting: Setting, expr: Expr) -> _EachRound:
     function, region = setting.function(expr), setting.region
     values, slopes = function.jet(region.start[None], setting.rounds.everything)
     size = np.abs(slopes * (region.upper - region.lower)).max(axis=2)
-    deciding = binding_rounds(function, setting.rounds, region.start)
+    deciding = deciding_rounds(function, setting.rounds, region.start, setting.ends)
     return _EachRound(function, deciding, np.where(size > 0, size, np.maximum(np.abs(values), 1.0)))
 
 
-def _first_rounds(each: _EachRound, setting: Setting) -> Array:
+def _first_rounds(each: _EachRound, setting: Setting) -> list[Array]:
     if each.deciding is not None:
         return each.deciding
-    values = _values(each.function, setting.region.start, setting.rounds) / each.slope
-    return np.unique(np.argsort(values, axis=0)[-max(1, FIRST // each.function.entries) :])
+    values = each.function.values(setting.region.start[None], setting.rounds.everything) / each.slope
+    few = max(1, FIRST // each.function.entries)
+    return [np.unique(np.argpartition(values[:end], -min(few, end), axis=0)[-min(few, end) :]) for end in setting.ends]
 
 
-def _violated(each: _EachRound, chosen: Array, x: Array, rounds: Rounds) -> Array:
-    """The rounds, worst first, whose constraint x breaks though it is not yet taken."""
-    if each.deciding is not None:
-        return np.zeros(0, dtype=np.int64)
-    worst = (_values(each.function, x, rounds) / each.slope).max(axis=1)
-    worst[chosen] = -np.inf
-    order = np.argsort(-worst)[:MORE]
-    return np.asarray(order[worst[order] > TOLERANCE])
+def _violated(each: _EachRound, chosen: list[Array], x: Array, ends: Array, wanting: Array) -> list[Array]:
+    """For each prefix the rounds, worst first, whose constraint x breaks though it is not yet taken; asked of those `wanting`."""
+    found = [np.zeros(0, dtype=np.int64)] * len(ends)
+    if each.deciding is not None or not len(wanting):
+        return found
+    for member, values in zip(wanting, values_upto(each.function, x[wanting], ends[wanting])):
+        worst = (values / each.slope[: len(values)]).max(axis=1)
+        worst[chosen[member]] = -np.inf
+        order = np.flatnonzero(worst > TOLERANCE)
+        found[member] = order[np.argsort(-worst[order])[:MORE]]
+    return found
 
 
-def _values(function: OfRounds, x: Array, rounds: Rounds) -> Array:
-    """(T, entries) at one x (n,)."""
-    return function.values(x[None], rounds.everything)
-
-
-def _losses(rounds: Rounds, x: Array) -> Array:
-    values = rounds.evaluate(rounds.problem.objective, x[None], rounds.everything)
-    return np.array(values_of(values, rounds.count), dtype=np.float64)
+def _losses(rounds: Rounds, x: Array, ends: Array) -> list[Array]:
+    """For each prefix the loss in each of its rounds."""
+    return [
+        np.array(values_of(rounds.evaluate(rounds.problem.objective, point[None, : rounds.size], np.arange(end)), end))
+        for point, end in zip(x, ends)
+    ]
 
 
 def _excess(rounds: Rounds, x: Array) -> Array:
@@ -149,10 +247,14 @@ def _excess(rounds: Rounds, x: Array) -> Array:
     return np.maximum(np.concatenate(parts), 0.0)
 
 
+def _method(region: Region) -> str:
+    return "interior point" if region.complete else "augmented Lagrangian"
+
+
 def _comparator(setting: Setting, found: Certified, began: float) -> Comparator:
     rounds = setting.original
     x = found.x[0, : rounds.size]
-    losses = _losses(rounds, x)
+    losses = _losses(rounds, found.x, setting.ends)[0]
     value, bound = float(losses.sum()), float(found.bound[0])
     certified = value - bound <= 1e-6 * max(abs(value), float(found.size[0]))
     return Comparator(
@@ -163,28 +265,37 @@ def _comparator(setting: Setting, found: Certified, began: float) -> Comparator:
         value,
         bound,
         _excess(rounds, x),
-        method="interior point",
+        method=_method(setting.region),
         seconds=perf_counter() - began,
     )
 
 
-def _least_violating(setting: Setting, programs: Assembled, best: Certified, began: float) -> Comparator:
+def _least_violating(setting: Setting, solved: _Solved, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or say that it is open; then the best of the points that break them least."""
-    region = setting.region
-    if not region.complete:
-        return _open(best, "the constraints were not met within the budget", began)
-    found, scale = least_violation(programs, np.arange(1), region.start)
-    if found.bound[0] <= 1e-6:
-        return _open(best, "the solver stopped without a certificate", began)
-    allowed = (found.f * (1 + 1e-6) + 1e-6)[:, None] * scale
-    again = solve_certified(Relaxed(programs, np.arange(1), allowed), region.start)
-    which = _conflicting(programs, found)
+    if not setting.region.complete:
+        return _open(solved.found, "the constraints were not met within the budget", began)
+    proved, again, which = _relaxed(setting, solved.programs, np.arange(1))
+    if not len(proved):
+        return _open(solved.found, "the solver stopped without a certificate", began)
     shown = ", ".join(map(str, which[:8] + 1)) + (", ..." if len(which) > 8 else "")
     words = (
         f"rounds {shown} cannot hold together" if len(which) > 1 else f"round {shown} cannot hold" if len(which) else ""
     )
     why = words or "the means cannot hold together"
     return replace(_comparator(setting, again, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=why)
+
+
+def _relaxed(setting: Setting, programs: Assembled, members: Array) -> tuple[Array, Certified, Array]:
+    """Of the members: those whose constraints are proved impossible, their least violating points, the rounds that say so first."""
+    start = setting.region.start
+    unmet = replace(programs, members=programs.members[members])
+    found, scale = least_violation(unmet, np.arange(len(members)), start)
+    proved = np.flatnonzero(found.bound > FEASIBLE)
+    if not len(proved):
+        return proved, found, proved
+    allowed = (found.f[proved] * (1 + FEASIBLE) + FEASIBLE)[:, None] * scale[proved]
+    again = solve_certified(Relaxed(unmet, proved, allowed), start)
+    return proved, again, _conflicting(unmet, found, int(proved[0]))
 
 
 def _open(best: Certified, why: str, began: float) -> Comparator:
@@ -194,13 +305,15 @@ def _open(best: Certified, why: str, began: float) -> Comparator:
     return Comparator("static", Status.NOT_COMPUTED, bound=bound, why=said, seconds=perf_counter() - began)
 
 
-def _conflicting(programs: Assembled, found: Certified) -> Array:
+def _conflicting(programs: Assembled, found: Certified, member: int) -> Array:
     """The rounds whose constraints carry a multiplier in the proof that nothing satisfies all."""
-    weights, first, which = found.multipliers[0], 0, []
+    weights, first, which = found.multipliers[member], 0, []
     for function in programs.inequalities:
         part = weights[first : first + function.entries]
         first += function.entries
-        if isinstance(function, Stacked):
-            carried = part.reshape(len(function.chosen), -1).max(axis=1)
-            which.append(function.chosen[carried > 1e-4 * weights.max(initial=0.0)])
+        if isinstance(function, Chosen):
+            own = programs.members[member]
+            chosen, present = function.chosen[own], function.present[own]
+            carried = part.reshape(len(chosen), -1).max(axis=1)
+            which.append(chosen[present & (carried > 1e-4 * weights.max(initial=0.0))])
     return np.unique(np.concatenate(which)) if which else np.zeros(0, dtype=np.int64)

@@ -17,7 +17,7 @@ from oco.compiler.calculus import hessian_vector, vector_jacobian
 from oco.compiler.canonical import Canonical
 from oco.dsl import algebra
 from oco.dsl.dims import known
-from oco.dsl.expressions import Expr, Kind, Name, walk
+from oco.dsl.expressions import Expr, Kind, Name, names, walk
 from oco.evaluation.batch import Batched, evaluate_rounds, values_of
 
 Array = np.ndarray[Any, Any]
@@ -86,9 +86,8 @@ class Rounds:
         return joined
 
     def evaluate(self, expr: Expr, x: Array, rows: Array, extra: Mapping[str, Any] | None = None) -> Any:
-        """The expression in the rounds `rows` (ascending), not yet spread over rounds where it is the same in all."""
-        whole = len(rows) == self.count
-        env: dict[str, Any] = {k: Batched(v if whole else v[rows]) for k, v in self.streams.items()}
+        """The expression in the rounds `rows`, not yet spread over rounds where it is the same in all."""
+        env: dict[str, Any] = {n: Batched(pick(self.streams[n], rows)) for n in names(expr) if n in self.streams}
         env.update(self.split(x))
         env.update(extra or {})
         return evaluate_rounds(expr, env, len(rows), self.numbers[rows])
@@ -96,6 +95,22 @@ class Rounds:
     def enters(self, expr: Expr) -> bool:
         """Whether the round's data, or its number, enters an expression."""
         return any(isinstance(n, Name) and (n.name in self.streams or n.kind is Kind.ROUND) for n in walk(expr))
+
+
+def pick(array: Array, rows: Array) -> Array:
+    """`array[rows]`, without a copy where the rows follow each other."""
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and bool(np.all(np.diff(rows) == 1)):
+        return array[rows[0] : rows[-1] + 1]
+    return array[rows]
+
+
+def stretches(cuts: Array, length: int) -> list[slice]:
+    """Consecutive parts of `length` rows; each begins at one of `cuts`, the first at 0."""
+    return [slice(int(a), int(b)) for a, b in zip(cuts, [*cuts[1:], length])]
+
+
+ALL = np.zeros(1, dtype=np.int64)
+"""The `cuts` of a single stretch."""
 
 
 class OfRounds(ABC):
@@ -117,14 +132,14 @@ class OfRounds(ABC):
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         """Of sum_k weights_k f_k in each round, for weights (b, entries): (b, n) if diagonal, else (b, n, n)."""
 
-    def summed_jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
-        """Sums over the rounds: values (entries,) and gradients (entries, n)."""
+    def added_jet(self, x: Array, rows: Array, cuts: Array) -> tuple[Array, Array]:
+        """Sums over each of the stretches of `rows` that begin at `cuts`: values (S, entries) and gradients (S, entries, n)."""
         values, slopes = self.jet(x, rows)
-        return values.sum(axis=0), slopes.sum(axis=0)
+        return np.add.reduceat(values, cuts, axis=0), np.add.reduceat(slopes, cuts, axis=0)
 
-    @abstractmethod
-    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        """The sum over the rounds of `hessian`: (n,) if diagonal, else (n, n). Never holds a matrix for each round."""
+    def added_hessian(self, x: Array, weights: Array, rows: Array, cuts: Array) -> Array:
+        """Sums of `hessian` over stretches: (S, n) if diagonal, else (S, n, n). Those of rounds hold no matrix for each."""
+        return np.asarray(np.add.reduceat(self.hessian(x, weights, rows), cuts, axis=0))
 
     @property
     def same_slope(self) -> bool:
@@ -172,10 +187,13 @@ class General(OfRounds):
             return self.along(x, weights, np.ones(self.rounds.size), rows)
         return np.stack([self.along(x, weights, unit, rows) for unit in np.eye(self.rounds.size)], axis=2)
 
-    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
+    def added_hessian(self, x: Array, weights: Array, rows: Array, cuts: Array) -> Array:
+        def added(direction: Array) -> Array:
+            return np.asarray(np.add.reduceat(self.along(x, weights, direction, rows), cuts, axis=0))
+
         if self.diagonal:
-            return np.asarray(self.along(x, weights, np.ones(self.rounds.size), rows).sum(axis=0))
-        return np.stack([self.along(x, weights, unit, rows).sum(axis=0) for unit in np.eye(self.rounds.size)], axis=1)
+            return added(np.ones(self.rounds.size))
+        return np.stack([added(unit) for unit in np.eye(self.rounds.size)], axis=2)
 
     def along(self, x: Array, weights: Array, direction: Array, rows: Array) -> Array:
         """The Hessian of each round times one direction (n,): (b, n)."""
@@ -207,6 +225,13 @@ class Quadratic(OfRounds):
         parts = [self.linear] + ([] if self.square is None else [self.square])
         return all(len(p) == 1 or bool(np.all(p == p[:1])) for p in parts)
 
+    def values(self, x: Array, rows: Array) -> Array:
+        if self.square is None and len(x) == 1:
+            return np.broadcast_to(
+                _rows(self.constant, rows) + _rows(self.linear, rows) @ x[0], (len(rows), self.entries)
+            )
+        return self.jet(x, rows)[0]
+
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
         x = np.broadcast_to(x, (len(rows), x.shape[1]))
         constant, linear = _rows(self.constant, rows), _rows(self.linear, rows)
@@ -224,13 +249,14 @@ class Quadratic(OfRounds):
         square = _rows(self.square, rows)
         return np.asarray(np.einsum("bk,bk...->b...", weights, np.broadcast_to(square, (len(rows), *square.shape[1:]))))
 
-    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
+    def added_hessian(self, x: Array, weights: Array, rows: Array, cuts: Array) -> Array:
         if self.square is None:
-            return np.zeros(x.shape[1])
+            return np.zeros((len(cuts), x.shape[1]))
         if len(self.square) == 1:
-            return np.asarray(np.einsum("k,k...->...", weights.sum(axis=0), self.square[0]))
-        return np.asarray(np.einsum("bk,bk...->...", weights, self.square[rows]))
+            return np.asarray(np.einsum("bk,k...->b...", np.add.reduceat(weights, cuts, axis=0), self.square[0]))
+        parts = stretches(cuts, len(rows))
+        return np.stack([np.einsum("bk,bk...->...", weights[p], self.square[rows[p]]) for p in parts])
 
 
 def _rows(coefficients: Array, rows: Array) -> Array:
-    return coefficients if len(coefficients) == 1 else coefficients[rows]
+    return coefficients if len(coefficients) == 1 else pick(coefficients, rows)

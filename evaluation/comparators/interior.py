@@ -18,11 +18,12 @@ from oco.evaluation.comparators.programs import Jet, Programs
 Array = np.ndarray[Any, Any]
 Parts = TypeVar("Parts", Jet, "Iterate", "Residual")
 
-TOLERANCE = 1e-10  # of the optimality conditions, in scaled units
+TOLERANCE = 1e-11  # of the optimality conditions, in scaled units
 ITERATIONS = 120
 TO_BOUNDARY = 0.995  # the share of the way to the boundary that a step may go
 LEAST_GAP = 1e-15  # distance to a bound, in scaled units
 HALVINGS = 12
+KEPT = 1e-4  # of the infeasibility, below which the products of slacks and multipliers do not go: else they close first
 STALL = 30  # iterations without progress after which a member is given up
 
 
@@ -55,10 +56,15 @@ class Residual:
     mu: Array
 
     @property
+    def infeasible(self) -> Array:
+        """The largest entry of each member besides mu (B,)."""
+        parts = (self.dual, self.primal, self.equal)
+        return np.asarray(np.max([np.abs(p).max(axis=1, initial=0.0) for p in parts], axis=0))
+
+    @property
     def size(self) -> Array:
         """The largest entry of each member (B,)."""
-        parts = (self.dual, self.primal, self.equal, self.mu[:, None])
-        return np.asarray(np.max([np.abs(p).max(axis=1, initial=0.0) for p in parts], axis=0))
+        return np.maximum(self.infeasible, np.abs(self.mu))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +92,11 @@ class Stand:
         )
 
 
-def solve(programs: Programs, start: Array, tolerance: float = TOLERANCE) -> Solution:
-    """Solve every member from `start` (B, n), which lies strictly between the bounds."""
+def solve(programs: Programs, start: Array, tolerance: float = TOLERANCE, enough: float = 0.0) -> Solution:
+    """Solve every member from `start` (B, n), which lies strictly between the bounds.
+
+    A member is done when its optimality conditions hold up to `tolerance`, or its dual bound is within `enough` of its value.
+    """
     rows = np.arange(programs.count)
     here = _first(programs, start, rows)
     best, best_size = here.v, np.full(programs.count, np.inf)
@@ -96,17 +105,29 @@ def solve(programs: Programs, start: Array, tolerance: float = TOLERANCE) -> Sol
         size, mu = here.residual.size, here.residual.mu
         progress = (size < 0.9 * best_size[rows]) | (mu < 0.9 * least_mu[rows])
         since[rows] = np.where(progress, 0, since[rows] + 1)
-        improved = np.flatnonzero(size < best_size[rows])
+        close = _gap(here) <= enough if enough else np.zeros(len(rows), dtype=bool)
+        improved = np.flatnonzero((size < best_size[rows]) | close)
         best = _store(best, rows[improved], here.v.take(improved))
         best_size[rows[improved]] = size[improved]
         least_mu[rows] = np.minimum(least_mu[rows], mu)
-        going = np.flatnonzero((size > tolerance) & (since[rows] < STALL) & np.isfinite(size))
+        going = np.flatnonzero((size > tolerance) & ~close & (since[rows] < STALL) & np.isfinite(size))
         if not len(going):
             break
         if len(going) < len(rows):
             rows, here = rows[going], here.take(going)
         here = _advance(programs, here, _direction(programs, here, rows), rows)
     return Solution(best, best_size, best_size <= 10 * tolerance)
+
+
+def _gap(here: Stand) -> Array:
+    """Value less the dual bound over the box [0, 1]^n of scaled programs, or by how much a constraint is broken (B,)."""
+    v, r = here.v, here.residual
+    slope = r.dual + v.z - v.w
+    gain = np.maximum(slope * v.x, slope * (v.x - 1.0)).sum(axis=1) - (v.lam * here.jet.g).sum(axis=1)
+    off = here.matrix @ v.x[:, :, None]
+    gain -= (v.nu * (off[:, :, 0] - here.right)).sum(axis=1)
+    broken = np.maximum(here.jet.g.max(axis=1, initial=0.0), np.abs(r.equal).max(axis=1, initial=0.0))
+    return np.asarray(np.maximum(np.abs(gain), broken))
 
 
 def _first(programs: Programs, start: Array, rows: Array) -> Stand:
@@ -142,7 +163,8 @@ def _direction(programs: Programs, here: Stand, rows: Array) -> Iterate:
     affine = _newton_step(newton, v, r, low, high, (-products[0], -products[1], -products[2]))
     trial_mu = _mu(v.moved(affine, _step_length(v, affine, low, high, 1.0)), programs)
     mu = np.maximum(r.mu, 1e-300)
-    target = (np.clip(trial_mu / mu, 0.0, 1.0) ** 3 * mu)[:, None]
+    floor = np.minimum(mu, KEPT * r.infeasible)
+    target = np.maximum(np.clip(trial_mu / mu, 0.0, 1.0) ** 3 * mu, floor)[:, None]
     corrected = (
         target - products[0] - affine.s * affine.lam,
         target - products[1] - affine.x * affine.z,

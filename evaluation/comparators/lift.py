@@ -68,7 +68,7 @@ class Lifted:
 class _Lifting:
     def __init__(self, rounds: Rounds) -> None:
         self.rounds = rounds
-        self.ranges = _ranges(rounds)
+        self.ranges = ranges_of(rounds)
         self.shared: list[Block] = []
         self.local: list[Block] = []
         self.definitions: list[Inequality] = []
@@ -125,7 +125,7 @@ def _box(bounds: Interval, shape: tuple[int, ...], nonnegative: bool, absolute: 
     return domain("box", shape, np.zeros(shape) if nonnegative else lo - margin, hi + margin)
 
 
-def _ranges(rounds: Rounds) -> dict[str, Interval]:
+def ranges_of(rounds: Rounds) -> dict[str, Interval]:
     """Where the decisions may lie, and where the data of these rounds lies."""
     found = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in rounds.problem.blocks}
     for name, values in rounds.streams.items():

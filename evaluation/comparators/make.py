@@ -10,7 +10,7 @@ from oco.dsl.build import index
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, constant
 from oco.evaluation.comparators.composite import affine, composite
-from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds
+from oco.evaluation.comparators.functions import ALL, General, OfRounds, Quadratic, Rounds
 from oco.evaluation.comparators.structure import degree, separable
 
 Array = np.ndarray[Any, Any]
@@ -37,21 +37,28 @@ def implicit(rounds: Rounds, expr: Expr) -> OfRounds:
     return (None if diagonal else composite(rounds, expr, entries)) or General(rounds, expr, entries, diagonal)
 
 
-def total(rounds: Rounds, expr: Expr, weight: float) -> OfRounds | None:
-    """weight times the sum over the rounds, by coefficients; None where it is no polynomial of degree two."""
+def total(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> Quadratic | None:
+    """weights_b times the sum over the first ends_b rounds, by coefficients; None where it is no polynomial of degree two.
+
+    The coefficients are added up once, whatever the number of sums.
+    """
     order = degree(expr, rounds.variables)
     if order > 2:
         return None
     found = implicit(rounds, expr)
     fixed = not rounds.enters(expr)
-    rows = np.arange(1) if fixed else rounds.everything
-    times = weight * (rounds.count if fixed else 1)
+    rows, cuts = (np.arange(1), ALL) if fixed else (np.arange(ends[-1]), np.append(0, ends[:-1]))
+
+    def cumulated(parts: Array) -> Array:
+        sums = parts * ends.reshape(-1, *[1] * (parts.ndim - 1)) if fixed else np.cumsum(parts, axis=0)
+        return np.asarray(sums * weights.reshape(-1, *[1] * (parts.ndim - 1)))
+
     origin, unit = np.zeros((1, rounds.size)), np.eye(found.entries)
-    values, slopes = found.summed_jet(origin, rows)
+    values, slopes = map(cumulated, found.added_jet(origin, rows, cuts))
     if order <= 1:
-        return Quadratic(times * values[None], times * slopes[None], None, True)
-    squares = [found.summed_hessian(origin, np.broadcast_to(u, (len(rows), found.entries)), rows) for u in unit]
-    return Quadratic(times * values[None], times * slopes[None], times * np.stack(squares)[None], found.diagonal)
+        return Quadratic(values, slopes, None, True)
+    each = (found.added_hessian(origin, np.broadcast_to(u, (len(rows), found.entries)), rows, cuts) for u in unit)
+    return Quadratic(values, slopes, np.stack([cumulated(e) for e in each], axis=1), found.diagonal)
 
 
 def entries_of(expr: Expr) -> tuple[Expr, ...]:

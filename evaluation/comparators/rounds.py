@@ -68,8 +68,9 @@ class _Part:
 
 
 def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], Array]]:
-    """The rounds in parts whose working memory stays near 500 MB."""
-    step = max(1, (1 << 22) // max(1, problem.size * 16))
+    """The rounds in parts whose working memory stays near 500 MB, and whose data does."""
+    width = max(16 * problem.size, data.nbytes // (8 * data.rounds))
+    step = max(1, (1 << 22) // max(1, width))
     for start in range(0, data.rounds, step):
         streams = data.read(start, start + step)
         yield streams, np.arange(start, min(start + step, data.rounds)) + 1
@@ -82,7 +83,7 @@ def programs_of(rounds: Rounds, region: Region, definitions: tuple[Expr, ...] = 
     equations = tuple(functions(rounds, c.expr) for c in problem.equalities)
     defining = tuple(functions(rounds, d) for d in definitions)
     loss = functions(rounds, problem.objective)
-    return Assembled(region, rounds.count, loss, inequalities, equations, defining)
+    return Assembled(region, rounds.everything, loss, inequalities, equations, defining)
 
 
 def _solve(rounds: Rounds, region: Region, definitions: tuple[Expr, ...]) -> _Part:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.evaluation.comparators.functions import OfRounds
+from oco.evaluation.comparators.functions import OfRounds, stretches
 
 Array = np.ndarray[Any, Any]
 
@@ -50,17 +50,22 @@ class Spread(OfRounds):
         )
         return values, wide
 
-    def summed_jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
+    def added_jet(self, x: Array, rows: Array, cuts: Array) -> tuple[Array, Array]:
         values, slopes = self.base.jet(self._inner(x, rows), rows)
-        total = np.zeros((self.entries, self.size))
-        total[:, : self.common] = slopes[:, :, : self.common].sum(axis=0)
-        total[np.arange(self.entries)[None, :, None], self._places(rows)[:, None]] = slopes[:, :, self.common :]
-        return values.sum(axis=0), total
+        total = np.zeros((len(cuts), self.entries, self.size))
+        total[:, :, : self.common] = np.add.reduceat(slopes[:, :, : self.common], cuts, axis=0)
+        owner = np.searchsorted(cuts, np.arange(len(rows)), side="right") - 1
+        places = self._places(rows)[:, None]
+        total[owner[:, None, None], np.arange(self.entries)[None, :, None], places] = slopes[:, :, self.common :]
+        return np.add.reduceat(values, cuts, axis=0), total
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        return np.stack([self.summed_hessian(x, w[None], r[None]) for w, r in zip(weights, rows)])
+        return self.added_hessian(x, weights, rows, np.arange(len(rows)))
 
-    def summed_hessian(self, x: Array, weights: Array, rows: Array) -> Array:
+    def added_hessian(self, x: Array, weights: Array, rows: Array, cuts: Array) -> Array:
+        return np.stack([self._summed(x, weights[p], rows[p]) for p in stretches(cuts, len(rows))])
+
+    def _summed(self, x: Array, weights: Array, rows: Array) -> Array:
         each = self.base.hessian(self._inner(x, rows), weights, rows)
         places, c = self._places(rows), self.common
         if self.diagonal:

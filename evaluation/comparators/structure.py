@@ -31,7 +31,7 @@ _ENTRYWISE = frozenset(
     }
     | {"kl_div", "rel_entr", "inv_pos"}
 )
-_KINKED = frozenset(
+KINKED = frozenset(
     {
         "abs",
         "pos",
@@ -177,4 +177,4 @@ def smooth(expr: Expr, decisions: tuple[str, ...]) -> bool:
     """Whether no atom that the decisions reach has a kink."""
     nodes = list(walk(expr))
     depends = dependence(nodes, decisions)
-    return not any(isinstance(n, Call) and n.atom in _KINKED for n in nodes if id(n) in depends)
+    return not any(isinstance(n, Call) and n.atom in KINKED for n in nodes if id(n) in depends)

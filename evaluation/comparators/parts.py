@@ -1,0 +1,126 @@
+"""A static comparator of data that does not fit in memory: an interval from what is best for parts of the rounds.
+
+    sum_t f_t(x*) >= sum over the parts of min_x sum_{t in part} f_t(x),
+
+where the minima need not satisfy more than the constraints of their own part; and every decision that satisfies all constraints is an
+upper bound. Those that are tried are the best decisions of the parts, and their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical
+from oco.dsl.model import Timing
+from oco.evaluation.batch import values_of
+from oco.evaluation.comparators.base import Budget, Comparator, Status
+from oco.evaluation.comparators.expectation import expected
+from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.data import Data
+
+Array = np.ndarray[Any, Any]
+Solve = Callable[[Rounds, Budget], Comparator]
+
+SHARE = 0.25  # of the memory that one part may take: its functions take as much again
+TRIED = 8  # decisions that are tried for the upper bound
+SLACK = 1e-6  # of what a constraint may be in size, by which it may be broken
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Of some decisions over all rounds: losses (K, T), and the largest (each round) or the mean (on average) of each constraint."""
+
+    losses: Array
+    constraints: Array
+    size: Array
+
+
+def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Comparator:
+    """[dual bound, feasible value] from parts that fit, or that it was not computed in the time there is."""
+    began = perf_counter()
+    half = began + budget.seconds / 2
+    bound, points = 0.0, []
+    for part in _parts(_without_averages(problem), data, budget):
+        if perf_counter() > half:
+            why = (
+                f"the data takes {data.nbytes / 2**30:.3g} GiB, and its parts took longer than {budget.seconds / 2:g} s"
+            )
+            return Comparator("static", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
+        found = solve(part, Budget(half - perf_counter(), budget.memory))
+        bound += found.bound
+        if found.decision:
+            points.append(np.concatenate([np.ravel(found.decision[b.name]) for b in problem.blocks]))
+    if not points or problem.equalities:
+        return _without_value(bound, "no decision that satisfies the constraints of all rounds was found", began)
+    tried = np.array([np.mean(points, axis=0), *points[:: -(-len(points) // TRIED)]])
+    sums = _evaluated(problem, data, tried, budget, began + budget.seconds)
+    if sums is None:
+        return _without_value(bound, "no time was left to evaluate a decision in all rounds", began)
+    excess = np.maximum(sums.constraints, 0.0)
+    allowed = np.flatnonzero((excess <= SLACK * sums.size).all(axis=1))
+    if not len(allowed):
+        return _without_value(bound, "none of the decisions that were tried satisfies all constraints", began)
+    best = allowed[np.argmin(sums.losses.sum(axis=1)[allowed])]
+    value = float(sums.losses[best].sum())
+    return Comparator(
+        "static",
+        Status.CERTIFIED if value - bound <= 1e-6 * abs(value) else Status.INTERVAL,
+        Rounds.of(problem, {}, np.arange(0)).split(tried[best][None]),
+        sums.losses[best],
+        value,
+        bound,
+        excess[best],
+        method="parts of the rounds",
+        seconds=perf_counter() - began,
+    )
+
+
+def _without_value(bound: float, why: str, began: float) -> Comparator:
+    said = f"{why}; it costs at least {bound:.6g}" if np.isfinite(bound) else why
+    return Comparator("static", Status.NOT_COMPUTED, bound=bound, why=said, seconds=perf_counter() - began)
+
+
+def _without_averages(problem: Canonical) -> Canonical:
+    """What binds a part of the rounds: means over all rounds say nothing of it."""
+    each = tuple(c for c in problem.inequalities if c.timing is Timing.EACH_ROUND)
+    return replace(problem, inequalities=each, equalities=())
+
+
+def _parts(problem: Canonical, data: Data, budget: Budget) -> Iterator[Rounds]:
+    step = max(1, int(SHARE * budget.memory * data.rounds / data.nbytes))
+    for start in range(0, data.rounds, step):
+        stop = min(start + step, data.rounds)
+        yield Rounds.of(problem, data.read(start, stop), np.arange(start, stop) + 1)
+
+
+def _evaluated(problem: Canonical, data: Data, points: Array, budget: Budget, until: float) -> _Sums | None:
+    """The points in all rounds, part by part; None when time is over."""
+    each = np.array([c.timing is Timing.EACH_ROUND for c in problem.inequalities for _ in range(c.size)], dtype=bool)
+    losses, totals, tops = [], np.zeros((len(points), len(each))), np.full((len(points), len(each)), -np.inf)
+    size = np.zeros(len(each))
+    for rounds in _parts(problem, data, budget):
+        if perf_counter() > until:
+            return None
+        values = [rounds.evaluate(problem.objective, x[None], rounds.everything) for x in points]
+        losses.append(np.stack([np.array(values_of(v, rounds.count), dtype=np.float64) for v in values]))
+        for k, x in enumerate(points):
+            g = _constraints(rounds, x)
+            totals[k] += g.sum(axis=0)
+            tops[k] = np.maximum(tops[k], g.max(axis=0, initial=-np.inf))
+            size = np.maximum(size, np.abs(g).max(axis=0, initial=0.0))
+    return _Sums(np.concatenate(losses, axis=1), np.where(each, tops, totals / data.rounds), size)
+
+
+def _constraints(rounds: Rounds, x: Array) -> Array:
+    """(rounds, N); what binds on average stands in expectation where its law is known."""
+    found = [np.zeros((rounds.count, 0))]
+    for c in rounds.problem.inequalities:
+        known = expected(rounds, c.expr) if c.timing is Timing.ON_AVERAGE else rounds
+        value = values_of(known.evaluate(c.expr, x[None], known.everything), known.count).reshape(known.count, -1)
+        found.append(np.broadcast_to(value, (rounds.count, value.shape[1])))
+    return np.concatenate(found, axis=1)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from oco.compiler.assemble import assemble
 from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.choice import Choice, Verdict, choose
+from oco.compiler.choice import Choice, Policy, Verdict, choose
 from oco.compiler.explain import explain_data, explain_text, refusal_text
 from oco.compiler.facts.check import check
 from oco.compiler.facts.types import Facts
@@ -24,7 +24,7 @@ from oco.dsl.expressions import constant
 from oco.dsl.model import Horizon, Model
 
 SettingsMode = str | Mapping[str, "str | float"]
-MODES = ("paper", "optimal", "tuned")
+MODES = ("paper", "optimal")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,7 @@ class Plan:
     choice: Choice
     mode: str = "paper"
     given: Mapping[str, str | float] = field(default_factory=dict)
+    tradeoff: float = 1.0
 
     @property
     def _winner(self) -> Verdict:
@@ -79,7 +80,8 @@ class Plan:
     @cached_property
     def _task(self) -> Task:
         structure, _ = constraint_structure(self.canonical)
-        task = Task(self.canonical, self.settings, structure, self.horizon, self.choice.situation.dependent_rows)
+        rows = self.choice.situation.dependent_rows
+        task = Task(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
         return replace(task, draws=self._winner.algorithm.draws(task))
 
     @property
@@ -91,7 +93,8 @@ class Plan:
         """The same algorithm, with settings and guarantee for another horizon."""
         model = replace(self.model, horizon=Horizon(constant(T), self.model.horizon.span))
         settings: SettingsMode = dict(self.given) if self.given else self.mode
-        return compile_plan(model, self.algorithm if self.choice.forced else None, settings, keep=self.algorithm)
+        name = self.algorithm if self.choice.forced else None
+        return compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff)
 
     def explain(self) -> str:
         """Every algorithm: chosen, applicable, or why not and what would make it apply."""
@@ -105,28 +108,44 @@ class Plan:
 
 
 def compile_plan(
-    model: Model, algorithm: str | None = None, settings: SettingsMode = "paper", *, keep: str | None = None
+    model: Model,
+    algorithm: str | None = None,
+    settings: SettingsMode = "paper",
+    *,
+    keep: str | None = None,
+    tradeoff: float = 1.0,
 ) -> Plan:
     """Check the model, choose an algorithm (or take the one named here or in the model), and settle its settings.
 
-    `settings` is "paper", or formulas by name, which go before those of the model's `using`. `keep` takes that algorithm where its
-    theorem still holds. Raises OcoError where no theorem applies.
+    settings  "paper", "optimal", or formulas by name, which go before those of the model's `using`
+    keep      take that algorithm where its theorem still holds
+    tradeoff  what violations count against the regret where the two are added
+
+    Raises OcoError where no theorem applies.
     """
     problem, facts = canonical(model), check(model)
     situation = Situation(problem, facts, problem.horizon)
     mode, formulas = _mode(settings)
+    policy = Policy(mode == "optimal", checked_tradeoff(tradeoff))
     using = model.using
     name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
     span = using.span if using is not None and algorithm is None else None
     given: dict[str, str | float] = (
         dict(using.settings) if using is not None and algorithm in (None, using.algorithm) else {}
     )
-    choice = choose(situation, name, given | formulas, span)
+    choice = choose(situation, name, given | formulas, span, policy)
     if choice.winner is None:
         raise fail("OCO708", refusal_text(choice), model.span)
     if keep is not None and choice.winner.name != keep:
-        choice = choose(situation, keep, given | formulas, span)
-    return Plan(model, problem, facts, choice, mode, formulas)
+        choice = choose(situation, keep, given | formulas, span, policy)
+    return Plan(model, problem, facts, choice, mode, formulas, tradeoff)
+
+
+def checked_tradeoff(weight: float) -> float:
+    """The weight of the violations: a positive number."""
+    if not 0 < weight < float("inf"):
+        raise fail("OCO709", f"the tradeoff is a positive number, not {weight}", None, "1 counts both alike")
+    return weight
 
 
 def explain_choice(model: Model) -> Choice:
@@ -145,15 +164,8 @@ def explain_choice(model: Model) -> Choice:
 def _mode(settings: SettingsMode) -> tuple[str, dict[str, str | float]]:
     if not isinstance(settings, str):
         return "paper", dict(settings)
-    if settings == "paper":
-        return "paper", {}
     if settings in MODES:
-        raise fail(
-            "OCO709",
-            f'settings="{settings}" is not there yet',
-            None,
-            'use settings="paper", or give formulas: {"alpha": "2*sqrt(t)"}',
-        )
+        return settings, {}
     raise fail(
         "OCO709", f'there are no settings "{settings}"', None, f"there are {', '.join(MODES)}, or formulas by name"
     )

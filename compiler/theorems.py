@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,11 @@ import numpy as np
 from oco.compiler.canonical import Canonical, entry_labels
 from oco.compiler.domains import Domain
 from oco.compiler.facts.types import Facts, Status
-from oco.compiler.settings import Default, Setting, evaluated, parse_formula, schedule
+from oco.compiler.guarantees import Bound as Bound
+from oco.compiler.guarantees import Guarantee as Guarantee
+from oco.compiler.guarantees import Quantity as Quantity
+from oco.compiler.guarantees import rate_symbols as rate_symbols
+from oco.compiler.settings import Default, Setting, schedule
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.model import Measure
 
@@ -141,166 +144,6 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """A symbol of a guarantee's formula. `value` is a number, or gives one for each prefix 1..rounds of a run planned for T."""
-
-    name: str
-    latex: str
-    meaning: str
-    value: float | Callable[[int, int], Floats]
-
-    def at(self, rounds: int, horizon: int) -> Floats:
-        values = self.value(rounds, horizon) if callable(self.value) else self.value
-        return np.broadcast_to(np.asarray(values, dtype=np.float64), (rounds,))
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """What a theorem promises of one measure. `formula` is text over the names of `quantities`; "" where only a rate is known.
-
-    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is what one round can cost at most. Both it and the
-    formula are in the theorem's units; `unit` brings them to the user's, `label_units` the same for each constraint alone.
-    """
-
-    measure: str
-    rate: str
-    formula: str = ""
-    quantities: tuple[Quantity, ...] = ()
-    trivial: float | None = None
-    note: str = ""
-    unit: float = 1.0
-    label_units: Mapping[str, float] = field(default_factory=dict)
-
-    @cached_property
-    def expression(self) -> Any:
-        """The formula over symbols that print as the paper writes them."""
-        return _expression(self.formula, tuple((q.name, q.latex) for q in self.quantities)) if self.formula else None
-
-    @property
-    def latex(self) -> str:
-        import sympy
-
-        rate = f"O({sympy.latex(parse_formula(self.rate, rate_symbols()))})"
-        if not self.formula:
-            return rate
-        # SymPy reads indices into names, and these are LaTeX already.
-        written = {s: s.name for s in self.expression.free_symbols if "\\" in s.name or " " in s.name}
-        shown = sympy.latex(self.expression, symbol_names=written)
-        unit = "" if self.unit == 1 else rf"{self.unit:.6g} \left({shown}\right)"
-        return f"{unit or shown} = {rate}"
-
-    def curve(self, rounds: int, horizon: int) -> Floats | None:
-        """The bound in the user's units after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None for a rate."""
-        found = self._unit_free(rounds, horizon)
-        return None if found is None else self.unit * found
-
-    def _unit_free(self, rounds: int, horizon: int) -> Floats | None:
-        if not self.formula:
-            return None
-        if (rounds, horizon) not in self._curves:
-            used = {s.name for s in self.expression.free_symbols}
-            values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
-            self._curves[rounds, horizon] = np.broadcast_to(evaluated(self.expression, values), (rounds,))
-        return self._curves[rounds, horizon]
-
-    @cached_property
-    def _curves(self) -> dict[tuple[int, int], Floats]:
-        """Curves that were asked for before."""
-        return {}
-
-    def number(self, rounds: int, horizon: int | None = None) -> float | None:
-        """The bound after all rounds, by default with the settings of that horizon."""
-        curve = self.curve(rounds, rounds if horizon is None else horizon)
-        return None if curve is None else float(curve[-1])
-
-    def label_numbers(self, rounds: int) -> dict[str, float]:
-        """The bound of each constraint alone, where their units are known; the bound of the sum is that of each."""
-        found = self._unit_free(rounds, rounds)
-        return {} if found is None else {label: unit * float(found[-1]) for label, unit in self.label_units.items()}
-
-    def share(self, rounds: int) -> float | None:
-        """The bound after all rounds in units of the most that they can add up to; None where that or the number is not known."""
-        found = self._unit_free(rounds, rounds)
-        if found is None or self.trivial is None:
-            return None
-        return float(found[-1]) / (self.trivial * rounds) if self.trivial > 0 else math.inf
-
-    @property
-    def worst(self) -> float | None:
-        """What one round can cost at most, in the user's units."""
-        return None if self.trivial is None else self.unit * self.trivial
-
-    def vacuous(self, rounds: int) -> bool:
-        """Whether the number is no better than what every sequence of decisions satisfies."""
-        share = self.share(rounds)
-        return share is not None and not share < 1
-
-
-@lru_cache(maxsize=256)
-def _expression(formula: str, names: tuple[tuple[str, str], ...]) -> Any:
-    """The formula over symbols called by their LaTeX."""
-    import sympy
-
-    return parse_formula(formula, {name: sympy.Symbol(latex, positive=True) for name, latex in names})
-
-
-def rate_symbols() -> dict[str, Any]:
-    """The symbols of a rate: T, d, and the exponents of path length and constraint variation."""
-    import sympy
-
-    return {name: sympy.Symbol(name, positive=True) for name in ("T", "d", "V_x", "V_g", "V_star", "beta")}
-
-
-@dataclass(frozen=True, eq=False)
-class Guarantee:
-    """What holds of a plan's learner. `violation` covers the inequalities, `equality` the equalities on average; None: there are none."""
-
-    theorem: str
-    horizon: int | None
-    regret_bound: Bound
-    violation_bound: Bound | None = None
-    equality_bound: Bound | None = None
-    conditions: tuple[str, ...] = ()
-
-    @property
-    def bounds(self) -> tuple[Bound, ...]:
-        return tuple(b for b in (self.regret_bound, self.violation_bound, self.equality_bound) if b is not None)
-
-    def regret(self, T: int | None = None) -> float | None:
-        """The bound of the regret for a horizon of T rounds (default: the plan's); None where only a rate is known."""
-        rounds = self.horizon if T is None else T
-        return None if rounds is None else self.regret_bound.number(rounds)
-
-    def violation(self, T: int | None = None) -> float | None:
-        """The bound of the summed violation of the inequalities; 0 where there are none, None where only a rate is known."""
-        rounds = self.horizon if T is None else T
-        if self.violation_bound is None:
-            return 0.0
-        return None if rounds is None else self.violation_bound.number(rounds)
-
-    def regret_curve(self, rounds: int) -> Floats | None:
-        """The bound after each of the first `rounds` rounds of this plan."""
-        return self.regret_bound.curve(rounds, self.horizon or rounds)
-
-    def violation_curve(self, rounds: int) -> Floats | None:
-        return None if self.violation_bound is None else self.violation_bound.curve(rounds, self.horizon or rounds)
-
-    @property
-    def rates(self) -> dict[str, Any]:
-        """SymPy expressions in T by the name of the measure."""
-        return {b.measure: parse_formula(b.rate, rate_symbols()) for b in self.bounds}
-
-    @property
-    def latex(self) -> str:
-        return r" \\ ".join(rf"\text{{{b.measure}}} \le {b.latex}" for b in self.bounds)
-
-    @property
-    def vacuous(self) -> tuple[str, ...]:
-        """The measures whose number says nothing at the plan's horizon."""
-        return tuple(b.measure for b in self.bounds if self.horizon is not None and b.vacuous(self.horizon))
-
-
-@dataclass(frozen=True)
 class Free:
     """A constant that a theorem leaves free, as a setting of its own choosing: `paper` takes the default, `optimal` the best in a range.
 
@@ -315,11 +158,11 @@ class Free:
     kind: str = "factor"
     powers: tuple[int, int] | None = None
 
-    def formula(self, default: Default, number: float) -> str | float:
+    def formula(self, default: Default, number: float | str) -> str | float:
         """The setting where this constant is `number`."""
         if self.kind == "value":
             return number
-        grown = f"{number!r} * ({default.formula})"
+        grown = f"{number} * ({default.formula})"
         return grown if self.kind == "factor" else f"max(1, floor({grown} + 1/2))"
 
 

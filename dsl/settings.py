@@ -5,7 +5,7 @@ from __future__ import annotations
 SETTINGS: dict[str, tuple[str, ...]] = {
     "mirror-prox": ("V", "L_f", "L_g", "G", "H", "rho", "R", "nu", "eta", "gamma"),
     "mirror-descent": ("V", "alpha", "theta"),
-    "projection-free": ("oracle", "Q", "K", "theta", "mu", "beta", "R", "D", "C_1", "C_2", "L"),
+    "projection-free": ("oracle", "Q", "K", "theta", "mu", "beta", "R", "D", "C_1", "C_2", "L", "k", "delta"),
     "meta-frank-wolfe": ("K", "theta", "mu", "delta", "R", "D", "beta"),
     "ofw-tvc": ("beta", "gamma", "G", "D", "guess", "rate"),
     "scofw-tvc": ("beta", "gamma", "alpha_f"),
@@ -30,6 +30,10 @@ WORD_SETTINGS: dict[str, tuple[str, ...]] = {
     "center": ("origin", "iterates"),
 }
 """Settings whose value is a word, with the words."""
+
+UNITS = "units"
+UNIT_WORDS = ("user", "free")
+"""`units = free`: the settings are those of the problem without units; else they are in the user's own."""
 
 FORMULA_FUNCTIONS: tuple[str, ...] = ("sqrt", "log", "exp", "min", "max", "floor", "ceiling", "abs")
 FORMULA_SYMBOLS: tuple[str, ...] = ("t", "T", "m", "d")

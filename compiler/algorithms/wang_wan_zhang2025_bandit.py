@@ -181,7 +181,6 @@ def frank_wolfe_step(p: Problem, y: Point, slope: Point, curvature: Value) -> tu
 
 # Hypotheses.
 
-
 _BASIC = (
     *BASIC,
     fact_is_known(
@@ -239,7 +238,7 @@ def _perturbation_holds(s: Situation, settings: Mapping[str, Setting]) -> list[s
     r, delta = (number(settings, n, s.horizon or 1) for n in ("r", "delta"))
     largest, small = inner_radius(s) * (1 + 1e-12), [] if delta < r else ["delta must be less than r"]
     large = [] if r <= largest else [f"r must be the radius of a ball within the domain: at most {largest:.6g}"]
-    return [*large, *small, *settings_bound(s, settings)]
+    return large + small + settings_bound(s, settings)
 
 
 def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
@@ -330,7 +329,6 @@ def _conditions(s: Situation) -> tuple[str, ...]:
     return comparator_conditions(s) + (() if s.canonical.feedback is Feedback.BANDIT else (wasted,))
 
 
-_COST = "one linear minimisation, in the mean over a block"
 _SYMBOLS = {
     "y": "the decision before its perturbation",
     "V": "sum of the one-point gradients of this block",
@@ -353,19 +351,13 @@ BFW_TVC = Algorithm(
             expected=True,
             hypotheses=_BASIC,
             settings=_convex_settings,
-            free=(
-                Free("c"),
-                Free("K", 0.001, 1000, "count"),
-                Free("beta"),
-                Free("rate"),
-                Free("guess", 1e-12, 1),
-            ),
+            free=(Free("c"), Free("K", 1e-3, 1e3, "count"), Free("beta"), Free("rate"), Free("guess", high=1)),
             guarantee=_convex_guarantee,
             rates={"static regret": "T**(3/4)", "hard violation": "T**(3/4) * log(T)"},
             checks=_convex_settings_hold,
         ),
     ),
-    cost=_COST,
+    cost="one linear minimisation, in the mean over a block",
     cost_rank=3,
     symbols={
         **_SYMBOLS,
@@ -398,7 +390,7 @@ SCBFW_TVC = Algorithm(
             checks=_perturbation_holds,
         ),
     ),
-    cost=_COST,
+    cost="one linear minimisation, in the mean over a block",
     cost_rank=3,
     symbols={
         **_SYMBOLS,

@@ -59,9 +59,9 @@ PLANS: dict[str, Code] = {
     ),
     "OCO709": Code(
         "no such kind of settings",
-        'Settings are "paper" (as the theorem prints them), or formulas by name. "optimal" and "tuned" come later.',
-        'oco.compile(model, settings="optimal")',
-        'Use settings="paper", or give formulas: settings={"alpha": "2*sqrt(t)"}.',
+        'Settings are "optimal" (least guarantee), "tuned" (on pilot data), "paper" (as the theorem prints them), or formulas by name.',
+        'oco.compile(model, settings="fast")',
+        'Use settings="optimal", or give formulas: settings={"alpha": "2*sqrt(t)"}.',
         Stage.COMPILE,
     ),
     "OCO721": Code(

@@ -1,0 +1,270 @@
+"""The constants that a theorem leaves free, chosen so that its guarantee is least.
+
+What is minimized is R(T) / (range of the loss) + w sum_n V_n(T) / (scale of g_n), on the problem without units. A constant in which this
+is a + b k^p + c k^q has its best value in closed form; the others are found by a search in log k, one after the other and, where they
+are few, along their products and quotients too. The search begins at the paper's values and takes only what is better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from oco.compiler.settings import Setting, evaluated
+from oco.compiler.settle import GivenSettings, defaults, settle
+from oco.compiler.theorems import Bound, Free, Guarantee, Situation, Theorem, UnknownFact
+from oco.dsl.diagnostics import OcoError
+
+ANY_HORIZON = 10_000
+"""Rounds at which guarantees are compared where the model leaves the horizon unknown."""
+PASSES = 2
+FIRST_STEP = math.log(8.0)
+WIDTH = 0.15
+"""The search ends where log k is known to this."""
+GAIN = 1e-3
+"""A pass that gains less, relatively, is the last."""
+HOPELESS = 100.0
+"""A sum of so many times the rounds says nothing, and is not refined."""
+DIGITS = 5
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class Best:
+    """One free constant at its best: the factor (or value) `number`, and how it was found in words."""
+
+    name: str
+    number: float
+    how: str
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """Settings with the free constants at their best. `least` is the sum that they minimize; None where a bound has no number."""
+
+    settings: Mapping[str, Setting]
+    guarantee: Guarantee
+    least: float | None = None
+    constants: tuple[Best, ...] = ()
+    note: str = ""
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {b.name: b.number for b in self.constants}
+
+
+def normalized_sum(s: Situation, guarantee: Guarantee, weight: float) -> float | None:
+    """R(T) / (range of the loss) + w sum of V_n(T) / (scale of g_n), at the horizon; None where a bound has no number.
+
+    Of constraints with scales of their own only the sum of violations is bounded, so it is divided by the least scale.
+    """
+    rounds = guarantee.horizon or ANY_HORIZON
+    parts = [_part(s, b, rounds, 1.0 if b.measure.endswith("regret") else weight) for b in guarantee.bounds]
+    return None if any(p is None for p in parts) else float(sum(p for p in parts if p is not None))
+
+
+def _part(s: Situation, bound: Bound, rounds: int, weight: float) -> float | None:
+    number = bound.number(rounds)
+    if number is None:
+        return None
+    if bound.measure.endswith("regret"):
+        scale = s.loss_range
+    else:
+        scales = s.constraint_scales
+        scale = None if scales is None or not (scales > 0).any() else float(scales[scales > 0].min())
+    return weight * (number / scale if scale else number)
+
+
+def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float = 1.0) -> Optimum:
+    """The best settings of a theorem on a problem without units. Raises OcoError where a given setting has no value."""
+    search = _Search(theorem, s, given, weight)
+    start = search.at({})
+    if start.least is None:
+        unnumbered = ", ".join(b.measure for b in start.guarantee.bounds if not b.formula)
+        note = f"{unnumbered} has no number to minimize: the paper's constants, for the problem without units"
+        return Optimum(start.settings, start.guarantee, note=note)
+    found = search.run()
+    best = search.at({b.name: b.number for b in found})
+    if best.least is None or not best.least < start.least:
+        return start
+    return Optimum(best.settings, best.guarantee, best.least, tuple(found))
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    theorem: Theorem
+    s: Situation
+    given: GivenSettings
+    weight: float
+    seen: dict[tuple[float, ...], float] = field(default_factory=dict)
+
+    @property
+    def rounds(self) -> int:
+        return self.s.horizon or ANY_HORIZON
+
+    @cached_property
+    def free(self) -> tuple[Free, ...]:
+        """The free constants of settings that are there and not given."""
+        names, _ = defaults(self.theorem, self.s, self.given)
+        return tuple(f for f in self.theorem.free if f.name in names and f.name not in self.given)
+
+    @cached_property
+    def open_settings(self) -> dict[str, Setting]:
+        """The settings with a symbol for each free constant."""
+        import sympy
+
+        names = {f.name: f"free_{f.name}" for f in self.free}
+        symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
+        return settle(self.theorem, self.s, self.given, None, names, symbols)
+
+    def at(self, numbers: Mapping[str, float]) -> Optimum:
+        """The settings and the guarantee with these numbers, as the paper has the others."""
+        settings = settle(self.theorem, self.s, self.given, None, numbers)
+        guarantee = self.theorem.guarantee(self.s, settings)
+        return Optimum(settings, guarantee, normalized_sum(self.s, guarantee, self.weight))
+
+    def sum_at(self, logs: tuple[float, ...]) -> float:
+        """The sum at e^logs, infinite where the theorem does not hold."""
+        if logs not in self.seen:
+            self.seen[logs] = self._sum_at(tuple(rounded(f, x) for f, x in zip(self.free, logs)))
+        return self.seen[logs]
+
+    def _sum_at(self, numbers: tuple[float, ...]) -> float:
+        if any(not f.low <= x <= f.high for f, x in zip(self.free, numbers)):
+            return math.inf
+        settings = _closed(
+            self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)}, self.s.horizon
+        )
+        try:
+            if self.theorem.checks(self.s, settings):
+                return math.inf
+            found = normalized_sum(self.s, self.theorem.guarantee(self.s, settings), self.weight)
+        except (OcoError, UnknownFact, OverflowError, ZeroDivisionError, ValueError):
+            return math.inf  # the guarantee has no value here
+        return math.inf if found is None or math.isnan(found) else found
+
+    def run(self) -> list[Best]:
+        """The best constants that are found, with how."""
+        logs = tuple(self._paper(f) for f in self.free)
+        how = {f.name: "numeric search" for f in self.free}
+        for first in (True, *(False,) * (PASSES - 1)):
+            before = self.sum_at(logs)
+            for i, f in enumerate(self.free):
+                closed = self._closed_form(logs, i, f)
+                if closed is not None and self.sum_at(closed[0]) <= self.sum_at(logs) * (1 + 1e-9):
+                    logs, how[f.name] = closed
+                else:
+                    logs = self._along(logs, _direction(len(logs), {i: 1.0}))
+            for direction in self._pairs() if first else ():
+                logs = self._along(logs, direction)
+            after = self.sum_at(logs)
+            if len(self.free) == 1 or not after < before * (1 - GAIN) or after > HOPELESS * self.rounds:
+                break
+        return [Best(f.name, rounded(f, x), how[f.name]) for f, x in zip(self.free, logs)]
+
+    def _paper(self, f: Free) -> float:
+        if f.kind != "value":
+            return 0.0
+        settings = settle(self.theorem, self.s, self.given)
+        value = settings[f.name].value
+        return math.log(value if value is not None and f.low <= value <= f.high else math.sqrt(f.low * f.high))
+
+    def _pairs(self) -> Iterator[tuple[float, ...]]:
+        if len(self.free) <= 3:
+            for i, j in combinations(range(len(self.free)), 2):
+                yield _direction(len(self.free), {i: 1.0, j: -1.0})
+                yield _direction(len(self.free), {i: 1.0, j: 1.0})
+
+    def _along(self, logs: tuple[float, ...], direction: tuple[float, ...]) -> tuple[float, ...]:
+        share = least(lru_cache(maxsize=None)(lambda x: self.sum_at(_moved(logs, direction, x))))
+        return _moved(logs, direction, share)
+
+    def _closed_form(self, logs: tuple[float, ...], i: int, f: Free) -> tuple[tuple[float, ...], str] | None:
+        """The best k where the sum is a + b k^p + c k^q, checked at a fourth point; None where it is not of that form."""
+        if f.powers is None:
+            return None
+        ks = (0.5, 1.0, 2.0, 3.0)
+        unit = _direction(len(logs), {i: 1.0})
+        values = [self.sum_at(_moved(logs, unit, math.log(k))) for k in ks]
+        fitted = fit(f.powers, ks, values)
+        if fitted is None:
+            return None
+        formula, text = stationary(f.powers)
+        a, b, c = fitted
+        k = float(formula(b, c))
+        words = f"sum = {a:.4g} + {b:.4g} k^{f.powers[0]} + {c:.4g} k^{f.powers[1]}, least at k = {text} = {k:.4g}"
+        return _moved(logs, unit, math.log(k)), words
+
+
+def fit(powers: tuple[int, int], ks: tuple[float, ...], values: list[float]) -> tuple[float, float, float] | None:
+    """a, b, c of a + b k^p + c k^q through the first three values, where b, c > 0 and the fourth fits too."""
+    if not all(math.isfinite(v) for v in values):
+        return None
+    p, q = powers
+    rows = np.array([[1.0, k**p, k**q] for k in ks])
+    a, b, c = np.linalg.solve(rows[:3], values[:3])
+    fits = abs(float(rows[3] @ (a, b, c)) - values[3]) <= 1e-7 * abs(values[3])
+    return (float(a), float(b), float(c)) if fits and b > 0 and c > 0 else None
+
+
+@lru_cache(maxsize=8)
+def stationary(powers: tuple[int, int]) -> tuple[Callable[[float, float], float], str]:
+    """Where b k^p + c k^q is least, by SymPy: as a function of b and c, and as text."""
+    import sympy
+
+    k, b, c = sympy.symbols("k b c", positive=True)
+    p, q = powers
+    (best,) = sympy.solve(sympy.diff(b * k**p + c * k**q, k), k)
+    return lambda x, y: float(best.subs({b: x, c: y})), str(best)
+
+
+def least(f: Callable[[float], float]) -> float:
+    """Where f is least: steps that double while they gain, then golden sections around the best. 0 where nothing better is found."""
+    best, middle = f(0.0), 0.0
+    for sign in (1.0, -1.0):
+        x = sign * FIRST_STEP
+        while f(x) < best * (1 - GAIN) or f(x) < best == math.inf:
+            best, middle, x = f(x), x, 2 * x
+    a, b = sorted((middle / 2, 2 * middle)) if middle else (-FIRST_STEP, FIRST_STEP)
+    x, y = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
+    while b - a > WIDTH:
+        if f(x) <= f(y):
+            b, y = y, x
+            x = b - GOLDEN * (b - a)
+        else:
+            a, x = x, y
+            y = a + GOLDEN * (b - a)
+    return min((x, y, middle, 0.0), key=lambda at: (f(at), abs(at)))
+
+
+def rounded(f: Free, log: float) -> float:
+    """The number itself, with few digits: settings are meant to be read."""
+    return float(f"{math.exp(log):.{DIGITS}g}")
+
+
+def _direction(size: int, entries: Mapping[int, float]) -> tuple[float, ...]:
+    return tuple(entries.get(i, 0.0) for i in range(size))
+
+
+def _moved(logs: tuple[float, ...], direction: tuple[float, ...], by: float) -> tuple[float, ...]:
+    return tuple(x + by * d for x, d in zip(logs, direction))
+
+
+def _closed(settings: Mapping[str, Setting], numbers: Mapping[str, float], horizon: int | None) -> dict[str, Setting]:
+    """The settings with numbers for their open symbols."""
+    import sympy
+
+    values = {sympy.Symbol(n, positive=True): sympy.Float(x, 17) for n, x in numbers.items()}
+    rounds = {} if horizon is None else {"T": float(horizon)}
+    found = {}
+    for name, setting in settings.items():
+        formula = setting.formula.xreplace(values)
+        known = {s.name for s in formula.free_symbols} <= set(rounds)
+        value = float(evaluated(formula, {n: np.asarray(x) for n, x in rounds.items()})) if known else None
+        found[name] = Setting(name, formula, value, setting.why, setting.given)
+    return found

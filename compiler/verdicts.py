@@ -1,0 +1,148 @@
+"""The verdict on one algorithm, and how verdicts rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from oco.compiler.algorithms import Algorithm
+from oco.compiler.guarantees import Bound, Guarantee, rate_symbols
+from oco.compiler.optimal import ANY_HORIZON, Optimum
+from oco.compiler.scales import Scales
+from oco.compiler.settings import Setting
+from oco.compiler.theorems import Objection, Situation, Theorem
+
+
+class Standing(StrEnum):
+    CHOSEN = "chosen"
+    APPLICABLE = "applicable"
+    REFUSED = "refused"
+
+
+class Strength(StrEnum):
+    """How much a guarantee says at the horizon, from most to least."""
+
+    NUMBERS = "numbers"
+    RATES = "rates"
+    VACUOUS = "vacuous"
+    NONE = "none"
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What became of one algorithm. `mend` is the smallest change of the model that would make a refused one apply.
+
+    `scales` are the units that its settings are made for (None: the user's), `best` the search for its free constants.
+    """
+
+    algorithm: Algorithm
+    standing: Standing
+    theorem: Theorem | None
+    objections: tuple[Objection, ...] = ()
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    guarantee: Guarantee | None = None
+    score: float = math.inf
+    strength: Strength = Strength.NONE
+    reason: str = ""
+    scales: Scales | None = None
+    best: Optimum | None = None
+
+    @property
+    def name(self) -> str:
+        return self.algorithm.name
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(o.reason for o in self.objections) if self.objections else ((self.reason,) if self.reason else ())
+
+    @property
+    def mend(self) -> str:
+        """The changes for all objections together; "" where one of them has none."""
+        changes = list(dict.fromkeys(o.mend for o in self.objections))
+        return "; ".join(changes) if changes and all(changes) else ""
+
+
+# Ranking.
+
+
+def weigh(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> tuple[Strength, float]:
+    """How much a guarantee says, and its sum: regret over the loss's range plus `weight` times violations over the constraints' scales.
+
+    Where a number is missing or vacuous the trivial bound stands in the sum: it holds of everything.
+    """
+    rounds = guarantee.horizon or ANY_HORIZON
+    numbers = [b.number(rounds) for b in guarantee.bounds]
+    vacuous = [b.vacuous(rounds) for b in guarantee.bounds]
+    strength = Strength.VACUOUS if any(vacuous) else Strength.RATES if None in numbers else Strength.NUMBERS
+    weights = [1.0 if b.measure.endswith("regret") else weight for b in guarantee.bounds]
+    return strength, sum(w * _normalized(s, b, n, rounds) for w, b, n in zip(weights, guarantee.bounds, numbers))
+
+
+def _normalized(s: Situation, bound: Bound, number: float | None, rounds: int) -> float:
+    if bound.trivial is None or bound.trivial <= 0:
+        return math.inf if number is None else number
+    if bound.measure.endswith("regret"):
+        return min(rounds, math.inf if number is None else number / bound.trivial)
+    scales = s.constraint_scales
+    positive = scales[scales > 0] if scales is not None else None
+    if positive is None or not len(positive):
+        return 0.0
+    worst = rounds * len(positive)
+    return float(worst if number is None else min(worst, number / positive.min()))
+
+
+def rank(v: Verdict) -> tuple[Any, ...]:
+    """Numbers that say something, then rates, then vacuous ones (by rate); on a tie what asks less of a round."""
+    order = list(Strength)
+    against = 0 if v.guarantee is None else len(v.guarantee.conditions)
+    by_rate = _exponents(v) if v.strength is not Strength.NUMBERS else 0.0
+    by_score = (v.score, v.algorithm.baseline, v.algorithm.cost_rank, v.name)
+    return _only_compared(v), against, order.index(v.strength), by_rate, *by_score
+
+
+def _only_compared(v: Verdict) -> bool:
+    """Whether it is there to compare with: a baseline whose guarantee is not a number that says something."""
+    return v.algorithm.baseline and v.strength is not Strength.NUMBERS
+
+
+def _exponents(v: Verdict) -> float:
+    """The sum of the exponents of T in the rates; V_x and V_g, where nothing is known of them, count as 1, and V_* as T."""
+    import sympy
+
+    assert v.guarantee is not None
+    T = rate_symbols()["T"]
+    total = 0.0
+    for b in v.guarantee.bounds:
+        worst = {"V_x": 1, "V_g": 1, "V_star": T, "d": 2}
+        rate = v.guarantee.rates[b.measure].subs({rate_symbols()[name]: x for name, x in worst.items()})
+        rest, exponent = rate.replace(sympy.log, lambda argument: sympy.Integer(1)).as_coeff_exponent(T)
+        total += float(sympy.limit(sympy.log(rate) / sympy.log(T), T, sympy.oo) if rest.has(T) else exponent)
+    return total
+
+
+def why_first(usable: Sequence[Verdict]) -> str:
+    best = usable[0]
+    if len(usable) == 1:
+        return "it is the only one whose theorem holds here"
+    if best.strength is Strength.NUMBERS:
+        return "its guarantee is the best number at this horizon"
+    if best.strength is Strength.RATES:
+        return "its rates are the best, and no other guarantee is a number that says more"
+    return "every guarantee has a vacuous number at this horizon; its rates are the best (pilot runs are not there yet)"
+
+
+def why_lost(v: Verdict, best: Verdict) -> str:
+    known = best.guarantee.conditions if best.guarantee is not None else ()
+    if provisos := [c for c in (v.guarantee.conditions if v.guarantee is not None else ()) if c not in known]:
+        return provisos[0]
+    said = {Strength.RATES: "is a rate without a number", Strength.VACUOUS: "is vacuous at this horizon"}
+    if _only_compared(v) and not _only_compared(best):
+        return f"it is a baseline, there to compare with: its guarantee {said[v.strength]}"
+    if v.strength is not best.strength:
+        return f"its guarantee {said.get(v.strength, 'says less')}"
+    if v.score > best.score * (1 + 1e-12):
+        return f"its guarantee is weaker: {v.score:.3g} against {best.score:.3g} (regret and violations in units of one round's range)"
+    return "it costs more a round" if v.algorithm.cost_rank > best.algorithm.cost_rank else "its guarantee is no better"

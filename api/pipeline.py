@@ -78,6 +78,32 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
     return restored(state, plan.compiled(), plan.contract)
 
 
+def open(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    seed: int = 0,
+    start: Any = None,
+    backend: str | None = None,
+    on_out_of_bounds: str = "error",
+    snapshot_every: int = 100,
+    keep_rounds: int | None = None,
+) -> Learner:
+    """A learner with a journal: decisions and data are on the disk before they count, and a new process goes on where this one ended.
+
+    folder          of the journal; where it has rounds already, they are replayed, and `seed`, `start` and `on_out_of_bounds` stay theirs
+    snapshot_every  rounds between snapshots of the state: how much is replayed at most
+    keep_rounds     how many rounds are kept at least; all of them by default
+
+    `learner.observe(..., round=t)` may be repeated, as after a crash: the same data changes nothing, other data is OCO856, a round too
+    many OCO847. Raises OCO851 for the journal of another model or plan, OCO854 to OCO858 for one that is damaged, in use or not writable.
+    """
+    from oco.backends.journal import open_journal
+
+    fresh = plan.learner(seed=seed, start=start, backend=backend, on_out_of_bounds=on_out_of_bounds)
+    return open_journal(fresh, folder, snapshot_every, keep_rounds)
+
+
 def _settled(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:
     built = model.build() if isinstance(model, ModelBuilder) else model
     if not isinstance(built, Model):

@@ -101,11 +101,15 @@ class Plan(core.Plan):
         progress: Progress | None = None,
         *,
         mapping: Mapping[str, str | Sequence[str]] | None = None,
+        journal: str | Path | None = None,
     ) -> Trace:
-        """Run a learner over data: a path, arrays with the round first, an iterator of rounds, or None to draw."""
+        """Run a learner over data: a path, arrays with the round first, an iterator of rounds, or None to draw.
+
+        journal  a folder that records every round before it counts (see `oco.open`): the same call goes on after a crash
+        """
         from oco.evaluation.run import run
 
-        return run(self, data, rounds, seed, start, draws, backend, keep, progress, mapping=mapping)
+        return run(self, data, rounds, seed, start, draws, backend, keep, progress, mapping=mapping, journal=journal)
 
     def replay(self, trace: Trace) -> Trace:
         """Run again what gave the trace: the same data, draws and start, hence the same decisions, bit for bit."""
@@ -113,7 +117,8 @@ class Plan(core.Plan):
 
         start, draws = dict(trace.origin.start) or None, dict(trace.origin.draws) or None
         same = trace.problem.horizon in (None, trace.rounds)
-        return run(self, trace.data if same else iter(trace.data), seed=trace.seed, start=start, draws=draws)
+        backend = trace.origin.backend or None
+        return run(self, trace.data if same else iter(trace.data), None, trace.seed, start, draws, backend)
 
     def with_horizon(self, T: int) -> Self:
         """The same choice for another horizon."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,7 +19,11 @@ from oco.backends.saved import learner_state, restore_into
 from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 
+if TYPE_CHECKING:
+    from oco.backends.journal import Journal
+
 Array = np.ndarray[Any, Any]
+MOST_WARNINGS = 100
 _CODES = {
     "name": "OCO840",
     "kind": "OCO841",
@@ -75,6 +81,8 @@ class Feedback:
 class Learner:
     """Decides round by round: `decide()` first, then `observe(...)` with what the round revealed.
 
+    Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is as before.
+
     draws        the algorithm's random arrays by name, rounds first, instead of those from `seed`
     on_out_of_bounds  what to do with data outside the model's bounds: "error", "clip" or "accept"
     warnings     what the user should know: bounds that were broken, rounds beyond the horizon
@@ -97,6 +105,8 @@ class Learner:
         self.contract = contract
         self.on_out_of_bounds = on_out_of_bounds
         self.warnings: list[str] = []
+        self.journal: Journal | None = None
+        self._owner = RLock()
         self._names = tuple(f.name for f in program.decision)
         self._fields = tuple(f.name for f in program.feedback)
         self._places = {f.name: i for i, f in enumerate(program.state)}
@@ -111,6 +121,16 @@ class Learner:
 
     # Where it is.
 
+    @contextmanager
+    def _owned(self) -> Iterator[None]:
+        """Held while something is done that other threads must not see half of."""
+        if not self._owner.acquire(blocking=False):
+            raise fail("OCO853", f"another thread is using this learner, in round {self.round}")
+        try:
+            yield
+        finally:
+            self._owner.release()
+
     @property
     def round(self) -> int:
         """The round that `decide` answers now, from 1."""
@@ -119,7 +139,8 @@ class Learner:
     @property
     def values(self) -> dict[str, Any]:
         """A copy of what the algorithm keeps, by the paper's symbols."""
-        return {f.name: np.array(v) for f, v in zip(self.compiled.program.state, self._state)}
+        with self._owned():
+            return {f.name: np.array(v) for f, v in zip(self.compiled.program.state, self._state)}
 
     def value(self, name: str) -> Any:
         """One of `values`, not copied."""
@@ -154,64 +175,94 @@ class Learner:
 
     def decide(self) -> Any:
         """The decision of this round; a dict of them if the model has several."""
-        found = self._decisions()
+        with self._owned():
+            found = self.decisions()
+            if self.journal is not None:
+                self.journal.decide(self.round, found)
         if len(found) == 1:
             return np.array(found[0])
         return {n: np.array(v) for n, v in zip(self._names, found)}
 
-    def _decisions(self) -> tuple[Any, ...]:
-        """The decisions of this round, computed once."""
+    def decisions(self) -> tuple[Any, ...]:
+        """The decisions of this round in the model's order, computed once."""
         if self._decided is None:
             self._decided = self.compiled.decide(*self._state, *self._random_arrays())
         return self._decided
 
-    def observe(self, /, **streams: Any) -> Feedback:
-        """Take what the round revealed and go on to the next. What is wrong is an error, and the learner is as before."""
-        feedback = self.feedback(streams)
-        self.update(feedback)
-        return feedback
+    def observe(self, /, *, round: int | None = None, **streams: Any) -> Feedback:
+        """Take what the round revealed and go on to the next. What is wrong is an error, and the learner is as before.
+
+        round  that these streams belong to: an error where it is another than this one. With a journal, one that was observed before
+               may be given again with the same streams, and changes nothing.
+        """
+        with self._owned():
+            if round is not None and round != self.round:
+                return self._other_round(round, streams)
+            feedback = self.feedback(streams)
+            self.update(feedback)
+            return feedback
+
+    def _other_round(self, round: int, streams: Mapping[str, Any]) -> Feedback:
+        """What was revealed of a round before this one, if it is known and the same."""
+        if round > self.round:
+            missing = f"round {self.round} is" if round == self.round + 1 else f"rounds {self.round} to {round - 1} are"
+            raise fail("OCO847", f"this is the feedback of round {round}, and {missing} missing before it")
+        if self.journal is None:
+            raise fail("OCO847", f"round {round} is over: the learner is in round {self.round}")
+        return self.journal.again(self, round, streams)
 
     def feedback(self, given: Mapping[str, Any]) -> Feedback:
         """What the round revealed, checked. Values of several decisions may come in dicts by decision."""
+        with self._owned():
+            return Feedback(self.round, self.checked(given), self.decisions(), self.compiled)
+
+    def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs of a round as arrays in the order of the program's fields."""
         try:
             values = self._take(given)
         except StreamError as error:
             values = self._repaired(error, given)
-        named = {name: v[()] for name, v in zip(self._fields, values)}
-        return Feedback(self.round, named, self._decisions(), self.compiled)
+        return {name: v[()] for name, v in zip(self._fields, values)}
 
     def update(self, feedback: Feedback) -> None:
         """The state after the round of this feedback."""
-        if feedback.round != self.round:
-            raise fail(
-                "OCO847", f"this is the feedback of round {feedback.round}, and the learner is in round {self.round}"
-            )
-        with np.errstate(all="ignore"):
-            self._state = self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
-        self._decided = self._drawn = None
-        self._see_horizon(feedback.round, feedback.round)
+        with self._owned():
+            if feedback.round != self.round:
+                now = f"the learner is in round {self.round}"
+                raise fail("OCO847", f"this is the feedback of round {feedback.round}, and {now}")
+            with np.errstate(all="ignore"):
+                after = self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
+            if self.journal is not None:
+                self.journal.reveal(feedback, self.warnings)
+            self._state, self._decided, self._drawn = after, None, None
+            self._see_horizon(feedback.round, feedback.round)
+            if self.journal is not None:
+                self.journal.settle(self)
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """Many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""
-        if self.compiled.run is None or self.compiled.program.draws:
-            raise InternalError("a program that runs round by round alone")
-        first = self.round
-        recorded = self.compiled.run(self._state, inputs, (), rounds, keep)
-        self._state, self._decided = recorded.state, None
-        self._see_horizon(first, first + recorded.rounds - 1)
-        return recorded
+        if self.compiled.run is None or self.compiled.program.draws or self.journal is not None:
+            raise InternalError("a learner that runs round by round alone")
+        with self._owned():
+            first = self.round
+            recorded = self.compiled.run(self._state, inputs, (), rounds, keep)
+            self._state, self._decided = recorded.state, None
+            self._see_horizon(first, first + recorded.rounds - 1)
+            return recorded
 
     def _see_horizon(self, first: int, last: int) -> None:
         """Say so once when these rounds pass the horizon."""
         horizon = self.contract.horizon
         if horizon is not None and first <= horizon + 1 <= last:
-            self._warn(
+            self.warn(
                 f"the horizon of {horizon} rounds is over: settings stay those of its last, the guarantee has ended"
             )
 
-    def _warn(self, message: str) -> None:
-        if message not in self.warnings:
-            self.warnings.append(message)
+    def warn(self, message: str) -> None:
+        """Keep a warning, once; of very many the first ones."""
+        if message not in self.warnings and len(self.warnings) < MOST_WARNINGS:
+            last = len(self.warnings) == MOST_WARNINGS - 1
+            self.warnings.append("there were more warnings than are kept" if last else message)
 
     def _repaired(self, error: StreamError, given: Mapping[str, Any]) -> list[Any]:
         """Values that the intake refused, where the caller's settings or the form by decisions allow them."""
@@ -226,7 +277,7 @@ class Learner:
         what = (
             "clipped to them" if self.on_out_of_bounds == "clip" else "used as it is; what rests on the bounds may fail"
         )
-        self._warn(f"in round {self.round} {error}: {what}")
+        self.warn(f"in round {self.round} {error}: {what}")
         if self.on_out_of_bounds == "accept":
             return self._finite(values)
         ranges = [self._take.streams[n] for n in self._fields]
@@ -275,7 +326,8 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """All that it takes to go on bit for bit, as JSON values: what the algorithm keeps, the random numbers, warnings, the recipe."""
-        return learner_state(self)
+        with self._owned():
+            return learner_state(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
@@ -292,6 +344,17 @@ class Learner:
             raise fail(
                 "OCO903", f"{os.fspath(path)} cannot be written: {(error.strerror or str(error)).lower()}"
             ) from None
+
+    def close(self) -> None:
+        """Let go of the journal, if it has one."""
+        if self.journal is not None:
+            self.journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:

@@ -33,7 +33,8 @@ class Played:
 def can_play(learner: Learner) -> bool:
     """Whether the learner's program runs many rounds in one call."""
     program = learner.compiled.program
-    return learner.compiled.run is not None and program.measure is not None and not program.draws
+    alone = learner.journal is not None or bool(program.draws)
+    return learner.compiled.run is not None and program.measure is not None and not alone
 
 
 Read = Callable[[int, int], Mapping[str, Array]]

@@ -10,12 +10,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.play import can_play, play
 from oco.compiler.canonical import Canonical
+from oco.compiler.facts.ledger import plain
+from oco.compiler.facts.types import Facts
 from oco.compiler.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import fail
 from oco.dsl.model import Feedback
+from oco.evaluation.comparators import Budget
 from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
@@ -33,7 +37,7 @@ class RunnablePlan(Protocol):
     def canonical(self) -> Canonical: ...
 
     @property
-    def facts(self) -> Any: ...
+    def facts(self) -> Facts: ...
 
     @property
     def algorithm(self) -> str: ...
@@ -71,6 +75,8 @@ def run(
     *,
     mapping: Mapping[str, str | Sequence[str]] | None = None,
     on_missing: str = "error",
+    journal: str | Path | None = None,
+    budget: Budget | None = None,
 ) -> Trace:
     """Run the plan's learner.
 
@@ -79,6 +85,8 @@ def run(
     seed      of what is drawn: the streams without data, and the algorithm's own random numbers
     keep      decisions to keep: "all", "last", every n-th (a number), or names of decisions
     progress  called now and then with the round, the sum of the losses and the sum of the hard violations so far
+    journal   a folder: rounds are recorded there before they count, and those that it has already must be the same
+    budget    of the comparators that the trace finds: seconds and bytes
     """
     loaded: Data | None = None
     notes: tuple[str, ...] = ()
@@ -89,21 +97,43 @@ def run(
         plan, planned = _planned_for(plan, loaded.rounds)
         notes, feed, rounds = (*loaded.notes, *planned), iter(loaded), loaded.rounds
     learner = plan.learner(seed=seed, start=start, draws=draws, backend=backend)
+    if journal is not None:
+        learner = open_journal(learner, journal, rewind=True)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
-    if loaded is not None and plan.canonical.feedback is Feedback.FULL and can_play(learner):
-        _play(learner, loaded, recorder, progress)
-    else:
-        _drive(plan.canonical, learner, feed, recorder, progress)
+    with learner:
+        if loaded is not None and plan.canonical.feedback is Feedback.FULL and can_play(learner):
+            _play(learner, loaded, recorder, progress)
+        else:
+            _drive(plan.canonical, learner, feed, recorder, progress)
     if loaded is None:
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
     given = (
         {} if start is None else {b.name: part for b, part in zip(plan.canonical.blocks, _parts(start, plan.canonical))}
     )
-    origin = Origin(seed, plan.recipe, given, {n: np.asarray(a) for n, a in (draws or {}).items()})
+    drawn = {n: np.asarray(a) for n, a in (draws or {}).items()}
+    origin = Origin(seed, plan.recipe, given, drawn, _backend_of(learner), _known(plan.facts))
     said = (*notes, *recorder.notes), tuple(learner.warnings)
     promise = promise_of(plan, recorder.count)
-    return Trace(plan.canonical, loaded, recorder.record(), promise, origin=origin, notes=said[0], warnings=said[1])
+    return Trace(
+        plan.canonical,
+        loaded,
+        recorder.record(),
+        promise,
+        origin=origin,
+        notes=said[0],
+        warnings=said[1],
+        budget=budget,
+    )
+
+
+def _backend_of(learner: Learner) -> str:
+    return "numpy" if learner.compiled.run is None else "c"
+
+
+def _known(facts: Facts) -> dict[str, Any]:
+    """Value and status of every fact, as JSON values."""
+    return {key: {"value": plain(facts[key].value), "status": str(facts[key].status)} for key in facts}
 
 
 def _parts(start: Any, problem: Canonical) -> list[Array]:

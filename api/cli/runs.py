@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 Algorithms = Annotated[
     str | None, typer.Option("--algorithms", metavar="A,B,C", help="Run these instead of the chosen one, side by side.")
 ]
+Journal = Annotated[
+    Path | None,
+    typer.Option("--journal", metavar="DIR", help="Record every round here first; go on from there after a crash."),
+]
 
 
 def run(
@@ -44,6 +48,7 @@ def run(
         str | None,
         typer.Option("--engine", help="Spread the runs: here, processes, ray or ray://ADDRESS.", show_default=False),
     ] = None,
+    journal: Journal = None,
     backend: Backend = None,
     param: Params = None,
     as_json: Json = False,
@@ -64,6 +69,8 @@ def run(
     told = parse_map(mapping or [])
     source = load_data(canonical(loaded), data, mapping=told, seed=seed, rounds=rounds, on_missing=on_missing)
     seeds_used = range(seed, seed + seeds)
+    if journal is not None and (len(names) * seeds > 1 or grid or engine):
+        raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
     settings = pairs(setting, "--set")
     if grid or engine:
         from oco.cli.sweeping import run_sweep, values_of
@@ -76,7 +83,7 @@ def run(
         make_folder(out)
     if not as_json:
         _announce(plans, (*source.notes, *_replanned(loaded, source)))
-    traces = [_run(plan, replace(source, seed=k), k) for plan in plans for k in seeds_used]
+    traces = [_run(plan, replace(source, seed=k), k, journal) for plan in plans for k in seeds_used]
     _conclude(traces, plans, out, as_json)
 
 
@@ -122,9 +129,9 @@ def _replanned(model: Any, source: Data) -> tuple[str, ...]:
     )
 
 
-def _run(plan: Plan, source: Data, seed: int) -> Trace:
+def _run(plan: Plan, source: Data, seed: int, journal: Path | None) -> Trace:
     with watched(f"{plan.algorithm}, seed {seed}", source.rounds) as progress:
-        return plan.run(source, seed=seed, progress=progress)
+        return plan.run(source, seed=seed, progress=progress, journal=journal)
 
 
 def data(

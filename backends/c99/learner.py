@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ import numpy as np
 from oco.backends.base import Compiled
 from oco.backends.c99.build import stepper
 from oco.backends.contract import Contract
-from oco.backends.learner import Feedback, Learner
+from oco.backends.learner import Learner
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Field
 
@@ -18,10 +21,11 @@ _CODES = {DType.FLOAT: "d", DType.INT: "q", DType.BOOL: "b"}
 
 
 class NativeLearner(Learner):
-    """Like any learner. Rounds that need words (wrong data, the end of the horizon) take the way through Python."""
+    """Like any learner. Rounds that need words (wrong data, the end of the horizon, a journal) take the way through Python."""
 
     def __init__(self, compiled: Compiled, contract: Contract, **options: Any) -> None:
         native = compiled.native
+        self._quick: Any = None
         self._memory = np.zeros(-(-ctypes.sizeof(native.layout) // 8))
         self._views = [self._view(getattr(native.layout, m), f) for m, f in zip(native.members, compiled.program.state)]
         super().__init__(compiled, contract, **options)
@@ -46,11 +50,22 @@ class NativeLearner(Learner):
         inputs = tuple((f.name, _CODES[f.type.dtype], f.type.shape) for f in program.feedback)
         decisions = tuple((f.name, "d", f.type.shape) for f in program.decision)
         counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
-        made = quick(self._memory, self._in_words, *addresses, inputs, decisions, horizon, *counts)
-        self.__dict__.update(decide=made.decide, observe=made.observe)
+        words = partial(Learner.decide, self), partial(Learner.observe, self)
+        self._quick = quick(self._memory, *words, *addresses, inputs, decisions, horizon, *counts)
+        self.__dict__.update(decide=self._quick.decide, observe=self._quick.observe)
 
-    def _in_words(self, **streams: Any) -> Feedback:
-        return Learner.observe(self, **streams)
+    @contextmanager
+    def _owned(self) -> Iterator[None]:
+        """While Python is at work, calls of the quick way go through Python as well."""
+        with super()._owned():
+            if self._quick is None or self._quick.busy:
+                yield
+                return
+            self._quick.busy = True
+            try:
+                yield
+            finally:
+                self._quick.busy = self.journal is not None
 
     def memory(self) -> bytes:
         """The struct as bytes."""
@@ -67,7 +82,7 @@ class NativeLearner(Learner):
         for view, value in zip(self._views, values, strict=True):
             view[...] = value
 
-    def _decisions(self) -> tuple[Any, ...]:
+    def decisions(self) -> tuple[Any, ...]:
         return self.compiled.decide(*self._state, *self._random_arrays())
 
     @property

@@ -1,12 +1,14 @@
 /* The quick way from Python into a compiled learner: one round in, one decision out, checked on the way.
  *
  * A Stepper drives any learner through four functions of one form each. Whatever is not plain (another kind or shape of array, a value
- * out of bounds, a name too many) goes to `fallback`, which is Python and says what is wrong. */
+ * out of bounds, a name too many) goes to `slow_observe`, which is Python and says what is wrong. */
 #define PY_SSIZE_T_CLEAN
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <Python.h>
+#include <structmember.h>
 #include <numpy/arrayobject.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -26,7 +28,8 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     PyObject *memory;   /* an array of bytes that holds the learner's struct */
-    PyObject *fallback; /* observe, in Python */
+    PyObject *slow_decide, *slow_observe; /* the same in Python */
+    char busy; /* Python is at work on the learner: every call goes there, and is told so if it comes from another thread */
     void *self;
     int64_t *round;
     int64_t horizon; /* -1: none */
@@ -145,6 +148,9 @@ static Worth *new_worth(const Stepper *s) {
 
 static PyObject *stepper_decide(Stepper *s, PyObject *ignored) {
     (void)ignored;
+    if (s->busy) {
+        return PyObject_CallNoArgs(s->slow_decide);
+    }
     s->decide(s->self, s->space);
     const Form *forms = s->forms + s->inputs;
     if (s->decisions == 1) {
@@ -229,8 +235,8 @@ static bool gathered(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObje
 static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     const void *inputs[MOST_INPUTS];
     double numbers[MOST_INPUTS];
-    if (*s->round == s->horizon + 1 || !gathered(s, args, count, names, inputs, numbers)) {
-        return PyObject_Vectorcall(s->fallback, args, (size_t)count, names);
+    if (s->busy || *s->round == s->horizon + 1 || !gathered(s, args, count, names, inputs, numbers)) {
+        return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     Worth *w = new_worth(s);
     if (!w) {
@@ -240,7 +246,7 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
     s->measure(s->self, s->space, inputs, w->worth);
     if (s->observe(s->self, inputs) != 0) {
         Py_DECREF(w);
-        return PyObject_Vectorcall(s->fallback, args, (size_t)count, names);
+        return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     return (PyObject *)w;
 }
@@ -253,18 +259,21 @@ static void stepper_dealloc(Stepper *s) {
     PyMem_Free(s->forms);
     PyMem_Free(s->space);
     Py_XDECREF(s->memory);
-    Py_XDECREF(s->fallback);
+    Py_XDECREF(s->slow_decide);
+    Py_XDECREF(s->slow_observe);
     PyObject_GC_Del(s);
 }
 
 static int stepper_traverse(Stepper *s, visitproc visit, void *arg) {
     Py_VISIT(s->memory);
-    Py_VISIT(s->fallback);
+    Py_VISIT(s->slow_decide);
+    Py_VISIT(s->slow_observe);
     return 0;
 }
 
 static int stepper_clear(Stepper *s) {
-    Py_CLEAR(s->fallback);
+    Py_CLEAR(s->slow_decide);
+    Py_CLEAR(s->slow_observe);
     return 0;
 }
 
@@ -288,11 +297,11 @@ static int read_form(Form *form, PyObject *row) {
 
 static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *options) {
     (void)options;
-    PyObject *memory, *fallback, *inputs, *decisions;
+    PyObject *memory, *slow_decide, *slow_observe, *inputs, *decisions;
     unsigned long long decide, observe, measure;
     long long horizon;
     Py_ssize_t constraints, equalities;
-    if (!PyArg_ParseTuple(args, "O!OKKKO!O!Lnn", &PyArray_Type, &memory, &fallback, &decide, &observe, &measure, &PyTuple_Type, &inputs,
+    if (!PyArg_ParseTuple(args, "O!OOKKKO!O!Lnn", &PyArray_Type, &memory, &slow_decide, &slow_observe, &decide, &observe, &measure, &PyTuple_Type, &inputs,
                           &PyTuple_Type, &decisions, &horizon, &constraints, &equalities)) {
         return NULL;
     }
@@ -305,7 +314,8 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
         return NULL;
     }
     s->memory = Py_NewRef(memory);
-    s->fallback = Py_NewRef(fallback);
+    s->slow_decide = Py_NewRef(slow_decide);
+    s->slow_observe = Py_NewRef(slow_observe);
     s->self = PyArray_DATA((PyArrayObject *)memory);
     s->round = s->self;
     s->horizon = horizon;
@@ -342,6 +352,11 @@ static PyMethodDef stepper_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyMemberDef stepper_members[] = {
+    {"busy", T_BOOL, offsetof(Stepper, busy), 0, "Whether every call goes through Python."},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyTypeObject StepperType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "oco_stepper.Stepper",
     .tp_basicsize = sizeof(Stepper),
@@ -352,6 +367,7 @@ static PyTypeObject StepperType = {
     .tp_traverse = (traverseproc)stepper_traverse,
     .tp_clear = (inquiry)stepper_clear,
     .tp_methods = stepper_methods,
+    .tp_members = stepper_members,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "oco_stepper", NULL, -1, NULL, NULL, NULL, NULL, NULL};

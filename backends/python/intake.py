@@ -47,7 +47,7 @@ class Intake:
         for name, shape, kind in self.forms:
             if name not in given:
                 raise self._wrong_names(given)
-            value = np.array(given[name])
+            value = self._array(name, given[name])
             if value.dtype != kind:
                 value = self._converted(name, value, kind)
             if value.shape != shape:
@@ -73,11 +73,29 @@ class Intake:
             "name", f"{', '.join(unknown)} is not among {', '.join(self.streams) or 'the inputs: there are none'}"
         )
 
+    def _array(self, name: str, given: Any) -> np.ndarray[Any, Any]:
+        """A copy of what is given."""
+        if type(given) is np.ndarray:
+            return given.copy()
+        if isinstance(given, np.ma.MaskedArray):
+            raise StreamError("kind", f"{name} is masked; give an array without gaps")
+        try:
+            return np.array(given)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise StreamError("kind", f"{name} cannot be read as an array: {error}") from None
+
     def _converted(self, name: str, value: np.ndarray[Any, Any], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
         if value.dtype.kind not in "fiub":
+            entries = ((place, x) for place, x in np.ndenumerate(value) if not isinstance(x, (bool, int, float)))
+            for place, x in entries:
+                raise StreamError("kind", f"{_entry(name, place)} is {repr(x)[:40]}, which is not a real number")
             raise StreamError("kind", f"{name} does not hold numbers but {value.dtype}")
-        if kind.kind == "i" and not np.all(value == np.floor(value)):
-            raise StreamError("whole", f"{name} holds numbers that are not whole")
+        if kind.kind == "i" and value.dtype.kind in "fu":
+            with np.errstate(invalid="ignore"):
+                wrong = ~((value == np.floor(value)) & (np.abs(value) < 2.0**63))
+            for place in np.argwhere(wrong)[:1]:
+                said = f"{_entry(name, place)} is {value[tuple(place)]}"
+                raise StreamError("whole", f"{said}, which is not a whole number below 2**63")
         return value.astype(kind)
 
     def _wrong_entry(self, values: list[Any]) -> StreamError:
@@ -87,12 +105,16 @@ class Intake:
             finite = np.isfinite(value)
             good = finite & (lower <= value) & (value <= upper)
             if not good.all():
-                place = tuple(int(i) for i in np.argwhere(~good)[0])
-                entry = f"{name}{list(place)}" if place else name
-                found = f"{entry} is {value[place]}"
+                place = tuple(np.argwhere(~good)[0])
+                found = f"{_entry(name, place)} is {value[place]}"
                 if not finite[place]:
                     return StreamError("finite", f"{found}, which is not a finite number")
                 return StreamError(
                     "bounds", f"{found}, outside the model's bounds [{lower[place]:g}, {upper[place]:g}]"
                 )
         raise AssertionError("every entry is within its bounds")
+
+
+def _entry(name: str, place: Any) -> str:
+    """`price[3]`, or the name alone."""
+    return f"{name}{[int(i) for i in place]}" if len(place) else name

@@ -1,4 +1,4 @@
-"""Learners: what they are given, and their saved states (OCO84x, OCO85x)."""
+"""Learners: what they are given, their saved states and their journals (OCO84x, OCO85x)."""
 
 from __future__ import annotations
 
@@ -94,6 +94,50 @@ LEARNER: dict[str, Code] = {
         "A fleet has at least one learner; starts and seeds are one for all or one for each.",
         "plan.fleet(0)",
         "Give a positive number of learners, and as many seeds.",
+        Stage.RUN,
+    ),
+    "OCO853": Code(
+        "two threads use one learner at once",
+        "Threads may take turns with a learner. While one of them is within decide, observe or save, another gets this error, and "
+        "the learner stays as it was.",
+        "threading.Thread(target=learner.decide).start(); learner.observe(price=3.0)",
+        "Give each thread a learner of its own, or hold a lock around each round.",
+        Stage.RUN,
+    ),
+    "OCO854": Code(
+        "the journal is damaged or foreign",
+        "Every record of a journal has a checksum. One that was changed, lost or made by something else stops the replay.",
+        'oco.open(plan, "folder_of_something_else")',
+        "Take the folder from a backup, or begin another one.",
+        Stage.RUN,
+    ),
+    "OCO855": Code(
+        "the journal is in use",
+        "One process at a time writes a journal.",
+        'oco.open(plan, "journal") in two processes',
+        "Close the learner in the other process, or give this one a folder of its own.",
+        Stage.RUN,
+    ),
+    "OCO856": Code(
+        "this round was observed with other data",
+        "A round that is in the journal may be given again, as after a crash, if it is the same round. Its data cannot change.",
+        "learner.observe(price=4.0, round=7)",
+        "Give the data that the round had, or go on with the round that the learner is in.",
+        Stage.RUN,
+    ),
+    "OCO857": Code(
+        "the journal replays to another decision",
+        "The rounds of a journal, played again, must give the decisions that were recorded, bit for bit. They do not, as when the "
+        "machine or the versions of oco and NumPy are others.",
+        'oco.open(plan, "journal_of_another_machine")',
+        "Replay where it was recorded and carry on from `learner.save`, or begin another journal.",
+        Stage.RUN,
+    ),
+    "OCO858": Code(
+        "the journal cannot be written",
+        "A decision and its data count once they are on the disk. They could not be put there, so the learner is as before the call.",
+        "a full disk",
+        "Make room, then give the round again.",
         Stage.RUN,
     ),
 }

@@ -14,12 +14,9 @@ from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.play import can_play, play
 from oco.compiler.canonical import Canonical
-from oco.compiler.facts.ledger import plain
-from oco.compiler.facts.types import Facts
 from oco.compiler.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import fail
 from oco.dsl.model import Feedback
-from oco.evaluation.comparators import Budget
 from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
@@ -37,7 +34,7 @@ class RunnablePlan(Protocol):
     def canonical(self) -> Canonical: ...
 
     @property
-    def facts(self) -> Facts: ...
+    def facts(self) -> Any: ...
 
     @property
     def algorithm(self) -> str: ...
@@ -76,7 +73,6 @@ def run(
     mapping: Mapping[str, str | Sequence[str]] | None = None,
     on_missing: str = "error",
     journal: str | Path | None = None,
-    budget: Budget | None = None,
 ) -> Trace:
     """Run the plan's learner.
 
@@ -86,7 +82,6 @@ def run(
     keep      decisions to keep: "all", "last", every n-th (a number), or names of decisions
     progress  called now and then with the round, the sum of the losses and the sum of the hard violations so far
     journal   a folder: rounds are recorded there before they count, and those that it has already must be the same
-    budget    of the comparators that the trace finds: seconds and bytes
     """
     loaded: Data | None = None
     notes: tuple[str, ...] = ()
@@ -111,29 +106,10 @@ def run(
     given = (
         {} if start is None else {b.name: part for b, part in zip(plan.canonical.blocks, _parts(start, plan.canonical))}
     )
-    drawn = {n: np.asarray(a) for n, a in (draws or {}).items()}
-    origin = Origin(seed, plan.recipe, given, drawn, _backend_of(learner), _known(plan.facts))
+    origin = Origin(seed, plan.recipe, given, {n: np.asarray(a) for n, a in (draws or {}).items()})
     said = (*notes, *recorder.notes), tuple(learner.warnings)
     promise = promise_of(plan, recorder.count)
-    return Trace(
-        plan.canonical,
-        loaded,
-        recorder.record(),
-        promise,
-        origin=origin,
-        notes=said[0],
-        warnings=said[1],
-        budget=budget,
-    )
-
-
-def _backend_of(learner: Learner) -> str:
-    return "numpy" if learner.compiled.run is None else "c"
-
-
-def _known(facts: Facts) -> dict[str, Any]:
-    """Value and status of every fact, as JSON values."""
-    return {key: {"value": plain(facts[key].value), "status": str(facts[key].status)} for key in facts}
+    return Trace(plan.canonical, loaded, recorder.record(), promise, origin=origin, notes=said[0], warnings=said[1])
 
 
 def _parts(start: Any, problem: Canonical) -> list[Array]:

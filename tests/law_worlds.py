@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -22,7 +22,6 @@ from oco.plan import Plan as RunnablePlan
 
 Streams = Mapping[str, Array]
 SLOPE, LIMIT = np.array([1.0, 0.5, -0.5]), 0.25
-SIZE = len(SLOPE)
 
 
 def project_simplex(v: Array) -> Array:
@@ -34,21 +33,24 @@ def project_simplex(v: Array) -> Array:
 
 @dataclass(frozen=True)
 class Region:
-    """A domain in the language; the points in it nearest to v and lowest along c; and how far a point lies outside."""
+    """A domain in the language; the points in it nearest to v and lowest along c; how far a point lies outside; and its dimension."""
 
     text: str
     nearest: Callable[[Array], Array]
     lowest: Callable[[Array], Array]
     outside: Callable[[Array], Array]
+    size: int = 3
 
 
+BOX = Region(
+    "box(-1, 1)",
+    lambda v: np.clip(v, -1, 1),
+    lambda c: -np.sign(c),
+    lambda x: np.abs(x).max(axis=-1) - 1,
+)
 REGIONS = {
-    "box": Region(
-        "box(-1, 1)",
-        lambda v: np.clip(v, -1, 1),
-        lambda c: -np.sign(c),
-        lambda x: np.abs(x).max(axis=-1) - 1,
-    ),
+    "box": BOX,
+    "segment": replace(BOX, size=1),
     "ball": Region(
         "ball(1)",
         lambda v: v / max(1.0, float(np.linalg.norm(v))),
@@ -66,7 +68,7 @@ REGIONS = {
 
 @dataclass(frozen=True)
 class Constraint:
-    """Lines of a model, what its stream is in each round, and the limit of SLOPE @ x for one x in all of them (in the mean, in each)."""
+    """Lines of a model, what its stream is in each round, and the limit of slope @ x for one x in all of them (in the mean, in each)."""
 
     streams: str
     text: str
@@ -80,21 +82,21 @@ def _none(rng: np.random.Generator, rounds: int) -> Streams:
     return {}
 
 
-FIXED = "cap: [1, 0.5, -0.5] @ x <= 0.25"
+FIXED = "cap: {slope} @ x <= 0.25"
 CONSTRAINTS = {
     "free": Constraint("", "", _none, lambda s: (math.inf, math.inf), 0),
     "fixed": Constraint("", f"{FIXED} each round", _none, lambda s: (LIMIT, LIMIT), 0),
     "fixed on average": Constraint("", f"{FIXED} on average", _none, lambda s: (LIMIT, LIMIT), 0),
     "moving": Constraint(
         "stream b in [0, 0.5]",
-        "cap: [1, 0.5, -0.5] @ x <= b each round",
+        "cap: {slope} @ x <= b each round",
         lambda rng, rounds: {"b": rng.uniform(0, 0.5, rounds)},
         lambda s: (float(s["b"].mean()), float(s["b"].min())),
         1,
     ),
     "random on average": Constraint(
         "stream s ~ uniform(0.5, 1.5)",
-        "cap: s * ([1, 0.5, -0.5] @ x) <= 0.25 on average",
+        "cap: s * ({slope} @ x) <= 0.25 on average",
         lambda rng, rounds: {"s": rng.uniform(0.5, 1.5, rounds)},
         lambda s: (LIMIT, LIMIT / float(s["s"].max())),
         1,
@@ -105,7 +107,7 @@ LOSSES = {"linear": "c @ x", "quadratic": "sum_squares(x - c)"}
 
 @dataclass(frozen=True)
 class World:
-    """Decisions x (3,) of a region, losses by the stream c in [-1, 1]^3, and one constraint."""
+    """Decisions x (d,) of a region, losses by the stream c in [-1, 1]^d, and one constraint on slope @ x."""
 
     region: str
     loss: str
@@ -115,45 +117,53 @@ class World:
         return f"{self.loss} losses, {self.region}, {self.constraint}"
 
     def text(self, rounds: int) -> str:
-        c = CONSTRAINTS[self.constraint]
+        c, d = CONSTRAINTS[self.constraint], self.size
         lines = [
-            f"model world\nhorizon T = {rounds}\ndecision x[3] in {REGIONS[self.region].text}\nstream c[3] in [-1, 1]",
+            f"model world\nhorizon T = {rounds}\ndecision x[{d}] in {REGIONS[self.region].text}\nstream c[{d}] in [-1, 1]",
             c.streams,
             f"minimize {LOSSES[self.loss]}",
-            f"subject to\n    {c.text}" if c.text else "",
+            f"subject to\n    {c.text.format(slope=self.slope.tolist())}" if c.text else "",
         ]
         return "\n".join(line for line in lines if line) + "\n"
 
     def draw(self, sequence: str, rng: np.random.Generator, rounds: int) -> Streams:
-        return {"c": SEQUENCES[sequence](rng, rounds), **CONSTRAINTS[self.constraint].draw(rng, rounds)}
+        return {"c": SEQUENCES[sequence](rng, rounds)[:, : self.size], **CONSTRAINTS[self.constraint].draw(rng, rounds)}
 
     def best(self, streams: Streams, each_round: bool) -> float:
-        """The least sum of losses of a fixed x in the region with SLOPE @ x <= limit: the value of the Lagrangian dual.
+        """The least sum of losses of a fixed x in the region with slope @ x <= limit: the value of the Lagrangian dual.
 
-        max over lambda >= 0 of min over the region of sum_t f_t(x) + lambda (SLOPE @ x - limit), by bisection on lambda; the minimum is
+        max over lambda >= 0 of min over the region of sum_t f_t(x) + lambda (slope @ x - limit), by bisection on lambda; the minimum is
         a linear minimisation or a projection. It is never more than the least sum, so that a regret is never measured too small.
         """
         total, rounds = streams["c"].sum(axis=0), len(streams["c"])
         squares = float((streams["c"] ** 2).sum())
         limit = CONSTRAINTS[self.constraint].limits(streams)[each_round]
-        region = REGIONS[self.region]
+        region, slope = REGIONS[self.region], self.slope
 
         def inner(weight: float) -> tuple[float, Array]:
             if self.loss == "linear":
-                cost = total + weight * SLOPE
+                cost = total + weight * slope
                 x = region.lowest(cost)
                 return float(cost @ x), x
-            x = region.nearest((total - weight / 2 * SLOPE) / rounds)
-            return float(rounds * x @ x - 2 * total @ x + squares + weight * SLOPE @ x), x
+            x = region.nearest((total - weight / 2 * slope) / rounds)
+            return float(rounds * x @ x - 2 * total @ x + squares + weight * slope @ x), x
 
         value, x = inner(0.0)
-        if SLOPE @ x <= limit:
+        if slope @ x <= limit:
             return value
         low, high = 0.0, 10.0 * rounds
         for _ in range(80):
             middle = (low + high) / 2
-            low, high = (middle, high) if SLOPE @ inner(middle)[1] > limit else (low, middle)
+            low, high = (middle, high) if slope @ inner(middle)[1] > limit else (low, middle)
         return max(inner(w)[0] - w * limit for w in (low, high))
+
+    @property
+    def size(self) -> int:
+        return REGIONS[self.region].size
+
+    @property
+    def slope(self) -> Array:
+        return SLOPE[: self.size]
 
     @property
     def variation(self) -> float:
@@ -161,16 +171,14 @@ class World:
 
 
 def _drift(rng: np.random.Generator, rounds: int) -> Array:
-    return np.cos(np.linspace(0, 6 * math.pi, rounds)[:, None] + np.arange(SIZE) + rng.uniform(0, 2 * math.pi))
+    return np.cos(np.linspace(0, 6 * math.pi, rounds)[:, None] + np.arange(3) + rng.uniform(0, 2 * math.pi))
 
 
 SEQUENCES: Mapping[str, Callable[[np.random.Generator, int], Array]] = {
-    "coins": lambda rng, rounds: rng.choice([-1.0, 1.0], (rounds, SIZE)),  # the game of the lower bound
-    "pushed": lambda rng, rounds: (
-        rng.choice([-1.0, 1.0], (rounds, SIZE), p=[0.7, 0.3]) * np.where(SLOPE < 0, -1.0, 1.0)
-    ),
+    "coins": lambda rng, rounds: rng.choice([-1.0, 1.0], (rounds, 3)),  # the game of the lower bound
+    "pushed": lambda rng, rounds: rng.choice([-1.0, 1.0], (rounds, 3), p=[0.7, 0.3]) * np.where(SLOPE < 0, -1.0, 1.0),
     "drifting": _drift,
-    "alternating": lambda rng, rounds: np.where(np.arange(rounds) % 2, 1.0, -1.0)[:, None] * np.ones(SIZE),
+    "alternating": lambda rng, rounds: np.where(np.arange(rounds) % 2, 1.0, -1.0)[:, None] * np.ones(3),
     "turning": lambda rng, rounds: np.where(np.arange(rounds) < rounds // 2, -1.0, 1.0)[:, None] * np.sign(SLOPE),
 }
 """Streams c in [-1, 1]^3, shape (rounds, 3). `pushed` drives linear losses across the constraint."""
@@ -178,7 +186,7 @@ SEQUENCES: Mapping[str, Callable[[np.random.Generator, int], Array]] = {
 WORLDS = tuple(
     World(region, loss, constraint)
     for constraint in CONSTRAINTS
-    for region, loss in (("box", "linear"), ("ball", "quadratic"), ("simplex", "linear"))
+    for region, loss in (("box", "linear"), ("ball", "quadratic"), ("simplex", "linear"), ("segment", "quadratic"))
 )
 
 

@@ -1,0 +1,23 @@
+"""Regret and violation of every algorithm grow no faster than its theorem says; `python -m benchmarks.rates` has the full study."""
+
+from __future__ import annotations
+
+import pytest
+from law_rates import fitted, horizons_of, lives_of
+from test_c99 import has_compiler
+
+from oco.compiler.algorithms import ALGORITHMS, Algorithm
+
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+MARGIN = 0.05
+
+
+@pytest.mark.parametrize("sequence", ["coins", "pushed"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
+def test_regret_and_violation_grow_as_the_theorem_says(algorithm: Algorithm, sequence: str) -> None:
+    """Exponents over T = 2^8 .. 2^14 with 20 seeds: the lower confidence limit is at most the theorem's exponent and the margin."""
+    found = lives_of(algorithm.name)
+    assert found
+    for life in found:
+        for fit in fitted(life, sequence, horizons_of(algorithm)[::3], range(20)):
+            assert fit.lower <= fit.theorem + MARGIN, f"{fit}; the theorem says T^{fit.theorem:.3f}"

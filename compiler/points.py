@@ -94,6 +94,10 @@ class Rows:
         """|row_n|_2^2, shape (N,)."""
         return _total([m.tracer.sum(_matrix(m) * _matrix(m), axis=1) for m in self.blocks])
 
+    def times(self, weights: Value) -> Rows:
+        """Each row times its own number; `weights` has the shape (N,)."""
+        return Rows(tuple(m * _shaped(weights, (*weights.shape, *(1,) * (m.ndim - 1))) for m in self.blocks))
+
     def scale(self, factors: Point) -> Rows:
         """Each row times `factors`, entry by entry."""
         return Rows(tuple(m * f for m, f in zip(self.blocks, factors.blocks, strict=True)))

@@ -36,17 +36,25 @@ def plan_of(text: str, name: str, settings: Mapping[str, str | float] | None = N
 
 
 class Run:
-    """A program with its state; `play` takes one round."""
+    """A program with its state; `play` takes one round. `draws` gives its random arrays by name, rounds first."""
 
-    def __init__(self, plan: Plan, start: Sequence[Array] | None = None) -> None:
+    def __init__(
+        self, plan: Plan, start: Sequence[Array] | None = None, draws: Mapping[str, Array] | None = None
+    ) -> None:
         self.compiled = backend("numpy").compile(plan.program)
         points = start or [b.domain.centre() for b in plan.canonical.blocks]
         self.state = self.compiled.init(*(np.array(p, dtype=np.float64) for p in points))
         self.names = [f.name for f in plan.program.state]
+        self.draws = draws or {}
+
+    @property
+    def drawn(self) -> list[Array]:
+        """The random arrays of this round."""
+        return [self.draws[f.name][int(self.state[0]) - 1] for f in self.compiled.program.draws]
 
     @property
     def decisions(self) -> tuple[Array, ...]:
-        found = self.compiled.decide(*self.state)
+        found = self.compiled.decide(*self.state, *self.drawn)
         return found if isinstance(found, tuple) else (found,)
 
     def value(self, name: str) -> Array:
@@ -54,12 +62,17 @@ class Run:
 
     def play(self, data: Round) -> None:
         fields = self.compiled.program.feedback
-        self.state = self.compiled.update(*self.state, *(np.asarray(data[f.name]) for f in fields))
+        self.state = self.compiled.update(*self.state, *(np.asarray(data[f.name]) for f in fields), *self.drawn)
 
 
-def trajectory(plan: Plan, rounds: Sequence[Round], start: Sequence[Array] | None = None) -> list[tuple[Array, ...]]:
+def trajectory(
+    plan: Plan,
+    rounds: Sequence[Round],
+    start: Sequence[Array] | None = None,
+    draws: Mapping[str, Array] | None = None,
+) -> list[tuple[Array, ...]]:
     """The decisions of rounds 1..len(rounds) + 1."""
-    run = Run(plan, start)
+    run = Run(plan, start, draws)
     found = [run.decisions]
     for data in rounds:
         run.play(data)

@@ -7,6 +7,7 @@ from oco.compiler.algorithms.hazan2016 import OFW
 from oco.compiler.algorithms.hutchinson_alizadeh2025 import PFS
 from oco.compiler.algorithms.jenatton2016 import JENATTON
 from oco.compiler.algorithms.lee2023 import PROJECTION_FREE
+from oco.compiler.algorithms.lee2023_meta import META_FRANK_WOLFE
 from oco.compiler.algorithms.mahdavi2012 import MAHDAVI
 from oco.compiler.algorithms.qiu_wei2020 import MIRROR_PROX
 from oco.compiler.algorithms.sinha_vaze2024 import SINHA_VAZE
@@ -24,6 +25,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     MIRROR_DESCENT,
     MIRROR_PROX,
     PROJECTION_FREE,
+    META_FRANK_WOLFE,
     OFW_TVC,
     SCOFW_TVC,
     BFW_TVC,

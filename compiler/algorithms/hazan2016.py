@@ -1,8 +1,12 @@
-"""Hazan 2016, "Introduction to online convex optimization", chapter 7: the online Frank-Wolfe method (Hazan & Kale 2012)."""
+"""Hazan 2016, "Introduction to online convex optimization", chapter 7: the online Frank-Wolfe method (Hazan & Kale 2012).
+
+As a method of its own, `ofw`, and as the oracle `ocg` of other methods.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 import numpy as np
 
@@ -15,6 +19,8 @@ from oco.compiler.algorithms.classic import (
     NO_CONSTRAINTS,
 )
 from oco.compiler.algorithms.common import ROUNDS, domain_offers
+from oco.compiler.algorithms.oracles import Oracle
+from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
@@ -52,6 +58,25 @@ class OnlineFrankWolfe:
         v = p.domain.lmo(p.setting("eta") * G + 2.0 * (x - x_1)).named(p.tracer, "v")
         sigma = p.tracer.name("sigma", p.tracer.minimum(1.0, 2.0 / p.tracer.sqrt(p.t)))
         return {"x": x + sigma * (v - x), "x_1": x_1, "G": G}
+
+
+class OnlineConditionalGradient:
+    """ocg: the same in a block, with x_q its first decision and K its rounds."""
+
+    def begin(self, p: Problem, x: Point) -> State:
+        return {"x_q": x, "S": 0.0 * x}
+
+    def step(
+        self, p: Problem, state: State, k: Value, gradient: Callable[[Point], Point], weight: Value
+    ) -> tuple[Point, State]:
+        t, x, x_q = p.tracer, point(state, "x"), point(state, "x_q")
+        S = (point(state, "S") + gradient(x)).named(t, "S")
+        p.note("h_t is D (1 + sum_n lambda^n)-Lipschitz: eta = R / (2 D (1 + sum_n lambda^n) K^(3/4))")
+        slopes = p.setting("D") * weight
+        eta = t.name("eta", p.setting("R") / (2.0 * float(p.whole("K")) ** 0.75 * slopes))
+        v = p.domain.lmo(eta * S + 2.0 * (x - x_q)).named(t, "v")
+        sigma = t.name("sigma", t.minimum(1.0, 2.0 / t.sqrt(k)))
+        return x + sigma * (v - x), {"x_q": x_q, "S": S}
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
@@ -126,4 +151,19 @@ OFW = Algorithm(
         "x_1": "the first decision",
         "G": "sum of the gradients",
     },
+)
+
+OCG = Oracle(
+    name="ocg",
+    rule=OnlineConditionalGradient(),
+    cite="Hazan 2016, chapter 7",
+    alpha=Fraction(3, 4),
+    settings=lambda s: {
+        "C_1": Default("8 * R", "regret 8 R D K^(3/4) (Hazan 2016, chapter 7)"),
+        "C_2": Default(0, "no smoothness is asked for"),
+    },
+    regret=lambda s, v: 8 * v["R"] * v["D"] * v["K"] ** 0.75,
+    why="regret 8 R D K^(3/4) with one linear minimisation a round",
+    cost="one linear minimisation",
+    symbols=(("x_q", "the first decision of this block"), ("S", "sum of the gradients over this block")),
 )

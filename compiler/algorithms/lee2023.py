@@ -7,23 +7,28 @@ constraint's multiplier moves by its sum over the block. Erratum 10: an oracle b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
-from oco.compiler.algorithms.common import SOME_INEQUALITY, domain_offers, sizes
+from oco.compiler.algorithms.common import SOME_INEQUALITY, domain_offers, sizes, unknown
+from oco.compiler.algorithms.hazan2016 import OCG
+from oco.compiler.algorithms.hazan_minasyan2020 import OSPF, SFTRL
+from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope, setting_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
+from oco.compiler.algorithms.xie2020 import ORGFW
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Structured
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
+    Floats,
     Free,
     Guarantee,
     Hypothesis,
@@ -33,46 +38,26 @@ from oco.compiler.theorems import (
     Theorem,
     Violation,
     constant_settings,
+    fact_is_known,
     fact_is_true,
     horizon_known,
     inequalities_convex,
     inequalities_know,
     needed,
+    needed_bounds,
 )
-from oco.dsl.diagnostics import fail
-from oco.dsl.model import Measure
+from oco.dsl.expressions import Kind, names
+from oco.dsl.model import Feedback, Measure
 from oco.dsl.settings import WORD_SETTINGS
 
-
-class Oracle(Protocol):
-    """A projection-free method of a block: what it keeps, and its step in the k-th round, given the gradient of h_t at x_t."""
-
-    def begin(self, p: Problem, x: Point) -> State: ...
-
-    def step(self, p: Problem, state: State, k: Value, slope: Point) -> tuple[Point, State]: ...
+ORACLES: tuple[Oracle, ...] = (ORGFW, OSPF, OCG, SFTRL)
+"""Table 2, but for mfw, which is `meta-frank-wolfe` without multipliers."""
 
 
-class OnlineConditionalGradient:
-    """ocg: Hazan 2016, chapter 7, with F(x) = eta <S, x> + |x - x_q|^2, S the sum of the block's gradients and x_q its first decision.
-
-    Erratum 10: the book sums to t - 1, so that every block would begin with a jump to an arbitrary vertex; here the sum goes to t.
-    """
-
-    def begin(self, p: Problem, x: Point) -> State:
-        return {"x_q": x, "S": x.map(lambda a: p.tracer.zeros(a.shape))}
-
-    def step(self, p: Problem, state: State, k: Value, slope: Point) -> tuple[Point, State]:
-        t, x, x_q = p.tracer, point(state, "x"), point(state, "x_q")
-        S = (point(state, "S") + slope).named(t, "S")
-        p.note("h_t is D (1 + sum_n lambda^n)-Lipschitz: eta = R / (2 D (1 + sum_n lambda^n) K^(3/4))")
-        slopes = p.setting("D") * (1.0 + t.sum(array(state, "lam")))
-        eta = t.name("eta", p.setting("R") / (2.0 * float(p.whole("K")) ** 0.75 * slopes))
-        v = p.domain.lmo(eta * S + 2.0 * (x - x_q)).named(t, "v")
-        sigma = t.name("sigma", t.minimum(1.0, 2.0 / t.sqrt(k)))
-        return x + sigma * (v - x), {"x_q": x_q, "S": S}
-
-
-ORACLES: Mapping[str, Oracle] = {"ocg": OnlineConditionalGradient()}
+def oracle_of(settings: Mapping[str, Setting]) -> Oracle:
+    """The oracle that the setting names."""
+    word = str(settings["oracle"].formula)
+    return next(o for o in ORACLES if o.name == word)
 
 
 class PrimalDual:
@@ -80,18 +65,23 @@ class PrimalDual:
 
     def init(self, p: Problem, start: Point) -> State:
         none = p.tracer.zeros((p.constraint_count,))
-        return {"x": start, "lam": none, "G": none, **ORACLES[p.word("oracle")].begin(p, start)}
+        return {"x": start, "lam": none, "G": none, **oracle_of(p.task.settings).rule.begin(p, start)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")
 
     def update(self, p: Problem, state: State) -> State:
-        t, x, lam, oracle = p.tracer, point(state, "x"), array(state, "lam"), ORACLES[p.word("oracle")]
+        t, x, lam, oracle = p.tracer, point(state, "x"), array(state, "lam"), oracle_of(p.task.settings).rule
         K = float(p.whole("K"))
         p.note("the round k of this block")
         k = t.name("k", t.mod(p.played - 1.0, K) + 1.0)
-        slope = p.gradient(x) + p.constraint_combination(x, lam)
-        following, kept = oracle.step(p, state, k, slope.named(t, "slope"))
+        weight = t.name("weight", 1.0 + t.sum(lam))
+
+        def gradient(y: Point) -> Point:
+            """grad h_t(y)."""
+            return (p.gradient(y) + p.constraint_combination(y, lam)).named(t, "slope")
+
+        following, kept = oracle.step(p, state, k, gradient, weight)
         p.note("after the block: lambda = [(1 - theta mu) lambda + mu sum_t g_t(x_t)]_+")
         ends = t.name("ends", k >= K)
         G = t.name("G", array(state, "G") + p.constraints(x))
@@ -124,6 +114,51 @@ def _something_to_learn(s: Situation) -> Objection | None:
     )
 
 
+def _functions_seen(s: Situation) -> Objection | None:
+    if s.canonical.feedback is Feedback.FULL:
+        return None
+    said = f"it needs gradients away from the decision, and {s.canonical.feedback} feedback does not give them"
+    return Objection(said, "write `feedback full`")
+
+
+def _stochastic_loss(s: Situation) -> Objection | None:
+    if names(s.canonical.objective, Kind.ROUND):
+        return Objection("the loss changes with the round t, so it has no fixed law")
+    ranges = {r.name: r for r in s.canonical.streams}
+    for name in names(s.canonical.objective, Kind.STREAM):
+        if not ranges[name].stochastic:
+            mend = f"if its values are independent draws, write `stream {name} ... iid` or give its distribution"
+            return Objection(f"the loss uses the stream `{name}`, which an adversary chooses", mend)
+    return None
+
+
+def _strong_duality(s: Situation) -> Objection | None:
+    if multipliers(s) is not None:
+        return None
+    return Objection(
+        "no Slater point of the mean constraints is known, so that no bound of the multipliers is",
+        "loosen the constraints, or `assume slater.margin >= ...`",
+    )
+
+
+def multipliers(s: Situation) -> float | None:
+    """sum_n lambda*_n <= (range of the mean loss) / margin, where a Slater point is known."""
+    margin = s.number("slater.margin")
+    return s.loss_range / margin if margin is not None and margin > 0 and s.loss_range is not None else None
+
+
+FUNCTIONS_REVEALED = Hypothesis("Losses and constraints are revealed as functions.", _functions_seen)
+STOCHASTIC_LOSS = Hypothesis("The losses are independent draws of one law.", _stochastic_loss)
+STRONG_DUALITY = Hypothesis("(7): strong duality holds, with bounded multipliers.", _strong_duality, ("slater.margin",))
+SMOOTH = (
+    fact_is_known(
+        "loss.smoothness.l2",
+        "The losses are L-smooth.",
+        "how fast the gradient of the loss changes",
+        "state bounds of the streams, or `assume loss.smoothness.l2 <= ...`",
+    ),
+    inequalities_know("smoothness.l2", "The constraints are L-smooth.", "how fast the gradient changes"),
+)
 HYPOTHESES = (
     MEAN_CONSTRAINTS,
     IID_CONSTRAINTS,
@@ -149,81 +184,59 @@ HYPOTHESES = (
 # Settings.
 
 
-@dataclass(frozen=True)
-class Regret:
-    """An (alpha, C_0, C_1, C_2)-oracle: regret (C_0 + C_1 D + C_2 L) K^alpha in a block, the exponents of T in (3), and Table 1's rates.
-
-    K, Q and theta: exponents of T at beta = 0. `largest` is that of beta.
-    """
-
-    C_1: str
-    C_2: str
-    why: str
-    alpha: float
-    K: str
-    Q: str
-    theta: str
-    largest: float
-
-
-REGRETS: Mapping[str, Regret] = {
-    "ocg": Regret("8 * R", "0", "regret 8 R D K^(3/4) (Hazan 2016, chapter 7)", 0.75, "2/3", "1/3", "1/2", 1 / 6),
-}
-
-
-def _settings(s: Situation) -> Mapping[str, Default]:
-    return {
-        "oracle": Default("ocg", "one linear minimisation a round, and no smoothness asked for"),
-        "R": Default("domain.diameter.l2", "diameter of the domain"),
-        "D": Default(largest_slope(s), "Lipschitz constant of losses and constraints"),
-        "beta": Default(0, "0: the least sum of the rates (Theorem 1)"),
-    }
-
-
-def _oracle_settings(s: Situation, words: Mapping[str, str]) -> Mapping[str, Default]:
+def _settings(s: Situation, oracle: Oracle) -> Mapping[str, Default]:
     """(3), whose exponents are those of the oracle."""
-    name = words["oracle"]
-    if name not in REGRETS:
-        raise fail("OCO721", f"the oracle {name} is not there", hint=f"there is {', '.join(REGRETS)}")
-    a = REGRETS[name]
+    a, theta = oracle.block_exponent, oracle.alpha * oracle.block_exponent
+    bends = [s.number("loss.smoothness.l2"), s.inequality_bounds("smoothness.l2")]
+    bend = 0.0 if not oracle.smooth else "loss.smoothness.l2" if any(b is None for b in bends) else largest_bend(s)
     return {
-        "L": Default(0, "the oracle asks for no smoothness"),
-        "C_1": Default(a.C_1, a.why),
-        "C_2": Default(a.C_2, a.why),
-        "Q": Default(f"ceiling(T**({a.Q}))", f"T^({a.Q}) blocks (3)"),
-        "K": Default(f"ceiling(T**({a.K}))", f"T^({a.K}) rounds a block (3)"),
-        "theta": Default(
-            f"3 * (C_1 * D + C_2 * L) * T**({a.theta} - beta)", f"3 (C_1 D + C_2 L) T^({a.theta} - beta) (3)"
-        ),
+        "oracle": Default(oracle.name, oracle.why),
+        "R": Default("domain.diameter.l2", "diameter of the domain"),
+        "D": Default(unknown(s, "lipschitz.l2") or largest_slope(s), "Lipschitz constant of losses and constraints"),
+        "L": Default(bend, "smoothness of losses and constraints" if oracle.smooth else "no smoothness is asked for"),
+        "beta": Default(0, "0: the least sum of the rates (Theorem 1)"),
+        **oracle.settings(s),
+        "Q": Default(f"ceiling(T**({1 - a}))", f"T^({1 - a}) blocks (3)"),
+        "K": Default(f"ceiling(T**({a}))", f"T^({a}) rounds a block (3)"),
+        "theta": Default(f"3 * (C_1 * D + C_2 * L) * T**({theta} - beta)", f"3 (C_1 D + C_2 L) T^({theta} - beta) (3)"),
         "mu": Default("1 / (theta * (Q + 1))", "1/(theta (Q + 1)) (3)"),
     }
 
 
+def largest_bend(s: Situation) -> float:
+    """L: a Lipschitz constant of the gradients of the loss and of every constraint."""
+    return float(max([needed(s, "loss.smoothness.l2"), *needed_bounds(s, "smoothness.l2")]))
+
+
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    T = s.horizon or 1
+    T, oracle = s.horizon or 1, oracle_of(settings)
     numbers = {n: v for n, v in settings.items() if n not in WORD_SETTINGS}
     found = constant_settings(s, numbers)
     if found:
         return found
     value = {n: number(settings, n, T) for n in numbers}
-    regret = REGRETS[str(settings["oracle"].formula)]
-    room = 1 - 1e-12
+    room, diameter, largest = 1 - 1e-12, needed(s, "domain.diameter.l2"), float(oracle.largest_beta)
     rules = {
         "K must be a whole number of at least one round": value["K"] >= 1 and value["K"] == round(value["K"]),
         "theta and mu must be positive": value["theta"] > 0 and value["mu"] > 0,
         "2 theta mu must be less than 1": 2 * value["theta"] * value["mu"] < 1,
-        f"beta must lie between 0 and {regret.largest:.4g}": 0 <= value["beta"] <= regret.largest + 1e-12,
-        f"R must bound the diameter: it is {needed(s, 'domain.diameter.l2'):.6g}": value["R"]
-        >= needed(s, "domain.diameter.l2") * room,
+        f"beta must lie between 0 and {largest:.4g}": 0 <= value["beta"] <= largest + 1e-12,
+        f"R must bound the diameter: it is {diameter:.6g}": value["R"] >= diameter * room,
         f"D must bound the gradients: it is at least {largest_slope(s):.6g}": value["D"] >= largest_slope(s) * room,
-        "C_1 D must bound the oracle's regret: C_1 is at least 8 R": value["C_1"] >= 8 * value["R"] * room,
     }
+    if oracle.smooth:
+        bend = largest_bend(s)
+        rules[f"L must bound how fast gradients change: it is at least {bend:.6g}"] = value["L"] >= bend * room
+    if "delta" in value:
+        rules["delta must be positive"] = value["delta"] > 0
+        rules["k must be a whole number of at least one"] = value["k"] >= 1 and value["k"] == round(value["k"])
     return [words for words, holds in rules.items() if not holds]
 
 
 # Guarantees.
 
-# The proof of Theorem 1 for any K, theta, mu, for blocks that T cuts off, and for N multipliers: with A = C_1 D K^alpha, in expectation
+# The proof of Theorem 1 for any K, theta, mu, for blocks that T cuts off, and for N multipliers: with A the oracle's regret in a block of
+# D-Lipschitz, L-smooth functions, in expectation
 #
 #   Regret + sum_n lambda_n V_n <= (1/mu + Q theta) |lambda|^2 / 2 + G^2 K^2 Q mu
 #                                  + Q A + sum_q sum_n (A lambda_q^n + (theta^2 mu - theta/2) (lambda_q^n)^2)
@@ -232,35 +245,41 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 # gives the regret; lambda_n = c where V_n > 0, with Regret >= -F T and the best c, the violation.
 REGRET = "blocks * (G**2 * K**2 * mu + A + N * A**2 / (2 * theta * (1 - 2*theta*mu)))"
 VIOLATION = f"sqrt(2 * N * (1/mu + blocks*theta) * (F*n + {REGRET}))"
+# Theorem 3: by Lemma 6.1 the violation is at most the left side at lambda* + 1 (where V_n > 0). Its proof prints lambda* there.
+DUAL_VIOLATION = f"(1/mu + blocks*theta) * (multipliers + sqrt(N))**2 / 2 + {REGRET}"
 
 
-def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
-    """Theorem 1 in numbers, before its settings are put in."""
-    regret, bounds = REGRETS[str(settings["oracle"].formula)], sizes(s)
+def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> Guarantee:
+    """Theorem 1 in numbers, before its settings are put in; with `duality` the violation is the smaller of those of Theorems 1 and 3."""
+    oracle, bounds = oracle_of(settings), sizes(s)
+    numbers = [n for n in settings if n not in WORD_SETTINGS]
 
-    def blocks(rounds: int, horizon: int) -> np.ndarray:
+    def blocks(rounds: int, horizon: int) -> Floats:
         return np.ceil(np.arange(1.0, rounds + 1) / max(number(settings, "K", horizon), 1.0))
 
-    def block_regret(rounds: int, horizon: int) -> np.ndarray:
-        C_1, D, K = (number(settings, n, horizon) for n in ("C_1", "D", "K"))
-        return np.asarray(C_1 * D * K**regret.alpha)
+    def block_regret(rounds: int, horizon: int) -> Floats:
+        return np.asarray(oracle.regret(s, {n: number(settings, n, horizon) for n in numbers}))
 
-    quantities = (
+    quantities = [
         Quantity("N", "N", "number of constraints", float(s.constraints)),
         Quantity("G", "G", "bound of the constraints together", float(np.linalg.norm(bounds))),
         Quantity("F", "F", "what one round's losses can differ", needed_range(s)),
-        Quantity("A", "A", "regret of the oracle in a block, C_1 D K^alpha", block_regret),
+        Quantity("A", "A", "regret of the oracle in a block", block_regret),
         Quantity("blocks", "Q_n", "blocks begun", blocks),
         Quantity("n", "n", "rounds", lambda rounds, T: np.arange(1.0, rounds + 1)),
         *setting_quantities(settings, {"K": "K", "theta": r"\theta", "mu": r"\mu"}),
-    )
-    of_regret, of_violation = _rates(settings, regret)
+    ]
+    known = multipliers(s) if duality else None
+    if known is not None:
+        quantities += [Quantity("multipliers", r"|\lambda^*|_1", "largest sum of the multipliers", known)]
+    violation = VIOLATION if known is None else f"min({VIOLATION}, {DUAL_VIOLATION})"
+    of_regret, of_violation = _rates(oracle, settings["beta"].formula, duality)
     said = "in expectation"
     return Guarantee(
-        "Lee, Ho-Nguyen & Lee 2023, Theorem 1",
+        f"Lee, Ho-Nguyen & Lee 2023, {'Theorems 1 and 3' if duality else 'Theorem 1'}, with {oracle.cite}",
         s.horizon,
-        Bound("static regret", of_regret, REGRET, quantities, s.loss_range, said),
-        Bound("soft violation", of_violation, VIOLATION, quantities, float(bounds.sum()), said),
+        Bound("static regret", of_regret, REGRET, tuple(quantities), s.loss_range, said),
+        Bound("soft violation", of_violation, violation, tuple(quantities), float(bounds.sum()), said),
     )
 
 
@@ -270,14 +289,42 @@ def needed_range(s: Situation) -> float:
     return s.loss_range
 
 
-def _rates(settings: Mapping[str, Setting], a: Regret) -> tuple[str, str]:
-    """T^((2 - alpha)/(3 - 2 alpha) + beta) and T^((5 - 3 alpha)/(6 - 4 alpha) - beta/2) as text."""
+def _rates(oracle: Oracle, beta: Any, duality: bool) -> tuple[str, str]:
+    """T^((2 - alpha)/(3 - 2 alpha) + beta) and T^((5 - 3 alpha)/(6 - 4 alpha) - beta/2), or the first twice, as text."""
+    alpha = oracle.alpha
+    regret, violation = (2 - alpha) / (3 - 2 * alpha), (5 - 3 * alpha) / (6 - 4 * alpha)
+    of_regret = f"T**({_plus(regret, beta)})"
+    return of_regret, of_regret if duality else f"T**({_plus(violation, -beta / 2)})"
+
+
+def _plus(exponent: Fraction, more: Any) -> Any:
+    """The sum of a fraction and a SymPy expression."""
     import sympy
 
-    alpha, beta = sympy.Rational(a.alpha).limit_denominator(12), settings["beta"].formula
-    regret = (2 - alpha) / (3 - 2 * alpha) + beta
-    violation = (5 - 3 * alpha) / (6 - 4 * alpha) - beta / 2
-    return f"T**({regret})", f"T**({violation})"
+    return sympy.Rational(exponent.numerator, exponent.denominator) + more
+
+
+def _theorem(oracle: Oracle, duality: bool) -> Theorem:
+    """Theorem 1 with one oracle; with `duality`, Theorem 3."""
+    more: list[Hypothesis] = [*SMOOTH] if oracle.smooth else []
+    more += [FUNCTIONS_REVEALED] if oracle.stochastic else []
+    more += [STOCHASTIC_LOSS] if oracle.stochastic or duality else []
+    more += [STRONG_DUALITY] if duality else []
+    regret, violation = _rates(oracle, Fraction(0), duality)
+    return Theorem(
+        name=f"Theorem {3 if duality else 1} with {oracle.name}",
+        measures=frozenset({Measure.STATIC}),
+        violation=Violation.SOFT,
+        expected=True,
+        hypotheses=(*HYPOTHESES, *more),
+        settings=lambda s: _settings(s, oracle),
+        words={"oracle": oracle.name},
+        on_request=oracle.on_request,
+        free=(Free("K", 0.0001, 10000, "count"), Free("theta"), Free("mu"), *oracle.free),
+        guarantee=lambda s, settings: _guarantee(s, settings, duality),
+        rates={"static regret": regret, "soft violation": violation},
+        checks=_settings_hold,
+    )
 
 
 PROJECTION_FREE = Algorithm(
@@ -290,27 +337,13 @@ PROJECTION_FREE = Algorithm(
         INEQUALITIES_ONLY,
         domain_offers("lmo", "Linear functions can be minimized over the domain."),
     ),
-    theorems=(
-        Theorem(
-            name="Theorem 1",
-            measures=frozenset({Measure.STATIC}),
-            violation=Violation.SOFT,
-            expected=True,
-            hypotheses=HYPOTHESES,
-            settings=_settings,
-            free=(Free("K", 0.0001, 10000, "count"), Free("theta"), Free("mu")),
-            settings_of_words=_oracle_settings,
-            guarantee=_guarantee,
-            rates={"static regret": "T**(5/6)", "soft violation": "T**(11/12)"},
-            checks=_settings_hold,
-        ),
-    ),
+    theorems=tuple(_theorem(o, duality) for o in ORACLES for duality in (True, False)),
     cost="one linear minimisation",
     symbols={
         "x": "the decision of this round",
         "lam": "the multiplier of each constraint in this block",
         "G": "sum of the constraints over this block",
-        "x_q": "the first decision of this block",
-        "S": "sum of the gradients over this block",
+        **{name: words for o in ORACLES for name, words in o.symbols},
     },
+    draws=lambda task: oracle_of(task.settings).draws(task),
 )

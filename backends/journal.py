@@ -4,7 +4,7 @@ A folder with one SQLite database, in write-ahead mode and with full synchroniza
 a round's data before the state moves. SQLite takes the place of log segments and their rotation: it moves what was committed from the
 log into the database as it grows, and uses the space of old rounds again where they are not kept.
 
-    about      key, value       version of the format, hashes of the model and the plan
+    about      key, value       version of the format, hash of the model
     snapshots  round, content   states, as `Learner.state` gives them: the first, and the last two of those taken every n rounds
     decided    round, content   the decisions, in the model's order
     revealed   round, content   the inputs by name, after they were checked, and warnings that they gave rise to
@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oco.backends.identity import model_hash, plan_hash
+from oco.backends.identity import model_hash
 from oco.backends.python.state_file import pack, unpack
 from oco.backends.saved import UNREADABLE
 from oco.dsl.diagnostics import OcoError, fail
@@ -87,6 +87,8 @@ class Journal:
         """What SQLite says, in our words."""
         try:
             yield
+        except UnicodeDecodeError:
+            raise fail("OCO854", f"{self.path} is not a whole journal: it holds text that cannot be read") from None
         except sqlite3.DatabaseError as error:
             said = str(error)
             if "locked" in said:
@@ -201,9 +203,8 @@ class Journal:
 
     def begin(self, learner: Learner) -> None:
         """The records of a learner before its first round."""
-        hashes = _hashes(learner)
         with self._whole():
-            for key, value in {"format": FORMAT, **hashes}.items():
+            for key, value in {"format": FORMAT, "model_hash": model_hash(learner.contract)}.items():
                 self._base.execute("INSERT INTO about VALUES (?, ?)", (key, value))
             self._put("snapshots", learner.round, learner.state())
 
@@ -217,7 +218,7 @@ class Journal:
             known = dict(self._base.execute("SELECT key, value FROM about").fetchall())
         if known.get("format") != FORMAT:
             raise fail("OCO854", f"{self.path} has the format {known.get('format')!r}; this version reads {FORMAT}")
-        if known["model_hash"] != _hashes(learner)["model_hash"]:
+        if known.get("model_hash") != model_hash(learner.contract):
             raise fail("OCO851", f"{self.path} is the journal of another model")
 
     def state(self, first: bool) -> dict[str, Any]:
@@ -251,11 +252,6 @@ class Journal:
 
 def _checksum(table: str, round: int, text: str) -> str:
     return hashlib.sha256(f"{table} {round} {text}".encode()).hexdigest()
-
-
-def _hashes(learner: Learner) -> dict[str, str]:
-    program, contract = learner.compiled.program, learner.contract
-    return {"model_hash": model_hash(contract), "plan_hash": plan_hash(program, contract)}
 
 
 def open_journal(

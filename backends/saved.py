@@ -34,7 +34,7 @@ def learner_state(learner: Learner) -> dict[str, Any]:
         "recipe": dict(contract.recipe),
         "values": {f.name: pack(v) for f, v in zip(program.state, learner._state)},
         "random": learner._random.bit_generator.state,
-        "drawn": None if drawn is None else [pack(a) for a in drawn],
+        "drawn": [pack(a) for a in drawn] if drawn else None,
         "draws": None if draws is None else {n: pack(a) for n, a in draws.items()},
         "on_out_of_bounds": learner.on_out_of_bounds,
         "warnings": list(learner.warnings),

@@ -104,7 +104,7 @@ class Learner:
             "plan_hash": PLAN_HASH,
             "values": {name: pack(value) for name, value in zip(STATE, self._values)},
             "random": self._random.bit_generator.state,
-            "drawn": None if self._drawn is None else [pack(a) for a in self._drawn],
+            "drawn": [pack(a) for a in self._drawn] if self._drawn else None,
         }
 
     @classmethod

@@ -23,7 +23,7 @@ def contract_of(plan: Plan) -> Contract:
         text=print_model(plan.model),
         algorithm=plan.algorithm,
         horizon=plan.horizon,
-        start={b.name: np.asarray(b.domain.centre(), dtype=np.float64) for b in problem.blocks},
+        start=_start(plan),
         domains={b.name: b.domain for b in problem.blocks},
         cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
         guarantee=promises(plan.guarantee),
@@ -32,6 +32,15 @@ def contract_of(plan: Plan) -> Contract:
         laws=plan.laws,
         recipe=recipe_of(plan),
     )
+
+
+def _start(plan: Plan) -> dict[str, Any]:
+    """The centre of each domain, by the fields of the program's decision; that of a matrix kept as factors is zero."""
+    centres = {b.name: b.domain for b in plan.canonical.blocks}
+    return {
+        f.name: np.array(centres[f.name].centre(), dtype=np.float64) if f.name in centres else np.zeros(f.type.shape)
+        for f in plan.program.decision
+    }
 
 
 def promises(guarantee: Guarantee | None) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ import numpy as np
 
 from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract, Range
+from oco.backends.factors import decisions_of, fields_of, names_of
+from oco.backends.mending import CHOICES, SAID, mended
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.backends.python.state_file import write_state
 from oco.backends.saved import learner_state, restore_into
@@ -98,7 +100,7 @@ class Learner:
         draws: Mapping[str, Any] | None = None,
         on_out_of_bounds: str = "error",
     ) -> None:
-        if on_out_of_bounds not in ("error", "clip", "accept"):
+        if on_out_of_bounds not in CHOICES:
             raise fail("OCO848", f'on_out_of_bounds is "error", "clip" or "accept", not {on_out_of_bounds!r}')
         program = compiled.program
         self.compiled = compiled
@@ -148,15 +150,16 @@ class Learner:
 
     def _started(self, start: Any) -> tuple[Any, ...]:
         """The first state, from the given first decisions or the plan's."""
-        given = dict(self.contract.start)
+        given, names = dict(self.contract.start), names_of(self.compiled.program)
         if isinstance(start, Mapping):
-            given |= start
+            given |= fields_of(self.compiled.program, start)
         elif start is not None:
-            given |= {self._names[0]: start}
-        if set(given) != set(self._names) or (
-            len(self._names) > 1 and start is not None and not isinstance(start, Mapping)
-        ):
-            raise fail("OCO846", f"a start gives an array for each of {', '.join(self._names)}")
+            given |= fields_of(self.compiled.program, {names[0]: start})
+        if set(given) != set(self._names) or (len(names) > 1 and start is not None and not isinstance(start, Mapping)):
+            raise fail("OCO846", f"a start gives an array for each of {', '.join(names)}")
+        for name in self.compiled.program.factored:
+            if self.contract.domains[name].excess_of_values(given[f"{name}_weights"]) > 1e-9:
+                raise fail("OCO846", f"the start of {name} lies outside {self.contract.domains[name]}")
         first = []
         for field in self.compiled.program.decision:
             value = np.array(given[field.name], dtype=np.float64)
@@ -179,9 +182,8 @@ class Learner:
             found = self.decisions()
             if self.journal is not None:
                 self.journal.decide(self.round, found)
-        if len(found) == 1:
-            return np.array(found[0])
-        return {n: np.array(v) for n, v in zip(self._names, found)}
+        decided = decisions_of(self.compiled.program, found)
+        return next(iter(decided.values())) if len(decided) == 1 else decided
 
     def decisions(self) -> tuple[Any, ...]:
         """The decisions of this round in the model's order, computed once."""
@@ -273,20 +275,11 @@ class Learner:
                 error, given = second, flat
         if error.rule != "bounds" or self.on_out_of_bounds == "error":
             raise _wrong(error) from None
-        values = self._take.arrays(given)
-        what = (
-            "clipped to them" if self.on_out_of_bounds == "clip" else "used as it is; what rests on the bounds may fail"
-        )
-        self.warn(f"in round {self.round} {error}: {what}")
-        if self.on_out_of_bounds == "accept":
-            return self._finite(values)
-        ranges = [self._take.streams[n] for n in self._fields]
-        return [np.clip(v, r.lower, r.upper).astype(v.dtype) for v, r in zip(self._finite(values), ranges)]
-
-    def _finite(self, values: list[Any]) -> list[Any]:
-        for name, value in zip(self._fields, values):
-            if not np.isfinite(value).all():
-                raise fail(_CODES["finite"], f"{name} holds numbers that are not finite")
+        try:
+            values = mended(self._take, given, self.on_out_of_bounds)
+        except StreamError as second:
+            raise _wrong(second) from None
+        self.warn(f"in round {self.round} {error}: {SAID[self.on_out_of_bounds]}")
         return values
 
     def _by_decision(self, given: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -33,7 +33,7 @@ class Played:
 def can_play(learner: Learner) -> bool:
     """Whether the learner's program runs many rounds in one call."""
     program = learner.compiled.program
-    alone = learner.journal is not None or bool(program.draws)
+    alone = learner.journal is not None or bool(program.draws) or bool(program.factored)
     return learner.compiled.run is not None and program.measure is not None and not alone
 
 

@@ -6,36 +6,39 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from oco.compiler.algorithms.base import Algorithm, State
+from oco.compiler.domains.combination import Combination
+from oco.compiler.domains.spectral import some_direction
 from oco.compiler.ir.build import Named, trace_program
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.points import Point, Rows, Structured
 from oco.compiler.problem import Problem, Task
+from oco.compiler.storage import Keeper, decided, started
 
 
 def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
     """The learner as data: init, decide, update and measure over arrays."""
     t = Tracer(task.canonical.name)
     rule = algorithm.rule()
-    layout = _Layout(task)
+    layout = _Layout(t, task, algorithm.frank_wolfe(task))
 
     def init(start: Named) -> Mapping[str, Liftable]:
         p = Problem(t, task, {})
-        return layout.flat(rule.init(p, p.units.inward(Point(tuple(start[d] for d in task.decisions)))))
+        return layout.flat(rule.init(p, p.units.inward(layout.point(start)))) | layout.first_starts()
 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
         p = Problem(t, task, {}, state["round"], drawn)
-        decided = p.units.outward(rule.decide(p, layout.state(state)))
-        return dict(zip(task.decisions, decided.blocks, strict=True))
+        return layout.decision(p.units.outward(rule.decide(p, layout.state(state))))
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
-        p = Problem(t, task, seen, state["round"], drawn)
-        return layout.flat(rule.update(p, layout.state(state)))
+        p = Problem(t, task, seen, state["round"], drawn, layout.starts(state))
+        following = layout.flat(rule.update(p, layout.state(state)))
+        return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
         p = Problem(t, replace(task, scales=None), seen, now)
-        x = Point(tuple(decisions[d] for d in task.decisions))
+        x = layout.point(decisions)
         empty = t.zeros((0,))
         g = p.constraints(x) if p.constraint_count else empty
         return p.loss(x), g, p.all_equalities(x) if task.canonical.equalities else empty
@@ -43,7 +46,8 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
     return trace_program(
         t,
         doc=doc,
-        decision=tuple(Field(b.name, Type(DType.FLOAT, b.shape), f"in {b.domain}") for b in task.canonical.blocks),
+        decision=[f for fields in layout.decided for f in fields],
+        factored=tuple(b.name for b, room in layout.blocks if room is not None),
         feedback=task.fields(),
         draws=tuple(task.drawn()),
         init=init,
@@ -56,27 +60,70 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
 
 
 class _Layout:
-    """State variables as fields: a point is one array a decision, under the symbol itself where there is one decision."""
+    """Points as fields: one array a decision, under the symbol itself where there is one decision; several for one kept as factors."""
 
-    def __init__(self, task: Task) -> None:
-        self.fields = task.names
+    def __init__(self, t: Tracer, task: Task, frank_wolfe: bool) -> None:
+        self.t = t
+        self.symbols = task.names
+        self.blocks = list(zip(task.canonical.blocks, task.rooms or (None,) * len(task.canonical.blocks), strict=True))
+        self.decided = [
+            (Field(b.name, Type(DType.FLOAT, b.shape), f"in {b.domain}"),) if room is None else room.fields(b)
+            for b, room in self.blocks
+        ]
+        warm = [k for k, (b, room) in enumerate(self.blocks) if room is not None or b.domain.lmo_start is not None]
+        self.warm = {k: f"last_{self.blocks[k][0].name}" for k in warm if frank_wolfe}
         self.kinds: dict[str, type[Point] | type[Rows]] = {}
+        self.keeper = Keeper(t)
 
-    def flat(self, state: State) -> dict[str, Value]:
-        found: dict[str, Value] = {}
+    # Decisions.
+
+    def point(self, fields: Named) -> Point:
+        """The decisions from their fields."""
+        return Point(
+            tuple(fields[b.name] if room is None else started(self.t, b, room, fields) for b, room in self.blocks)
+        )
+
+    def decision(self, x: Point) -> dict[str, Liftable]:
+        """Their fields."""
+        found: dict[str, Liftable] = {}
+        for (b, room), value in zip(self.blocks, x.blocks, strict=True):
+            found |= {b.name: value} if room is None else decided(self.t, b, room, value)
+        return found
+
+    # Starts of linear minimisations.
+
+    def first_starts(self) -> dict[str, Liftable]:
+        return {name: some_direction(self.t, self.blocks[k][0].shape[1]) for k, name in self.warm.items()}
+
+    def starts(self, state: Named) -> dict[int, Value]:
+        return {k: state[name] for k, name in self.warm.items()}
+
+    # The rule's state.
+
+    def flat(self, state: State) -> dict[str, Liftable]:
+        found: dict[str, Liftable] = {}
         for symbol, value in state.items():
             if isinstance(value, Point | Rows):
                 self.kinds[symbol] = type(value)
-                found |= dict(zip(self.fields(symbol), value.blocks, strict=True))
+                for name, block in zip(self.symbols(symbol), value.blocks, strict=True):
+                    kept = self.keeper.fields(name, block) if isinstance(block, Combination) else {name: block}
+                    found |= kept
             else:
                 found[symbol] = value
         return found
 
     def state(self, fields: Named) -> State:
         """The rule's state from its fields; `init` was traced before, so it is known which symbols are points."""
-        found: dict[str, Structured] = {s: k(tuple(fields[f] for f in self.fields(s))) for s, k in self.kinds.items()}
-        used = {f for s in self.kinds for f in self.fields(s)}
-        return found | {name: v for name, v in fields.items() if name not in used and name != "round"}
+        found: dict[str, Structured] = {
+            s: k(tuple(self.keeper.block(f, fields) for f in self.symbols(s))) for s, k in self.kinds.items()
+        }
+        used = {name for s in self.kinds for f in self.symbols(s) for name in self.keeper.names(f)}
+        used |= {"round", *self.warm.values()}
+        return found | {name: v for name, v in fields.items() if name not in used}
 
     def docs(self, symbols: Mapping[str, str]) -> dict[str, str]:
-        return dict(symbols) | {f: words for s, words in symbols.items() for f in self.fields(s)}
+        return (
+            dict(symbols)
+            | {f: words for s, words in symbols.items() for f in self.symbols(s)}
+            | dict.fromkeys(self.warm.values(), "right singular vector of the last linear minimisation")
+        )

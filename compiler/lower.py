@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from oco.compiler.domains.combination import Combination
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.dsl.atoms import ATOMS
@@ -27,7 +28,7 @@ def lower_expr(expr: Expr, tracer: Tracer, env: Mapping[str, Value]) -> Value:
 class Lowering:
     """Lowers several expressions over one environment: what they share is traced once."""
 
-    def __init__(self, tracer: Tracer, env: Mapping[str, Value]) -> None:
+    def __init__(self, tracer: Tracer, env: Mapping[str, Value | Combination]) -> None:
         self.tracer = tracer
         self.env = env
         self.found: dict[int, Any] = {}
@@ -56,6 +57,8 @@ class Lowering:
             case Index(base=base, items=items):
                 sizes = known(base.shape)
                 places = [self._place(item, size) for item, size in zip(items, sizes)]
+                if isinstance(self.found[id(base)], Combination):
+                    return self.found[id(base)].gathered(*map(self.tracer.lift, places))
                 return lower_index(self.tracer, self.found[id(base)], known(node.shape), sizes, places)
         raise InternalError(f"no equations for a {type(node).__name__}")
 

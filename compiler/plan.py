@@ -17,6 +17,7 @@ from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.problem import Task
 from oco.compiler.settings import Setting
+from oco.compiler.storage import rooms
 from oco.compiler.structure import constraint_structure
 from oco.compiler.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import Diagnostic, fail
@@ -82,7 +83,9 @@ class Plan:
         structure, _ = constraint_structure(self.canonical)
         rows = self.choice.situation.dependent_rows
         task = Task(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
-        return replace(task, draws=self._winner.algorithm.draws(task))
+        algorithm = self._winner.algorithm
+        kept = rooms(self.canonical) if algorithm.frank_wolfe(task) else ()
+        return replace(task, draws=algorithm.draws(task), rooms=kept)
 
     @property
     def laws(self) -> Mapping[str, str]:

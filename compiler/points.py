@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -10,23 +10,28 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains import Domain
+from oco.compiler.domains.combination import Combination, chosen
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 
 Floats = np.ndarray[Any, Any]
 
 
+Block = Any
+"""A traced array; for a large matrix that is kept as factors, a `Combination`, which has the same arithmetic."""
+
+
 @dataclass(frozen=True)
 class Point:
     """A vector of the product space, kept block by block."""
 
-    blocks: tuple[Value, ...]
+    blocks: tuple[Block, ...]
 
     def named(self, t: Tracer, name: str) -> Point:
         """The same point, to be called `name` in generated code."""
-        return Point(tuple(t.name(name, b) for b in self.blocks))
+        return Point(tuple(b if isinstance(b, Combination) else t.name(name, b) for b in self.blocks))
 
-    def map(self, f: Callable[..., Value], *others: Point) -> Point:
+    def map(self, f: Callable[..., Block], *others: Point) -> Point:
         """`f` on each block, together with the same block of the others."""
         return Point(tuple(f(*parts) for parts in zip(self.blocks, *(o.blocks for o in others), strict=True)))
 
@@ -49,11 +54,17 @@ class Point:
 
     def dot(self, other: Point) -> Value:
         """<x, y> over all blocks."""
-        return _total([a.tracer.sum(a * b) for a, b in zip(self.blocks, other.blocks, strict=True)])
+        pairs = zip(self.blocks, other.blocks, strict=True)
+        return _total([a.inner(b) if isinstance(a, Combination) else a.tracer.sum(a * b) for a, b in pairs])
 
     def squared_norm(self) -> Value:
         """|x|_2^2 over all blocks."""
         return self.dot(self)
+
+
+def select(t: Tracer, c: Value, x: Point, y: Point) -> Point:
+    """x where the truth value c holds, else y."""
+    return x.map(lambda a, b: chosen(t, c, a, b) if isinstance(a, Combination) else t.where(c, a, b), y)
 
 
 @dataclass(frozen=True)
@@ -103,12 +114,32 @@ class Rows:
         return Rows(tuple(m * f for m, f in zip(self.blocks, factors.blocks, strict=True)))
 
 
+class Starts:
+    """Where iterative linear minimisations start, a vector for each decision (by its place) that has one: where the last one ended.
+
+    Those within a loop or a branch start at the vectors from outside of it, and leave none.
+    """
+
+    def __init__(self, t: Tracer, vectors: Mapping[int, Value]) -> None:
+        self.t, self.blocks, self.vectors = t, t.blocks, dict(vectors)
+
+    def of(self, k: int) -> Value | None:
+        seen = self.t.blocks[: len(self.blocks)]
+        within = len(seen) == len(self.blocks) and all(a is b for a, b in zip(seen, self.blocks))
+        return self.vectors.get(k) if within else None
+
+    def ended(self, k: int, vector: Value) -> None:
+        if len(self.t.blocks) == len(self.blocks):
+            self.vectors[k] = vector
+
+
 @dataclass(frozen=True)
 class Geometry:
     """The product of the decisions' domains, over traced points."""
 
     t: Tracer
     domains: tuple[Domain, ...]
+    starts: Starts
 
     def project(self, v: Point) -> Point:
         """argmin |u - v|_2, a projection a block."""
@@ -121,7 +152,17 @@ class Geometry:
 
     def lmo(self, c: Point) -> Point:
         """argmin <c, u>, a linear minimisation a block."""
-        return Point(tuple(d.lmo(self.t, b) for d, b in zip(self.domains, c.blocks, strict=True)))
+        return Point(
+            tuple(self._minimiser(k, d, b) for k, (d, b) in enumerate(zip(self.domains, c.blocks, strict=True)))
+        )
+
+    def _minimiser(self, k: int, domain: Domain, c: Block) -> Block:
+        start = self.starts.of(k)
+        if start is None:
+            return domain.lmo(self.t, c)
+        vertex, end = domain.lmo_from(self.t, c, start)
+        self.starts.ended(k, end)
+        return vertex
 
     def bregman_step(self, x: Point, p: Point) -> Point:
         """argmin <p, u> + D(u, x), a mirror step a block."""

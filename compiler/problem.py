@@ -18,9 +18,10 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.jacobians import jacobian
 from oco.compiler.lower import Lowering
-from oco.compiler.points import Geometry, Point, Rows
+from oco.compiler.points import Block, Geometry, Point, Rows, Starts
 from oco.compiler.scales import Scales
 from oco.compiler.settings import Setting, number
+from oco.compiler.storage import Room, sparse_gradient
 from oco.compiler.structure import Structure
 from oco.compiler.units import Units
 from oco.dsl import algebra
@@ -50,7 +51,8 @@ class Draw:
 class Task:
     """What does not change while a rule is traced: the problem, its structure, the settings, the horizon.
 
-    `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's.
+    `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
+    are kept as factors (empty: none).
     """
 
     canonical: Canonical
@@ -60,6 +62,7 @@ class Task:
     dependent_rows: frozenset[str] = frozenset()
     draws: tuple[Draw, ...] = ()
     scales: Scales | None = None
+    rooms: tuple[Room | None, ...] = ()
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:
@@ -115,7 +118,8 @@ class Task:
 class Problem:
     """The problem of one round, over a tracer.
 
-    `seen` holds the round's feedback by field, empty before the first round; `drawn` its random arrays, in `decide` and `update`.
+    `seen` holds the round's feedback by field, empty before the first round; `drawn` its random arrays, in `decide` and `update`; `starts`
+    where linear minimisations begin, by the place of the decision.
     """
 
     def __init__(
@@ -125,13 +129,14 @@ class Problem:
         seen: Mapping[str, Value],
         round_: Value | None = None,
         drawn: Mapping[str, Value] | None = None,
+        starts: Mapping[int, Value] | None = None,
     ) -> None:
         self.tracer = tracer
         self.task = task
         self.seen = seen
         self.round = round_
         self.drawn = drawn or {}
-        self.domain = Geometry(tracer, task.domains)
+        self.domain = Geometry(tracer, task.domains, Starts(tracer, starts or {}))
         self.structure = task.structure
         self.units = Units(tracer, task)
 
@@ -185,6 +190,12 @@ class Problem:
     def drawn_rows(self, name: str) -> Rows:
         """The random points of this round, a row each."""
         return Rows(tuple(self.drawn[n] for n in self.task.names(name)))
+
+    def no_gradient(self, x: Point) -> Point:
+        """Zero, as a sum of gradients begins: of the shape of x, in the room that such a sum has."""
+        t, rooms = self.tracer, self.task.rooms or (None,) * len(x.blocks)
+        zeros = (t.zeros(b.shape) if r is None else r.no_gradient(t, b.shape) for r, b in zip(rooms, x.blocks))
+        return Point(tuple(zeros))
 
     def note(self, text: str) -> None:
         """A comment at the next equation."""
@@ -307,8 +318,15 @@ class Problem:
         """The sum of points given by an expression for each decision."""
         lower = self._lowering(x, more)
         blocks = self.task.canonical.blocks
-        found = [Point(tuple(self._shaped(lower(part[b.name]), b.shape) for b in blocks)) for part in parts]
+        found = [Point(tuple(self._block(lower, k, part[b.name]) for k, b in enumerate(blocks))) for part in parts]
         return reduce(lambda a, b: a + b, found)
+
+    def _block(self, lower: Lowering, k: int, slope: Expr) -> Block:
+        """A derivative towards a decision: an array, or the list of the entries that it has."""
+        shape = self.task.canonical.blocks[k].shape
+        if self.task.rooms and self.task.rooms[k] is not None:
+            return sparse_gradient(self.tracer, lower, slope, shape)
+        return self._shaped(lower(slope), shape)
 
     def _stacked(self, exprs: Sequence[Expr], x: Point) -> Value:
         """The entries of all expressions in one vector."""

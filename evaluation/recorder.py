@@ -7,9 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from oco.backends.factors import Factors
 from oco.backends.learner import Learner
 from oco.backends.play import Played
 from oco.compiler.canonical import Canonical
+from oco.compiler.storage import FACTORS
 from oco.dsl.diagnostics import fail
 from oco.evaluation.trace import Record
 
@@ -19,6 +21,10 @@ Keep = Literal["all", "last"] | int | Sequence[str]
 DECISION_BYTES = 1 << 30  # decisions beyond this are thinned
 STREAM_BYTES = 4 << 30  # the most that is kept of an iterator's rounds, which cannot be read again
 DUALS = ("Q", "H", "lam", "lambda_", "q")  # the letters of queues and multipliers in the papers
+
+
+def _factors(name: str) -> tuple[str, ...]:
+    return tuple(f"{name}_{part}" for part in FACTORS)
 
 
 class Recorder:
@@ -53,12 +59,24 @@ class Recorder:
                     "OCO831", f"`{unknown[0]}` is no decision of the model", hint=f"there are: {', '.join(names)}"
                 )
             names, every = tuple(keep), 1
-        size = 8 * sum(b.domain.size for b in self.problem.blocks if b.name in names)
+        size = 8 * sum(self._entries(b.name) for b in self.problem.blocks if b.name in names)
         needed = size * (self.expected or 1) // max(every, 1)
         if every and needed > DECISION_BYTES:
             every = max(every, -(-size * (self.expected or 1) // DECISION_BYTES))
             self.notes = (f"all decisions would take {needed / 2**30:.1f} GiB: every {every}th was kept",)
         return names, every
+
+    def _entries(self, name: str) -> int:
+        """Numbers that a decision takes: of its array, or of its factors."""
+        fields = [f for f in self.learner.compiled.program.decision if f.name in (name, *_factors(name))]
+        return sum(int(np.prod(f.type.shape, dtype=np.int64)) for f in fields)
+
+    def _fields(self, decisions: Mapping[str, Any]) -> dict[str, Array]:
+        """Decisions as arrays: those kept as factors under three names."""
+        found: dict[str, Array] = {}
+        for name, x in decisions.items():
+            found |= dict(zip(_factors(name), (x.U, x.s, x.V))) if isinstance(x, Factors) else {name: x}
+        return found
 
     def add(
         self, decision: Any, loss: float, constraints: Array, equalities: Array, values: Mapping[str, Array]
@@ -73,10 +91,10 @@ class Recorder:
             for name, value in values.items():
                 self._put(f"stream.{name}", self.count, value)
         parts = decision if isinstance(decision, dict) else {self.problem.blocks[0].name: decision}
+        self._last = self._fields({name: parts[name] for name in self.names})
         if self.every and self.count % self.every == 0:
-            for name in self.names:
-                self._put(f"decision.{name}", self.count // self.every, parts[name])
-        self._last = {name: parts[name] for name in self.names}
+            for name, value in self._last.items():
+                self._put(f"decision.{name}", self.count // self.every, value)
         self.count += 1
         self.loss_sum += loss
         if constraints.size:
@@ -141,7 +159,7 @@ class Recorder:
         rows = self.count
         kept = np.arange(0, rows, self.every) if self.every else np.array([rows - 1])
         if self.every:
-            decisions = {n: self._columns[f"decision.{n}"][: len(kept)] for n in self.names}
+            decisions = {n: self._columns[f"decision.{n}"][: len(kept)] for n in self._last}
         else:
             decisions = {n: np.asarray(v)[None] for n, v in self._last.items()}
         duals = [self._columns[f"dual.{n}"][:rows].reshape(rows, -1) for n in self._duals]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains import domain, low_rank
+from oco.compiler.domains.combination import Combination, Whole
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
 
@@ -26,7 +27,8 @@ def types(capacity: int) -> tuple[Type, ...]:
 
 def moved(t: Any, *values: Any) -> tuple[Any, ...]:
     *parts, sigma, u, v = values
-    return low_rank.move_towards(t, low_rank.LowRank(*parts), sigma, u, v).values
+    X = low_rank.LowRank(*parts)
+    return low_rank.sum_of(t, low_rank.scaled(X, 1.0 - sigma), low_rank.scaled(low_rank.atom(t, u, v), sigma)).values
 
 
 STEP = as_numpy("step", moved, *types(CAPACITY), Type(DType.FLOAT), Type(DType.FLOAT, (M,)), Type(DType.FLOAT, (N,)))
@@ -86,11 +88,11 @@ def test_reading_needs_no_dense_matrix() -> None:
         X = low_rank.LowRank(*parts)
         constants = t.constant(rows, "i"), t.constant(columns, "j")
         return (
-            low_rank.entries(t, X, *constants),
-            low_rank.inner(t, X, t.constant(C, "C")),
-            low_rank.forward(X, t.constant(v, "v")),
-            low_rank.backward(X, t.constant(u, "u")),
-            low_rank.dense(X),
+            X.entries(*constants),
+            Combination(((1.0, X),)).inner(Combination(((2.0, Whole(t.constant(C, "C"))),))) / 2.0,
+            X.forward(t.constant(v, "v")),
+            X.backward(t.constant(u, "u")),
+            X.dense(),
         )
 
     some, product, right, left, whole = as_numpy("read", read, *types(CAPACITY))(*state)

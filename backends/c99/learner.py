@@ -43,7 +43,7 @@ class NativeLearner(Learner):
         """Put C in the place of `decide` and `observe`, where that is possible."""
         program, native = self.compiled.program, self.compiled.native
         quick = stepper()
-        if quick is None or program.measure is None or program.draws:
+        if quick is None or program.measure is None or program.draws or program.factored:
             return
         addresses = [ctypes.cast(native.glue(name), ctypes.c_void_p).value for name in ("decide", "observe", "measure")]
         horizon = -1 if self.contract.horizon is None else self.contract.horizon

@@ -38,6 +38,7 @@ class Algorithm:
     baseline      shipped to compare with: chosen only for a number that says something, or where nothing else applies
     symbols       what the state's variables are, for the reader of generated code
     draws         the random arrays of a round, for a problem and its settings
+    frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
     name: str
@@ -52,6 +53,7 @@ class Algorithm:
     symbols: Mapping[str, str] = field(default_factory=dict)
     reads: Feedback | None = None
     draws: Callable[[Task], tuple[Draw, ...]] = lambda task: ()
+    frank_wolfe: Callable[[Task], bool] = lambda task: False
 
 
 def point(state: State, name: str) -> Point:

@@ -47,7 +47,7 @@ class OnlineFrankWolfe:
     """
 
     def init(self, p: Problem, start: Point) -> State:
-        return {"x": start, "x_1": start, "G": Point(tuple(p.tracer.zeros(b.shape) for b in start.blocks))}
+        return {"x": start, "x_1": start, "G": p.no_gradient(start)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")
@@ -64,7 +64,7 @@ class OnlineConditionalGradient:
     """ocg: the same in a block, with x_q its first decision and K its rounds."""
 
     def begin(self, p: Problem, x: Point) -> State:
-        return {"x_q": x, "S": 0.0 * x}
+        return {"x_q": x, "S": p.no_gradient(x)}
 
     def step(
         self, p: Problem, state: State, k: Value, gradient: Callable[[Point], Point], weight: Value
@@ -122,6 +122,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
 OFW = Algorithm(
     name="ofw",
+    frank_wolfe=lambda task: True,
     title="online Frank-Wolfe",
     cite="Hazan & Kale 2012; Hazan 2016, chapter 7",
     rule=OnlineFrankWolfe,
@@ -165,5 +166,6 @@ OCG = Oracle(
     regret=lambda s, v: 8 * v["R"] * v["D"] * v["K"] ** 0.75,
     why="regret 8 R D K^(3/4) with one linear minimisation a round",
     cost="one linear minimisation",
+    frank_wolfe=True,
     symbols=(("x_q", "the first decision of this block"), ("S", "sum of the gradients over this block")),
 )

@@ -22,8 +22,9 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope, setting_qu
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.algorithms.xie2020 import ORGFW
+from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point, Structured
+from oco.compiler.points import Point, Structured, select
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
@@ -88,16 +89,16 @@ class PrimalDual:
         theta, mu = p.setting("theta"), p.setting("mu")
         moved = t.maximum((1.0 - theta * mu) * lam + mu * G, 0.0)
         anew = oracle.begin(p, following)
-        found = {name: _where(ends, anew[name], kept[name]) for name in kept}
+        found = {name: _where(t, ends, anew[name], kept[name]) for name in kept}
         return {"x": following, "lam": t.where(ends, moved, lam), "G": t.where(ends, 0.0, G), **found}
 
 
-def _where(c: Value, a: Structured, b: Structured) -> Structured:
+def _where(t: Tracer, c: Value, a: Structured, b: Structured) -> Structured:
     """The state variable of one case or the other."""
     if isinstance(a, Point) and isinstance(b, Point):
-        return a.map(lambda u, v: c.tracer.where(c, u, v), b)
+        return select(t, c, a, b)
     assert isinstance(a, Value) and isinstance(b, Value)
-    return c.tracer.where(c, a, b)
+    return t.where(c, a, b)
 
 
 # Hypotheses.
@@ -329,6 +330,7 @@ def _theorem(oracle: Oracle, duality: bool) -> Theorem:
 
 PROJECTION_FREE = Algorithm(
     name="projection-free",
+    frank_wolfe=lambda task: oracle_of(task.settings).frank_wolfe,
     title="online primal-dual projection-free method",
     cite="Lee, Ho-Nguyen & Lee 2023, Algorithm 1",
     rule=PrimalDual,

@@ -49,6 +49,7 @@ class Oracle:
     smooth       whether it asks for smooth functions; `stochastic`: for losses that are independent draws, seen as functions
     why          its promise in words
     cost         linear minimisations a round, in words
+    frank_wolfe  as for an algorithm: it adds up linear minimisers and gradients alone
     on_request   whether it is used only where the user names it: it asks for more of a round than the others
     """
 
@@ -66,6 +67,7 @@ class Oracle:
     symbols: tuple[tuple[str, str], ...] = ()
     draws: Callable[[Task], tuple[Draw, ...]] = _no_draws
     on_request: bool = False
+    frank_wolfe: bool = False
 
     @property
     def block_exponent(self) -> Fraction:

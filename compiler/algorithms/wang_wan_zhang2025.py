@@ -21,7 +21,7 @@ from oco.compiler.algorithms.classic import (
 )
 from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point
+from oco.compiler.points import Point, select
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
@@ -51,7 +51,8 @@ class OnlineFrankWolfe:
 
     def init(self, p: Problem, start: Point) -> State:
         t = p.tracer
-        return {"x": start, "x_s": start, "S": 0.0 * start, "Q": t.lift(0.0), "k": t.lift(0.0), "s": t.lift(1.0)}
+        none = p.no_gradient(start)
+        return {"x": start, "x_s": start, "S": none, "Q": t.lift(0.0), "k": t.lift(0.0), "s": t.lift(1.0)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")
@@ -68,8 +69,8 @@ class OnlineFrankWolfe:
         p.note("a doubled guess begins anew in this round s")
         anew = t.name("anew", k > array(state, "k"))
         s = t.name("s", t.where(anew, p.t, array(state, "s")))
-        x_s = x.map(lambda a, b: t.where(anew, a, b), point(state, "x_s"))
-        S = (point(state, "S").map(lambda a: t.where(anew, t.zeros(a.shape), a)) + slope).named(t, "S")
+        x_s = select(t, anew, x, point(state, "x_s"))
+        S = (select(t, anew, p.no_gradient(x), point(state, "S")) + slope).named(t, "S")
         p.note("(9) to (11): F(x) = eta <sum of gradients, x> + |x - x_s|^2 with eta = D / (2 G_k T^(3/4))")
         eta = p.setting("D") / (2.0 * float(p.task.horizon or 1) ** 0.75)
         v = p.domain.lmo(eta * S + 2.0 * (x - x_s)).named(t, "v")
@@ -100,7 +101,7 @@ class StronglyConvexFrankWolfe:
     """Algorithm 2. S and X are the sums of the gradients and of the decisions in (14)."""
 
     def init(self, p: Problem, start: Point) -> State:
-        return {"x": start, "S": 0.0 * start, "X": 0.0 * start, "Q": p.tracer.lift(0.0)}
+        return {"x": start, "S": p.no_gradient(start), "X": 0.0 * start, "Q": p.tracer.lift(0.0)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")
@@ -316,6 +317,7 @@ OFW_TVC = Algorithm(
         ),
     ),
     cost="one linear minimisation",
+    frank_wolfe=lambda task: True,
     symbols={
         "x": "the decision of this round",
         "x_s": "the decision of round s",
@@ -347,6 +349,7 @@ SCOFW_TVC = Algorithm(
         ),
     ),
     cost="one linear minimisation",
+    frank_wolfe=lambda task: True,
     symbols={
         "x": "the decision of this round",
         "S": "sum of the surrogate losses' gradients",

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
@@ -61,6 +62,10 @@ class Domain(ABC):
         point = np.asarray(x, dtype=np.float64)
         return point.shape == self.shape and bool(np.isfinite(point).all()) and self.excess(point) <= tolerance
 
+    def excess_of_values(self, singular_values: Floats) -> float:
+        """`excess` of a matrix with these singular values, for a set that is given by them."""
+        raise InternalError(f"{self} is not given by singular values")
+
     @abstractmethod
     def interior_margin(self, x: Floats) -> float:
         """Radius of a ball of the affine hull around `x` that lies in the set: the greatest one, or a lower bound.
@@ -80,6 +85,15 @@ class Domain(ABC):
     @abstractmethod
     def lmo(self, t: Tracer, c: Value) -> Value:
         """An extreme point of argmin <c, u>; among several the one of the lowest index, so the answer is deterministic."""
+
+    @property
+    def lmo_start(self) -> int | None:
+        """Length of the vector that an iterative `lmo` starts from and ends with; None where it needs none."""
+        return None
+
+    def lmo_from(self, t: Tracer, c: Value | Combination, start: Value) -> tuple[Value | Combination, Value]:
+        """`lmo` from where the last one ended, and where this one ends."""
+        raise InternalError(f"{self} minimises linear functions without a start")
 
     def bregman_step(self, t: Tracer, x: Value, p: Value) -> Value:
         """argmin <p, u> + D(u, x) over u in the set, with D the Bregman divergence of `geometry`."""

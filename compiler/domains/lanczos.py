@@ -18,6 +18,8 @@ SMALL_PRODUCT, LARGE_VECTORS = 1 << 14, 1 << 15
 KEPT = 4
 """Approximations that are kept when the basis is full."""
 MAX_LOOKS = 600
+ROUNDING = 1e-15
+"""A vector that orthogonalization shortens to this part of its length held nothing new."""
 
 
 def steps_of(shape: tuple[int, int]) -> int:
@@ -77,19 +79,18 @@ def top_pair(
 
 def _extend(t: Tracer, forward: Map, backward: Map, j: Value, U: Value, V: Value, B: Value) -> tuple[Value, ...]:
     """One step: row j of U and column j of B from A v_j, then row j + 1 of V from A' u_j, orthogonalized twice."""
-    p, h = _orthogonal(t, forward(t.gather(V, j)), U)
-    alpha = t.sqrt(t.sum(p * p))
-    u = p / t.where(alpha > 0.0, alpha, 1.0)
-    q, _ = _orthogonal(t, backward(u), V)
-    beta = t.sqrt(t.sum(q * q))
+    u, alpha, h = _next_direction(t, forward(t.gather(V, j)), U)
+    v, beta, _ = _next_direction(t, backward(u), V)
     column = t.put(h, alpha, j)
-    B = t.put(B.T, column, j).T
-    return t.put(U, u, j), t.put(V, q / t.where(beta > 0.0, beta, 1.0), j + 1), B, beta
+    return t.put(U, u, j), t.put(V, v, j + 1), t.put(B.T, column, j).T, beta
 
 
-def _orthogonal(t: Tracer, x: Value, rows: Value) -> tuple[Value, Value]:
-    """x without its components along the orthonormal rows (twice, for rounding), and those components."""
+def _next_direction(t: Tracer, x: Value, rows: Value) -> tuple[Value, Value, Value]:
+    """x without its components h along the orthonormal rows, as a unit vector and a length; zero where only rounding is left of it."""
     h = rows @ x
-    x = x - h @ rows
-    again = rows @ x
-    return x - again @ rows, h + again
+    once = x - h @ rows
+    again = rows @ once
+    rest = once - again @ rows
+    length, whole = t.sqrt(t.sum(rest * rest)), t.sqrt(t.sum(x * x))
+    left = length > ROUNDING * whole
+    return rest * t.where(left, 1.0 / t.where(left, length, 1.0), 0.0), t.where(left, length, 0.0), h + again

@@ -10,9 +10,20 @@ import numpy as np
 
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import Domain
+from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.l1_ball import shrink_to_sum
+from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.spectral import RESIDUAL, column, each_row, slopes, top_singular_pair
+from oco.compiler.domains.spectral import (
+    RESIDUAL,
+    SMALL,
+    WARM_RESIDUAL,
+    column,
+    each_row,
+    slopes,
+    stirred,
+    top_singular_pair,
+)
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
@@ -38,6 +49,10 @@ class NuclearBall(Domain):
 
     def excess(self, x: Floats) -> float:
         return math.fsum(np.linalg.svd(x / self.r, compute_uv=False)) - 1
+
+    def excess_of_values(self, singular_values: Floats) -> float:
+        """The excess of a matrix with these singular values."""
+        return math.fsum(singular_values / self.r) - 1
 
     def interior_margin(self, x: Floats) -> float:
         # |d|_nuclear <= sqrt(q) |d|_2, attained along the singular vectors of x.
@@ -75,8 +90,16 @@ class NuclearBall(Domain):
         u, v = self.lmo_factors(t, c)
         return t.outer(u, v)
 
+    @property
+    def lmo_start(self) -> int | None:
+        return self.shape[1] if self._rank > SMALL else None
+
+    def lmo_from(self, t: Tracer, c: Value | Combination, start: Value) -> tuple[Value | Combination, Value]:
+        u, v = self.lmo_factors(t, c, stirred(t, start), WARM_RESIDUAL)
+        return Combination(((1.0, atom(t, u, v)),)) if isinstance(c, Combination) else t.outer(u, v), v
+
     def lmo_factors(
-        self, t: Tracer, c: Value, start: Value | None = None, tolerance: float = RESIDUAL
+        self, t: Tracer, c: Value | Combination, start: Value | None = None, tolerance: float = RESIDUAL
     ) -> tuple[Value, Value]:
         """Vectors u (m,) and v (n,), |v| = 1, with u v' the linear minimisation; `start` is a guess for v, the last answer for example.
 
@@ -87,11 +110,11 @@ class NuclearBall(Domain):
 
     @property
     def lower(self) -> Floats:
-        return np.full(self.shape, -self.r)
+        return np.broadcast_to(-self.r, self.shape)
 
     @property
     def upper(self) -> Floats:
-        return np.full(self.shape, self.r)
+        return np.broadcast_to(self.r, self.shape)
 
     def support(self, c: Floats) -> float:
         return self.r * float(np.linalg.norm(c, 2))
@@ -115,7 +138,7 @@ class NuclearBall(Domain):
         return self.r / math.sqrt(self._rank)
 
     def centre(self) -> Floats:
-        return np.zeros(self.shape)
+        return np.broadcast_to(0.0, self.shape)
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         direction = rng.standard_normal((n, *self.shape))

@@ -10,11 +10,13 @@ import numpy as np
 
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import Domain
+from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.simplex import WEIGHT_FLOOR, simplex_threshold
-from oco.compiler.domains.spectral import bottom_eigenvector, each_row, slopes
+from oco.compiler.domains.spectral import SMALL, WARM_RESIDUAL, bottom_eigenvector, each_row, slopes, stirred
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
+from oco.dsl.diagnostics import InternalError
 
 
 def symmetric_part(x: Value) -> Value:
@@ -82,6 +84,16 @@ class Spectrahedron(Domain):
     def lmo(self, t: Tracer, c: Value) -> Value:
         v = bottom_eigenvector(t, symmetric_part(c))
         return t.outer(self.trace * v, v)
+
+    @property
+    def lmo_start(self) -> int | None:
+        return self._order if self._order > SMALL else None
+
+    def lmo_from(self, t: Tracer, c: Value | Combination, start: Value) -> tuple[Value | Combination, Value]:
+        if isinstance(c, Combination):
+            raise InternalError("the points of a spectrahedron are kept as arrays")
+        v = bottom_eigenvector(t, symmetric_part(c), stirred(t, start), WARM_RESIDUAL)
+        return t.outer(self.trace * v, v), v
 
     def bregman_step(self, t: Tracer, x: Value, p: Value) -> Value:
         # exp(log x - p) scaled to the trace; the largest exponent is 0 (Tsuda, Raetsch & Warmuth, JMLR 6, 2005).

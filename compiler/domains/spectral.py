@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-import numpy as np
-
+from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.lanczos import top_pair
 from oco.compiler.domains.norms import scaled_norm
 from oco.compiler.ir.trace import Tracer
@@ -16,6 +16,9 @@ SMALL = 200
 
 RESIDUAL = 1e-9
 """Relative residual of a singular pair that counts as exact."""
+WARM_RESIDUAL = 1e-6
+"""The same for a pair that is sought round after round; the value of the minimisation is off by its square over the relative gap."""
+GOLDEN = 0.6180339887498949
 
 
 def column(t: Tracer, v: Value) -> Value:
@@ -38,14 +41,19 @@ def each_row(t: Tracer, f: Callable[[Value], Value], M: Value) -> Value:
 
 
 def top_singular_pair(
-    t: Tracer, c: Value, start: Value | None = None, tolerance: float = RESIDUAL
+    t: Tracer, c: Value | Combination, start: Value | None = None, tolerance: float = RESIDUAL
 ) -> tuple[Value, Value]:
     """Unit vectors u, v with u' c v the largest singular value of c, from the guess `start` for v where there is one."""
-    if start is None and min(c.shape) <= SMALL:
+    m, n = c.shape
+    if isinstance(c, Combination):
+        guess = start if start is not None else some_direction(t, n)
+        u, _, v = top_pair(t, c.forward, c.backward, (m, n), guess, tolerance)
+        return u, v
+    if start is None and min(m, n) <= SMALL:
         u, _, vt = t.svd(scaled_norm(t, c)[0])
         return u[:, 0], vt[0]
-    guess = _guess(t, c) if start is None else start
-    u, _, v = top_pair(t, lambda x: c @ x, lambda x: x @ c, (c.shape[0], c.shape[1]), guess, tolerance)
+    whole, guess = c, _guess(t, c) if start is None else start
+    u, _, v = top_pair(t, lambda x: whole @ x, lambda x: x @ whole, (m, n), guess, tolerance)
     return u, v
 
 
@@ -63,12 +71,19 @@ def bottom_eigenvector(t: Tracer, c: Value, start: Value | None = None, toleranc
     return top_pair(t, shifted, shifted, (c.shape[0], c.shape[0]), guess, tolerance)[2]
 
 
+def some_direction(t: Tracer, n: int) -> Value:
+    """A vector with a part in every direction that one meets: the fractions of k^2 phi, which are spread evenly."""
+    k = t.to_float(t.iota(n))
+    return (t.mod(k * k * GOLDEN, 1.0) - 0.5) * math.sqrt(12 / n)
+
+
+def stirred(t: Tracer, v: Value) -> Value:
+    """A unit vector to start from, with a little of every direction, so that no singular vector is out of reach."""
+    return v + 0.01 * some_direction(t, v.size)
+
+
 def _guess(t: Tracer, c: Value) -> Value:
-    """The longest row, with a little of every direction, so that no singular vector is out of reach."""
-    n = c.shape[1]
-    some = t.constant(
-        np.random.default_rng(0).standard_normal(n) / np.sqrt(n), "r", "a direction with a part in every other"
-    )
+    """The longest row, with a little of every direction."""
     squares = t.sum(c * c, axis=1)
     i = t.argmax(squares)
-    return t.gather(c, i) + 0.1 * t.sqrt(t.gather(squares, i)) * some
+    return t.gather(c, i) + 0.1 * t.sqrt(t.gather(squares, i)) * some_direction(t, c.shape[1])

@@ -107,7 +107,8 @@ class Program:
 
     init(start...) -> state; decide(state..., draws...) -> decision; update(state..., feedback..., draws...) -> state;
     measure(round, decision..., feedback...) -> (loss, constraints (N,), equalities (M,)). Parameters stand as the fields do.
-    The draws of a round are the same in decide and update.
+    The draws of a round are the same in decide and update. A decision X that is `factored` has three fields, left (m, K), weights (K,) and
+    right (n, K), with X = left diag(weights) right'.
     """
 
     name: str
@@ -123,3 +124,4 @@ class Program:
     update: Function
     measure: Function | None
     labels: tuple[str, ...] = field(default=())
+    factored: tuple[str, ...] = field(default=())

@@ -85,6 +85,11 @@ class Tracer(PrimitiveMethods):
             raise InternalError("equations are traced inside a function")
         return self._scopes[-1]
 
+    @property
+    def blocks(self) -> tuple[object, ...]:
+        """A mark for each block that is traced now, the innermost last: a value is seen in its own block and those within."""
+        return tuple(self._scopes)
+
     def _fresh(self, made: Type, hint: str = UNNAMED) -> Var:
         """A variable with a provisional name; `rename_function` gives the final one."""
         self._count += 1

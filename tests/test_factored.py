@@ -1,0 +1,136 @@
+"""Decisions kept as factors: the same rounds as with arrays, on every backend; and what a learner hands out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import oco
+from oco.backends.base import backend
+from oco.backends.factors import Factors
+from oco.compiler import storage
+from oco.compiler.algorithms import ALGORITHMS
+from oco.compiler.assemble import assemble
+from oco.compiler.ir.passes import optimize
+from oco.contract import contract_of
+from oco.dsl.diagnostics import OcoError
+
+M, N, T, TERMS = 7, 9, 40, 18
+
+CONSTRAINTS = """subject to
+    level: sum(X[row, col]) <= 0.02 each round
+    corner: X[2, col] <= 0.02 each round
+"""
+MEAN = """subject to
+    level: sum(X[row, col]) <= 0.02 on average
+"""
+
+
+def model(algorithm: str, constraints: str, law: str = "") -> str:
+    return f"""model completion
+horizon T = {T}
+decision X[{M}, {N}] in nuclear_ball(5)
+stream row[3] in 0..{M - 1}{law}
+stream col[3] in 0..{N - 1}{law}
+stream rating[3] in [-1, 1]{law}
+minimize 0.5 * sum_squares(X[row, col] - rating) + 0.1 * X[0, 0]
+{constraints}
+using {algorithm}
+"""
+
+
+CASES = {
+    "ofw-tvc": model("ofw-tvc", CONSTRAINTS),
+    "ofw-tvc with a doubled guess": model("ofw-tvc with guess = 1e-6", CONSTRAINTS),
+    "scofw-tvc": model("scofw-tvc with alpha_f = 0.1, beta = 0.001, gamma = 0.5", CONSTRAINTS),
+    "projection-free": model("projection-free with oracle = ocg", MEAN, " iid"),
+    "ofw": model("ofw", ""),
+}
+
+
+def rounds() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {
+        "row": rng.integers(0, M, (T, 3)),
+        "col": rng.integers(0, N, (T, 3)),
+        "rating": rng.uniform(-1, 1, (T, 3)),
+    }
+
+
+def play(plan: oco.Plan, terms: int | None, target: str) -> tuple[np.ndarray, np.ndarray]:
+    """Decisions (T, M, N) and losses (T,) with the matrix kept as so many outer products, or as an array."""
+    algorithm = next(a for a in ALGORITHMS if a.name == plan.algorithm)
+    kept = storage.rooms(plan.canonical, terms) if terms else ()
+    assert not terms or kept[0] is not None
+    program = optimize(assemble(algorithm, replace(plan._task, rooms=kept), ""))
+    start = {f.name: np.zeros(f.type.shape) for f in program.decision}
+    compiled = backend(target).compile(program, replace(contract_of(plan), start=start))
+    assert compiled.measure is not None
+    state, data = compiled.init(*start.values()), rounds()
+    decisions, losses = [], []
+    for t in range(T):
+        x = compiled.decide(*state)
+        seen = [data[f.name][t] for f in program.feedback]
+        losses.append(float(compiled.measure(t + 1, *x, *seen)[0]))
+        decisions.append((x[0] * x[1]) @ x[2].T if terms else x[0])
+        state = compiled.update(*state, *seen)
+    return np.array(decisions), np.array(losses)
+
+
+@pytest.mark.parametrize("case, target", [*((case, "numpy") for case in CASES), ("ofw-tvc", "c"), ("scofw-tvc", "c")])
+def test_factors_play_the_rounds_of_arrays(case: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for twice the rank recompression loses nothing; with singular pairs to rounding the decisions are the same to 1e-9."""
+    monkeypatch.setattr("oco.compiler.domains.nuclear_ball.WARM_RESIDUAL", 1e-14)
+    plan = oco.compile(oco.parse(CASES[case]))
+    expected, losses = play(plan, None, "numpy")
+    found, others = play(plan, TERMS, target)
+    assert np.ptp(expected, axis=0).max() > 0.01
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(others, losses, atol=1e-9)
+
+
+def large(rounds: int = 30) -> oco.Plan:
+    """A matrix of more entries than are kept as an array."""
+    text = model("ofw-tvc", CONSTRAINTS).replace(f"[{M}, {N}]", "[600, 700]").replace(f"T = {T}", f"T = {rounds}")
+    return oco.compile(oco.parse(text))
+
+
+def test_learners_of_large_matrices_decide_factors() -> None:
+    plan = large()
+    learner = plan.learner()
+    for t in range(5):
+        learner.observe(row=[t, 1, 2], col=[1, t, 3], rating=[1.0, -1.0, 0.5])
+    x = learner.decide()
+    assert isinstance(x, Factors) and x.shape == (600, 700)
+    rows, columns = np.array([[0], [5]]), np.array([1, 2, 6])
+    np.testing.assert_allclose(x.entries(rows, columns), np.asarray(x)[rows, columns])
+    assert np.linalg.norm(x.dense(), "nuc") <= 5 * (1 + 1e-9)
+    assert np.linalg.norm(x.dense()) > 0.1
+    assert x.nbytes < 0.25 * x.dense().nbytes
+
+
+def test_learners_start_at_matrices_of_low_rank() -> None:
+    plan, rng = large(), np.random.default_rng(1)
+    a = np.outer(rng.standard_normal(600), rng.standard_normal(700))
+    a *= 4 / np.linalg.norm(a)
+    np.testing.assert_allclose(plan.learner(start=a).decide().dense(), a, atol=1e-12)
+    with pytest.raises(OcoError, match="lies outside"):
+        plan.learner(start=2 * a)
+    with pytest.raises(OcoError, match="has rank"):
+        plan.learner(start=np.eye(600, 700) / 600)
+
+
+def test_traces_keep_factors() -> None:
+    rng, rounds = np.random.default_rng(2), 30
+    data = {
+        "row": rng.integers(0, M, (rounds, 3)),
+        "col": rng.integers(0, N, (rounds, 3)),
+        "rating": np.zeros((rounds, 3)),
+    }
+    trace = large(rounds).run(data, keep=10)
+    assert [x.shape for x in trace.decisions] == [(600, 700)] * 3
+    at = trace.decisions[1].entries(data["row"][10], data["col"][10])
+    assert trace.loss[10] == pytest.approx(0.5 * np.sum(at**2) + 0.1 * trace.decisions[1].entries(0, 0))
+    assert trace.to_dataset()["decision.X_left"].shape == (3, 600, 64)

@@ -13,7 +13,6 @@ import numpy as np
 
 from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract, Range
-from oco.backends.factors import decisions_of, fields_of, names_of
 from oco.backends.mending import CHOICES, SAID, mended
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.backends.python.state_file import write_state
@@ -150,16 +149,15 @@ class Learner:
 
     def _started(self, start: Any) -> tuple[Any, ...]:
         """The first state, from the given first decisions or the plan's."""
-        given, names = dict(self.contract.start), names_of(self.compiled.program)
+        given = dict(self.contract.start)
         if isinstance(start, Mapping):
-            given |= fields_of(self.compiled.program, start)
+            given |= start
         elif start is not None:
-            given |= fields_of(self.compiled.program, {names[0]: start})
-        if set(given) != set(self._names) or (len(names) > 1 and start is not None and not isinstance(start, Mapping)):
-            raise fail("OCO846", f"a start gives an array for each of {', '.join(names)}")
-        for name in self.compiled.program.factored:
-            if self.contract.domains[name].excess_of_values(given[f"{name}_weights"]) > 1e-9:
-                raise fail("OCO846", f"the start of {name} lies outside {self.contract.domains[name]}")
+            given |= {self._names[0]: start}
+        if set(given) != set(self._names) or (
+            len(self._names) > 1 and start is not None and not isinstance(start, Mapping)
+        ):
+            raise fail("OCO846", f"a start gives an array for each of {', '.join(self._names)}")
         first = []
         for field in self.compiled.program.decision:
             value = np.array(given[field.name], dtype=np.float64)
@@ -182,8 +180,9 @@ class Learner:
             found = self.decisions()
             if self.journal is not None:
                 self.journal.decide(self.round, found)
-        decided = decisions_of(self.compiled.program, found)
-        return next(iter(decided.values())) if len(decided) == 1 else decided
+        if len(found) == 1:
+            return np.array(found[0])
+        return {n: np.array(v) for n, v in zip(self._names, found)}
 
     def decisions(self) -> tuple[Any, ...]:
         """The decisions of this round in the model's order, computed once."""

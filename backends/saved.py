@@ -11,6 +11,7 @@ import numpy as np
 
 from oco.backends.contract import Contract
 from oco.backends.identity import model_hash, plan_hash, settled_of
+from oco.backends.mending import CHOICES
 from oco.backends.python.state_file import StateError, pack, read_state, unpack
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import Field, Program
@@ -53,7 +54,7 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
         drawn, draws = state["drawn"], state["draws"]
         learner._drawn = None if drawn is None else _all(drawn, program.draws)
         learner._draws = None if draws is None else {str(n): np.asarray(unpack(a), float) for n, a in draws.items()}
-        learner.on_out_of_bounds = {word: word for word in ("error", "clip", "accept")}[state["on_out_of_bounds"]]
+        learner.on_out_of_bounds = CHOICES[CHOICES.index(state["on_out_of_bounds"])]
         learner.warnings = [str(w) for w in state["warnings"]]
     except OcoError:
         raise

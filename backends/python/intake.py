@@ -91,7 +91,7 @@ class Intake:
                 raise StreamError("kind", f"{_entry(name, place)} is {repr(x)[:40]}, which is not a real number")
             raise StreamError("kind", f"{name} does not hold numbers but {value.dtype}")
         if kind.kind == "i" and value.dtype.kind in "fu":
-            with np.errstate(invalid="ignore"):
+            with np.errstate(all="ignore"):
                 wrong = ~((value == np.floor(value)) & (np.abs(value) < 2.0**63))
             for place in np.argwhere(wrong)[:1]:
                 said = f"{_entry(name, place)} is {value[tuple(place)]}"

@@ -1,0 +1,37 @@
+"""Data outside the bounds of the model, where the user lets it pass: clipped to them, or used as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oco.backends.python.intake import Intake, StreamError
+
+CHOICES = ("error", "clip", "accept")
+SAID = {"clip": "clipped to them", "accept": "used as it is; what rests on the bounds may fail"}
+
+
+def mended(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
+    """The inputs of a round in order. Raises StreamError for what cannot be mended.
+
+    Nothing makes a number of what is not finite. Whole numbers choose entries of arrays, so they are never taken as they are.
+    """
+    values = take.arrays(given)
+    for (name, stream), value in zip(take.streams.items(), values):
+        _require(np.isfinite(value), "finite", name, value, "which is not a finite number")
+        if stream.integer and choice == "accept":
+            inside = (stream.lower <= value) & (value <= stream.upper)
+            _require(
+                inside, "bounds", name, value, "a whole number outside its range: it chooses an entry that is not there"
+            )
+    if choice == "accept":
+        return values
+    return [np.clip(v, s.lower, s.upper).astype(v.dtype) for v, s in zip(values, take.streams.values())]
+
+
+def _require(good: Any, rule: str, name: str, value: Any, words: str) -> None:
+    for place in np.argwhere(~good)[:1]:
+        index = [int(i) for i in place]
+        raise StreamError(rule, f"{name}{index or ''} is {value[tuple(index)]}, {words}")

@@ -19,6 +19,7 @@ from oco.dsl.load import parse
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
+    from oco.evaluation.comparators import Budget
     from oco.evaluation.recorder import Keep
     from oco.evaluation.run import Progress
     from oco.evaluation.trace import Trace
@@ -102,14 +103,19 @@ class Plan(core.Plan):
         *,
         mapping: Mapping[str, str | Sequence[str]] | None = None,
         journal: str | Path | None = None,
+        budget: Budget | None = None,
+        on_missing: str = "error",
     ) -> Trace:
         """Run a learner over data: a path, arrays with the round first, an iterator of rounds, or None to draw.
 
-        journal  a folder that records every round before it counts (see `oco.open`): the same call goes on after a crash
+        mapping     which columns fill which streams: {"price": "zone.*"}; `on_missing` values: "error", "hold" or "skip"
+        budget      of the comparators that the trace finds
+        journal     a folder that records every round before it counts (see `oco.open`): the same call goes on after a crash
         """
         from oco.evaluation.run import run
 
-        return run(self, data, rounds, seed, start, draws, backend, keep, progress, mapping=mapping, journal=journal)
+        told: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
+        return run(self, data, rounds, seed, start, draws, backend, keep, progress, **told)
 
     def replay(self, trace: Trace) -> Trace:
         """Run again what gave the trace: the same data, draws and start, hence the same decisions, bit for bit."""

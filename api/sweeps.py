@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oco.dsl.builder import ModelBuilder
+from oco.dsl.diagnostics import fail
 from oco.dsl.load import parse
 from oco.dsl.model import Model
 from oco.dsl.text.printer import print_model
+from oco.evaluation.data import Data, load_data, share
 
 if TYPE_CHECKING:
+    from oco.evaluation.comparators import Budget
     from oco.evaluation.sweep import Engine, Job, Outcome
     from oco.evaluation.trace import Trace
     from oco.plan import Plan
 
+Array = np.ndarray[Any, Any]
+
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs a job in whatever process it is called in: the model as text, the data as files that all processes share."""
+    """Runs a job in whatever process it is called in: the model as text, the data as files that all processes map, or as arrays."""
 
     text: str
     folder: Path
     rounds: int
     backend: str | None = None
+    budget: Budget | None = None
+    given: Mapping[str, Array] | None = None
 
     def __call__(self, job: Job) -> Trace:
-        from oco.evaluation.data import shared
-
         plan = _plan(self.text, job.algorithm, tuple(sorted(job.settings.items())), self.rounds, self.backend)
-        return plan.run(shared(plan.canonical, self.folder, self.rounds, job.seed), seed=job.seed)
+        arrays = self.arrays()
+        drawn = tuple(s for s in plan.canonical.streams if s.name not in arrays)
+        data = Data(plan.canonical, self.rounds, MappingProxyType(dict(arrays)), drawn, job.seed)
+        return plan.run(data, seed=job.seed, keep="last", budget=self.budget)
+
+    def arrays(self) -> Mapping[str, Array]:
+        """What was given, mapped into memory."""
+        if self.given is not None:
+            return self.given
+        return {path.stem: np.load(path, mmap_mode="r") for path in sorted(self.folder.glob("*.npy"))}
+
+    def over(self, arrays: Mapping[str, Array]) -> Runner:
+        """The same over arrays that are there already."""
+        return replace(self, given=arrays)
 
 
 @lru_cache(maxsize=64)
@@ -43,8 +65,31 @@ def _plan(
     """A process compiles each of its plans once."""
     from oco.pipeline import compile
 
-    plan = compile(parse(text), algorithm, dict(settings) or "paper", backend)
+    told: dict[str, Any] = {"settings": dict(settings)} if settings else {}
+    plan = compile(parse(text), algorithm, backend=backend, **told)
     return plan if plan.horizon in (None, rounds) else plan.with_horizon(rounds)
+
+
+def jobs_for(
+    algorithms: Sequence[str | None], seeds: Sequence[int], grid: Mapping[str, Sequence[str]] | None = None
+) -> list[Job]:
+    """Every combination; an algorithm that lacks a setting of the grid is run once for all its values.
+
+    Raises OCO702 where none of the algorithms has the setting.
+    """
+    from oco.compiler.choice import check_setting_names
+    from oco.dsl.settings import SETTINGS, UNITS
+    from oco.evaluation.sweep import jobs_of
+
+    grid = grid or {}
+    takes = {
+        a: {n: v for n, v in grid.items() if a is None or n == UNITS or n in SETTINGS.get(a, grid)} for a in algorithms
+    }
+    for name in grid:
+        if not any(name in taken for taken in takes.values()):
+            check_setting_names({name: ""}, None, None)
+            raise fail("OCO702", f"none of {', '.join(map(str, algorithms))} has a setting `{name}`")
+    return [job for a in algorithms for job in jobs_of([a], seeds, takes[a])]
 
 
 def sweep(
@@ -57,6 +102,7 @@ def sweep(
     folder: str | Path | None = None,
     engine: Engine | None = None,
     backend: str | None = None,
+    budget: Budget | None = None,
     progress: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
     """Run every combination of algorithms, settings and seeds; `oco.evaluation.sweep.to_dataset` makes one table of the outcomes.
@@ -64,19 +110,29 @@ def sweep(
     data      as for `plan.run`: read once, shared by all processes
     seeds     a number n for 0, ..., n - 1, or the seeds themselves
     grid      values to try of each setting: {"epsilon": ["0.1", "0.5"]}
-    folder    keeps outcomes, so that an interrupted sweep goes on where it stopped
+    folder    keeps outcomes, so that an interrupted sweep of the same model and data goes on where it stopped
     engine    where runs happen: by default processes on all cores of this machine
+    budget    of the comparators of each run
     """
     from oco.compiler.canonical import canonical
     from oco.dsl.contained import self_contained
-    from oco.evaluation.data import load_data, share
-    from oco.evaluation.sweep import Processes, jobs_of
+    from oco.evaluation.sweep import Processes
     from oco.evaluation.sweep import sweep as run_all
 
     built = model.build() if isinstance(model, ModelBuilder) else model
     loaded = load_data(canonical(built), data, rounds=rounds)
-    jobs = jobs_of(algorithms, range(seeds) if isinstance(seeds, int) else seeds, grid)
+    jobs = jobs_for(algorithms, range(seeds) if isinstance(seeds, int) else seeds, grid)
+    text = print_model(self_contained(built))
+    kept = None if folder is None else Path(folder) / _digest(text, loaded)
     with tempfile.TemporaryDirectory(prefix="oco_sweep_") as place:
         share(loaded, Path(place))
-        runner = Runner(print_model(self_contained(built)), Path(place), loaded.rounds, backend)
-        return run_all(jobs, runner, engine or Processes(), None if folder is None else Path(folder), progress)
+        runner = Runner(text, Path(place), loaded.rounds, backend, budget)
+        return run_all(jobs, runner, engine or Processes(), kept, progress)
+
+
+def _digest(text: str, data: Data) -> str:
+    """Of the model and the data: outcomes of others are not taken for theirs."""
+    found = hashlib.sha256(f"{text}\0{data.rounds}".encode())
+    for name, array in sorted(data.given.items()):
+        found.update(name.encode() + np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:16]

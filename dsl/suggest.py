@@ -9,8 +9,8 @@ LEAST_RATIO = 0.7
 LONGEST = 80
 
 
-def nearest(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that `word` most likely stands for, or None when none is near.
+def nearest(word: str, candidates: Iterable[str], least: float = LEAST_RATIO) -> str | None:
+    """The candidate that `word` most likely stands for, or None when none is as near as `least` (0 to 1).
 
     Letter case counts little: `Price` is nearest to `price`. Among equally near candidates the first one given is taken.
     """
@@ -21,7 +21,7 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
         ratio = _likeness(word, candidate)
         if ratio > best_ratio:
             best, best_ratio = candidate, ratio
-    return best if best_ratio >= LEAST_RATIO else None
+    return best if best_ratio >= least else None
 
 
 def _likeness(a: str, b: str) -> float:

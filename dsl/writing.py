@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from oco.dsl.diagnostics import OcoError, fail
@@ -20,20 +22,32 @@ def read_text(path: Path) -> str:
         raise fail("OCO901", f"{path} cannot be read: {_reason(error)}") from None
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a neighbour first, then rename it, so that no half of a file is ever seen. Raises OCO903."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A neighbour to write, a file or a folder, that takes the place of `path` once it is whole. Raises OCO903.
+
+    No half of a file is ever seen under `path`. A folder that was there is moved aside first, since folders cannot be swapped.
+    """
     try:
-        handle, neighbour = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        room = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                out.write(text)
-            os.chmod(neighbour, _mode(path))
+            neighbour = room / path.name
+            yield neighbour
+            if neighbour.is_dir() and path.is_dir():
+                os.replace(path, room / "before")
+            elif neighbour.is_file():
+                os.chmod(neighbour, _mode(path))
             os.replace(neighbour, path)
-        except BaseException:
-            os.unlink(neighbour)
-            raise
+        finally:
+            shutil.rmtree(room, ignore_errors=True)
     except (OSError, ValueError) as error:
         raise fail("OCO903", f"{path} cannot be written: {_reason(error)}") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all. Raises OCO903."""
+    with replacing(path) as neighbour:
+        neighbour.write_text(text, encoding="utf-8")
 
 
 def write_files(files: Mapping[Path, str]) -> None:

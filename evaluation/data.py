@@ -120,14 +120,6 @@ def share(data: Data, folder: Path) -> None:
         np.save(folder / f"{name}.npy", array)
 
 
-def shared(problem: Canonical, folder: Path, rounds: int, seed: int) -> Data:
-    """What `share` wrote, with other draws for the streams that were not given."""
-    given = {s.name: folder / f"{s.name}.npy" for s in problem.streams if (folder / f"{s.name}.npy").is_file()}
-    arrays = {name: np.load(path, mmap_mode="r") for name, path in given.items()}
-    drawn = tuple(s for s in problem.streams if s.name not in arrays)
-    return Data(problem, rounds, MappingProxyType(arrays), drawn, seed)
-
-
 def describe(model: Model, source: Any, mapping: StreamMap | None = None) -> MappingReport:
     """Map a source to the model's streams and check every value, without running anything."""
     return _examine(canonical(model), read(source), mapping)[0]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +67,6 @@ def figure(trace: Trace, axes: Sequence[Axes] | None = None, size: tuple[float, 
 
     `axes`: six axes to draw on instead, in that order.
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     if axes is not None:
@@ -74,7 +75,7 @@ def figure(trace: Trace, axes: Sequence[Axes] | None = None, size: tuple[float, 
         for ax, draw in zip(axes, PANELS.values()):
             draw(trace, ax)
         return given
-    with rc_context(_style(PAPER)):
+    with in_style():
         page = Figure(figsize=size, layout="constrained")
         for ax, draw in zip(page.subplots(3, 2).ravel(), PANELS.values()):
             draw(trace, ax)
@@ -83,30 +84,36 @@ def figure(trace: Trace, axes: Sequence[Axes] | None = None, size: tuple[float, 
 
 def figures(trace: Trace) -> dict[str, Figure]:
     """One picture a file, by name: what `oco run --out` writes."""
-    from matplotlib import rc_context
-
-    with rc_context(_style(PAPER)):
+    with in_style():
         return _figures(trace)
 
 
 def drawings(trace: Trace) -> dict[str, str]:
-    """Each panel as an SVG text that takes the colours of the page it stands in: `currentColor` and `var(--grid)`."""
+    """Each panel as an SVG text (see `vector`)."""
+    shown = {name: draw for name, draw in PANELS.items() if name != "queues" or trace.duals.shape[1]}
+    return {name: vector(partial(draw, trace)) for name, draw in shown.items()}
+
+
+def vector(draw: Callable[[Axes], None]) -> str:
+    """One picture as an SVG text that takes the colours of the page it stands in: `currentColor` and `var(--grid)`."""
     from io import StringIO
 
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    found: dict[str, str] = {}
     with rc_context(_style(PAPER, MARKED)):
-        for name, draw in PANELS.items():
-            if name == "queues" and not trace.duals.shape[1]:
-                continue
-            page, text = Figure(figsize=(5.6, 3.9), layout="constrained"), StringIO()
-            draw(trace, page.subplots())
-            page.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-            svg = text.getvalue()[text.getvalue().index("<svg") :]
-            found[name] = svg.replace(INK, "currentColor").replace(GRID, "var(--grid)")
-    return found
+        page, text = Figure(figsize=(5.6, 3.9), layout="constrained"), StringIO()
+        draw(page.subplots())
+        page.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    svg = text.getvalue()[text.getvalue().index("<svg") :]
+    return svg.replace(INK, "currentColor").replace(GRID, "var(--grid)")
+
+
+def in_style() -> AbstractContextManager[None]:
+    """The look of pictures on paper."""
+    from matplotlib import rc_context
+
+    return rc_context(_style(PAPER))
 
 
 def _style(*parts: Mapping[str, Any]) -> Any:
@@ -168,7 +175,7 @@ def decisions(trace: Trace, ax: Axes) -> None:
         label = f"{labels[entry]}, {count} alike" if count > 1 else labels[entry]
         ax.plot(t, y, color=colour, lw=0.9, label=label)
     more = f", the {len(order)} of {len(first)} different entries that move most" if len(first) > len(order) else ""
-    _finish(ax, f"{'decision' if len(kept) == 1 else 'decisions'} {', '.join(kept)}{more}", "value")
+    finish(ax, f"{'decision' if len(kept) == 1 else 'decisions'} {', '.join(kept)}{more}", "value")
 
 
 def _entry(name: str, place: tuple[int, ...]) -> str:
@@ -187,7 +194,7 @@ def queues(trace: Trace, ax: Axes) -> None:
         ax.text(
             0.5, 0.5, "the algorithm keeps no queues", ha="center", va="center", transform=ax.transAxes, color="0.4"
         )
-    _finish(ax, "queues", "value")
+    finish(ax, "queues", "value")
 
 
 def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised: str, log: bool) -> None:
@@ -210,7 +217,7 @@ def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised
         ax.set_xlim(1, max(2, trace.rounds))
     else:
         ax.margins(y=0.12)
-    _finish(ax, f"{title}, logarithmic axes" if log else title, title, note)
+    finish(ax, f"{title}, logarithmic axes" if log else title, title, note)
 
 
 def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool) -> None:
@@ -242,7 +249,7 @@ def _guarantee(ax: Axes, name: str, bound: Array, top: float, vacuous: bool, log
     return ""
 
 
-def _finish(ax: Axes, title: str, what: str, note: str = "") -> None:
+def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round") -> None:
     """Title, legend above the picture so that it covers nothing, axes; a note stands under the axis."""
     from matplotlib.ticker import EngFormatter, ScalarFormatter
 
@@ -253,7 +260,7 @@ def _finish(ax: Axes, title: str, what: str, note: str = "") -> None:
         spacing = {"columnspacing": 1.2, "handlelength": 1.6, "borderaxespad": 0.2}
         ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8, frameon=False, ncols=columns, **spacing)
     ax.set_title(title, fontsize=10, loc="left", pad=6 + 14 * rows)
-    ax.set_xlabel(f"round\n{note}" if note else "round", fontsize=9)
+    ax.set_xlabel(f"{across}\n{note}" if note else across, fontsize=9)
     ax.set_ylabel(what, fontsize=9)
     if ax.get_yscale() == "linear":
         large = max(map(abs, ax.get_ylim())) >= 1e4

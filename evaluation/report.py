@@ -13,6 +13,7 @@ from oco.compiler.facts.types import Fact, Facts, Step
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
 from oco.evaluation import html
+from oco.evaluation.html import number
 from oco.evaluation.plots import drawings
 from oco.evaluation.storage import manifest
 from oco.evaluation.summary import RunSummary, summarize
@@ -77,15 +78,6 @@ def _subtitle(found: RunSummary) -> str:
         f"{found.rounds:,} rounds, total loss {number(found.loss)} ({number(found.mean_loss)} a round), "
         f"{found.rounds_per_second:,.0f} rounds a second"
     )
-
-
-def number(value: float | None, digits: int = 6) -> str:
-    """A number as a person reads it; a dash where there is none."""
-    if value is None:
-        return "–"
-    if value == 0 or 1e-3 <= abs(value) < 1e9:
-        return f"{value:,.{digits}g}" if abs(value) < 1e5 else f"{value:,.0f}"
-    return f"{value:.{digits - 2}g}"
 
 
 def _vacuous(value: float | None, vacuous: bool) -> str:

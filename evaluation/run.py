@@ -14,9 +14,12 @@ from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.play import can_play, play
 from oco.compiler.canonical import Canonical
+from oco.compiler.facts.ledger import plain
+from oco.compiler.facts.types import Facts
 from oco.compiler.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import fail
 from oco.dsl.model import Feedback
+from oco.evaluation.comparators import Budget
 from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
@@ -34,7 +37,7 @@ class RunnablePlan(Protocol):
     def canonical(self) -> Canonical: ...
 
     @property
-    def facts(self) -> Any: ...
+    def facts(self) -> Facts: ...
 
     @property
     def algorithm(self) -> str: ...
@@ -73,6 +76,7 @@ def run(
     mapping: Mapping[str, str | Sequence[str]] | None = None,
     on_missing: str = "error",
     journal: str | Path | None = None,
+    budget: Budget | None = None,
 ) -> Trace:
     """Run the plan's learner.
 
@@ -82,6 +86,7 @@ def run(
     keep      decisions to keep: "all", "last", every n-th (a number), or names of decisions
     progress  called now and then with the round, the sum of the losses and the sum of the hard violations so far
     journal   a folder: rounds are recorded there before they count, and those that it has already must be the same
+    budget    of the comparators that the trace finds: seconds and bytes
     """
     loaded: Data | None = None
     notes: tuple[str, ...] = ()
@@ -103,18 +108,28 @@ def run(
     if loaded is None:
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
-    given = (
-        {} if start is None else {b.name: part for b, part in zip(plan.canonical.blocks, _parts(start, plan.canonical))}
-    )
-    origin = Origin(seed, plan.recipe, given, {n: np.asarray(a) for n, a in (draws or {}).items()})
-    said = (*notes, *recorder.notes), tuple(learner.warnings)
+    origin = Origin(seed, plan.recipe, *_given(plan.canonical, start, draws), _backend_of(learner), _known(plan.facts))
+    said = {"notes": (*notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     promise = promise_of(plan, recorder.count)
-    return Trace(plan.canonical, loaded, recorder.record(), promise, origin=origin, notes=said[0], warnings=said[1])
+    return Trace(plan.canonical, loaded, recorder.record(), promise, origin=origin, budget=budget, **said)
 
 
-def _parts(start: Any, problem: Canonical) -> list[Array]:
-    """First decisions in the order of the model."""
-    return [np.asarray(start[b.name] if isinstance(start, Mapping) else start) for b in problem.blocks]
+def _backend_of(learner: Learner) -> str:
+    return "numpy" if learner.compiled.run is None else "c"
+
+
+def _known(facts: Facts) -> dict[str, Any]:
+    """Value and status of every fact, as JSON values."""
+    return {key: {"value": plain(facts[key].value), "status": str(facts[key].status)} for key in facts}
+
+
+def _given(
+    problem: Canonical, start: Any, draws: Mapping[str, Any] | None
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The first decisions and the draws that were given, by name."""
+    parts = {b.name: start[b.name] if isinstance(start, Mapping) else start for b in problem.blocks}
+    first = {} if start is None else {name: np.asarray(part) for name, part in parts.items()}
+    return first, {name: np.asarray(array) for name, array in (draws or {}).items()}
 
 
 def _play(learner: Learner, data: Data, recorder: Recorder, progress: Progress | None) -> None:
@@ -130,7 +145,7 @@ def _play(learner: Learner, data: Data, recorder: Recorder, progress: Progress |
 def _drive(
     problem: Canonical,
     learner: Learner,
-    feed: Iterable[Mapping[str, Array]],
+    feed: Iterable[Mapping[str, Any]],
     recorder: Recorder,
     progress: Progress | None,
 ) -> None:

@@ -1,9 +1,13 @@
-"""Traces as datasets and files. A NetCDF file holds all that is needed to read the trace back and to find its comparators."""
+"""Traces as datasets and files. NetCDF and Zarr hold all that reading back, comparators and another run need."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import platform
+from dataclasses import replace
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,6 +19,7 @@ from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.load import parse
 from oco.dsl.text.printer import print_model
+from oco.dsl.writing import replacing
 from oco.evaluation.data import Data
 from oco.evaluation.trace import Origin, Promise, Record, Trace
 
@@ -56,13 +61,16 @@ def to_dataset(trace: Trace) -> Dataset:
 
 
 def manifest(trace: Trace) -> dict[str, Any]:
-    """What made the trace: model, algorithm, settings, seed, versions."""
+    """What made the trace: model and its hash, facts, plan, settings, seeds, versions."""
     promise = trace.promise
+    model = print_model(self_contained(trace.problem.model))
     return {
         "version": VERSION,
-        "oco": metadata.version("ocolang"),
-        "numpy": np.__version__,
-        "model": print_model(self_contained(trace.problem.model)),
+        **(trace.origin.versions or versions()),
+        "backend": trace.origin.backend,
+        "model": model,
+        "model_sha256": hashlib.sha256(model.encode()).hexdigest(),
+        "facts": dict(trace.origin.facts),
         "recipe": dict(trace.origin.recipe),
         "algorithm": promise.algorithm,
         "settings": dict(promise.settings),
@@ -80,42 +88,64 @@ def manifest(trace: Trace) -> dict[str, Any]:
     }
 
 
+def versions() -> dict[str, str]:
+    """Of what decides the last bits of a run."""
+    return {
+        "oco": metadata.version("ocolang"),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
+
+
 def save(trace: Trace, path: Path) -> None:
-    """Write `.nc` (whole) or `.parquet` (a table of the rounds, for other tools)."""
-    if path.suffix == ".nc":
-        dataset = to_dataset(trace)
-        given = sum(a.nbytes for a in trace.data.given.values())
-        if given <= STREAM_BYTES:
-            for name, array in trace.data.given.items():
-                dataset[f"stream.{name}"] = (("round", *_axes(name, array, 1)), array[: trace.rounds])
-        for name, array in trace.origin.start.items():
-            dataset[f"start.{name}"] = (_axes(name, array, 0), array)
-        for name, array in trace.origin.draws.items():
-            dataset[f"draws.{name}"] = ((f"draw_{name}", *_axes(name, array, 1)), array)
-        dataset.to_netcdf(path, engine="h5netcdf")
-    elif path.suffix == ".parquet":
-        _save_table(trace, path)
-    else:
-        raise fail(
-            "OCO833",
-            f"a trace is not written as {path.suffix or 'a file without a kind'}",
-            hint="name it .nc or .parquet",
-        )
+    """Write `.nc` or `.zarr` (all of it) or `.parquet` (a table of the rounds, for other tools): whole or not at all."""
+    writers = {".nc": _write_netcdf, ".zarr": _write_zarr, ".parquet": _write_table}
+    if path.suffix not in writers:
+        kind = path.suffix or "a file without a kind"
+        raise fail("OCO833", f"a trace is not written as {kind}", hint="name it .nc, .zarr or .parquet")
+    with replacing(path) as neighbour:
+        writers[path.suffix](trace, neighbour)
+
+
+def _whole(trace: Trace) -> Dataset:
+    """The dataset with the data that was given, a start and draws: what a run needs besides its manifest."""
+    dataset = to_dataset(trace)
+    if sum(a.nbytes for a in trace.data.given.values()) <= STREAM_BYTES:
+        for name, array in trace.data.given.items():
+            dataset[f"stream.{name}"] = (("round", *_axes(name, array, 1)), array[: trace.rounds])
+    for name, array in trace.origin.start.items():
+        dataset[f"start.{name}"] = (_axes(name, array, 0), array)
+    for name, array in trace.origin.draws.items():
+        dataset[f"draws.{name}"] = ((f"draw_{name}", *_axes(name, array, 1)), array)
+    return dataset
+
+
+def _write_netcdf(trace: Trace, path: Path) -> None:
+    _whole(trace).to_netcdf(path, engine="h5netcdf")
+
+
+def _write_zarr(trace: Trace, path: Path) -> None:
+    if find_spec("zarr") is None:
+        raise fail("OCO833", "writing Zarr needs zarr", hint="pip install ocolang[zarr], or write .nc")
+    _whole(trace).to_zarr(path, mode="w", zarr_format=2, consolidated=True)
 
 
 def load_trace(path: str | Path) -> Trace:
-    """Read back what `save` wrote as NetCDF."""
+    """Read back what `save` wrote as NetCDF or Zarr."""
     import xarray
 
     path = Path(path)
     try:
-        with xarray.open_dataset(path, engine="h5netcdf") as opened:
+        with xarray.open_dataset(path, engine="zarr" if path.suffix == ".zarr" else "h5netcdf") as opened:
             dataset = opened.load()
         told = json.loads(dataset.attrs["manifest"])
     except (OSError, KeyError, ValueError) as error:
         raise fail("OCO833", f"{path} is not a trace: {error}") from error
     if told.get("version") != VERSION:
         raise fail("OCO833", f"{path} was written by another version of oco ({told.get('oco')})")
+    if hashlib.sha256(told["model"].encode()).hexdigest() != told["model_sha256"]:
+        raise fail("OCO833", f"{path} has been changed: its model is not the one that its hash is of")
     return _trace_of(dataset, told, path)
 
 
@@ -141,7 +171,8 @@ def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
     scales = None if told["scales"] is None else np.asarray(told["scales"])
     words = (told["algorithm"], told["settings"], told["theorem"])
     promise = Promise(*words, named("guarantee."), told["rates"], tuple(told["vacuous"]), scales, told["measures"])
-    origin = Origin(told["seed"], told["recipe"], named("start."), named("draws."))
+    origin = Origin(told["seed"], told["recipe"], named("start."), named("draws."), told["backend"], told["facts"])
+    origin = replace(origin, versions={name: told[name] for name in versions()})
     notes, warnings = tuple(told["notes"]), tuple(told["warnings"])
     return Trace(problem, data, record, promise, origin=origin, notes=notes, warnings=warnings)
 
@@ -151,7 +182,7 @@ def _axes(name: str, array: Array, first: int) -> tuple[str, ...]:
     return tuple(f"{name}_{k}" for k in range(array.ndim - first))
 
 
-def _save_table(trace: Trace, path: Path) -> None:
+def _write_table(trace: Trace, path: Path) -> None:
     """One row a round: round, loss, constraints, equalities, and the decisions where all were kept."""
     try:
         import pyarrow

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -59,6 +59,21 @@ class Outcome:
 
 
 Execute = Callable[[Job], Trace]
+
+
+@runtime_checkable
+class SharesArrays(Protocol):
+    """Something that runs jobs over arrays that all of them share."""
+
+    def arrays(self) -> Mapping[str, Array]:
+        """The arrays, by name."""
+        ...
+
+    def over(self, arrays: Mapping[str, Array]) -> Execute:
+        """The same with arrays that are in reach of another machine."""
+        ...
+
+
 Engine = Callable[[Callable[[Job], Outcome], Sequence[Job]], Iterable[Outcome]]
 
 
@@ -175,7 +190,7 @@ class Processes:
 
 @dataclass(frozen=True)
 class Ray:
-    """On a Ray cluster; `address` None starts one on this machine with `workers` processes."""
+    """On a Ray cluster; `address` None starts one on this machine with `workers` processes. Data goes to its object store once."""
 
     address: str | None = None
     workers: int | None = None
@@ -185,9 +200,11 @@ class Ray:
 
         ray.init(self.address, num_cpus=None if self.address else self.workers, log_to_driver=False)
         try:
-            remote = ray.remote(_called)
+            remote, execute = ray.remote(_called), getattr(work, "execute", None)
+            arrays = dict(execute.arrays()) if isinstance(execute, SharesArrays) else {}
+            names, stored = list(arrays), [ray.put(np.asarray(a)) for a in arrays.values()]
             shared = ray.put(work)
-            waiting = {remote.remote(shared, job): job for job in jobs}
+            waiting = {remote.remote(shared, job, names, *stored): job for job in jobs}
             while waiting:
                 ready, _ = ray.wait(list(waiting))
                 for reference in ready:
@@ -200,7 +217,10 @@ class Ray:
             ray.shutdown()
 
 
-def _called(work: Callable[[Job], Outcome], job: Job) -> Outcome:
+def _called(work: Callable[[Job], Outcome], job: Job, names: Sequence[str], *arrays: Array) -> Outcome:
+    """In a worker of Ray, which hands over the arrays without a copy."""
+    if isinstance(work, Work) and isinstance(work.execute, SharesArrays):
+        work = Work(work.execute.over(dict(zip(names, arrays))))
     return work(job)
 
 
@@ -230,34 +250,41 @@ def to_dataset(outcomes: Sequence[Outcome]) -> Dataset:
     return xarray.Dataset(variables, {"algorithm": labels, "seed": seeds, "round": list(rounds)})
 
 
+MEASURES = ("loss", "static_regret", "dynamic_regret", "hard_violation", "soft_violation")
+
+
 @dataclass(frozen=True)
 class Row:
-    """One algorithm in one measure: mean and deviation over the seeds, and the same of the difference to the first algorithm."""
+    """One algorithm in one measure: mean and deviation over the seeds, and the same of the difference to the first algorithm.
+
+    `compared` is False for the first one itself. Violations are sums over the constraints, each in units of its scale.
+    """
 
     label: str
     measure: str
-    mean: float
-    deviation: float
-    difference: float
-    difference_deviation: float
+    mean: float | None
+    deviation: float | None
+    difference: float | None
+    difference_deviation: float | None
     runs: int
+    compared: bool
 
 
-def compared(dataset: Dataset, measures: Sequence[str]) -> list[Row]:
+def compared(dataset: Dataset, measures: Sequence[str] = MEASURES) -> list[Row]:
     """Paired by seed: the deviation of a difference is that of the differences, not of the runs."""
     rows = []
     for measure in measures:
         if measure not in dataset:
             continue
         values = dataset[measure].to_numpy()
-        for label, own in zip(dataset["algorithm"].to_numpy(), values):
-            gap = own - values[0]
-            rows.append(Row(str(label), measure, *_spread(own), *_spread(gap), int(np.isfinite(own).sum())))
+        for place, (label, own) in enumerate(zip(dataset["algorithm"].to_numpy(), values)):
+            gap = _spread(own - values[0])
+            rows.append(Row(str(label), measure, *_spread(own), *gap, int(np.isfinite(own).sum()), place > 0))
     return rows
 
 
-def _spread(values: Array) -> tuple[float, float]:
+def _spread(values: Array) -> tuple[float | None, float | None]:
+    """Mean and deviation of what is known; None where it takes more runs."""
     known = values[np.isfinite(values)]
-    if not len(known):
-        return float("nan"), float("nan")
-    return float(known.mean()), float(known.std(ddof=1)) if len(known) > 1 else 0.0
+    mean = float(known.mean()) if len(known) else None
+    return mean, float(known.std(ddof=1)) if len(known) > 1 else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from oco.backends.factors import factors_over_rounds
 from oco.compiler.canonical import Canonical, entry_labels
 from oco.dsl.diagnostics import fail
 from oco.evaluation import measures
@@ -58,12 +59,18 @@ class Promise:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """What makes the same run again: the plan's recipe (JSON values), the seed, and what was given besides the data."""
+    """What makes the same run again: the plan's recipe, the seed, what was given besides the data, and the backend.
+
+    `recipe` and `facts` (value and status by key) are JSON values; `versions` are those of another process that ran it.
+    """
 
     seed: int = 0
     recipe: Mapping[str, Any] = field(default_factory=dict)
     start: Mapping[str, Array] = field(default_factory=dict)
     draws: Mapping[str, Array] = field(default_factory=dict)
+    backend: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 class Trace:
@@ -107,10 +114,10 @@ class Trace:
         return len(self.record.loss)
 
     @property
-    def decisions(self) -> Array | Mapping[str, Array]:
-        """(T, *shape); a dict of them when the model has several decisions."""
-        only = list(self.record.decisions.values())
-        return only[0] if len(only) == 1 else self.record.decisions
+    def decisions(self) -> Any:
+        """(T, *shape), or T factors where a large matrix is decided as `Factors`; a dict of them when the model has several decisions."""
+        found = factors_over_rounds(self.record.decisions, tuple(b.name for b in self.problem.blocks))
+        return next(iter(found.values())) if len(found) == 1 else found
 
     @property
     def kept(self) -> Array:
@@ -232,7 +239,7 @@ class Trace:
         return to_dataset(self)
 
     def save(self, path: str | Path) -> None:
-        """Write as NetCDF (.nc) with everything that `load_trace` needs, or as a Parquet table (.parquet) of the rounds."""
+        """Write as NetCDF (.nc) or Zarr (.zarr) with everything that `load_trace` needs, or as a Parquet table of the rounds."""
         from oco.evaluation.storage import save
 
         save(self, Path(path))

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from oco.cli import main
+from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
+from oco.evaluation import html
+from oco.evaluation.comparison import tradeoff, write_comparison
 from oco.evaluation.sweep import Job, Outcome, Processes, Ray, compared, here, jobs_of, sweep, to_dataset
-from oco.sweeps import Runner
+from oco.sweeps import Runner, jobs_for
 from oco.sweeps import sweep as sweep_model
 
 TEXT = """model demo
@@ -88,9 +92,40 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, outcomes: list[Outcome]) -
     whole = sweep_model(parse(TEXT), DATA, ["coldq"], 3, GRID, folder=tmp_path, engine=counted)
     assert len(ran) == 6 and numbers(whole) == numbers(outcomes)
     assert numbers(part) == numbers([whole[0], whole[1], whole[3], whole[4]])
-    (tmp_path / f"{whole[0].job.key}.json").write_text("{")
+    broken = next(tmp_path.rglob(f"{whole[0].job.key}.json"))
+    broken.write_text("{")
     sweep_model(parse(TEXT), DATA, ["coldq"], 3, GRID, folder=tmp_path, engine=counted)
-    assert len(ran) == 7 and json.loads((tmp_path / f"{whole[0].job.key}.json").read_text())["numbers"]
+    assert len(ran) == 7 and json.loads(broken.read_text())["numbers"]
+    sweep_model(
+        parse(TEXT), {"a": DATA["a"] + 0.01 * (DATA["a"] < 1)}, ["coldq"], 3, GRID, folder=tmp_path, engine=counted
+    )
+    assert len(ran) == 13, "outcomes of other data are not taken for these"
+
+
+def test_an_algorithm_without_a_setting_of_the_grid_is_run_once() -> None:
+    jobs = jobs_for(["coldq", "ogd"], range(2), GRID)
+    assert [(j.algorithm, j.settings.get("epsilon")) for j in jobs if j.seed == 0] == [
+        ("coldq", "0.1"),
+        ("coldq", "0.5"),
+        ("ogd", None),
+    ]
+    with pytest.raises(OcoError) as caught:
+        jobs_for(["ogd"], range(2), {"epsilom": ["1"]})
+    assert caught.value.code == "OCO702" and "epsilon" in str(caught.value)
+
+
+def test_a_comparison_is_a_page_and_a_picture(tmp_path: Path, outcomes: list[Outcome]) -> None:
+    """The trade-off has a marker for each way at its mean loss and violation, and the page says the means."""
+    dataset = to_dataset(outcomes)
+    ax = Figure().subplots()
+    tradeoff(dataset, ax)
+    centres = [line.get_xydata()[0] for line in ax.get_lines() if line.get_marker() in "os"]
+    means = [(float(dataset["hard_violation"][k].mean()), float(dataset["loss"][k].mean())) for k in range(2)]
+    np.testing.assert_allclose(centres, means)
+    write_comparison(dataset, compared(dataset), {"ogd, seed 1": "no <reason>"}, "demo", tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert html.number(means[1][1]) in page and "no &lt;reason&gt;" in page and page.count("<svg") == 5
+    assert {p.name for p in tmp_path.iterdir()} == {"report.html", "sweep.nc", "comparison.png"}
 
 
 def test_one_failure_stops_nothing(outcomes: list[Outcome]) -> None:
@@ -133,7 +168,7 @@ def test_the_command_line_prints_a_table_and_goes_on(
     table = capsys.readouterr().out
     assert "epsilon = 0.5" in table and "dynamic regret" in table
     assert main(words) == 0 and capsys.readouterr().out == table
-    assert len(list((tmp_path / "o" / "runs").glob("*.json"))) == 4 and (tmp_path / "o" / "sweep.nc").exists()
+    assert len(list((tmp_path / "o" / "runs").rglob("*.json"))) == 4 and (tmp_path / "o" / "sweep.nc").exists()
     assert main([*words, "--algorithms", "coldq,no-such"]) == 1
     assert "failed" in capsys.readouterr().out
     assert main([*words[:-4], "--engine", "cloud"]) == 2

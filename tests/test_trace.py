@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oco.cli import main
 from oco.compiler.plan import compile_plan
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import load, parse
@@ -16,7 +18,8 @@ from oco.dsl.model import Model
 from oco.evaluation import measures
 from oco.evaluation.comparators import Status
 from oco.evaluation.run import run
-from oco.evaluation.storage import load_trace
+from oco.evaluation.replay import difference
+from oco.evaluation.storage import load_trace, manifest
 from oco.evaluation.summary import summarize
 from oco.evaluation.trace import Trace
 from oco.plan import Plan
@@ -202,6 +205,50 @@ def test_a_file_reads_back_bit_for_bit(trace: Trace, tmp_path: Path) -> None:
     assert again.problem.model == trace.problem.model and again.promise.algorithm == trace.promise.algorithm
     np.testing.assert_array_equal(again.promise.curves["regret"], trace.promise.curves["regret"])
     assert summarize(again) == summarize(trace)
+
+
+@pytest.mark.parametrize("name", ["run.nc", "run.zarr"])
+def test_a_replay_is_the_same_bit_for_bit(
+    trace: Trace, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name.endswith("zarr"):
+        pytest.importorskip("zarr")
+    trace.save(tmp_path / name)
+    trace.save(tmp_path / name)
+    assert [p.name for p in tmp_path.iterdir()] == [name], "written over what was there, and nothing is left beside it"
+    assert main(["run", "--replay", str(tmp_path / name)]) == 0 and "bit for bit" in capsys.readouterr().out
+    told = manifest(load_trace(tmp_path / name))
+    assert told == manifest(trace) | {"notes": told["notes"]}
+    assert told["facts"]["loss.convex"] == {"value": True, "status": "proved"}
+    off = replace(trace.record, loss=trace.loss + np.eye(40)[6] * 1e-13)
+    assert difference(trace, Trace(trace.problem, trace.data, off, trace.promise)) == "the loss of round 7 differs"
+
+
+def test_a_changed_file_is_refused(trace: Trace, tmp_path: Path) -> None:
+    import h5py
+
+    trace.save(tmp_path / "run.nc")
+    with h5py.File(tmp_path / "run.nc", "a") as file:
+        told = json.loads(file.attrs["manifest"])
+        file.attrs["manifest"] = json.dumps(told | {"model": told["model"].replace("40", "41")})
+    with pytest.raises(OcoError) as caught:
+        load_trace(tmp_path / "run.nc")
+    assert caught.value.code == "OCO833" and "hash" in str(caught.value)
+
+
+def test_a_file_that_cannot_be_written_leaves_what_was_there(trace: Trace, tmp_path: Path, monkeypatch: Any) -> None:
+    trace.save(tmp_path / "run.nc")
+    before = (tmp_path / "run.nc").read_bytes()
+
+    def full(trace: Trace, path: Path) -> None:
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("oco.evaluation.storage._write_netcdf", full)
+    with pytest.raises(OcoError) as caught:
+        trace.save(tmp_path / "run.nc")
+    assert caught.value.code == "OCO903" and (tmp_path / "run.nc").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
 
 
 def test_a_file_can_be_run_again(tmp_path: Path) -> None:

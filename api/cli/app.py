@@ -29,7 +29,9 @@ app.command()(files.algorithms)
 
 @app.callback()
 def top(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", metavar="", help="Print the version and stop.", is_eager=True)
+    ] = False,
 ) -> None:
     """Model online decisions under constraints; compile them to learners with a guarantee."""
     if version:

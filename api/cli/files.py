@@ -33,7 +33,9 @@ subject to
 
 def fmt(
     files: Annotated[list[Path], typer.Argument(metavar="MODEL.oco...", help="Files to format in place.")],
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit with 1 if a file would change.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", metavar="", help="Change nothing; exit with 1 if a file would change.")
+    ] = False,
 ) -> None:
     """Format model files: spaces, indentation, blank lines. Comments and aligned columns stay."""
     from oco.dsl.text.formatter import format_text
@@ -68,9 +70,11 @@ def new(
 
 
 def explain_code(
-    code: Annotated[str | None, typer.Argument(metavar="CODE", help="For example OCO203.")] = None,
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="A code, for example OCO203, or the name of a command.")
+    ] = None,
 ) -> None:
-    """Explain the code of an error or a warning, with an example."""
+    """Explain the code of an error or a warning, with an example; or a command."""
     from rich.table import Table
 
     from oco.dsl.codes import CODES
@@ -84,6 +88,7 @@ def explain_code(
         return
     row = CODES.get(code.upper())
     if row is None:
+        _show_command(code)
         near = nearest(code.upper(), CODES)
         raise fail(
             "OCO907", f"there is no code {code}", hint=f"did you mean {near}?" if near else "`oco help` lists them"
@@ -95,6 +100,15 @@ def explain_code(
         say("\nExample:\n")
         say("\n".join("    " + line for line in row.example.strip("\n").splitlines()), "cyan")
     say(f"\nWhat to do: {row.remedy}")
+
+
+def _show_command(name: str) -> None:
+    """The help of a command, and the end; nothing where there is none of that name."""
+    from oco.cli.app import app
+
+    commands = {c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands}
+    if name in commands:
+        app(args=[name, "--help"], prog_name="oco")
 
 
 def algorithms(as_json: Json = False) -> None:

@@ -31,7 +31,9 @@ def check(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="FILE", help="Measure facts on these rounds as well.")
     ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Replay every derivation by other means.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", metavar="", help="Replay every derivation by other means.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check a model and list what was proved of it: curvature, bounds, constants, feasibility."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from oco.dsl.diagnostics import fail
+
+if TYPE_CHECKING:
+    from oco.evaluation.comparators import Budget
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL.oco", help="The model file.", show_default=False)]
 Params = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=VALUE", help="Value of a param: a number or a JSON array. May be repeated."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print a stable, versioned JSON document instead.")]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print a stable, versioned JSON document instead.")]
 DataPath = Annotated[
     Path | None,
     typer.Option("--data", metavar="FILE", help="CSV, Parquet, NPY or NPZ; the round comes first.", show_default=False),
@@ -24,7 +29,44 @@ Mapping = Annotated[
     list[str] | None,
     typer.Option("--map", metavar="STREAM=COLUMNS", help="Which columns fill a stream: price=a,b,c or price=zone.*"),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
+Force = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite files that are there.")]
+
+Algorithms = Annotated[
+    str | None, typer.Option("--algorithms", metavar="A,B,C", help="Run these instead of the chosen one, and compare.")
+]
+Rounds = Annotated[int | None, typer.Option("--rounds", min=1, metavar="N", help="How many rounds; by default all.")]
+Seeds = Annotated[int, typer.Option("--seeds", min=1, metavar="K", help="Repeat with seeds SEED, SEED+1, ...")]
+Seed = Annotated[int, typer.Option("--seed", min=0, metavar="SEED", help="Of everything that is drawn.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Write traces, pictures and a report here.", show_default=False),
+]
+OnMissing = Annotated[
+    str,
+    typer.Option(
+        "--on-missing", metavar="WHAT", help="Missing values: error, hold (the last value) or skip the round."
+    ),
+]
+Grid = Annotated[
+    list[str] | None,
+    typer.Option("--grid", metavar="SETTING=A,B", help="Run with each of these values. May be repeated."),
+]
+EngineName = Annotated[
+    str,
+    typer.Option("--engine", metavar="WHERE", help="Where several runs happen: processes, here, ray or ray://ADDRESS."),
+]
+Journal = Annotated[
+    Path | None,
+    typer.Option("--journal", metavar="DIR", help="Record every round here first; go on from there after a crash."),
+]
+Replay = Annotated[
+    Path | None, typer.Option("--replay", metavar="TRACE", help="Run again what gave this trace; compare the bits.")
+]
+Cost = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="TIME,MEMORY", help="What a comparator may cost: 120s, 2GiB, or both."),
+]
+MaybeModel = Annotated[Path | None, typer.Argument(metavar="MODEL.oco", help="The model file.", show_default=False)]
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
@@ -47,6 +89,35 @@ def param_values(texts: list[str] | None) -> dict[str, Any]:
         except ValueError:
             raise typer.BadParameter(f"{text!r} is neither a number nor a JSON array", param_hint="--param") from None
     return values
+
+
+_COST = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
+_BYTES = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "tib": 2.0**40}
+
+
+def budget_of(text: str | None) -> Budget:
+    """`120s,2GiB` as a budget; what is not said stays as it is by default."""
+    from oco.evaluation.comparators import Budget
+
+    budget = Budget()
+    for part in (text or "").split(",") if text else ():
+        match = _COST.fullmatch(part)
+        amount, unit = (float(match[1]), match[2].lower()) if match else (0.0, "?")
+        if unit in _SECONDS:
+            budget = replace(budget, seconds=amount * _SECONDS[unit])
+        elif unit in _BYTES:
+            budget = replace(budget, memory=int(amount * _BYTES[unit]))
+        else:
+            raise typer.BadParameter(
+                f"{part.strip()!r} is neither a time (120s, 2min) nor memory (4GiB)", param_hint="--budget"
+            )
+    return budget
+
+
+def given(settings: dict[str, str]) -> dict[str, Any]:
+    """Settings as an argument of `oco.compile`; none where none were told, so that its own default holds."""
+    return {"settings": settings} if settings else {}
 
 
 def refuse_overwrite(path: Path, force: bool) -> None:

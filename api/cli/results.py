@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.table import Column
 
 from oco.cli.output import console, paint, say
 from oco.dsl.diagnostics import fail
-from oco.dsl.writing import write_text
+from oco.dsl.writing import replacing, write_text
 
 if TYPE_CHECKING:
     from oco.evaluation.summary import RunSummary
@@ -70,35 +68,6 @@ def measured(run: RunSummary) -> None:
         say(f"warning: {warning}", "yellow")
 
 
-def compared(runs: Sequence[RunSummary]) -> None:
-    """A column an algorithm: the measures of its run, or their mean and deviation over seeds."""
-    from rich.table import Table
-
-    groups: dict[str, list[RunSummary]] = {}
-    for run in runs:
-        groups.setdefault(run.algorithm, []).append(run)
-    table = Table("", box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for name, same in groups.items():
-        table.add_column(name + (f" ({len(same)} seeds)" if len(same) > 1 else ""), justify="right")
-    for label, read in _MEASURES:
-        table.add_row(label, *(_cell([read(run) for run in same]) for same in groups.values()))
-    console().print(table)
-    for said in dict.fromkeys(f"warning: {w}" for run in runs for w in run.warnings):
-        say(said, "yellow")
-
-
-_MEASURES: tuple[tuple[str, Callable[[RunSummary], float | None]], ...] = (
-    ("rounds", lambda r: float(r.rounds)),
-    ("loss", lambda r: r.loss),
-    ("static regret", lambda r: next(x.value for x in r.regret if x.kind == "static")),
-    ("dynamic regret", lambda r: next(x.value for x in r.regret if x.kind == "dynamic")),
-    ("hard violation, summed", lambda r: sum(v.hard for v in r.violation)),
-    ("soft violation, summed", lambda r: sum(v.soft for v in r.violation)),
-    ("equality violation, summed", lambda r: sum(e.violation for e in r.equality)),
-    ("rounds a second", lambda r: round(r.rounds_per_second)),
-)
-
-
 def number(value: float | None) -> str:
     """Six figures, thousands apart; "not known" for None."""
     if value is None:
@@ -114,15 +83,6 @@ def promised(bound: float | None, vacuous: bool) -> str:
     return "" if bound is None else f"{number(bound)}{' (vacuous)' if vacuous else ''}"
 
 
-def _cell(values: list[float | None]) -> str:
-    known = [v for v in values if v is not None]
-    if len(known) < len(values):
-        return "not known"
-    mean = float(np.mean(known))
-    spread = float(np.std(known, ddof=1)) if len(known) > 1 else 0.0
-    return number(mean) + (f" +- {spread:.3g}" if spread else "")
-
-
 def make_folder(folder: Path) -> None:
     """Before a run, so that one that cannot be written ends at once."""
     try:
@@ -133,20 +93,15 @@ def make_folder(folder: Path) -> None:
         raise fail("OCO903", f"{folder} cannot be written: permission denied")
 
 
-def write_results(
-    traces: Sequence[Trace], summaries: Sequence[RunSummary], plans: Sequence[Plan], folder: Path
-) -> None:
-    """A trace file, a report and pictures for each run, and `summary.json` for all."""
+def write_results(trace: Trace, summary: RunSummary, plan: Plan, folder: Path) -> None:
+    """The trace, a report, pictures, and `summary.json`: each whole or not at all."""
     from oco.evaluation.plots import figures
     from oco.evaluation.report import write_report
 
-    by_algorithm = {plan.algorithm: plan for plan in plans}
-    for trace in traces:
-        stem = "" if len(traces) == 1 else f"{trace.promise.algorithm}_{trace.seed}_"
-        trace.save(folder / f"{stem}trace.nc")
-        plan = by_algorithm[trace.promise.algorithm]
-        write_report(trace, folder / f"{stem}report.html", plan.facts, plan.explain())
-        for name, figure in figures(trace).items():
-            figure.savefig(folder / f"{stem}{name}.png", dpi=150)
-    runs = {"version": 1, "runs": [s.to_json() for s in summaries]}
+    trace.save(folder / "trace.nc")
+    write_report(trace, folder / "report.html", plan.facts, plan.explain())
+    for name, figure in figures(trace).items():
+        with replacing(folder / f"{name}.png") as neighbour:
+            figure.savefig(neighbour, dpi=150)
+    runs = {"version": 1, "runs": [summary.to_json()]}
     write_text(folder / "summary.json", json.dumps(runs, indent=2) + "\n")

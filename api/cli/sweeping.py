@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from oco.cli.options import pairs
 from oco.cli.output import console, note, say, show_json
-from oco.cli.results import number
+from oco.cli.results import make_folder, number
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model
+    from oco.evaluation.comparators import Budget
+    from oco.evaluation.data import Data
     from oco.evaluation.sweep import Engine, Outcome, Row
 
-MEASURES = ("loss", "static_regret", "dynamic_regret", "hard_violation", "soft_violation")
+
+@dataclass(frozen=True)
+class Table:
+    """Which runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every seed."""
+
+    model: Model
+    data: Data
+    algorithms: tuple[str | None, ...]
+    seeds: Sequence[int]
+    grid: Mapping[str, Sequence[str]]
+    backend: str | None
+    budget: Budget
 
 
 def values_of(grid: list[str] | None) -> dict[str, list[str]]:
@@ -37,68 +51,72 @@ def engine_of(name: str) -> Engine:
     raise typer.BadParameter(f"{name!r} is not one of here, processes, ray, ray://ADDRESS", param_hint="--engine")
 
 
-def run_sweep(
-    model: Model,
-    data: Any,
-    algorithms: Sequence[str | None],
-    seeds: Sequence[int],
-    grid: Mapping[str, Sequence[str]],
-    engine: str,
-    out: Path | None,
-    as_json: bool,
-) -> bool:
+def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> bool:
     """Run the table, with a bar while it runs, and print it; whether every run went through."""
-    from rich.progress import Progress
-
     from oco.evaluation.sweep import compared, to_dataset
-    from oco.sweeps import sweep
 
-    total = len(algorithms) * len(seeds)
-    for tried in grid.values():
-        total *= len(tried)
-    screen = console(stderr=True)
-    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("runs", total=total)
-        folder = None if out is None else out / "runs"
-        found = sweep(
-            model,
-            data,
-            algorithms,
-            seeds,
-            grid,
-            folder=folder,
-            engine=engine_of(engine),
-            progress=lambda o: bar.advance(task),
-        )
+    where = engine_of(engine)
+    if out is not None:
+        make_folder(out)
+    for text in () if as_json else table.data.notes:
+        note(text)
+    found = _run(table, where, out)
     dataset = to_dataset(found)
-    rows = compared(dataset, MEASURES)
+    rows, failed = compared(dataset), _failed(found)
     if as_json:
-        show_json({"version": 1, "model": model.name, "rows": [r.__dict__ for r in rows], "failed": _failed(found)})
+        show_json({"version": 1, "model": table.model.name, "rows": [asdict(r) for r in rows], "failed": failed})
     else:
-        _table(rows)
-    for label, why in _failed(found).items():
+        _show(rows)
+    for label, why in () if as_json else failed.items():
         say(f"failed: {label}: {why}", "red")
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        dataset.to_netcdf(out / "sweep.nc", engine="h5netcdf")
+        from oco.evaluation.comparison import write_comparison
+
+        write_comparison(dataset, rows, failed, table.model.name, out)
         note(f"written to {out}/")
-    return not _failed(found)
+    return not failed
+
+
+def _run(table: Table, engine: Engine, out: Path | None) -> list[Outcome]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from oco.sweeps import jobs_for, sweep
+
+    jobs = jobs_for(table.algorithms, table.seeds, table.grid)
+    screen = console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("runs", total=len(jobs))
+        return sweep(
+            table.model,
+            table.data,
+            table.algorithms,
+            table.seeds,
+            table.grid,
+            folder=None if out is None else out / "runs",
+            engine=engine,
+            backend=table.backend,
+            budget=table.budget,
+            progress=lambda o: bar.update(task, advance=1, description=f"{o.job.label}, seed {o.job.seed}"),
+        )
 
 
 def _failed(found: Sequence[Outcome]) -> dict[str, str]:
     return {f"{o.job.label}, seed {o.job.seed}": o.error for o in found if o.error}
 
 
-def _table(rows: Sequence[Row]) -> None:
+def _show(rows: Sequence[Row]) -> None:
     """Means and deviations, and the paired difference to the first row's algorithm."""
-    from rich.table import Table
+    from rich.table import Table as Grid
 
-    table = Table("", "measure", box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table = Grid("measure", "", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for heading in ("mean", "deviation", "difference", "its deviation", "runs"):
         table.add_column(heading, justify="right")
+    before = ""
     for row in rows:
-        numbers = (row.mean, row.deviation, row.difference, row.difference_deviation)
-        table.add_row(
-            row.label, row.measure.replace("_", " "), *(number(n) if n == n else "" for n in numbers), str(row.runs)
-        )
+        word = row.measure.replace("_", " ")
+        paired = (row.difference, row.difference_deviation) if row.compared else (None, None)
+        cells = ("" if n is None else number(n) for n in (row.mean, row.deviation, *paired))
+        table.add_row("" if word == before else word, row.label, *cells, str(row.runs))
+        before = word
     console().print(table)

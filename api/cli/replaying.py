@@ -1,0 +1,34 @@
+"""`oco run --replay TRACE`: the run that a trace is of, once more, and whether it was the same bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from oco.cli.output import note, say, show_json
+from oco.cli.progress import watched
+
+
+def replay_trace(path: Path, as_json: bool) -> None:
+    """Run it and compare; status 1 where something differs."""
+    from oco.evaluation.replay import difference, elsewhere, require_data
+    from oco.evaluation.storage import load_trace
+    from oco.plan import Plan
+
+    first = load_trace(path)
+    require_data(first)
+    with watched(f"{first.promise.algorithm}, seed {first.seed}", first.rounds):
+        again = Plan.from_recipe(first.origin.recipe).replay(first)
+    differs, versions = difference(first, again), elsewhere(first)
+    if as_json:
+        show_json({"version": 1, "trace": str(path), "same": not differs, "difference": differs, "versions": versions})
+    elif differs:
+        say(f"{path}: not the same: {differs}", "red")
+    else:
+        say(
+            f"{path}: {first.problem.name} with {first.promise.algorithm}, {first.rounds:,} rounds, the same bit for bit"
+        )
+    if versions and not as_json:
+        note(versions)
+    raise typer.Exit(1 if differs else 0)

@@ -1,0 +1,126 @@
+"""A sweep in pictures and as a page: every algorithm's mean over the seeds with its deviation, and loss against violation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oco.dsl.writing import replacing, write_text
+from oco.evaluation import html
+from oco.evaluation.plots import COLOURS, finish, in_style, vector
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+    from oco.evaluation.sweep import Row
+
+Array = np.ndarray[Any, Any]
+
+CURVES = ("static_regret", "dynamic_regret", "hard_violation", "soft_violation")
+MARKERS = "os^DvP*X<>"
+
+
+def curve(dataset: Dataset, measure: str, ax: Axes) -> None:
+    """The mean over the seeds after every round, in a band of one deviation to either side."""
+    t = dataset["round"].to_numpy()
+    for (label, values), (colour, marker) in zip(_runs(dataset, f"curve.{measure}"), _looks()):
+        mean, spread = values.mean(axis=0), values.std(axis=0)
+        ax.plot(t, mean, color=colour, lw=1.4, marker=marker, markevery=max(1, len(t) // 6), ms=4, label=label)
+        if len(values) > 1:
+            ax.fill_between(t, mean - spread, mean + spread, color=colour, alpha=0.18, lw=0)
+    finish(ax, measure.replace("_", " "), measure.replace("_", " "))
+
+
+def tradeoff(dataset: Dataset, ax: Axes) -> None:
+    """Total loss against violation: the best is at the lower left. Bars are one deviation over the seeds."""
+    violation = "hard_violation" if "hard_violation" in dataset else None
+    for (label, loss), (colour, marker) in zip(_runs(dataset, "loss"), _looks()):
+        broken = dict(_runs(dataset, violation))[label] if violation else np.zeros_like(loss)
+        x, y = float(broken.mean()), float(loss.mean())
+        bars = {"xerr": broken.std(), "yerr": loss.std(), "fmt": marker, "ms": 7, "capsize": 3}
+        ax.errorbar(x, y, color=colour, label=label, **bars)
+    finish(ax, "total loss against violation", "total loss", across="hard violation, in scales of the constraints")
+
+
+def _runs(dataset: Dataset, name: str) -> list[tuple[str, Array]]:
+    """For each algorithm the values of the seeds that went through: (seeds, ...)."""
+    values = dataset[name].to_numpy()
+    known = [v[np.isfinite(v.reshape(len(v), -1)).all(axis=1)] for v in values]
+    return [(str(label), v) for label, v in zip(dataset["algorithm"].to_numpy(), known) if len(v)]
+
+
+def _looks() -> list[tuple[str, str]]:
+    """Colour and marker of each algorithm: more of them together than of either alone."""
+    return [(COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]) for k in range(len(COLOURS) * len(MARKERS))]
+
+
+def panels(dataset: Dataset) -> list[str]:
+    """The measures whose curves there are."""
+    return [m for m in CURVES if f"curve.{m}" in dataset and len(_runs(dataset, f"curve.{m}"))]
+
+
+def comparison(dataset: Dataset) -> Figure:
+    """All of it on one page."""
+    from matplotlib.figure import Figure
+
+    measures = panels(dataset)
+    rows = (len(measures) + 2) // 2
+    with in_style():
+        page = Figure(figsize=(11.0, 3.9 * rows), layout="constrained")
+        axes = page.subplots(rows, 2, squeeze=False).ravel()
+        tradeoff(dataset, axes[0])
+        for measure, ax in zip(measures, axes[1:]):
+            curve(dataset, measure, ax)
+        for ax in axes[1 + len(measures) :]:
+            ax.set_visible(False)
+    return page
+
+
+def write_comparison(
+    dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, str], model: str, folder: Path
+) -> None:
+    """`sweep.nc`, `comparison.png` and `report.html`, each whole or not at all."""
+    with replacing(folder / "sweep.nc") as neighbour:
+        dataset.to_netcdf(neighbour, engine="h5netcdf")
+    with replacing(folder / "comparison.png") as neighbour:
+        comparison(dataset).savefig(neighbour, dpi=150)
+    write_text(folder / "report.html", comparison_page(dataset, rows, failed, model))
+
+
+def comparison_page(dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, str], model: str) -> str:
+    """The table and the pictures as a page of HTML that stands alone."""
+    runs, seeds = len(dataset["algorithm"]), len(dataset["seed"])
+    title = f"{model}: {runs} ways, {seeds} {'seed' if seeds == 1 else 'seeds'}"
+    drawings = [
+        html.drawing(vector(partial(tradeoff, dataset)), "The best is at the lower left; bars are one deviation.")
+    ]
+    for measure in panels(dataset):
+        picture = vector(partial(curve, dataset, measure))
+        drawings.append(
+            html.drawing(picture, f"{measure.replace('_', ' ').capitalize()}: mean over the seeds, and one deviation.")
+        )
+    said = "Differences are to the first way, paired by seed: runs with the same seed see the same data."
+    parts = [
+        f"<header><h1>{escape(title)}</h1>{html.paragraph(said, 'soft')}</header>",
+        *(html.paragraph(f"failed: {label}: {why}", "warn") for label, why in failed.items()),
+        html.section("Measures", _table(rows)),
+        html.section("Pictures", html.gallery(drawings)),
+    ]
+    return html.page(title, parts)
+
+
+def _table(rows: Sequence[Row]) -> str:
+    headings = ("measure", "", "mean", "deviation", "difference", "its deviation", "runs")
+    cells = []
+    for row in rows:
+        paired = (row.difference, row.difference_deviation) if row.compared else (None, None)
+        numbers = ("" if n is None else html.number(n) for n in (row.mean, row.deviation, *paired))
+        cells.append((row.measure.replace("_", " "), row.label, *numbers, str(row.runs)))
+    return html.table(headings, cells, numbers=(2, 3, 4, 5, 6))

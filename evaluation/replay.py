@@ -1,0 +1,67 @@
+"""Whether a run was the same again, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.diagnostics import fail
+from oco.evaluation.storage import versions
+from oco.evaluation.trace import Trace
+
+Array = np.ndarray[Any, Any]
+
+
+def require_data(trace: Trace) -> None:
+    """Raises OCO833 where a trace does not hold the data that it was made from."""
+    drawn = {s.name for s in trace.data.drawn}
+    absent = [s.name for s in trace.problem.streams if s.name not in trace.data.given and s.name not in drawn]
+    if absent:
+        names = ", ".join(f"`{n}`" for n in absent)
+        raise fail(
+            "OCO833",
+            f"the trace does not hold the values of {names}: they were too large to be stored with it",
+            hint="run the model over its data again, with the settings of the trace's manifest",
+        )
+
+
+def difference(first: Trace, again: Trace) -> str:
+    """The first thing in which two traces differ by a bit, in words; empty where there is none."""
+    if first.rounds != again.rounds:
+        return f"{first.rounds} rounds became {again.rounds}"
+    pairs: dict[str, tuple[Array, Array]] = {
+        "the loss": (first.loss, again.loss),
+        "a constraint": (first.constraints, again.constraints),
+        "an equality": (first.equalities, again.equalities),
+        "a queue": (first.duals, again.duals),
+    }
+    for what, (a, b) in pairs.items():
+        found = _first(a, b)
+        if found is not None:
+            return f"{what} of round {found + 1} differs"
+    both, mine, other = np.intersect1d(first.record.kept, again.record.kept, return_indices=True)
+    for name, values in first.record.decisions.items():
+        found = _first(values[mine], again.record.decisions[name][other])
+        if found is not None:
+            return f"the decision `{name}` of round {both[found] + 1} differs"
+    return ""
+
+
+def _first(a: Array, b: Array) -> int | None:
+    """The first row that differs; two nans are the same."""
+    if a.shape != b.shape:
+        return 0
+    differs = ~((a == b) | (np.isnan(a) & np.isnan(b)))
+    rows = np.flatnonzero(differs.reshape(len(a), -1).any(axis=1))
+    return int(rows[0]) if len(rows) else None
+
+
+def elsewhere(trace: Trace) -> str:
+    """With which versions a trace was made, where they are not those of here."""
+    other = [
+        f"{n} {trace.origin.versions[n]}, here {v}"
+        for n, v in versions().items()
+        if trace.origin.versions.get(n, v) != v
+    ]
+    return f"the trace was made with {'; '.join(other)}" if other else ""

@@ -1,0 +1,129 @@
+"""Tuning of a theorem's free constants: successive halving on the first part of a stretch of data, judged on what comes after it.
+
+Data of rounds are a time series: nothing is shuffled, every run begins at the start of its part, and the part on which the result is
+judged is read only when the search has ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
+
+from oco.compiler.theorems import Free, Situation
+from oco.dsl.diagnostics import OcoError, fail
+from oco.evaluation.data import Data
+from oco.evaluation.pilot import Piloted, score
+
+SEARCHED = 0.6
+"""The part of the rounds that the search may see."""
+CANDIDATES = 27
+KEPT = 3
+"""One candidate in so many goes on to a stretch so many times as long."""
+SPREAD = math.log(300.0)
+"""How far from its start a constant is tried, in log."""
+LEAST_ROUNDS = 20
+
+
+class Tunable(Piloted, Protocol):
+    """A plan whose free constants may be chosen."""
+
+    def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self: ...
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Constants with what they cost a round on the part that was searched and, where they were judged, on the part after it."""
+
+    name: str
+    numbers: Mapping[str, float]
+    searched: float
+    rounds: int
+    held_out: float | None = None
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The best constants of the search first, then the runners-up. `split` is the first round (from 0) of the part held out."""
+
+    tried: tuple[Tried, ...]
+    split: int
+    rounds: int
+    seed: int
+
+    @property
+    def best(self) -> Tried:
+        return self.tried[0]
+
+
+def tune(
+    plan: Tunable,
+    free: tuple[Free, ...],
+    starts: Mapping[str, Mapping[str, float]],
+    data: Data,
+    s: Situation,
+    weight: float = 1.0,
+    seed: int = 0,
+) -> Tuning:
+    """Search the constants around `starts` (by name: the paper's, the optimal ones), reproducibly from the seed.
+
+    Raises OcoError where the data is too short to be split.
+    """
+    split = int(SEARCHED * data.rounds)
+    if split < LEAST_ROUNDS:
+        raise fail("OCO710", f"{data.rounds} rounds are too few to tune on and to judge", hint="give 40 or more")
+    rng = np.random.default_rng(seed)
+    alive = {**starts, **_samples(free, starts, rng)}
+    past = data.first(split)
+    rungs = max(1, round(math.log(len(alive), KEPT)))
+    scored: dict[str, Tried] = {}
+    for rung in range(rungs):
+        rounds = max(LEAST_ROUNDS, split // KEPT ** (rungs - 1 - rung))
+        found = [Tried(n, x, _cost(plan, x, past.first(rounds), s, weight, seed), rounds) for n, x in alive.items()]
+        scored |= {t.name: t for t in found}
+        ranked = sorted(found, key=lambda t: (t.searched, t.name))
+        alive = {t.name: t.numbers for t in ranked[: max(KEPT, len(ranked) // KEPT)]}
+    order = sorted(scored.values(), key=lambda t: (-t.rounds, t.searched, t.name))
+    judged = [t for t in order if t.rounds == split or t.name in starts]
+    future = rest(data, split)
+    held = [replace(t, held_out=_cost(plan, t.numbers, future, s, weight, seed)) for t in judged]
+    return Tuning((*held, *(t for t in order if t not in judged)), split, data.rounds, seed)
+
+
+def _samples(
+    free: tuple[Free, ...], starts: Mapping[str, Mapping[str, float]], rng: np.random.Generator
+) -> dict[str, dict[str, float]]:
+    """Constants at random around each start in turn, uniform in log and within their ranges."""
+    centres = list(starts.values())
+    found = {}
+    for k in range(CANDIDATES - len(centres)):
+        centre = centres[k % len(centres)]
+        found[f"sample {k + 1}"] = {f.name: _near(f, centre.get(f.name, 1.0), rng) for f in free}
+    return found
+
+
+def _near(f: Free, centre: float, rng: np.random.Generator) -> float:
+    drawn = centre * math.exp(float(rng.uniform(-SPREAD, SPREAD)))
+    if f.kind == "value":
+        drawn = float(rng.uniform(f.low, f.high))
+    return float(f"{min(max(drawn, f.low), f.high):.4g}")
+
+
+def _cost(plan: Tunable, numbers: Mapping[str, float], data: Data, s: Situation, weight: float, seed: int) -> float:
+    """What these constants cost a round; infinite where the settings have no value or the decisions are not numbers."""
+    try:
+        trace = plan.with_constants(numbers, data.rounds).run(data, seed=seed)
+    except OcoError:
+        return math.inf
+    found = score(trace, s, weight)[2]
+    return found if math.isfinite(found) else math.inf
+
+
+def rest(data: Data, start: int) -> Data:
+    """The rounds from `start` (from 0) on."""
+    given = {name: array[start:] for name, array in data.given.items()}
+    drawn = {s.name: data.array(s.name)[start:] for s in data.drawn}
+    return replace(data, rounds=data.rounds - start, given=given | drawn, drawn=())

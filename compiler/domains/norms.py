@@ -43,3 +43,8 @@ def direction(t: Tracer, c: Value) -> Value:
     first.flat[0] = 1.0
     unit = t.constant(first, "e_0", "the first unit vector")
     return t.where(length > 0, u / t.maximum(length, 1.0), unit)
+
+
+def distinct(x: Floats) -> Floats:
+    """The array with the axes along which it was only broadcast cut to one place: it has the same entries, often far fewer of them."""
+    return x[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in x.strides)]

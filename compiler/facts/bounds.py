@@ -19,7 +19,8 @@ from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
 from oco.dsl.build import call
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.expressions import Call, Expr, names
+from oco.dsl.dims import known
+from oco.dsl.expressions import Call, Expr, names, walk
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 Method = Callable[[Expr, float], "Supremum | None"]
 TIGHT, LOOSE = 0.01, 0.05  # relative gaps between bound and reached value: good enough, and worth a word
 LARGEST_CLIMB = 20_000  # numbers in decision and streams
+LARGEST_ARRAY = 10**7  # numbers in an array on the way
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +127,8 @@ class Bounds:
         return bound
 
     def _reached(self, expr: Expr, enough: float) -> Reached | None:
-        if sum(self.setting.box[n].size for n in names(expr)) > LARGEST_CLIMB:
+        numbers = sum(self.setting.box[n].size for n in names(expr))
+        if numbers > LARGEST_CLIMB or any(math.prod(known(n.shape)) > LARGEST_ARRAY for n in walk(expr)):
             return None
         return Climber(self.setting, expr).climb(enough * (1 - TIGHT / 2) if enough > 0 else enough)
 

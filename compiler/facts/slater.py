@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.domains.norms import distinct
 from oco.compiler.facts.scenario import Scenario
 from oco.compiler.facts.solver import decision_variables, into_domain, solve, values, within_reach
 from oco.compiler.facts.types import Step
@@ -83,8 +84,8 @@ def _candidates(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> It
     if all(b.domain.kind == "box" for b in blocks):
         yield {b.name: np.array(b.domain.lower) for b in blocks}
         yield {b.name: np.array(b.domain.upper) for b in blocks}
-    zero = {b.name: np.zeros(b.shape) for b in blocks}
-    if any(b.domain.centre().any() for b in blocks) and all(b.domain.contains(zero[b.name]) for b in blocks):
+    zero = {b.name: np.broadcast_to(0.0, b.shape) for b in blocks}
+    if any(distinct(b.domain.centre()).any() for b in blocks) and all(b.domain.contains(zero[b.name]) for b in blocks):
         yield zero
     corners = blocks[0].domain.vertices() if len(blocks) == 1 else None
     if corners is not None and len(corners) <= MOST_CORNERS:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from oco.compiler.domains.norms import distinct
 from oco.dsl.expressions import Constant, Expr, Kind, Name, rewrite
 from oco.dsl.intervals import Interval
 from oco.dsl.text.printer import print_expr
@@ -55,10 +56,10 @@ def plural(count: int, noun: str) -> str:
 
 def coordinates(point: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
     """A point for the eye: all entries where they are few or equal, else the first ones."""
-    flat = np.asarray(point, dtype=np.float64).ravel()
-    if flat.size == 0:
+    if point.size == 0:
         return "[]"
-    if flat.size > 1 and np.all(flat == flat[0]):
+    several, flat = point.size > 1, distinct(np.asarray(point, dtype=np.float64)).ravel()
+    if several and np.all(flat == flat[0]):
         return f"{number(float(flat[0]))} in every entry"
     shown = ", ".join(number(float(v)) for v in flat[:6])
     return f"[{shown}{', ...' if flat.size > 6 else ''}]" if flat.size > 1 else number(float(flat[0]))

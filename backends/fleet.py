@@ -147,7 +147,7 @@ def make_fleet(
 ) -> Fleet:
     """A fleet of the kind that suits the backend; `workers` threads share its learners where the program is compiled."""
     native = compiled.native
-    if native is None or compiled.program.measure is None or compiled.program.draws:
+    if native is None or compiled.program.measure is None:
         return Fleet(compiled, contract, size, start=start, seeds=seeds)
     from oco.backends.c99.fleet import NativeFleet
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.c99.fleet_source import FleetSource
 from oco.backends.c99.glue import glue
 from oco.backends.c99.module import Source
 from oco.dsl.diagnostics import InternalError, fail
@@ -48,6 +49,11 @@ def cache_folder() -> Path:
 def library(source: Source) -> Path:
     """The shared library of a source with its glue, built if it is not in the cache."""
     return _cached(source.name, {f"{source.name}.h": source.header, f"{source.name}.c": source.code + glue(source)}, ())
+
+
+def fleet_library(source: FleetSource) -> Path:
+    """The shared library of a fleet, built if it is not in the cache."""
+    return _cached(f"{source.name}-fleet", {f"{source.name}_fleet.c": source.code}, ())
 
 
 @cache

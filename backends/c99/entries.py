@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from oco.backends.c99 import vectors
 from oco.backends.c99.expressions import Level, Text, literal
 from oco.backends.c99.templates import TEMPLATES
+from oco.backends.c99.vectors import is_vector, splat, without_lanes
 from oco.compiler.ir.fusion import unit_axes_only
 from oco.compiler.ir.program import DType, Equation, Operand, Var
 from oco.dsl.diagnostics import InternalError
@@ -17,7 +19,8 @@ Index = Sequence[str]
 def flat_index(index: Index, shape: Sequence[int]) -> str:
     """`i * 10 + j`: the place of an entry in row order."""
     offset, terms, stride = 0, list[str](), 1
-    for place, length in reversed(list(zip(index, shape, strict=True))):
+    axes = without_lanes(shape)
+    for place, length in reversed(list(zip(index[: len(axes)], axes, strict=True))):
         if place.isdigit():
             offset += int(place) * stride
         else:
@@ -67,8 +70,9 @@ class Entries:
 
     def elementwise(self, e: Equation, index: Index) -> Text:
         args = [self.at(a, stretched(index, a.type.shape)) for a in e.args]
-        kind = e.args[-1].type.dtype
-        return TEMPLATES[e.op](args, kind)
+        if is_vector(e.outs[0].type):
+            return Text(vectors.TEMPLATES[e.op](list(zip(args, (a.type for a in e.args)))))
+        return TEMPLATES[e.op](args, e.args[-1].type.dtype)
 
     def pointer(self, operand: Operand) -> str | None:
         """Where the entries of an array lie in row order, if they lie anywhere."""
@@ -96,7 +100,7 @@ def _transpose(entries: Entries, e: Equation, index: Index) -> Text:
 
 
 def _broadcast(entries: Entries, e: Equation, index: Index) -> Text:
-    return entries.at(e.args[0], stretched(index, e.args[0].type.shape))
+    return _spread(entries.at(e.args[0], stretched(index, e.args[0].type.shape)), e)
 
 
 def _slice(entries: Entries, e: Equation, index: Index) -> Text:
@@ -128,7 +132,13 @@ def _outer(entries: Entries, e: Equation, index: Index) -> Text:
 
 
 def _full(entries: Entries, e: Equation, index: Index) -> Text:
-    return entries.at(e.args[0])
+    return _spread(entries.at(e.args[0]), e)
+
+
+def _spread(text: Text, e: Equation) -> Text:
+    """The entry of a value that was stretched, over the learners of a block too."""
+    wide = is_vector(e.outs[0].type) and not is_vector(e.args[0].type)
+    return splat(text, e.args[0].type.dtype) if wide else text
 
 
 def _iota(entries: Entries, e: Equation, index: Index) -> Text:

@@ -26,7 +26,7 @@ class EntryPoints:
         self.heads: Mapping[str, str] = interface.heads()
 
     def lines(self) -> Iterator[str]:
-        parts = [self._init, self._decide, self._check, self._measure, self._step, self._observe, self._run]
+        parts = [self._init, self._decide, self.check, self._measure, self._step, self._observe, self._run]
         for part in parts:
             body = list(part())
             if body:
@@ -66,7 +66,8 @@ class EntryPoints:
         yield "}"
 
     # what comes in
-    def _check(self) -> Iterator[str]:
+    def check(self) -> Iterator[str]:
+        """The function that looks for input that is not finite or out of bounds."""
         tests, before = list[str](), 0
         for n in self.of.inputs:
             low, high = self._bounds(n)

@@ -1,4 +1,4 @@
-"""A fleet in C: the structs of all learners side by side, stepped by one call a thread."""
+"""A fleet in C: learners in blocks that are stepped together, the blocks in one call a thread."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from oco.backends.base import Compiled
+from oco.backends.c99.build import fleet_library
+from oco.backends.c99.fleet_source import emit_fleet
 from oco.backends.c99.learner import NativeLearner
+from oco.backends.c99.vectors import is_vector, without_lanes
 from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet, FleetFeedback
 from oco.compiler.ir.check import KINDS
-from oco.compiler.ir.program import Field
+from oco.compiler.ir.program import DType, Type
 
 
 class NativeFleet(Fleet):
@@ -30,56 +33,94 @@ class NativeFleet(Fleet):
         seeds: Sequence[int] | None = None,
         workers: int = 1,
     ) -> None:
-        self._native = compiled.native
-        self._memory = np.zeros((size, -(-ctypes.sizeof(self._native.layout) // 8)))
-        parts = min(max(workers, 1), max(size, 1))
-        self._ranges = [(k * size // parts, (k + 1) * size // parts) for k in range(parts)]
+        source = emit_fleet(compiled.program, contract)
+        self._lanes, self._name = source.lanes, source.name
+        self._library = ctypes.CDLL(str(fleet_library(source)))
+        self._members = source.block.members()
+        self._block = np.dtype(
+            [(name, self._kind(made.dtype), self._shape(made)) for name, made in self._members]
+            + ([("work", np.float64, (source.block.rule_work,))] if source.block.rule_work else []),
+            align=True,
+        )
+        blocks = -(-max(size, 1) // self._lanes)
+        self._blocks = np.zeros(blocks, self._block)
+        parts = min(max(workers, 1), blocks)
+        self._ranges = [(k * blocks // parts, (k + 1) * blocks // parts) for k in range(parts)]
         self._pool = ThreadPoolExecutor(parts) if parts > 1 else None
+        self._drawn: list[Array] | None = None
         super().__init__(compiled, contract, size, start=start, seeds=seeds)
 
     def _make(self, starts: list[dict[str, Array]], seeds: list[int]) -> None:
-        """One learner checks the starts; its struct is copied."""
-        program = self.compiled.program
-        first: bytes | None = None
-        for k, start in enumerate(starts):
-            if first is None or start:
-                first = NativeLearner(self.compiled, self.contract, start=start or None).memory()
-            self._memory[k] = np.frombuffer(first)
-        self._views = [self._view(m, f) for m, f in zip(self._native.members, program.state)]
+        """The first states: one, if all learners start at the same decisions."""
+        program, contract = self.compiled.program, self.contract
+        firsts = starts if any(starts) else starts[:1]
+        states = [NativeLearner(self.compiled, contract, start=start or None).values for start in firsts]
+        for (member, made), field in zip(self._members, program.state):
+            rows = np.stack([s[field.name] for s in states])
+            if self._lanes > 1:
+                self._blocks[member] = self._in_blocks(rows) if self._has_lanes(made, field.type) else rows[0]
+            else:
+                self._blocks[member] = rows
+        self._random = [np.random.default_rng(seed) for seed in seeds]
         assert program.measure is not None
         self._counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
 
-    def _view(self, member: str, field: Field) -> Array:
-        """A field of all structs as one array, with the learner first."""
-        offset = getattr(self._native.layout, member).offset
-        size = int(np.prod(field.type.shape, dtype=np.int64)) * np.dtype(KINDS[field.type.dtype]).itemsize
-        part = self._memory.view(np.uint8)[:, offset : offset + size]
-        if size == 0:
-            return np.zeros((self.size, *field.type.shape))
-        strides = (self._memory.strides[0], *np.empty(field.type.shape, KINDS[field.type.dtype]).strides)
-        shape = (self.size, *field.type.shape)
-        return np.lib.stride_tricks.as_strided(part[:, :8].view(KINDS[field.type.dtype])[:, 0], shape, strides)
+    def _kind(self, dtype: DType) -> type[np.generic]:
+        """Truth values of a block are as wide as numbers."""
+        return np.int64 if dtype is DType.BOOL and self._lanes > 1 else KINDS[dtype]
+
+    def _shape(self, made: Type) -> tuple[int, ...]:
+        return (*without_lanes(made.shape), self._lanes) if is_vector(made) else made.shape
+
+    def _has_lanes(self, made: Type, of_one: Type) -> bool:
+        """Whether a field has a value for each learner of a block; they share the round."""
+        return made.shape != of_one.shape
+
+    def _in_blocks(self, rows: Array) -> Array:
+        """Values with the learner first, (1 or n, *shape), as (blocks, *shape, lanes); the last learner's fill up the last block."""
+        wanted = np.minimum(np.arange(len(self._blocks) * self._lanes), len(rows) - 1)
+        return np.moveaxis(rows[wanted].reshape(-1, self._lanes, *rows.shape[1:]), 1, -1)
+
+    def _by_learner(self, name: str, of_one: Type, made: Type) -> Array:
+        """A field of all learners, the learner first."""
+        found: Array = self._blocks[name]
+        if not self._has_lanes(made, of_one):
+            return np.repeat(found, self._lanes, axis=0)[: self.size]
+        return np.moveaxis(found, -1, 1).reshape(-1, *of_one.shape)[: self.size].copy()
 
     @property
     def round(self) -> int:
         """The round that `decide` answers now, from 1."""
-        return int(self._views[0][0])
+        return int(self._blocks[self._members[0][0]][0])
 
     @property
     def values(self) -> dict[str, Array]:
         """What all learners keep, by the paper's symbols."""
-        return {f.name: np.array(v) for f, v in zip(self.compiled.program.state, self._views)}
+        fields = self.compiled.program.state
+        return {f.name: self._by_learner(name, f.type, made) for f, (name, made) in zip(fields, self._members)}
 
     def decide(self) -> Any:
         """The decisions of this round, (n, *shape); a dict of them if the model has several."""
         outs = self._empty_decisions()
-        self._each("fleet_decide", [_pointers(outs)])
+        unread = [np.empty(0) for _ in self.compiled.program.feedback]
+        self._each("fleet_decide", [_pointers([*unread, *self._draws()]), _pointers(outs)])
         if len(self._names) == 1:
             return outs[0]
         return dict(zip(self._names, outs))
 
     def _empty_decisions(self) -> list[Array]:
         return [np.empty((self.size, *f.type.shape)) for f in self.compiled.program.decision]
+
+    def _draws(self) -> list[Array]:
+        """The algorithm's own random arrays of this round, drawn once, by each learner from its own seed."""
+        if self._drawn is None:
+            fields, laws = self.compiled.program.draws, self.contract.laws
+            self._drawn = [np.empty((self.size, *f.type.shape)) for f in fields]
+            for k, random in enumerate(self._random if fields else ()):
+                for f, array in zip(fields, self._drawn):
+                    normal = laws.get(f.name, "uniform") == "normal"
+                    array[k] = random.normal(size=f.type.shape) if normal else random.random(f.type.shape)
+        return self._drawn
 
     def _stepped(self, values: list[Array]) -> FleetFeedback:
         kinds = [KINDS[f.type.dtype] for f in self.compiled.program.feedback]
@@ -88,14 +129,15 @@ class NativeFleet(Fleet):
             for v, kind in zip(values, kinds)
         ]
         if any(a.dtype.kind == "i" and v.dtype.kind == "f" and (a != v).any() for a, v in zip(arrays, values)) or any(
-            self._each("fleet_check", [_pointers(arrays)])
+            self._check(_pointers(arrays))
         ):
             self._explain(values)
         loss = np.empty(self.size)
         g, h = (np.empty((self.size, count)) for count in self._counts)
-        now = self.round
-        decisions = self._empty_decisions()
-        self._each("fleet_step", [_pointers(arrays), _pointers(decisions), *map(_address, (loss, g, h))])
+        now, decisions = self.round, self._empty_decisions()
+        given = [_pointers([*arrays, *self._draws()]), _pointers(decisions)]
+        self._each("fleet_step", [*given, *map(_address, (loss, g, h))])
+        self._drawn = None
         return FleetFeedback(now, loss, g, h)
 
     def _explain(self, values: list[Array]) -> None:
@@ -104,16 +146,22 @@ class NativeFleet(Fleet):
         for k in range(self.size):
             self._checked(k, probe, {name: v[k] for name, v in zip(self._inputs, values)})
 
-    def _each(self, name: str, args: list[Any]) -> list[int]:
-        """A glue function over all learners, a part a thread; what each part returns."""
-        function: Callable[..., int] = self._native.glue(name)
-        function.restype = ctypes.c_int64  # type: ignore[attr-defined]
-        memory = _address(self._memory)
+    def _check(self, inputs: Any) -> list[int]:
+        check = getattr(self._library, f"{self._name}_fleet_check")
+        check.restype = ctypes.c_int64
+        learners = [(a * self._lanes, min(b * self._lanes, self.size)) for a, b in self._ranges]
+        return self._map(lambda a, b: int(check(ctypes.c_int64(a), ctypes.c_int64(b), inputs)), learners)
 
-        def part(bounds: tuple[int, int]) -> int:
-            return function(memory, ctypes.c_int64(bounds[0]), ctypes.c_int64(bounds[1]), *args)
+    def _each(self, name: str, args: list[Any]) -> None:
+        """A function over all blocks, a part a thread."""
+        function = getattr(self._library, f"{self._name}_{name}")
+        memory, size = _address(self._blocks), ctypes.c_int64(self.size)
+        self._map(lambda a, b: function(memory, ctypes.c_int64(a), ctypes.c_int64(b), size, *args), self._ranges)
 
-        return [part(b) for b in self._ranges] if self._pool is None else list(self._pool.map(part, self._ranges))
+    def _map(self, part: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
+        if self._pool is None:
+            return [part(*r) for r in ranges]
+        return list(self._pool.map(lambda r: part(*r), ranges))
 
 
 def _address(array: Array) -> ctypes.c_void_p:
@@ -121,5 +169,5 @@ def _address(array: Array) -> ctypes.c_void_p:
 
 
 def _pointers(arrays: list[Array]) -> Any:
-    """The addresses of several arrays, as one array for C."""
+    """The addresses of several arrays, as one array for C; the arrays must outlive it."""
     return (ctypes.c_void_p * max(len(arrays), 1))(*(a.ctypes.data for a in arrays))

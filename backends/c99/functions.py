@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from oco.backends.c99.entries import Entries, flat_index
-from oco.backends.c99.expressions import C_TYPES, Level
+from oco.backends.c99.expressions import Level
 from oco.backends.c99.loops import begin, turn
 from oco.backends.c99.statements import STATEMENTS
+from oco.backends.c99.vectors import c_type
 from oco.backends.c99.writer import REST_OF_WORK, Signature, Writer, comment
 from oco.compiler.ir.fusion import POINTWISE, stored
 from oco.compiler.ir.loop_groups import groups
@@ -20,15 +21,20 @@ _WORD = re.compile(r"\w+")
 
 
 def function_lines(
-    function: Function, name: str, constants: Mapping[str, str], signatures: Mapping[str, Signature]
+    function: Function,
+    name: str,
+    constants: Mapping[str, str],
+    signatures: Mapping[str, Signature],
+    mixed: bool = False,
 ) -> tuple[list[str], Signature]:
     """The text of a static function, helpers written `@helper`; and what its callers must know.
 
     name        of the function in C
     constants   C names of the program's constants
     signatures  of the functions that it may call
+    mixed       whether operations of all kinds share loops
     """
-    body = _Body(function, name, constants, signatures)
+    body = _Body(function, name, constants, signatures, mixed)
     body.write()
     return body.text(), body.signature
 
@@ -37,8 +43,14 @@ class _Body:
     """Writes one function. A result that is an array of its own is computed where the caller wants it."""
 
     def __init__(
-        self, function: Function, name: str, constants: Mapping[str, str], signatures: Mapping[str, Signature]
+        self,
+        function: Function,
+        name: str,
+        constants: Mapping[str, str],
+        signatures: Mapping[str, Signature],
+        mixed: bool,
     ) -> None:
+        self.mixed = mixed
         self.function = function
         self.name = name
         self.stored = stored(function.body)
@@ -76,7 +88,7 @@ class _Body:
         s, block = self.signature, self.function.body
         params = [_parameter(p.type, p.name) for p in block.params]
         if not s.is_number:
-            params += [f"{C_TYPES[r.type.dtype]} *restrict {name}" for r, name in zip(block.results, self.outs)]
+            params += [f"{c_type(r.type)} *restrict {name}" for r, name in zip(block.results, self.outs)]
         params += ["double *restrict work"] if s.work else []
         head = f"static {s.returns} {self.name}("
         line = head + (", ".join(params) or "void") + ") {"
@@ -104,7 +116,7 @@ class _Body:
     # equations
     def equations(self, block: Block) -> None:
         notes = self._notes(block)
-        for group in groups(block, self.stored, self.w.entries.made_by):
+        for group in groups(block, self.stored, self.w.entries.made_by, self.mixed):
             self.w.note = "; ".join(
                 n for e in group.equations if (n := notes.get(e.outs[0].name if e.outs else "", ""))
             )
@@ -152,7 +164,7 @@ class _Body:
         work = [w.work_for(signature.work)] if signature.work else []
         if signature.is_number:
             out = e.outs[0]
-            w.line(f"const {C_TYPES[out.type.dtype]} {out.name} = {signature.name}({', '.join(args + work)});")
+            w.line(f"const {c_type(out.type)} {out.name} = {signature.name}({', '.join(args + work)});")
             w.entries.places[out.name] = out.name
             return
         outs = [w.place(v) if v.type.shape else f"&{self._declared(v)}" for v in e.outs]
@@ -160,7 +172,7 @@ class _Body:
 
     def _declared(self, var: Var) -> str:
         """A variable for a number, not constant."""
-        self.w.line(f"{C_TYPES[var.type.dtype]} {var.name};")
+        self.w.line(f"{c_type(var.type)} {var.name};")
         self.w.entries.places[var.name] = var.name
         return var.name
 
@@ -209,7 +221,7 @@ class _Body:
                 w.entries.places[out.name] = w.array(name, out.type)
             w.fill(w.entries.places[out.name], first)
         else:
-            w.line(f"{C_TYPES[out.type.dtype]} {name} = {w.number(first)};")
+            w.line(f"{c_type(out.type)} {name} = {w.number(first)};")
             w.entries.places[out.name] = name
 
     def _turn(self, e: Equation, body: Block) -> None:
@@ -230,7 +242,7 @@ class _Body:
                 source = w.number(value)
             else:
                 source = w.fresh("following")
-                w.line(f"const {C_TYPES[value.type.dtype]} {source} = {w.number(value)};")
+                w.line(f"const {c_type(value.type)} {source} = {w.number(value)};")
             ready.append((target, source, value.type))
         for target, source, made in ready:
             if made.shape:
@@ -273,5 +285,5 @@ def _all_params(block: Block) -> Iterator[Var]:
 
 
 def _parameter(made: Type, name: str) -> str:
-    kind = C_TYPES[made.dtype]
+    kind = c_type(made)
     return f"const {kind} *restrict {name}" if made.shape else f"{kind} {name}"

@@ -12,13 +12,12 @@ def glue(source: Source) -> str:
     """The functions as C.
 
     glue_decide(self, decisions side by side); glue_observe(self, addresses of inputs); glue_measure(self, decisions, inputs, worth), where
-    worth is loss, g, h side by side. Those of fleets take learners `from` up to `to`, and arrays with the learner first; fleet_check
-    gives 1 if an input is wrong.
+    worth is loss, g, h side by side.
     """
     of = source.interface
     if of.program.measure is None or of.draws:
         return ""
-    return "\n".join([*_one(of), *_fleet(of), ""])
+    return "\n".join([*_one(of), ""])
 
 
 def _one(of: Interface) -> Iterator[str]:
@@ -46,47 +45,6 @@ def _one(of: Interface) -> Iterator[str]:
         "glue_measure",
         "void *self, const double *decisions, const void *const *inputs, double *worth",
         [f"{of.name}_measure({', '.join(['self', *values, *inputs, *worth])});"],
-    )
-
-
-def _fleet(of: Interface) -> Iterator[str]:
-    name, (g, h) = of.name, of.outputs
-    inputs = [_entry(n, f"(const {n.c_type} *)inputs[{k}] + i * {n.size}") for k, n in enumerate(of.inputs)]
-    outs = [f"decisions[{k}] + i * {d.size}" for k, d in enumerate(of.decisions)]
-    values = [_entry(d, out) for d, out in zip(of.decisions, outs)]
-    each = f"{name} *const selves = learners;"
-    loop = "for (int64_t i = from; i < to; ++i) {"
-    own = "void *learners, int64_t from, int64_t to"
-    yield from _function(
-        of,
-        "int64_t",
-        "glue_fleet_decide",
-        f"{own}, double *const *decisions",
-        [each, loop, f"    {name}_decide({', '.join(['selves + i', *outs])});", "}", "return 0;"],
-    )
-    check = f"    if ({name}_check({', '.join(inputs)}) != 0) {{"
-    yield from _function(
-        of,
-        "int64_t",
-        "glue_fleet_check",
-        f"{own}, const void *const *inputs",
-        ["(void)learners, (void)inputs;", loop, check, "        return 1;", "    }", "}", "return 0;"],
-    )
-    measured = ", ".join(["selves + i", *values, *inputs, "loss + i", f"g + i * {g}", f"h + i * {h}"])
-    yield from _function(
-        of,
-        "int64_t",
-        "glue_fleet_step",
-        f"{own}, const void *const *inputs, double *const *decisions, double *loss, double *g, double *h",
-        [
-            each,
-            loop,
-            f"    {name}_decide({', '.join(['selves + i', *outs])});",
-            f"    {name}_measure({measured});",
-            f"    {name}_step({', '.join(['selves + i', *inputs])});",
-            "}",
-            "return 0;",
-        ],
     )
 
 

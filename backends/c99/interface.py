@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from oco.backends.c99.expressions import C_TYPES
+from oco.backends.c99.vectors import c_type, without_lanes
 from oco.backends.c99.writer import LARGEST_ON_STACK, Signature
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Field, Program, Type
@@ -35,7 +35,7 @@ _LONGEST = 120
 
 def size(made: Type) -> int:
     """How many entries an array has."""
-    return math.prod(made.shape)
+    return math.prod(without_lanes(made.shape))
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Named:
 
     @property
     def c_type(self) -> str:
-        return C_TYPES[self.field.type.dtype]
+        return c_type(self.field.type)
 
     @property
     def parameter(self) -> str:

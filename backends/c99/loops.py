@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oco.backends.c99.expressions import C_TYPES, Level, Text
+from oco.backends.c99.expressions import Level, Text
 from oco.backends.c99.statements import entry_of
+from oco.backends.c99.vectors import c_type, is_vector, reduction
 from oco.backends.c99.writer import Writer
 from oco.compiler.ir.fusion import POINTWISE
 from oco.compiler.ir.loop_groups import accumulates
@@ -32,9 +33,17 @@ REDUCTIONS: dict[str, Reduction] = {
     "prod": Reduction("1", "{0} *= {1};"),
     "max": Reduction("-INFINITY", "{0} = @max({0}, {1});", ("INT64_MIN", "{0} = @max_int({0}, {1});")),
     "min": Reduction("INFINITY", "{0} = @min({0}, {1});", ("INT64_MAX", "{0} = @min_int({0}, {1});")),
-    "any": Reduction("false", "{0} = {0} || {1};"),
-    "all": Reduction("true", "{0} = {0} && {1};"),
+    "any": Reduction("false", "{0} |= {1};"),
+    "all": Reduction("true", "{0} &= {1};"),
 }
+
+
+def _running(e: Equation) -> tuple[str, str]:
+    """Where the running value of a reduction begins, and how an entry joins it."""
+    (x,), out = e.args, e.outs[0]
+    if is_vector(x.type):
+        return reduction(e.op, x.type, over_lanes=not is_vector(out.type))
+    return REDUCTIONS[e.op].on(x.type.dtype)
 
 
 def begin(w: Writer, e: Equation) -> None:
@@ -44,9 +53,9 @@ def begin(w: Writer, e: Equation) -> None:
         if out.name not in w.entries.numbers:
             w.place(out)
         return
-    start = "0" if e.op == "matmul" else REDUCTIONS[e.op].on(e.args[0].type.dtype)[0]
+    start = "0" if e.op == "matmul" else _running(e)[0]
     if not out.type.shape:
-        w.line(f"{C_TYPES[out.type.dtype]} {out.name} = {start};")
+        w.line(f"{c_type(out.type)} {out.name} = {start};")
         w.entries.places[out.name] = out.name
         return
     target = w.place(out)
@@ -63,9 +72,9 @@ def turn(w: Writer, e: Equation, index: Index) -> None:
     elif accumulates(e):
         _joined(w, e, index)
     else:
-        start, step = REDUCTIONS[e.op].on(e.args[0].type.dtype)
+        start, step = _running(e)
         total = w.fresh("total")
-        w.line(f"{C_TYPES[e.outs[0].type.dtype]} {total} = {start};")
+        w.line(f"{c_type(e.outs[0].type)} {total} = {start};")
         with w.loops(e.args[0].type.shape[-1:]) as inner:
             w.line(step.format(total, w.entry(e.args[0], [*index, *inner]).at(Level.COMPARISON)))
         _put(w, e.outs[0], index, Text(total))
@@ -74,7 +83,7 @@ def turn(w: Writer, e: Equation, index: Index) -> None:
 def _put(w: Writer, out: Var, index: Index, text: Text) -> None:
     """The entry of a result, in its place or as a number."""
     if out.name in w.entries.numbers:
-        w.line(f"const {C_TYPES[out.type.dtype]} {out.name} = {text.code};")
+        w.line(f"const {c_type(out.type)} {out.name} = {text.code};")
         w.entries.places[out.name] = out.name
     else:
         w.line(f"{entry_of(w.place(out), index, out.type)} = {text.code};")
@@ -85,7 +94,7 @@ def _joined(w: Writer, e: Equation, index: Index) -> None:
     (x,), axis, out = e.args, e.attr("axis"), e.outs[0]
     kept = [i for k, i in enumerate(index) if k != axis]
     target = entry_of(w.place(out), kept, out.type) if out.type.shape else out.name
-    w.line(REDUCTIONS[e.op].on(x.type.dtype)[1].format(target, w.entry(x, index).at(Level.COMPARISON)))
+    w.line(_running(e)[1].format(target, w.entry(x, index).at(Level.COMPARISON)))
 
 
 def _product(w: Writer, e: Equation, index: Index) -> None:

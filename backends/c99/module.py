@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+from oco.backends.c99 import vectors
 from oco.backends.c99.constants import array_lines
 from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.functions import function_lines
@@ -37,22 +38,26 @@ class Source:
 def emit(program: Program, contract: Contract) -> Source:
     """Header and source of a program."""
     name, program = identifier(program.name), remove_dead_code(program)
-    rule, interface = _rule(program, name)
+    text, interface = rule(program, name)
     identity = learner_hash(program, contract)
-    lines = [*rule, *EntryPoints(interface, contract).lines(), *state_lines(interface, identity)]
+    lines = [*text, *EntryPoints(interface, contract).lines(), *state_lines(interface, identity)]
     title = list(_title(program, contract))
-    constants = [line for g in program.constants for line in _constant(g.why, interface, g.var.name, program)]
     code = [
         *title,
         f'#include "{name}.h"',
         "",
         *(f"#include <{header}.h>" for header in ("float", "math", "stddef", "string")),
         "",
-        *constants,
-        "",
-        *(_BROUGHT.sub(lambda m: f"{name}_{m[1]}", line) for line in [*_brought(lines), *lines]),
+        *assembled(program, interface, lines),
     ]
     return Source(name, "\n".join([*title, *_header(interface)]), "\n".join(code).rstrip() + "\n", interface)
+
+
+def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
+    """Constants, then the helpers and kernels that the lines use, then the lines."""
+    constants = [line for g in program.constants for line in _constant(g.why, interface, g.var.name, program)]
+    named = (_BROUGHT.sub(lambda m: f"{interface.name}_{m[1]}", line) for line in [*_brought(lines), *lines])
+    return [*constants, "", *named]
 
 
 def _taken() -> set[str]:
@@ -70,7 +75,7 @@ def _constant(why: str, interface: Interface, name: str, program: Program) -> It
     yield from array_lines(_constant_name(name, interface.name), value.var.type, value.value)
 
 
-def _rule(program: Program, prefix: str) -> tuple[list[str], Interface]:
+def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str], Interface]:
     """The program's functions, and what they tell about themselves."""
     signatures: dict[str, Signature] = {}
     constants = {g.var.name: _constant_name(g.var.name, prefix) for g in program.constants}
@@ -78,7 +83,7 @@ def _rule(program: Program, prefix: str) -> tuple[list[str], Interface]:
     lines: list[str] = []
     for function in (*program.functions, *entries):
         own = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())
-        text, signatures[function.name] = function_lines(function, f"{prefix}_{own}", constants, signatures)
+        text, signatures[function.name] = function_lines(function, f"{prefix}_{own}", constants, signatures, mixed)
         lines += [*text, ""]
     return lines, Interface(prefix, program, signatures)
 
@@ -86,7 +91,11 @@ def _rule(program: Program, prefix: str) -> tuple[list[str], Interface]:
 def _brought(lines: Sequence[str]) -> Iterator[str]:
     """The helpers and kernels that the lines use."""
     used = {found for line in lines for found in _BROUGHT.findall(line)}
-    for name, text in HELPERS.items():
+    used |= {more for name in used for more in vectors.NEEDS.get(name, ())}
+    used |= {more for name in used & vectors.HELPERS.keys() for more in ("choose", "splat")}
+    if used & {"vector", "whole"}:
+        yield from vectors.DECLARED
+    for name, text in (HELPERS | vectors.HELPERS).items():
         if name in used:
             yield from f"static inline {text}".split("\n")
             yield ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oco.backends.c99.entries import flat_index, stretched
-from oco.backends.c99.expressions import C_TYPES, Level
+from oco.backends.c99.expressions import Level
+from oco.backends.c99.vectors import c_type, zero
 from oco.backends.c99.writer import Writer
 from oco.compiler.ir.program import DType, Equation, Operand, Type
 from oco.compiler.ir.type_rules import broadcast_shapes
@@ -39,7 +40,7 @@ def _place_of(symbol: str) -> Statement:
 def _cumsum(w: Writer, e: Equation) -> None:
     (x,), out = e.args, e.outs[0]
     target, total = w.place(out), w.fresh("total")
-    w.line(f"{C_TYPES[x.type.dtype]} {total} = 0;")
+    w.line(f"{c_type(x.type)} {total} = 0;")
     with w.loops(x.type.shape) as index:
         w.line(f"{total} += {w.entry(x, index).code};")
         w.line(f"{entry_of(target, index, out.type)} = {total};")
@@ -98,7 +99,7 @@ def _scatter_add(w: Writer, e: Equation) -> None:
     out = e.outs[0]
     target = w.place(out)
     with w.loops(out.type.shape) as index:
-        w.line(f"{entry_of(target, index, out.type)} = 0;")
+        w.line(f"{entry_of(target, index, out.type)} = {zero(out.type)};")
     _scattered(w, target, out.type, value, indices, "+=")
 
 

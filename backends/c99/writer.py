@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from oco.backends.c99.entries import Entries, flat_index
-from oco.backends.c99.expressions import C_TYPES, Level, Text
+from oco.backends.c99.expressions import Level, Text
+from oco.backends.c99.vectors import LANE, c_type, without_lanes
 from oco.compiler.ir.program import DType, Operand, Type, Var
 
 REST_OF_WORK = "@work@"
@@ -29,7 +30,7 @@ class Signature:
     @property
     def returns(self) -> str:
         """A single number is returned, anything else is written through pointers."""
-        return C_TYPES[self.results[0].dtype] if self.is_number else "void"
+        return c_type(self.results[0]) if self.is_number else "void"
 
     @property
     def is_number(self) -> bool:
@@ -87,7 +88,7 @@ class Writer:
         """A loop for each axis that is longer than one; gives the index."""
         index, opened = list[str](), list[str]()
         for n in shape:
-            if n == 1:
+            if n in (1, LANE):
                 index.append("0")
                 continue
             name = self.fresh("i", "j", "k", "l", "m")
@@ -120,8 +121,8 @@ class Writer:
 
     def array(self, name: str, made: Type) -> str:
         """Declare an array: on the stack, or in the work space if it is large."""
-        size = max(math.prod(made.shape), 1)
-        kind = C_TYPES[made.dtype]
+        size = max(math.prod(without_lanes(made.shape)), 1)
+        kind = c_type(made)
         if size <= LARGEST_ON_STACK:
             self.line(f"{kind} {name}[{size}];")
             return name
@@ -134,7 +135,7 @@ class Writer:
 
     def scalar(self, var: Var, text: Text) -> None:
         """`const double x = ...;`"""
-        self.line(f"const {C_TYPES[var.type.dtype]} {var.name} = {text.code};")
+        self.line(f"const {c_type(var.type)} {var.name} = {text.code};")
         self.entries.places[var.name] = var.name
 
     def entry(self, operand: Operand, index: Sequence[str] = ()) -> Text:

@@ -140,7 +140,7 @@ class _Machine:
 
     def branch(self, condition: Batched, blocks: Sequence[Block], env: Environment) -> list[Batched]:
         flags = [k or condition.each for k in _either(*(self.each_of(b, (), env) for b in blocks))]
-        t, lanes = self.t, self.lanes
+        t = self.t
         if not condition.each:
             then, orelse = (lambda b=b: self.values(self.block(b, (), env), flags) for b in blocks)
             return [Batched(v, k) for v, k in zip(t.if_(condition.value, then, orelse), flags)]
@@ -166,7 +166,9 @@ class _Machine:
     def counted(self, n: Batched, start: Sequence[Batched], body: Block, env: Environment) -> list[Batched]:
         t = self.t
         if n.each:
-            return self.until_done([Batched(t.lift(0), False), *start], _less_than(n.value), _counting(self, body, env))[1:]
+            return self.until_done(
+                [Batched(t.lift(0), False), *start], _less_than(n.value), _counting(self, body, env)
+            )[1:]
         flags = self.settled([a.each for a in start], lambda f: self.each_of(body, [False, *f], env))
 
         def turn(i: Value, *values: Value) -> list[Value]:

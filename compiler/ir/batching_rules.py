@@ -242,4 +242,3 @@ RULES: dict[str, Rule] = {
     "solve": _solve,
 }
 """Rows for operations of which some argument has lanes; elementwise ones and those that go lane by lane need none."""
-

@@ -42,6 +42,13 @@ __all__ = [
 ]
 
 
+def load_ipython_extension(ipython: Any) -> None:
+    """`%load_ext oco`: cells that begin with `%%oco NAME` are models."""
+    from oco.magics import load
+
+    load(ipython)
+
+
 def __getattr__(name: str) -> Any:
     try:
         return _WORDS[name]

@@ -10,11 +10,12 @@ from functools import cached_property
 from oco.compiler.assemble import assemble
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.choice import Choice, Policy, Verdict, choose
-from oco.compiler.explain import explain_data, explain_text, refusal_text
+from oco.compiler.explain import explain_data, refusal_text
 from oco.compiler.facts.check import check
 from oco.compiler.facts.types import Facts
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
+from oco.compiler.notebook import Explanation, plan_html, plan_latex
 from oco.compiler.problem import Task
 from oco.compiler.settings import Setting
 from oco.compiler.storage import rooms
@@ -99,9 +100,15 @@ class Plan:
         name = self.algorithm if self.choice.forced else None
         return compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff)
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """Every algorithm: chosen, applicable, or why not and what would make it apply."""
-        return explain_text(self.choice)
+        return Explanation.of(self.choice)
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
+
+    def _repr_latex_(self) -> str:
+        return plan_latex(self)
 
     def to_json(self) -> str:
         """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""

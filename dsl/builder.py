@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,8 +58,18 @@ class ModelBuilder:
             self._assembly.param(name, self._dims(shape, span), ends, whole, given, span)
         return self._name(name, span)
 
-    def decision(self, name: str, shape: Shape = None, *, domain: Any) -> Term:
-        """What is decided each round, in a domain such as `oco.box(0, 1)`."""
+    def decision(
+        self,
+        name: str,
+        shape: Shape = None,
+        *,
+        domain: Any,
+        cuts: Callable[[Term], Comparison | Sequence[Comparison]] | None = None,
+    ) -> Term:
+        """What is decided each round, in a domain such as `oco.box(0, 1)`.
+
+        cuts  narrows it by affine comparisons of fixed data: `cuts=lambda x: [oco.sum(x) <= 3, A @ x >= b]`
+        """
         span = caller_span()
         spec = getattr(domain, "spec", None)
         if not isinstance(spec, DomainSpec):
@@ -67,7 +77,20 @@ class ModelBuilder:
         self._own(domain, span)
         with self._statement(name, "a decision", span):
             self._assembly.decision(name, self._dims(shape, span), spec, span)
+            for c in self._comparisons(cuts, self._name(name, span), span):
+                self._assembly.cut(name, c.left.expr, c.relation, c.right.expr, c.span)
         return self._name(name, span)
+
+    def _comparisons(self, cuts: Any, decision: Term, span: Span | None) -> list[Comparison]:
+        """What narrows a domain."""
+        found = [] if cuts is None else cuts(decision)
+        several = list(found) if isinstance(found, Sequence) else [found]
+        for c in several:
+            if not isinstance(c, Comparison):
+                raise wrong_argument("a cut of a domain", "a comparison such as oco.sum(x) <= 3", c, span)
+            self._own(c.left, span)
+            self._own(c.right, span)
+        return several
 
     def stream(
         self,
@@ -185,6 +208,19 @@ class ModelBuilder:
 
     def __repr__(self) -> str:
         return f"<model {self._assembly.name}>"
+
+    def _repr_html_(self) -> str | None:
+        return self._shown(Model._repr_html_)
+
+    def _repr_latex_(self) -> str | None:
+        return self._shown(Model._repr_latex_)
+
+    def _shown(self, show: Callable[[Model], str]) -> str | None:
+        """The model as a notebook shows it; None while it is not one yet."""
+        try:
+            return show(self.build())
+        except OcoError:
+            return None
 
     # parts
 

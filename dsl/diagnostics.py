@@ -89,6 +89,10 @@ class OcoError(Exception):
     def __str__(self) -> str:
         return "\n\n".join(d.render() for d in self.diagnostics)
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows in the place of a traceback: it is the input that is wrong, not a line of the package."""
+        return str(self).splitlines()
+
 
 class InternalError(Exception):
     """A bug of this package, never the user's doing."""
@@ -106,10 +110,15 @@ class Findings:
     """Collects diagnostics so that independent mistakes are reported together."""
 
     def __init__(self) -> None:
-        self.items: list[Diagnostic] = []
+        self._items: dict[Diagnostic, None] = {}
+
+    @property
+    def items(self) -> list[Diagnostic]:
+        """Each finding once, in the order in which they came."""
+        return list(self._items)
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
-        self.items.extend(d for d in diagnostics if d not in self.items)
+        self._items.update(dict.fromkeys(diagnostics))
 
     @contextmanager
     def guard(self) -> Iterator[None]:

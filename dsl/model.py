@@ -62,12 +62,23 @@ class Param:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """`left relation right`, affine in one decision and of fixed data: what narrows its domain. It holds entry by entry."""
+
+    left: Expr
+    relation: Relation
+    right: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class DomainSpec:
-    """A named set with its arguments, as written: `box(0, 1)` is `DomainSpec("box", (0, 1))`."""
+    """A named set with its arguments, as written: `box(0, 1)` is `DomainSpec("box", (0, 1))`; `cuts` narrow it."""
 
     kind: str
     args: tuple[Expr, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    cuts: tuple[Cut, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -172,3 +183,13 @@ class Model:
         from oco.dsl.text.printer import print_model
 
         return print_model(self)
+
+    def _repr_html_(self) -> str:
+        from oco.dsl.text.notebook import model_html
+
+        return model_html(self)
+
+    def _repr_latex_(self) -> str:
+        from oco.dsl.text.latex import model_latex
+
+        return model_latex(self)

@@ -68,12 +68,12 @@ def panels(dataset: Dataset) -> list[str]:
 
 def comparison(dataset: Dataset) -> Figure:
     """All of it on one page."""
-    from matplotlib.figure import Figure
+    from oco.evaluation.page import Page
 
     measures = panels(dataset)
     rows = (len(measures) + 2) // 2
     with in_style():
-        page = Figure(figsize=(11.0, 3.9 * rows), layout="constrained")
+        page = Page(figsize=(11.0, 3.9 * rows), layout="constrained")
         axes = page.subplots(rows, 2, squeeze=False).ravel()
         tradeoff(dataset, axes[0])
         for measure, ax in zip(measures, axes[1:]):

@@ -67,7 +67,7 @@ def figure(trace: Trace, axes: Sequence[Axes] | None = None, size: tuple[float, 
 
     `axes`: six axes to draw on instead, in that order.
     """
-    from matplotlib.figure import Figure
+    from oco.evaluation.page import Page
 
     if axes is not None:
         given = axes[0].get_figure(root=True)
@@ -76,7 +76,7 @@ def figure(trace: Trace, axes: Sequence[Axes] | None = None, size: tuple[float, 
             draw(trace, ax)
         return given
     with in_style():
-        page = Figure(figsize=size, layout="constrained")
+        page = Page(figsize=size, layout="constrained")
         for ax, draw in zip(page.subplots(3, 2).ravel(), PANELS.values()):
             draw(trace, ax)
     return page
@@ -121,13 +121,13 @@ def _style(*parts: Mapping[str, Any]) -> Any:
 
 
 def _figures(trace: Trace) -> dict[str, Figure]:
-    from matplotlib.figure import Figure
+    from oco.evaluation.page import Page
 
     pages: dict[str, Figure] = {}
     for name, panels in FILES.items():
         if name == "queues" and not trace.duals.shape[1]:
             continue
-        page = Figure(figsize=(5.6 * len(panels), 3.9), layout="constrained")
+        page = Page(figsize=(5.6 * len(panels), 3.9), layout="constrained")
         for ax, panel in zip(np.atleast_1d(page.subplots(1, len(panels))), panels):
             PANELS[panel](trace, ax)
         pages[name] = page

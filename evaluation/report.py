@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.facts.types import Fact, Facts, Step
+from oco.dsl.text.latex import escaped
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
 from oco.evaluation import html
@@ -71,6 +72,21 @@ def brief(trace: Trace) -> str:
     )
     head = f"<strong>{escape(f'{known.model} with {known.algorithm}')}</strong>{html.paragraph(_subtitle(known))}"
     return f"<div>{head}{regret}{_constraints(known)}</div>"
+
+
+def brief_latex(trace: Trace) -> str:
+    """The same numbers as lines of mathematics."""
+    known = summarize(trace, tuple(k for k in ("static", "dynamic") if k in trace.known_comparators))
+    lines = [rf"\textstyle\sum_t f_t(x_t) &= {known.loss:.6g}"]
+    lines += [rf"\text{{{r.kind} regret}} &= {r.value:.6g}" for r in known.regret if r.value is not None]
+    for row in known.violation:
+        measure = "[g_t(x_t)]_+" if row.timing == "each round" else "g_t(x_t)"
+        value = row.hard if row.timing == "each round" else row.soft
+        lines.append(rf"\text{{{escaped(row.label)}}}:\ \textstyle\sum_t {measure} &= {value:.6g}")
+    lines += [
+        rf"\text{{{escaped(e.label)}}}:\ |\textstyle\sum_t h_t(x_t)| &= {e.violation:.6g}" for e in known.equality
+    ]
+    return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"
 
 
 def _subtitle(found: RunSummary) -> str:

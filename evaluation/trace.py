@@ -107,6 +107,11 @@ class Trace:
 
         return brief(self)
 
+    def _repr_latex_(self) -> str:
+        from oco.evaluation.report import brief_latex
+
+        return brief_latex(self)
+
     # What happened.
 
     @property

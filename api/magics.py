@@ -1,0 +1,43 @@
+"""`%load_ext oco`: cells in the language. An error in the model points into the cell.
+
+    %%oco scheduling
+    model scheduling
+    ...
+
+makes the model `scheduling` in the notebook, and shows it. Files that it names are looked for in the folder of the notebook.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oco.dsl.diagnostics import fail
+from oco.dsl.load import parse
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from oco.dsl.model import Model
+
+
+def load(shell: InteractiveShell) -> None:
+    """Make the cell magic known to a shell."""
+
+    def oco(line: str, cell: str) -> Model:
+        """%%oco NAME: the cell is a model, and becomes the variable NAME."""
+        name = line.strip()
+        if not name.isidentifier():
+            said = (
+                f"`{name}` cannot be the name of a variable"
+                if name
+                else "the cell does not say what the model is to be called"
+            )
+            raise fail("OCO906", said, hint="write `%%oco scheduling` in the first line of the cell")
+        model = parse(
+            "\n" + cell, folder=Path.cwd(), name=f"cell {name}"
+        )  # so that lines count from the first of the cell
+        shell.user_ns[name] = model
+        return model
+
+    shell.register_magic_function(oco, "cell", "oco")

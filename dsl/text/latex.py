@@ -1,0 +1,206 @@
+"""Models and expressions as LaTeX, for notebooks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from oco.dsl.atoms import ATOMS
+from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Kind, Name, Slice, walk
+from oco.dsl.model import Constraint, Decision, Measure, Model, Relation, Stream
+from oco.dsl.text.printer import ATOMIC, print_distribution, print_expr
+
+GREEK = frozenset(
+    {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu"}
+    | {"nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega"}
+)
+RELATIONS = {Relation.LE: r"\le", Relation.GE: r"\ge", Relation.EQ: "="}
+LONGEST = 6  # entries of a constant array that are written out
+
+Part = tuple[str, int]
+"""LaTeX, and the precedence of its outermost operator."""
+
+
+def _norm(which: str) -> Callable[[str], str]:
+    return lambda u: rf"\left\lVert {u} \right\rVert{which}"
+
+
+def _function(name: str) -> Callable[[str], str]:
+    return lambda u: rf"{name}\left({u}\right)"
+
+
+FORMS: Mapping[str, Callable[[str], str]] = {
+    "abs": lambda u: rf"\left\lvert {u} \right\rvert",
+    "norm1": _norm("_1"),
+    "norm2": _norm("_2"),
+    "norm_inf": _norm(r"_\infty"),
+    "nuclear_norm": _norm("_*"),
+    "sigma_max": _norm(r"_{\mathrm{op}}"),
+    "sum_squares": _norm("_2^2"),
+    "square": lambda u: rf"\left({u}\right)^2",
+    "sqrt": lambda u: rf"\sqrt{{{u}}}",
+    "exp": _function(r"\exp"),
+    "log": _function(r"\log"),
+    "log1p": lambda u: rf"\log\left(1 + {u}\right)",
+    "logistic": lambda u: rf"\log\left(1 + e^{{{u}}}\right)",
+    "log_sum_exp": _function(r"\log\textstyle\sum\exp"),
+    "sum": _function(r"\textstyle\sum"),
+    "max": _function(r"\max"),
+    "min": _function(r"\min"),
+    "pos": lambda u: rf"\left[{u}\right]_+",
+    "neg": lambda u: rf"\left[-({u})\right]_+",
+    "hinge": lambda u: rf"\left[1 - ({u})\right]_+",
+    "trace": _function(r"\operatorname{tr}"),
+    "inv_pos": lambda u: rf"\frac{{1}}{{{u}}}",
+}
+"""Atoms of one argument that have a notation of their own."""
+
+
+def expression_latex(expr: Expr) -> str:
+    """The expression; streams carry the round as an index."""
+    done: dict[int, Part] = {}
+    for node in walk(expr):
+        done[id(node)] = _node(node, done)
+    return done[id(expr)][0]
+
+
+def _node(node: Expr, done: dict[int, Part]) -> Part:
+    match node:
+        case Constant(value=value):
+            return _constant(value.array)
+        case Name(name=name, kind=kind):
+            return _name(name, "t" if kind is Kind.STREAM else ""), ATOMIC
+        case Call():
+            return _call(node, [done[id(a)] for a in node.args])
+        case Slice(start=start, stop=stop):
+            return ":".join("" if end is None else done[id(end)][0] for end in (start, stop)), ATOMIC
+        case Index(base=base, items=items):
+            return rf"{_within(done[id(base)], ATOMIC)}\left[{', '.join(done[id(i)][0] for i in items)}\right]", ATOMIC
+        case Array(items=items):
+            return rf"\left({', '.join(done[id(i)][0] for i in items)}\right)", ATOMIC
+        case File(path=path):
+            return rf"\text{{{escaped(path)}}}", ATOMIC
+    return rf"\text{{{escaped(print_expr(node))}}}", ATOMIC
+
+
+def _within(part: Part, least: int) -> str:
+    text, precedence = part
+    return rf"\left({text}\right)" if precedence < least else text
+
+
+def _call(node: Call, args: list[Part]) -> Part:
+    row = ATOMS[node.atom]
+    own = row.precedence
+    if not row.operator:
+        texts = [text for text, _ in args]
+        if len(args) == 1 and node.atom in FORMS and not node.options:
+            return FORMS[node.atom](texts[0]), ATOMIC
+        options = [rf"\text{{{k} = {v}}}" for k, v in node.options]
+        return rf"\operatorname{{{escaped(node.atom.strip('_'))}}}\left({', '.join(texts + options)}\right)", ATOMIC
+    if len(args) == 1:
+        return (f"{_within(args[0], own)}^\\top" if row.operator == ".T" else f"-{_within(args[0], own)}"), own
+    left, right = args
+    if row.operator == "/":
+        return rf"\frac{{{left[0]}}}{{{right[0]}}}", ATOMIC
+    if row.operator == "**":
+        return f"{_within(left, own + 1)}^{{{right[0]}}}", own
+    if row.operator == "..":
+        return rf"{left[0]} \ldots {right[0]}", own
+    sign = {"*": _times(node), "@": _product(node)}.get(row.operator, f" {row.operator} ")
+    return f"{_within(left, own)}{sign}{_within(right, own + 1)}", own
+
+
+def _times(node: Call) -> str:
+    """Arrays are multiplied entry by entry."""
+    if all(a.shape for a in node.args):
+        return r" \odot "
+    return r" \cdot " if isinstance(node.args[1], Constant) else r"\, "
+
+
+def _product(node: Call) -> str:
+    """Two vectors have an inner product; everything else stands side by side."""
+    return r"^\top " if len(node.args[0].shape) == 1 else r"\, "
+
+
+def _constant(array: np.ndarray) -> Part:
+    if array.shape == ():
+        text = _number(array.item())
+        return text, ATOMS["minus"].precedence if text.startswith("-") else ATOMIC
+    if array.size > LONGEST or array.ndim > 1:
+        return rf"\text{{array of {' by '.join(map(str, array.shape))}}}", ATOMIC
+    return rf"\left({', '.join(_number(v) for v in array.tolist())}\right)", ATOMIC
+
+
+def _number(value: float | int) -> str:
+    mantissa, mark, exponent = f"{value:.6g}".partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if mark else mantissa
+
+
+def _name(name: str, round_: str = "") -> str:
+    """`lam_2` as a letter with an index; a word upright; the round comes last in the index."""
+    head, _, rest = name.partition("_")
+    letter = f"\\{head}" if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"
+    index = ",".join(part for part in ((rf"\mathrm{{{escaped(rest)}}}" if rest else ""), round_) if part)
+    return f"{letter}_{{{index}}}" if index else letter
+
+
+def escaped(text: str) -> str:
+    """Plain text for LaTeX."""
+    return re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", "/")).replace("^", r"\hat{}").replace("~", r"\sim{}")
+
+
+def model_latex(model: Model) -> str:
+    """The model as a display: what is decided, what it costs, what must hold, and what is known of the data."""
+    rounds = "unknown" if model.horizon.rounds is None else expression_latex(model.horizon.rounds)
+    worst = r"\min" if model.objective is not None else ""
+    decided = ", ".join(_decision(d) for d in model.decisions)
+    loss = "" if model.objective is None else expression_latex(model.objective)
+    lines = [rf"{worst}_{{{decided}}} \quad & {loss} && t = 1, \ldots, {rounds if rounds != 'unknown' else 'T'}"]
+    for number, constraint in enumerate(model.constraints):
+        lines.append((r"\text{subject to} \quad & " if number == 0 else "& ") + _constraint(constraint))
+    lines += [(r"\text{where} \quad & " if k == 0 else "& ") + f"{_let(n, v)}" for k, (n, v) in enumerate(_lets(model))]
+    lines += [(r"\text{data} \quad & " if k == 0 else "& ") + _stream(s) for k, s in enumerate(model.streams)]
+    measure = rf"\text{{{model.measure} regret}}" if model.measure is not Measure.STATIC else ""
+    lines += [rf"\text{{measured by}} \quad & {measure}"] if measure else []
+    return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"
+
+
+def _lets(model: Model) -> list[tuple[str, Expr]]:
+    return [(let.name, let.value) for let in model.lets]
+
+
+def _let(name: str, value: Expr) -> str:
+    return f"{_name(name)} = {expression_latex(value)}"
+
+
+def _decision(decision: Decision) -> str:
+    args = ", ".join(expression_latex(a) for a in decision.domain.args)
+    kind = rf"\text{{{escaped(decision.domain.kind)}}}"
+    domain = rf"{kind}({args})" if args else kind
+    power = r" \times ".join(expression_latex(d) for d in decision.dims)
+    set_ = rf"{_name(decision.name)} \in {domain}" + (f"^{{{power}}}" if power else "")
+    return ", ".join(
+        [
+            set_,
+            *(
+                f"{expression_latex(c.left)} {RELATIONS[c.relation]} {expression_latex(c.right)}"
+                for c in decision.domain.cuts
+            ),
+        ]
+    )
+
+
+def _constraint(c: Constraint) -> str:
+    relation = f"{expression_latex(c.left)} {RELATIONS[c.relation]} {expression_latex(c.right)}"
+    return rf"{relation} && \text{{{escaped(c.label)}, {c.timing}}}"
+
+
+def _stream(stream: Stream) -> str:
+    name = _name(stream.name, "t")
+    law = "" if stream.distribution is None else rf" \sim \text{{{escaped(print_distribution(stream.distribution))}}}"
+    bounds = "" if stream.bounds is None else rf" \in [{', '.join(expression_latex(b) for b in stream.bounds)}]"
+    power = r" \times ".join(expression_latex(d) for d in stream.dims)
+    iid = r"\ \text{iid}" if stream.iid else ""
+    return f"{name}{law}{bounds}{f'^{{{power}}}' if power and bounds else ''}{iid}"

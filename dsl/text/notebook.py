@@ -1,0 +1,22 @@
+"""A model in a notebook: its text, with the words of the language set off. Needs no script and no style sheet."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from oco.dsl.model import Model
+from oco.dsl.text.printer import print_model
+
+WORDS = "model|horizon|param|decision|stream|let|minimize|subject to|measure|feedback|assume|using|each round|on average|in|iid"
+_KEYWORD = re.compile(rf"(?m)^(\s*)({WORDS})\b|\b(each round|on average|iid)$")
+LONGEST_LINE = 400  # data written into the model is cut off on the screen
+
+
+def model_html(model: Model) -> str:
+    """The canonical text of the model."""
+    lines = [
+        line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + " ..." for line in print_model(model).splitlines()
+    ]
+    text = _KEYWORD.sub(lambda m: f"{m[1] or ''}<b>{m[2] or m[3]}</b>", escape("\n".join(lines), quote=False))
+    return f'<pre style="line-height:1.4;padding:8px 12px;border-left:3px solid currentColor">{text}</pre>'

@@ -38,8 +38,8 @@ def resident() -> float:
     raise OSError("no VmRSS")
 
 
-def played(m: int, n: int, entries: int, rounds: int, all_rounds: int) -> tuple[float, float]:
-    """MB after the plan was made, and seconds a round."""
+def played(m: int, n: int, entries: int, rounds: int, all_rounds: int) -> tuple[float, float, float]:
+    """MB after the plan was made and after the rounds, and seconds a round."""
     plan = oco.compile(oco.parse(MODEL.format(m=m, n=n, entries=entries, rounds=all_rounds)))
     learner, rng = plan.learner(), np.random.default_rng(0)
     planned, began = resident(), perf_counter()
@@ -48,16 +48,16 @@ def played(m: int, n: int, entries: int, rounds: int, all_rounds: int) -> tuple[
         learner.decide()
         i, j = rng.integers(0, m, entries), rng.integers(0, n, entries)
         learner.observe(row=i, col=j, rating=np.tanh(np.sum(left[i] * right[j], axis=1)))
-    return planned, (perf_counter() - began) / rounds
+    return planned, resident(), (perf_counter() - began) / rounds
 
 
 def case(m: int, n: int, entries: int, rounds: int) -> None:
     played(8, 10, entries, 3, 10)
     bare = resident()
-    planned, seconds = played(m, n, entries, rounds, rounds)
+    planned, after, seconds = played(m, n, entries, rounds, rounds)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"| {m} x {n} | {entries} | {rounds} | {bare:.0f} | {planned - bare:.0f} | {resident() - bare:.0f} | {peak - bare:.0f} "
+        f"| {m} x {n} | {entries} | {rounds} | {bare:.0f} | {planned - bare:.0f} | {after - bare:.0f} | {peak - bare:.0f} "
         f"| {1e3 * seconds:.1f} ms |",
         flush=True,
     )

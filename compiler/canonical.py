@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.cuts import narrowed
 from oco.compiler.domains import Domain, make_domain
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, InternalError, fail
 from oco.dsl.dims import SymbolicDim
 from oco.dsl.distributions import Law, law_of
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Constant, Data, Expr, Kind, Name, Slice, constant, rewrite
+from oco.dsl.expressions import Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
+from oco.dsl.limits import check_count, check_size
 from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
 from oco.dsl.source import Span
 
@@ -165,6 +167,7 @@ def canonical(model: Model) -> Canonical:
         with findings.guard():
             streams.append(_range(stream, folding))
     findings.raise_if_any()
+    check_count(len(model.constraints), model.span)
     inequalities: list[Inequality] = []
     equalities: list[Equality] = []
     for c in model.constraints:
@@ -199,7 +202,9 @@ class _Folding:
         self.done: dict[str, Expr] = {}
 
     def fold(self, expr: Expr) -> Expr:
-        return rewrite(expr, self._node)
+        folded = rewrite(expr, self._node)
+        check_size(folded, expr.span)
+        return folded
 
     def array(self, expr: Expr) -> Floats:
         """The value of an expression that must be known before the first round."""
@@ -218,8 +223,7 @@ class _Folding:
         if isinstance(node, Name) and node.kind is Kind.PARAM:
             return self._param(node)
         if isinstance(node, Name) and node.kind is Kind.LET:
-            if node.name not in self.done:
-                self.done[node.name] = self.fold(self.lets[node.name])
+            self._fold_let(node.name)
             return self.done[node.name]
         if isinstance(node, (Constant, Name, Slice)) or not all(_is_constant(c) for c in node.children):
             return node
@@ -233,6 +237,16 @@ class _Folding:
             )
         folded = constant(value, node.span)
         return Constant(folded.value, shape=folded.shape, integer=node.integer, span=node.span)
+
+    def _fold_let(self, name: str) -> None:
+        """A let after those that it uses, however long the chain of them is."""
+        waiting = [] if name in self.done else [name]
+        while waiting:
+            used = [n for n in names(self.lets[waiting[-1]], Kind.LET) if n not in self.done]
+            waiting += used
+            if not used:
+                last = waiting.pop()
+                self.done[last] = self.fold(self.lets[last])
 
     def _param(self, node: Name) -> Expr:
         param = self.params[node.name]
@@ -274,7 +288,12 @@ def _block(decision: Decision, folding: _Folding) -> Block:
     shape = folding.shape(decision.shape, decision.span)
     for argument in decision.domain.args:
         folding.fold(argument)  # names a param without a value
-    return Block(decision.name, shape, make_domain(decision.domain, shape, folding.values), decision.span)
+    domain = make_domain(decision.domain, shape, folding.values)
+    if decision.domain.cuts:
+        cuts = decision.domain.cuts
+        sides = [(_difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
+        domain = narrowed(domain, decision.name, sides)
+    return Block(decision.name, shape, domain, decision.span)
 
 
 def _range(stream: Stream, folding: _Folding) -> StreamRange:

@@ -16,12 +16,14 @@ from oco.dsl.build import call
 from oco.dsl.checks import check_domain, check_law
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
-from oco.dsl.expressions import Expr, File, Kind
+from oco.dsl.expressions import Expr, File, Kind, names
 from oco.dsl.fact_keys import catalogue, of_the_whole
 from oco.dsl.formulas import check_using
+from oco.dsl.limits import check_depth
 from oco.dsl.model import (
     Assumption,
     Constraint,
+    Cut,
     Decision,
     Distribution,
     DomainSpec,
@@ -135,6 +137,22 @@ class Assembly:
         check_count(decision.shape, f"`{name}`", span, MOST_FACTORED if domain.kind in FACTORED else MOST_NUMBERS)
         check_domain(self.scope, decision)
         self.decisions.append(decision)
+
+    def cut(self, name: str, left: Expr, relation: Relation, right: Expr, span: Span | None) -> None:
+        """`with left relation right` behind the domain of the decision."""
+        known = {Kind.PARAM, Kind.DECISION}
+        for side in (left, right):
+            check_depth(side, span)
+            if self.scope.kinds_in(side) - known or set(names(side, Kind.DECISION)) - {name}:
+                said = f"what narrows the domain of `{name}` is known before the first round: it has params and `{name}` in it"
+                raise fail("OCO419", said, side.span, "write what changes from round to round below `subject to`")
+        if not any(name in names(side, Kind.DECISION) for side in (left, right)):
+            raise fail("OCO419", f"this does not contain `{name}`, so it narrows nothing", span)
+        call("sub", left, right, span=span)  # the shapes fit
+        place = next(k for k, d in enumerate(self.decisions) if d.name == name)
+        domain = self.decisions[place].domain
+        cuts = (*domain.cuts, Cut(left, relation, right, span))
+        self.decisions[place] = replace(self.decisions[place], domain=replace(domain, cuts=cuts))
 
     def reserve(self, kind: Kind, name: str, dims: tuple[Expr, ...], integer: bool, span: Span | None) -> None:
         """Declare a param or a decision of which only the shape could be read, so that what uses it is still checked."""

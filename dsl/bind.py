@@ -58,6 +58,8 @@ class _Binder:
         for d in m.decisions:
             domain = DomainSpec(d.domain.kind, self.exprs(d.domain.args), d.domain.span)
             assembly.decision(d.name, self.exprs(d.dims), domain, d.span)
+            for cut in d.domain.cuts:
+                assembly.cut(d.name, self.expr(cut.left), cut.relation, self.expr(cut.right), cut.span)
         for s in m.streams:
             mean = None if s.mean is None else self.expr(s.mean)
             law = None if s.distribution is None else self._law(s.distribution)

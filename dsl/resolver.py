@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, assert_never
 
@@ -181,8 +182,19 @@ class _Resolver:
         spec = self._try(lambda: domain_spec(call.name, *parts, call.span)) if known and parts else None
         if spec is not None:
             self._declare(s, lambda: self.assembly.decision(s.name.name, dims, spec, s.name.span))
+            self._cuts(s)
         else:
             self._declare(s, lambda: self.assembly.reserve(Kind.DECISION, s.name.name, dims, False, s.name.span))
+
+    def _cuts(self, s: syntax.DecisionStatement) -> None:
+        """What narrows the domain; it sees the decision that has just been declared."""
+        if all(d.name != s.name.name for d in self.assembly.decisions):
+            return
+        for cut in s.cuts:
+            sides = self.typer.exprs((cut.left, cut.right))
+            if sides is not None:
+                made = (sides[0], Relation(cut.relation), sides[1], cut.span)
+                self._try(partial(self.assembly.cut, s.name.name, *made))
 
     def _stream(self, s: syntax.StreamStatement) -> None:
         dims, bounds, law = self.typer.exprs(s.dims), self._bounds(s.bounds), s.distribution

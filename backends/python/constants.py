@@ -52,7 +52,7 @@ def _pattern(array: Array) -> str | None:
         return None
     count = max(int(np.argmax(array != first)), 1)
     heads = array[::count]
-    if not _same_bits(array, np.repeat(heads, count)[: array.size]) or (count == 1 and array.dtype != np.int64):
+    if not _same_bits(array, np.repeat(heads, count)) or (count == 1 and array.dtype != np.int64):
         return None
     start, stop = int(heads[0]), int(heads[0]) + heads.size
     if _same_bits(heads, np.arange(start, stop)):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Method = Callable[[Expr, float], "Supremum | None"]
 TIGHT, LOOSE = 0.01, 0.05  # relative gaps between bound and reached value: good enough, and worth a word
 LARGEST_CLIMB = 20_000  # numbers in decision and streams
-LARGEST_ARRAY = 10**7  # numbers in an array on the way
+LARGEST_ARRAY = 10**6  # numbers in an array on the way
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,13 @@ SETS: dict[str, Code] = {
         "Use an algorithm that needs linear minimisation alone, such as `projection-free`.",
         Stage.BUILDER,
     ),
+    "OCO419": Code(
+        "this does not narrow a domain",
+        "What stands behind `with` compares affine expressions of the decision and of fixed data, and holds in every round.",
+        _model("box(0, 1) with sum(square(x)) <= 1"),
+        "Use a domain that has the form, such as ball(1), or write the constraint below `subject to`.",
+        Stage.CHECK,
+    ),
     "OCO417": Code(
         "the graph has no flow to decide on",
         "A unit flow needs a directed graph without cycles in which the sink can be reached from the source.",

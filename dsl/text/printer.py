@@ -49,17 +49,20 @@ class _Text(str):
         return f"({self})" if self.precedence < least else str(self)
 
 
-def print_expr(expr: Expr) -> str:
-    """The expression with as few brackets as its operators need."""
-    return str(_text(expr))
+def print_expr(expr: Expr, most: int | None = None) -> str:
+    """The expression with as few brackets as its operators need; where `most` is given, at least so many of its first characters."""
+    return str(_text(expr, most))
 
 
-def _text(expr: Expr) -> _Text:
+def _text(expr: Expr, most: int | None = None) -> _Text:
     done: dict[int, _Text] = {}
     for node in walk(expr):
-        done[id(node)] = text = _expression(node, done)
-        if len(text) > TEXT_LIMIT:
+        text = _expression(node, done)
+        if most is not None:  # what follows a part's first characters cannot stand among the first of the whole
+            text = _Text(text[:most], text.precedence)
+        elif len(text) > TEXT_LIMIT:
             raise _too_long(node.span)
+        done[id(node)] = text
     return done[id(expr)]
 
 
@@ -215,7 +218,9 @@ def _decision(decision: Decision) -> str:
 
 
 def _domain(domain: DomainSpec) -> str:
-    return f"{domain.kind}({', '.join(map(print_expr, domain.args))})" if domain.args else domain.kind
+    kind = f"{domain.kind}({', '.join(map(print_expr, domain.args))})" if domain.args else domain.kind
+    cuts = ", ".join(f"{print_expr(c.left)} {c.relation} {print_expr(c.right)}" for c in domain.cuts)
+    return f"{kind} with {cuts}" if cuts else kind
 
 
 def print_distribution(distribution: Distribution) -> str:

@@ -106,12 +106,22 @@ class ParamStatement(Node):
 
 
 @dataclass(frozen=True)
+class CutClause(Node):
+    """`left relation right` after `with`: what narrows a domain."""
+
+    left: Expression
+    relation: str
+    right: Expression
+
+
+@dataclass(frozen=True)
 class DecisionStatement(Node):
-    """`decision x[shape] in kind(args)`; `domain` is a Call (no arguments for a bare `simplex`)."""
+    """`decision x[shape] in kind(args) with cuts`; `domain` is a Call (no arguments for a bare `simplex`)."""
 
     name: Identifier
     dims: tuple[Expression, ...]
     domain: Call
+    cuts: tuple[CutClause, ...] = ()
 
 
 @dataclass(frozen=True)

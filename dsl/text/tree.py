@@ -79,8 +79,9 @@ class TreeBuilder:
         return syntax.ParamStatement(declared.name, declared.dims, bounds, integer, value, span=_span(c))
 
     def decision(self, c: Children) -> syntax.DecisionStatement:
-        _, declared, _, domain = c
-        return syntax.DecisionStatement(declared.name, declared.dims, _domain(domain), span=_span(c))
+        _, declared, _, domain, *rest = c
+        cuts = tuple(_nodes(rest))
+        return syntax.DecisionStatement(declared.name, declared.dims, _domain(domain), cuts, span=_span(c))
 
     def stream(self, c: Children) -> syntax.StreamStatement:
         declared = c[1]
@@ -129,6 +130,10 @@ class TreeBuilder:
         return syntax.UsingStatement(algorithm, tuple(settings.items()), span=_span(c))
 
     # parts of statements
+
+    def cut(self, c: Children) -> syntax.CutClause:
+        left, relation, right = c
+        return syntax.CutClause(left, relation.text, right, span=_span(c))
 
     def declared(self, c: Children) -> _Declared:
         return _Declared(c[0], tuple(_nodes(c[1:])), _span(c))

@@ -1,0 +1,97 @@
+"""Domains narrowed behind `with`: what is written, read back, decided and refused."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import oco
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.text.formatter import format_text
+
+TEXT = """model m
+param A[2, 3] = [[1, 2, 3], [-1, 0, 1]]
+horizon T = 20
+decision x[3] in {domain}
+stream c[3] in [-1, 1]
+minimize sum(c * x)
+"""
+
+CUTS = {
+    "box(0, 1) with sum(x) <= 2": lambda x, A: [x >= 0, x <= 1, cp.sum(x) <= 2],
+    "box(0, 1) with A @ x <= [2, 1], x[0] >= 0.25": lambda x, A: [x >= 0, x <= 1, A @ x <= [2, 1], x[0] >= 0.25],
+    "box(0, [1, 2, 3]) with sum(x) == 1.5": lambda x, A: [x >= 0, x <= [1, 2, 3], cp.sum(x) == 1.5],
+    "ball(1) with x[0] == 0.5, 2 * x[1] <= x[2]": lambda x, A: [cp.norm(x) <= 1, x[0] == 0.5, 2 * x[1] <= x[2]],
+    "simplex with x[0] <= 0.5": lambda x, A: [x >= 0, cp.sum(x) == 1, x[0] <= 0.5],
+}
+
+
+def model(domain: str) -> oco.Model:
+    return oco.parse(TEXT.format(domain=domain))
+
+
+@pytest.mark.parametrize("domain", CUTS)
+def test_cuts_are_read_back(domain: str) -> None:
+    first = model(domain)
+    assert oco.parse(first.to_oco()) == first
+    assert f"in {domain}\n" in first.to_oco()
+    assert format_text(TEXT.format(domain=domain)) == TEXT.format(domain=domain)
+
+
+@pytest.mark.parametrize("domain", CUTS)
+def test_cut_domains_are_the_sets_that_are_written(domain: str) -> None:
+    plan, rng = oco.compile(model(domain)), np.random.default_rng(0)
+    d, x = plan.canonical.blocks[0].domain, cp.Variable(3)
+    rows = CUTS[domain](x, np.array([[1, 2, 3], [-1, 0, 1]]))
+    for v in 2 * rng.standard_normal((5, 3)):
+        cp.Problem(cp.Minimize(cp.sum_squares(x - v)), rows).solve(solver=cp.CLARABEL)
+        p = d.project_array(v)
+        assert d.contains(p, 1e-9) and all(np.max(r.violation()) <= 1e-6 for r in rows)
+        assert np.linalg.norm(p - v) == pytest.approx(np.linalg.norm(x.value - v), abs=1e-6)
+        x.value = p
+        assert all(np.max(r.violation()) <= 1e-8 for r in rows)
+    learner = plan.learner()
+    for c in rng.uniform(-1, 1, (10, 3)):
+        assert d.contains(learner.decide(), 1e-9)
+        learner.observe(c=c)
+
+
+@pytest.mark.parametrize("domain", ["box(0, 1) with A @ x <= [2, 1], x[0] >= 0.25", "ball(1) with x[0] == 0.5"])
+def test_cut_domains_are_projected_onto_in_c(domain: str) -> None:
+    plan, rng = oco.compile(model(domain)), np.random.default_rng(1)
+    one, other = plan.learner(backend="numpy"), plan.learner(backend="c")
+    for c in rng.uniform(-1, 1, (15, 3)):
+        np.testing.assert_allclose(other.decide(), one.decide(), atol=1e-10)
+        one.observe(c=c)
+        other.observe(c=c)
+
+
+def test_the_builder_writes_cuts() -> None:
+    m = oco.Model("m", horizon=20)
+    A = m.param("A", (2, 3), value=[[1, 2, 3], [-1, 0, 1]])
+    x = m.decision("x", 3, domain=oco.box(0, 1), cuts=lambda x: [A @ x <= [2, 1], x[0] >= 0.25])
+    c = m.stream("c", 3, bounds=(-1, 1))
+    m.minimize(oco.sum(c * x))
+    assert m.build() == model("box(0, 1) with A @ x <= [2, 1], x[0] >= 0.25")
+
+
+@pytest.mark.parametrize(
+    "domain, code, said",
+    [
+        ("box(0, 1) with sum(x) >= 4", "OCO410", "empty"),
+        ("box(0, 1) with x[0] + x[1] == 3", "OCO410", "empty"),
+        ("ball(1) with x[0] >= 2", "OCO410", "empty"),
+        ("ball(1) with x[0] >= 1", "OCO410", "no interior"),
+        ("box(0, 1) with sum(square(x)) <= 1", "OCO419", "affine"),
+        ("box(0, 1) with A[0, 0] <= 1", "OCO419", "narrows nothing"),
+        ("box(0, 1) with t * x[0] <= 1", "OCO419", "known before the first round"),
+        ("box(0, 1) with A @ x <= [1, 2, 3]", "OCO301", "shape"),
+        ("ball(-1) with x[0] <= 0", "OCO411", "positive"),
+    ],
+)
+def test_what_narrows_nothing_or_too_much_is_refused(domain: str, code: str, said: str) -> None:
+    with pytest.raises(OcoError) as caught:
+        oco.compile(model(domain))
+    assert caught.value.code == code and said in str(caught.value)
+    assert caught.value.span is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from oco.compiler.algorithms.base import Algorithm, State
+from oco.compiler.algorithms.base import Algorithm, Rule, State
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.spectral import some_direction
 from oco.compiler.ir.build import Named, trace_program
@@ -14,13 +14,16 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.points import Point, Rows, Structured
 from oco.compiler.problem import Problem, Task
+from oco.compiler.restarts import EPOCH, Restarted
 from oco.compiler.storage import Keeper, decided, started
 
 
 def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
     """The learner as data: init, decide, update and measure over arrays."""
     t = Tracer(task.canonical.name)
-    rule = algorithm.rule()
+    rule: Rule = algorithm.rule()
+    if task.restarts is not None:
+        rule = Restarted(rule, *task.restarts)
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
 
     def init(start: Named) -> Mapping[str, Liftable]:
@@ -54,7 +57,7 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
         decide=decide,
         update=update,
         measure=measure,
-        state_docs=layout.docs(algorithm.symbols),
+        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **algorithm.symbols}),
         labels=task.canonical.constraint_labels,
     )
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.optimal import optimum
+from oco.compiler.restarts import first_epoch, restarted
 from oco.compiler.settle import GivenSettings, settle
 from oco.compiler.theorems import (
     Objection,
+    Restart,
     Situation,
     Theorem,
     UnknownFact,
@@ -35,6 +37,15 @@ class Choice:
     verdicts: tuple[Verdict, ...]
     forced: bool = False
     warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def restarts(self) -> tuple[int, Restart] | None:
+        """The rounds of the first epoch of a restarted method, and where its epochs begin; None for any other."""
+        v = self.winner
+        if v is None or v.theorem is None or v.theorem.restarts is None:
+            return None
+        s = self.situation if v.scales is None else unit_free(self.situation, v.scales)
+        return first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
 
     @property
     def winner(self) -> Verdict | None:
@@ -119,6 +130,7 @@ def judge(
     """The verdict on one algorithm: the theorem that promises most, the first of equals; else what stands in the way of the nearest one."""
     required = [o for h in a.requirements if (o := h.test(s)) is not None]
     theorems = [t for t in a.theorems if t.speaks_for(given)] or list(a.theorems)
+    theorems = [restarted(t) for t in theorems] if s.horizon is None else theorems
     measured = [t for t in theorems if s.canonical.measure in t.measures]
     if not measured:
         objection = Objection(
@@ -222,7 +234,7 @@ def _against_objections(
         said = f"they need {missing.key}, which is not known"
         raise fail("OCO706", f"`{a.name}` has no settings here: {said}", span, verdict.mend) from None
     using = [n for n, v in settings.items() if "T" in {x.name for x in v.formula.free_symbols}]
-    if s.horizon is None and using:
+    if s.horizon is None and using and theorem.restarts is None:
         said = f"{', '.join(using)} use T, which the model leaves unknown"
         raise fail("OCO706", f"`{a.name}` has no settings here: {said}", span, "write `horizon T = ...`")
     return replace(verdict, settings=settings, theorem=theorem, scales=scales)

@@ -126,6 +126,18 @@ def rate_symbols() -> dict[str, Any]:
     return {name: sympy.Symbol(name, positive=True) for name in ("T", "d", "V_x", "V_g", "V_star", "beta")}
 
 
+@lru_cache(maxsize=256)
+def exponent_of(rate: str) -> float:
+    """The exponent of T in a rate, in text; V_x and V_g, where nothing is known of them, count as 1, and V_* as T."""
+    import sympy
+
+    T = rate_symbols()["T"]
+    worst = {"V_x": 1, "V_g": 1, "V_star": T, "d": 2}
+    formula = parse_formula(rate, rate_symbols()).subs({rate_symbols()[name]: x for name, x in worst.items()})
+    rest, exponent = formula.replace(sympy.log, lambda argument: sympy.Integer(1)).as_coeff_exponent(T)
+    return float(sympy.limit(sympy.log(formula) / sympy.log(T), T, sympy.oo) if rest.has(T) else exponent)
+
+
 @dataclass(frozen=True, eq=False)
 class Guarantee:
     """What holds of a plan's learner. `violation` covers the inequalities, `equality` the equalities on average; None: there are none."""

@@ -84,6 +84,7 @@ class Plan:
         structure, _ = constraint_structure(self.canonical)
         rows = self.choice.situation.dependent_rows
         task = Task(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
+        task = replace(task, restarts=self.choice.restarts)
         algorithm = self._winner.algorithm
         kept = rooms(self.canonical) if algorithm.frank_wolfe(task) else ()
         return replace(task, draws=algorithm.draws(task), rooms=kept)

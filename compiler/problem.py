@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -23,6 +24,7 @@ from oco.compiler.scales import Scales
 from oco.compiler.settings import Setting, number
 from oco.compiler.storage import Room, sparse_gradient
 from oco.compiler.structure import Structure
+from oco.compiler.theorems import Restart
 from oco.compiler.units import Units
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError
@@ -52,7 +54,7 @@ class Task:
     """What does not change while a rule is traced: the problem, its structure, the settings, the horizon.
 
     `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
-    are kept as factors (empty: none).
+    are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin.
     """
 
     canonical: Canonical
@@ -63,6 +65,7 @@ class Task:
     draws: tuple[Draw, ...] = ()
     scales: Scales | None = None
     rooms: tuple[Room | None, ...] = ()
+    restarts: tuple[int, Restart] | None = None
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:
@@ -115,6 +118,14 @@ class Task:
         return found
 
 
+@dataclass(frozen=True)
+class Epoch:
+    """A stretch of `length` rounds that a restarted method takes for the whole; the first one has `first` rounds, then they double."""
+
+    length: Value
+    first: int
+
+
 class Problem:
     """The problem of one round, over a tracer.
 
@@ -131,6 +142,7 @@ class Problem:
         drawn: Mapping[str, Value] | None = None,
         starts: Mapping[int, Value] | None = None,
     ) -> None:
+        self.epoch: Epoch | None = None
         self.tracer = tracer
         self.task = task
         self.seen = seen
@@ -142,9 +154,28 @@ class Problem:
 
     # The round and the settings.
 
+    def in_epoch(self, length: Value, first: int) -> Problem:
+        """The same round, as one of an epoch."""
+        found = copy(self)
+        found.epoch = Epoch(length, first)
+        found.__dict__.pop("t", None)
+        return found
+
+    def centre(self) -> Point:
+        """The middle of the domain."""
+        why = "the middle of the domain"
+        return Point(tuple(self.tracer.constant(d.centre(), "centre", why) for d in self.task.domains))
+
+    @property
+    def horizon(self) -> Value | float:
+        """T: of the epoch, or of the run."""
+        return float(self.task.horizon or 1) if self.epoch is None else self.epoch.length
+
     @cached_property
     def t(self) -> Value:
         """min(round, T) as a float: after round T a learner goes on with the settings of T."""
+        if self.epoch is not None:
+            return self.tracer.name("t", self.played)
         if self.round is None:
             raise InternalError("no round has been played yet")
         horizon = self.task.horizon
@@ -156,7 +187,8 @@ class Problem:
         """The number of rounds up to this one, as a float; unlike `t` it goes on after round T."""
         if self.round is None:
             raise InternalError("no round has been played yet")
-        return self.tracer.to_float(self.round)
+        now = self.tracer.to_float(self.round)
+        return now if self.epoch is None else now - (self.epoch.length - float(self.epoch.first))
 
     def setting(self, name: str, **more: Value) -> Value:
         """A setting at this round: a constant of the program, or a formula in t (and in `more`: the number m of an expert)."""
@@ -164,8 +196,8 @@ class Problem:
         values: dict[str, Value | float] = dict(more)
         symbols = {s.name for s in given.formula.free_symbols}
         if "T" in symbols:
-            assert self.task.horizon is not None
-            values["T"] = float(self.task.horizon)
+            assert self.task.horizon is not None or self.epoch is not None
+            values["T"] = self.horizon
         if "t" in symbols:
             values["t"] = self.t
         why = f"{name} = {given.formula}; {given.why}"
@@ -175,8 +207,21 @@ class Problem:
         """A setting that is one of a few words."""
         return str(self.task.settings[name].formula)
 
+    def count(self, name: str) -> Value | int:
+        """A whole number of at least one that a setting gives: known before the first round, or at the beginning of an epoch."""
+        if self.epoch is None:
+            return max(1, self.whole(name))
+        return self.tracer.to_int(self.tracer.maximum(self.tracer.floor(self.setting(name) + 0.5), 1.0))
+
+    def count_of(self, name: str) -> Value | float:
+        """The same as a float."""
+        found = self.count(name)
+        return float(found) if isinstance(found, int) else self.tracer.to_float(found)
+
     def whole(self, name: str) -> int:
         """A setting that is a number known before the first round, as a whole number."""
+        if self.epoch is not None:
+            raise InternalError(f"{name} gives a shape, and an epoch has none of its own")
         return round(number(self.task.settings, name, self.task.horizon or 1))
 
     def draw(self, name: str) -> Value:

@@ -134,13 +134,23 @@ Test = Callable[[Situation], "Objection | None"]
 class Hypothesis:
     """One assumption of a theorem: the paper's words, the question that decides it, and the facts that answer it.
 
-    `last`: the question makes sense, and is asked, only where all others hold.
+    last        the question makes sense, and is asked, only where all others hold
+    of_horizon  it asks for the number of rounds, which restarts can do without
     """
 
     words: str
     test: Test
     facts: tuple[str, ...] = ()
     last: bool = False
+    of_horizon: bool = False
+
+
+class Restart(StrEnum):
+    """Where a method begins an epoch, when the number of rounds is unknown: the theorem holds from there."""
+
+    FROM_DECISION = "from the decision reached"
+    FROM_CENTRE = "from the centre of the domain"
+    NEVER = "never: its memory grows with the number of rounds"
 
 
 @dataclass(frozen=True)
@@ -175,6 +185,8 @@ class Theorem:
     on_request         it speaks only where its words are given: they ask more of a round than others do
     free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
     norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
+    restart            where an epoch begins when the number of rounds is unknown
+    restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
     """
 
     name: str
@@ -193,6 +205,8 @@ class Theorem:
     on_request: bool = False
     free: tuple[Free, ...] = ()
     norm: str = "l2"
+    restart: Restart = Restart.FROM_DECISION
+    restarts: Theorem | None = None
 
     def speaks_for(self, given: Mapping[str, str | float]) -> bool:
         """Whether the words among the given settings are its own."""
@@ -299,4 +313,4 @@ def horizon_known(words: str) -> Hypothesis:
             "its settings use the number of rounds, which the model leaves unknown", "write `horizon T = ...`"
         )
 
-    return Hypothesis(words, test)
+    return Hypothesis(words, test, of_horizon=True)

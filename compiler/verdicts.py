@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from oco.compiler.algorithms import Algorithm
-from oco.compiler.guarantees import Bound, Guarantee, rate_symbols
+from oco.compiler.guarantees import Bound, Guarantee, exponent_of
 from oco.compiler.optimal import ANY_HORIZON, Optimum
 from oco.compiler.scales import Scales
 from oco.compiler.settings import Setting
@@ -109,18 +109,9 @@ def _only_compared(v: Verdict) -> bool:
 
 
 def _exponents(v: Verdict) -> float:
-    """The sum of the exponents of T in the rates; V_x and V_g, where nothing is known of them, count as 1, and V_* as T."""
-    import sympy
-
+    """The sum of the exponents of T in the rates."""
     assert v.guarantee is not None
-    T = rate_symbols()["T"]
-    total = 0.0
-    for b in v.guarantee.bounds:
-        worst = {"V_x": 1, "V_g": 1, "V_star": T, "d": 2}
-        rate = v.guarantee.rates[b.measure].subs({rate_symbols()[name]: x for name, x in worst.items()})
-        rest, exponent = rate.replace(sympy.log, lambda argument: sympy.Integer(1)).as_coeff_exponent(T)
-        total += float(sympy.limit(sympy.log(rate) / sympy.log(T), T, sympy.oo) if rest.has(T) else exponent)
-    return total
+    return sum(exponent_of(b.rate) for b in v.guarantee.bounds)
 
 
 def why_first(usable: Sequence[Verdict]) -> str:

@@ -73,7 +73,7 @@ class OnlineConditionalGradient:
         S = (point(state, "S") + gradient(x)).named(t, "S")
         p.note("h_t is D (1 + sum_n lambda^n)-Lipschitz: eta = R / (2 D (1 + sum_n lambda^n) K^(3/4))")
         slopes = p.setting("D") * weight
-        eta = t.name("eta", p.setting("R") / (2.0 * float(p.whole("K")) ** 0.75 * slopes))
+        eta = t.name("eta", p.setting("R") / (2.0 * p.count_of("K") ** 0.75 * slopes))
         v = p.domain.lmo(eta * S + 2.0 * (x - x_q)).named(t, "v")
         sigma = t.name("sigma", t.minimum(1.0, 2.0 / t.sqrt(k)))
         return x + sigma * (v - x), {"x_q": x_q, "S": S}

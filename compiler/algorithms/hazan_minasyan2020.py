@@ -140,6 +140,7 @@ OSPF = Oracle(
     free=(Free("delta"),),
     symbols=_SUM,
     draws=draws,
+    grows=True,
 )
 
 SFTRL = Oracle(
@@ -154,5 +155,6 @@ SFTRL = Oracle(
     free=(Free("delta"),),
     symbols=_SUM,
     draws=draws,
+    grows=True,
     on_request=True,
 )

@@ -35,6 +35,7 @@ from oco.compiler.theorems import (
     Hypothesis,
     Objection,
     Quantity,
+    Restart,
     Situation,
     Theorem,
     Violation,
@@ -73,7 +74,7 @@ class PrimalDual:
 
     def update(self, p: Problem, state: State) -> State:
         t, x, lam, oracle = p.tracer, point(state, "x"), array(state, "lam"), oracle_of(p.task.settings).rule
-        K = float(p.whole("K"))
+        K = p.count_of("K")
         p.note("the round k of this block")
         k = t.name("k", t.mod(p.played - 1.0, K) + 1.0)
         weight = t.name("weight", 1.0 + t.sum(lam))
@@ -321,6 +322,7 @@ def _theorem(oracle: Oracle, duality: bool) -> Theorem:
         settings=lambda s: _settings(s, oracle),
         words={"oracle": oracle.name},
         on_request=oracle.on_request,
+        restart=Restart.NEVER if oracle.grows else Restart.FROM_DECISION,
         free=(Free("K", 0.0001, 10000, "count"), Free("theta"), Free("mu"), *oracle.free),
         guarantee=lambda s, settings: _guarantee(s, settings, duality),
         rates={"static regret": regret, "soft violation": violation},

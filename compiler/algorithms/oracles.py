@@ -50,6 +50,7 @@ class Oracle:
     why          its promise in words
     cost         linear minimisations a round, in words
     frank_wolfe  as for an algorithm: it adds up linear minimisers and gradients alone
+    grows        whether its memory grows with the number of rounds
     on_request   whether it is used only where the user names it: it asks for more of a round than the others
     """
 
@@ -68,6 +69,7 @@ class Oracle:
     draws: Callable[[Task], tuple[Draw, ...]] = _no_draws
     on_request: bool = False
     frank_wolfe: bool = False
+    grows: bool = False
 
     @property
     def block_exponent(self) -> Fraction:

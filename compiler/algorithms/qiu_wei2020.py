@@ -27,6 +27,7 @@ from oco.compiler.theorems import (
     Hypothesis,
     Objection,
     Quantity,
+    Restart,
     Situation,
     Theorem,
     UnknownFact,
@@ -171,10 +172,12 @@ def _variation(s: Situation) -> float:
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
-    variation = _variation(s)
-    if math.isinf(variation):
-        raise UnknownFact("variation.gradient")
     slope = "lipschitz.l1" if entropic(s.domains) else "lipschitz.l2"
+    variation: float | str = _variation(s)
+    if variation == math.inf:
+        if (most := s.number(f"loss.{slope}")) is None or s.horizon is not None:
+            raise UnknownFact("variation.gradient")
+        variation = f"{4 * most**2!r} * (T - 1)"
     sizes, slopes, bends = (s.inequality_bounds(w) for w in ("bound", slope, "smoothness.l2"))
     found = {
         "V": Default(variation, "V_*(T): gradient variation, known or the worst case of the facts"),
@@ -368,6 +371,7 @@ MIRROR_PROX = Algorithm(
             settings=_settings,
             free=(Free("eta"), Free("gamma")),
             norm="l1",
+            restart=Restart.FROM_CENTRE,
             guarantee=_simplex_guarantee,
             rates={"static regret": "sqrt(V_star) * log(T * d)**2", "soft violation": "log(T)"},
             checks=constant_settings,

@@ -72,7 +72,7 @@ class OnlineFrankWolfe:
         x_s = select(t, anew, x, point(state, "x_s"))
         S = (select(t, anew, p.no_gradient(x), point(state, "S")) + slope).named(t, "S")
         p.note("(9) to (11): F(x) = eta <sum of gradients, x> + |x - x_s|^2 with eta = D / (2 G_k T^(3/4))")
-        eta = p.setting("D") / (2.0 * float(p.task.horizon or 1) ** 0.75)
+        eta = p.setting("D") / (2.0 * p.horizon**0.75)
         v = p.domain.lmo(eta * S + 2.0 * (x - x_s)).named(t, "v")
         p.note("(12), (13); erratum 12: the printed step exceeds 1 in three rounds and would leave the domain")
         sigma = t.name("sigma", t.minimum(2.0 / t.sqrt(p.t - s + 1.0), 1.0))
@@ -166,6 +166,7 @@ BASIC = (
     LIPSCHITZ_CONSTRAINTS,
     Hypothesis("G > 0 and D > 0.", _something_to_learn, ("loss.lipschitz.l2", "domain.diameter.l2")),
     FEASIBLE_COMPARATOR,
+    HORIZON,
 )
 
 
@@ -301,7 +302,6 @@ OFW_TVC = Algorithm(
     title="online Frank-Wolfe with time-varying constraints",
     cite="Wang, Wan & Zhang 2025, Algorithm 1",
     rule=OnlineFrankWolfe,
-    requirements=(HORIZON,),
     reads=Feedback.GRADIENT,
     theorems=(
         Theorem(
@@ -333,7 +333,6 @@ SCOFW_TVC = Algorithm(
     title="strongly convex online Frank-Wolfe with time-varying constraints",
     cite="Wang, Wan & Zhang 2025, Algorithm 2",
     rule=StronglyConvexFrankWolfe,
-    requirements=(HORIZON,),
     reads=Feedback.GRADIENT,
     theorems=(
         Theorem(

@@ -24,7 +24,6 @@ from oco.compiler.algorithms.perturbation import (
 )
 from oco.compiler.algorithms.wang_wan_zhang2025 import (
     BASIC,
-    HORIZON,
     constants,
     doublings,
     exact_step,
@@ -95,7 +94,7 @@ class BanditFrankWolfe:
         """Lines 13 to 18: Frank-Wolfe on F = eta <S, y> + |y - y_b|^2 until its gap is at most epsilon."""
         t, epsilon = p.tracer, p.setting("epsilon")
         p.note("(22): eta = c D / (d M G_k T^(3/4))")
-        scale = p.task.canonical.size * float(p.task.horizon or 1) ** 0.75
+        scale = p.task.canonical.size * p.horizon**0.75
         pull = (p.setting("c") * p.setting("D") / (p.setting("M") * scale) * S).named(t, "pull")
 
         def step(steps: Value, gap: Value, *blocks: Value) -> tuple[Value, ...]:
@@ -150,7 +149,7 @@ class StronglyConvexBanditFrankWolfe:
             z = Point(blocks)
             return frank_wolfe_step(p, z, S + modulus * (m * z - Y), modulus * m / 2.0)[0].blocks
 
-        return Point(t.for_(p.whole("L"), step, y.blocks))
+        return Point(t.for_(p.count("L"), step, y.blocks))
 
 
 # Parts of both rules.
@@ -163,9 +162,9 @@ def played(p: Problem, state: State) -> tuple[Point, Value, Value]:
     return x, g_plus, t.name("Q", array(state, "Q") + g_plus)
 
 
-def block_length(p: Problem) -> float:
+def block_length(p: Problem) -> Value | float:
     """K, at least one round."""
-    return float(max(1, p.whole("K")))
+    return p.count_of("K")
 
 
 def block_is_full(p: Problem) -> Value:
@@ -340,7 +339,7 @@ BFW_TVC = Algorithm(
     title="bandit Frank-Wolfe with time-varying constraints",
     cite="Wang, Wan & Zhang 2025, Algorithm 3",
     rule=BanditFrankWolfe,
-    requirements=(INTERIOR, HORIZON),
+    requirements=(INTERIOR,),
     reads=Feedback.BANDIT,
     draws=draws,
     theorems=(
@@ -373,7 +372,7 @@ SCBFW_TVC = Algorithm(
     title="strongly convex bandit Frank-Wolfe with time-varying constraints",
     cite="Wang, Wan & Zhang 2025, Algorithm 4",
     rule=StronglyConvexBanditFrankWolfe,
-    requirements=(INTERIOR, HORIZON),
+    requirements=(INTERIOR,),
     reads=Feedback.BANDIT,
     draws=draws,
     theorems=(

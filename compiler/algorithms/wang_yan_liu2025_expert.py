@@ -25,14 +25,21 @@ from oco.compiler.settings import Default, Setting, number, schedule
 from oco.compiler.theorems import Bound, Floats, Free, Guarantee, Quantity, Situation, Theorem, Violation, needed
 from oco.dsl.model import Measure
 
+MOST_EXPERTS = 16
+"""Of a restarted method, whose epochs have ever more experts: enough for 2^31 rounds."""
+
 
 class ColdqExpert:
     """M copies of Algorithm 1, each with its own decision in its gradient and queue; the weighted mean is played."""
 
     def init(self, p: Problem, start: Point) -> State:
-        experts = p.whole("M")
-        m = np.arange(1, experts + 1)
-        w = p.tracer.constant((experts + 1) / (m * (m + 1) * experts), "w_1", "w_1[m] = (M + 1) / (m (m + 1) M)")
+        experts = p.whole("M") if p.epoch is None else MOST_EXPERTS
+        m, M = np.arange(1, experts + 1), p.count_of("M")
+        prior, why = 1 / (m * (m + 1)), "w_1[m] = (M + 1) / (m (m + 1) M)"
+        if isinstance(M, float):
+            w = p.tracer.constant((M + 1) / M * prior, "w_1", why)
+        else:
+            w = self.playing(p, (M + 1.0) / M * p.tracer.constant(prior, "prior", why))
         queue = p.tracer.full(p.setting("gamma"), (experts, p.constraint_count))
         return {"x": repeated(p.tracer, start, experts), "Q": queue, "w": w}
 
@@ -53,12 +60,20 @@ class ColdqExpert:
             following = penalized_step(p, mine, p.gradient(mine), alpha, q, g)
             return (t.put(Q, q, m), *copies.replaced(m, following).blocks)
 
-        Q, *x = t.for_(experts.count, one, (array(state, "Q"), *experts.blocks))
+        Q, *x = t.for_(p.count("M"), one, (array(state, "Q"), *experts.blocks))
         p.note("step 6, in log space; erratum 17: the weights are updated at t = 1 too")
         loss = experts.apply(slope) - slope.dot(played)
         z = t.log(t.maximum(w, 1e-300)) - p.setting("kappa") * loss
         weight = t.exp(z - t.max(z))
+        weight = self.playing(p, weight)
         return {"x": Rows(tuple(x)), "Q": Q, "w": weight / t.sum(weight)}
+
+    def playing(self, p: Problem, w: Value) -> Value:
+        """The weights of the experts that there are in this epoch."""
+        if p.epoch is None:
+            return w
+        numbers = p.tracer.to_float(p.tracer.iota(n=MOST_EXPERTS)) + 1.0
+        return p.tracer.where(numbers <= p.count_of("M"), w, 0.0)
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:

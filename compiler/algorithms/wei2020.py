@@ -25,6 +25,7 @@ from oco.compiler.theorems import (
     Hypothesis,
     Objection,
     Quantity,
+    Restart,
     Situation,
     Theorem,
     Violation,
@@ -353,6 +354,7 @@ MIRROR_DESCENT = Algorithm(
             settings=_settings,
             free=(Free("V"), Free("alpha"), Free("theta")),
             norm="l1",
+            restart=Restart.FROM_CENTRE,
             guarantee=_entropic_guarantee,
             rates={
                 "static regret": "sqrt(T) * log(d)",

@@ -1,0 +1,183 @@
+"""Restarts where the horizon is unknown: the run of each epoch is that of a plan whose horizon is the epoch's length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from driving import Run, situation
+
+import oco
+from oco.compiler.choice import Choice, Standing, judge, named
+from oco.compiler.plan import Plan, compile_plan
+from oco.dsl.load import parse
+
+Array = np.ndarray[Any, Any]
+ROUNDS = 20
+
+FIXED = """
+model fixed
+horizon T {horizon}
+decision x[3] in box(0, 1)
+stream c[3] in [-1, 1]
+minimize c @ x + sum_squares(x)
+subject to
+    side: sum(x) <= 2 each round
+{feedback}
+"""
+MEAN = """
+model mean
+horizon T {horizon}
+decision x[3] in ball(1)
+stream c[3] in [-1, 1] iid
+stream a[3] in [-1, 1] iid mean = [0.1, 0, 0]
+minimize c @ x + sum_squares(x)
+subject to
+    side: a @ x <= 0.2 on average
+{feedback}
+"""
+STILL = """
+model still
+horizon T {horizon}
+decision x[4] in simplex
+stream c[4] in [-1, 1]
+minimize c @ x
+subject to
+    side: x[0] + 0.2 * x[1] <= 0.5 on average
+{feedback}
+"""
+FREE = """
+model free
+horizon T {horizon}
+decision x[4] in simplex
+stream c[4] in [-1, 1]
+minimize c @ x
+{feedback}
+"""
+
+CASES = [
+    ("coldq", FIXED, ""),
+    ("coldq-expert", FIXED, ""),
+    ("ofw-tvc", FIXED, ""),
+    ("scofw-tvc", FIXED, ""),
+    ("sinha-vaze", FIXED, ""),
+    ("pfs", FIXED, ""),
+    ("bfw-tvc", FIXED, "feedback bandit"),
+    ("scbfw-tvc", FIXED, "feedback bandit"),
+    ("mirror-descent", MEAN, ""),
+    ("projection-free", MEAN, ""),
+    ("dpp", MEAN, ""),
+    ("mahdavi", MEAN, ""),
+    ("mirror-prox", STILL, ""),
+    ("mirror-descent", STILL, ""),
+    ("yu-neely", STILL, ""),
+    ("oeg", FREE, ""),
+    ("ofw", FREE, ""),
+]
+FROM_CENTRE = {("mirror-prox", STILL), ("mirror-descent", STILL), ("oeg", FREE)}
+
+
+@cache
+def alone(text: str, name: str) -> Plan:
+    """The plan of an algorithm, without a word on the others."""
+    s = situation(text)
+    verdict = replace(judge(named(name), s, {}), standing=Standing.CHOSEN)
+    return Plan(s.canonical.model, s.canonical, s.facts, Choice(s, (verdict,), True))
+
+
+def data_of(text: str, x: Sequence[Array], rng: np.random.Generator) -> dict[str, Any]:
+    if "bandit" in text:
+        return {"loss": rng.uniform(-1, 1), "constraints": np.array([x[0].sum() - 2])}
+    size = 4 if "x[4]" in text else 3
+    return {"c": rng.uniform(-1, 1, size), "a": rng.uniform(-1, 1, size)}
+
+
+def epochs(first: int) -> list[range]:
+    """The rounds of each epoch up to ROUNDS, from 1."""
+    found, start, T = [], 1, first
+    while start <= ROUNDS:
+        found.append(range(start, min(start + T, ROUNDS + 1)))
+        start, T = start + T, 2 * T
+    return found
+
+
+def first_length(name: str, text: str) -> int:
+    plan = alone(text, name)
+    assert plan.choice.restarts is not None
+    return plan.choice.restarts[0]
+
+
+@pytest.mark.parametrize(("name", "text", "feedback"), CASES)
+def test_epochs_are_runs_of_their_own(name: str, text: str, feedback: str) -> None:
+    unknown = text.format(horizon="unknown", feedback=feedback)
+    plan = alone(unknown, name)
+    rng = np.random.default_rng(2)
+    draws = {"u": rng.normal(size=(ROUNDS + 1, 3))}
+    ours = Run(plan, draws=draws)
+    first = first_length(name, unknown)
+    start = [b.domain.centre() for b in plan.canonical.blocks]
+    for epoch in epochs(first):
+        T = first * 2 ** len([e for e in epochs(first) if e.stop <= epoch.start])
+        own = {"u": draws["u"][epoch.start - 1 :]}
+        own_run = Run(alone(text.format(horizon=f"= {T}", feedback=feedback), name), start, own)
+        for _ in epoch:
+            x = ours.decisions
+            np.testing.assert_allclose(x[0], own_run.decisions[0], rtol=0, atol=1e-9)
+            data = data_of(unknown, x, rng)
+            drawn = own_run.drawn
+            ours.play(data)
+            own_run.play(data)
+        reached = own_run.compiled.decide(*own_run.state, *drawn)
+        centre = (name, text) in FROM_CENTRE
+        start = [b.domain.centre() for b in plan.canonical.blocks] if centre else [np.asarray(reached[0])]
+
+
+@pytest.mark.parametrize(("name", "text", "feedback"), CASES)
+def test_bounds_are_sums_over_the_epochs(name: str, text: str, feedback: str) -> None:
+    unknown = text.format(horizon="unknown", feedback=feedback)
+    guarantee = alone(unknown, name).guarantee
+    assert guarantee is not None and "restarted with T =" in guarantee.theorem
+    first, total, numbers = first_length(name, unknown), 0.0, 0
+    for T in (first, 2 * first, 4 * first):
+        own = alone(text.format(horizon=f"= {T}", feedback=feedback), name).guarantee
+        assert own is not None
+        trivial, number = own.regret_bound.trivial * T, own.regret()
+        total += trivial if number is None or not number < trivial else number
+        numbers += number is not None
+    promised = guarantee.regret(7 * first)
+    assert promised is None if not numbers else promised == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["coldq", "mirror-descent", "oeg"])
+def test_every_prefix_keeps_the_promise(name: str) -> None:
+    text = next(t for n, t, _ in CASES if n == name).format(horizon="unknown", feedback="")
+    plan = compile_plan(parse(text), name)
+    rng = np.random.default_rng(1)
+    learner = oco.compile(parse(text), name).learner()
+    lost, slopes, squares = 0.0, np.zeros(4 if "x[4]" in text else 3), 0
+    for n in range(1, 200):
+        data = {k: v for k, v in data_of(text, [learner.decide()], rng).items() if f"stream {k}" in text}
+        data["c"] = np.sign(data["c"])
+        seen = learner.observe(**data)
+        lost, slopes, squares = lost + seen.loss, slopes + data["c"], squares + ("sum_squares" in text)
+        # the least total loss over the whole domain is below that of every comparator
+        least = slopes.min() if "simplex" in text else -(slopes**2).sum() / (4 * squares)
+        regret = plan.guarantee.regret(n)
+        assert regret is not None and lost - least <= regret + 1e-9
+
+
+def test_methods_whose_memory_grows_ask_for_the_horizon() -> None:
+    text = MEAN.format(horizon="unknown", feedback="")
+    with pytest.raises(oco.OcoError, match="use T, which the model leaves unknown"):
+        compile_plan(parse(text), "meta-frank-wolfe")
+    assert str(compile_plan(parse(text), "projection-free").settings["oracle"].formula) in ("ocg", "orgfw")
+
+
+def test_rates_without_a_power_gain_a_logarithm() -> None:
+    guarantee = alone(FIXED.format(horizon="unknown", feedback=""), "coldq").guarantee
+    assert guarantee is not None
+    assert [str(r) for r in guarantee.rates.values()] == ["log(T)**2", "log(T)"]

@@ -80,7 +80,7 @@ def locate(path: str, folder: Path | None, span: Span | None) -> Path:
         place = (root / path).resolve()
     except (OSError, RuntimeError):
         raise fail("OCO801", f"there is no file `{path}`", span) from None
-    if not place.is_relative_to(root):
+    if place == root or not place.is_relative_to(root):
         raise fail("OCO802", f"`{path}` is outside the folder of the model", span, "put the file beside the model")
     if not place.is_file():
         raise fail("OCO801", f"there is no file `{path}` beside the model", span, _similar(place, root))

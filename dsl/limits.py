@@ -13,6 +13,13 @@ TEXT_LIMIT = 4 * 2**20
 """How many characters a model file may have."""
 
 
+MOST_PARTS = 5_000
+"""How many parts an expression may have when the lets in it are written out."""
+
+MOST_CONSTRAINTS = 200
+"""How many constraints a model may state; each may be a vector of many."""
+
+
 def too_deep(span: Span | None) -> Diagnostic:
     return Diagnostic(
         "OCO107", f"this expression nests deeper than {DEEPEST} levels", span, "name its parts with `let`"
@@ -27,3 +34,24 @@ def check_depth(expr: Expr, span: Span | None) -> None:
         levels[id(node)] = 1 + max((levels[id(child)] for child in node.children), default=own)
     if levels[id(expr)] > DEEPEST:
         raise OcoError(too_deep(span))
+
+
+def check_size(expr: Expr, span: Span | None) -> None:
+    """Refuse an expression that is small only because its lets are used over and over: proofs read it as if it were written out."""
+    parts: dict[int, int] = {}
+    levels: dict[int, int] = {}
+    for node in walk(expr):
+        parts[id(node)] = 1 + sum(parts[id(child)] for child in node.children)
+        levels[id(node)] = 1 + max((levels[id(child)] for child in node.children), default=0)
+    if levels[id(expr)] > 2 * DEEPEST:
+        raise OcoError(too_deep(span))
+    if parts[id(expr)] > MOST_PARTS:
+        hint = "use a let fewer times within the lets that build on it; a sum over entries is one part: sum(x)"
+        raise OcoError(Diagnostic("OCO130", f"without its lets this has more than {MOST_PARTS:,} parts", span, hint))
+
+
+def check_count(constraints: int, span: Span | None) -> None:
+    if constraints > MOST_CONSTRAINTS:
+        hint = "state many alike as one vector constraint: `cap: A @ x <= b`"
+        said = f"the model states {constraints} constraints, more than {MOST_CONSTRAINTS}"
+        raise OcoError(Diagnostic("OCO131", said, span, hint))

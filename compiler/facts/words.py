@@ -22,7 +22,7 @@ def say(expr: Expr) -> str:
 
 def printed(expr: Expr) -> str:
     """The expression in the language, cut where it is long."""
-    text = " ".join(print_expr(rewrite(expr, _named)).split())
+    text = " ".join(print_expr(rewrite(expr, _named), 4 * LONGEST).split())
     return text if len(text) <= LONGEST else text[: LONGEST - 2].rstrip() + " …"
 
 

@@ -193,4 +193,19 @@ SYNTAX: dict[str, Code] = {
         'Put large data in a file of its own: `param A[m, n] = file("A.npy")`.',
         Stage.COMMAND,
     ),
+    "OCO130": Code(
+        "an expression that its lets make very large",
+        "Proofs read an expression as if its lets were written out, so a let that is used twice in a let that is used twice, and so on, "
+        "grows without bound.",
+        _in_model("let a0 = sum(x)", *(f"let a{k} = a{k - 1} + a{k - 1}" for k in range(1, 14)), "minimize a13"),
+        "Say the same with fewer uses: `8192 * a0`.",
+        Stage.CHECK,
+    ),
+    "OCO131": Code(
+        "too many constraints",
+        "A model states at most 200 constraints; each may be a vector with thousands of entries.",
+        "a file with a thousand labelled constraints",
+        "Put their numbers into params and state one vector constraint: `cap: A @ x <= b`.",
+        Stage.COMMAND,
+    ),
 }

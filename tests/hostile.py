@@ -1,0 +1,133 @@
+"""More than twenty model files that somebody wrote to do harm, each under 100 kB, and what runs one of them within limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SECONDS, MEGABYTES = 2.0, 500
+
+HEAD = "model m\nhorizon T = 100\n"
+BODY = "decision x[3] in box(0, 1)\nstream c[3] in [0, 1]\nminimize c @ x\n"
+
+
+def _model(
+    extra: str = "", minimize: str = "c @ x", decision: str = "decision x[3] in box(0, 1)", first: str = HEAD
+) -> str:
+    return f"{first}{extra}{decision}\nstream c[3] in [0, 1]\nminimize {minimize}\n"
+
+
+def _chain(step: str, count: int, last: str) -> str:
+    """`let a1 = ... a0 ...`, `let a2 = ... a1 ...`, and so on over a decision."""
+    lets = "".join(f"let a{k} = {step.format(f'a{k - 1}')}\n" for k in range(1, count))
+    return f"{HEAD}decision x[3] in box(0, 1)\nstream c[3] in [0, 1]\nlet a0 = c @ x\n{lets}minimize {last.format(f'a{count - 1}')}\n"
+
+
+CASES: dict[str, str] = {
+    "nested_parentheses": _model(minimize="(" * 40000 + "c @ x" + ")" * 40000),
+    "nested_calls": _model(minimize="abs(" * 15000 + "c @ x" + ")" * 15000),
+    "nested_brackets": _model(f"param A = {'[' * 40000}1{']' * 40000}\n"),
+    "nested_powers": _model(minimize="c @ x" + " + 2" + " ** 2" * 15000),
+    "minus_signs": _model(minimize="-" * 80000 + "c @ x"),
+    "huge_shape": _model("param A[1000000, 1000000] = ones\n"),
+    "huge_decision": _model(decision="decision y[1000000000000] in box(0, 1)\ndecision x[3] in box(0, 1)"),
+    "huge_range": _model("param r = 0..1000000000000\n"),
+    "repeat_bomb": _model("param r = repeat(repeat(repeat(1..1000, 1000), 1000), 1000)\n"),
+    "exponent_bomb": _model("param k = 10 ** 10 ** 10 ** 10\n", minimize="k * (c @ x)"),
+    "huge_number": _model(f"param k = {'9' * 90000}\n", minimize="k * (c @ x)"),
+    "huge_exponent": _model("param k = 1e999999999\n", minimize="k * (c @ x)"),
+    "cyclic_lets": f"{HEAD}{BODY}let a = b + 1\nlet b = d + 1\nlet d = a + 1\n",
+    "billion_laughs": _chain("{0} + {0}", 60, "{0}"),
+    "billion_products": _chain("square({0} + {0}) + {0}", 30, "{0}"),
+    "long_chain_of_lets": _chain("{0} + 1", 2500, "{0}"),
+    "billion_maxima": _chain("max([{0}, 2 * {0}])", 20, "{0}"),
+    "many_terms": _model(minimize=" + ".join(["c @ x"] * 12000)),
+    "many_streams": HEAD
+    + "decision x[3] in box(0, 1)\n"
+    + "".join(f"stream s{k} in [0, 1]\n" for k in range(4000))
+    + "minimize "
+    + "s0 * x[0]\n",
+    "confusable_names": _model("param \u0430 = 1\nparam a = 2\n", minimize="\u0430 * (c @ x) + \uff41 * 0"),
+    "null_bytes": _model(minimize="c @\0 x\0"),
+    "control_characters": _model(minimize="c @ x \x1b[2J\u202e\u2028 + \x07 0"),
+    "many_constraints": HEAD + BODY + "subject to\n" + "".join(f"    g{k}: x[0] - {k} <= 1\n" for k in range(1500)),
+    "huge_index": _model(minimize="c @ x + x[99999999999999999999999]"),
+    "deep_products": _model(minimize=" @ ".join(["outer(x, x)"] * 300)),
+    "wide_array": _model(f"param w = [{', '.join(['1'] * 30000)}]\n"),
+    "long_name": _model(f"param {'n' * 90000} = 1\n"),
+    "huge_horizon": _model(first=f"model m\nhorizon T = {'9' * 400}\n"),
+    "huge_polytope": _model(
+        "param A[3000, 3] = ones\nparam b[3000] = ones\n", decision="decision x[3] in polytope(A, b)"
+    ),
+    "many_matrices": _model("param A[700, 700] = ones\n", minimize="c @ x + sum(A @ A @ A @ A) * 0"),
+    "many_errors": HEAD + "".join(f"let a{k} = b{k} +\n" for k in range(4500)),
+    "formula_bomb": _model() + "using ogd with eta = " + "(" * 150 + "t" + "+T)**9" * 150 + "\n",
+    "formula_powers": _model() + "using ogd with eta = 9**9**9**9**9\n",
+    "assumed_bomb": _model() + "assume loss.lipschitz.l2 <= 9e307 ** 9e307\n",
+    "quadratic_of_a_large_matrix": _model(
+        "param A[400, 400] = eye\n",
+        decision="decision x[3] in box(0, 1)\ndecision y[400] in box(0, 1)",
+        minimize="c @ x + quad_form(y, A)",
+    ),
+}
+
+_RUN = """
+import json, os, resource, sys, time
+import oco, oco.plan, oco.compiler.plan
+from oco.dsl.diagnostics import OcoError
+oco.compile(oco.parse("model w\\nhorizon T = 9\\ndecision x[2] in ball(1)\\nstream c[2] in [0, 1]\\nminimize c @ x\\n"))
+
+def examine(text):
+    limit = 3 * 2**30
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+    said, longest = [], 0.0
+    for stage in ("check", "compile"):
+        began = time.process_time()
+        try:
+            getattr(oco, stage)(oco.parse(text, folder=os.getcwd()))
+            said.append("done")
+        except OcoError as error:
+            said.append(error.code)
+            assert str(error)
+        longest = max(longest, time.process_time() - began)
+    return said, longest, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+for line in sys.stdin:
+    name, text = json.loads(line)
+    pid = os.fork()
+    if pid == 0:
+        print(json.dumps([name, *examine(text)]), flush=True)
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    if status:
+        print(json.dumps([name, ["died"], 0.0, 0.0]), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of a model: codes of `check` and `compile`, processor seconds of the longer of them, megabytes at the most."""
+
+    said: tuple[str, ...]
+    seconds: float
+    megabytes: float
+
+
+def examine(texts: Mapping[str, str], folder: Path | None = None) -> dict[str, Ran]:
+    """Parse, check and compile each text in a process of its own, with limits on time and memory."""
+    asked = "".join(json.dumps([name, text]) + "\n" for name, text in texts.items())
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN], input=asked, capture_output=True, text=True, cwd=folder, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    found = {name: Ran(tuple(said), seconds, megabytes) for name, said, seconds, megabytes in rows}
+    assert not [n for n, r in found.items() if r.said == ("died",)], done.stderr[-3000:]
+    return found

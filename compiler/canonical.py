@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.cuts import narrowed
 from oco.compiler.domains import Domain, make_domain
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, InternalError, fail
@@ -287,7 +288,12 @@ def _block(decision: Decision, folding: _Folding) -> Block:
     shape = folding.shape(decision.shape, decision.span)
     for argument in decision.domain.args:
         folding.fold(argument)  # names a param without a value
-    return Block(decision.name, shape, make_domain(decision.domain, shape, folding.values), decision.span)
+    domain = make_domain(decision.domain, shape, folding.values)
+    if decision.domain.cuts:
+        cuts = decision.domain.cuts
+        sides = [(_difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
+        domain = narrowed(domain, decision.name, sides)
+    return Block(decision.name, shape, domain, decision.span)
 
 
 def _range(stream: Stream, folding: _Folding) -> StreamRange:

@@ -13,6 +13,7 @@ import numpy as np
 
 from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract, Range
+from oco.backends.factors import decisions_of, fields_of, names_of
 from oco.backends.mending import CHOICES, SAID, mended
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.backends.python.state_file import write_state
@@ -149,15 +150,16 @@ class Learner:
 
     def _started(self, start: Any) -> tuple[Any, ...]:
         """The first state, from the given first decisions or the plan's."""
-        given = dict(self.contract.start)
+        given, names = dict(self.contract.start), names_of(self.compiled.program)
         if isinstance(start, Mapping):
-            given |= start
+            given |= fields_of(self.compiled.program, start)
         elif start is not None:
-            given |= {self._names[0]: start}
-        if set(given) != set(self._names) or (
-            len(self._names) > 1 and start is not None and not isinstance(start, Mapping)
-        ):
-            raise fail("OCO846", f"a start gives an array for each of {', '.join(self._names)}")
+            given |= fields_of(self.compiled.program, {names[0]: start})
+        if set(given) != set(self._names) or (len(names) > 1 and start is not None and not isinstance(start, Mapping)):
+            raise fail("OCO846", f"a start gives an array for each of {', '.join(names)}")
+        for name in self.compiled.program.factored:
+            if self.contract.domains[name].excess_of_values(given[f"{name}_weights"]) > 1e-9:
+                raise fail("OCO846", f"the start of {name} lies outside {self.contract.domains[name]}")
         first = []
         for field in self.compiled.program.decision:
             value = np.array(given[field.name], dtype=np.float64)
@@ -180,9 +182,8 @@ class Learner:
             found = self.decisions()
             if self.journal is not None:
                 self.journal.decide(self.round, found)
-        if len(found) == 1:
-            return np.array(found[0])
-        return {n: np.array(v) for n, v in zip(self._names, found)}
+        decided = decisions_of(self.compiled.program, found)
+        return next(iter(decided.values())) if len(decided) == 1 else decided
 
     def decisions(self) -> tuple[Any, ...]:
         """The decisions of this round in the model's order, computed once."""

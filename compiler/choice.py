@@ -18,6 +18,7 @@ from oco.compiler.theorems import (
     Violation,
 )
 from oco.compiler.unit_free import in_user_units, scales_of, unit_free
+from oco.compiler.unused import unused_settings
 from oco.compiler.verdicts import Standing as Standing
 from oco.compiler.verdicts import Strength as Strength
 from oco.compiler.verdicts import Verdict as Verdict
@@ -90,7 +91,7 @@ def choose(
         return Choice(s, tuple(refused))
     best = replace(usable[0], standing=Standing.CHOSEN, reason=why_first(usable))
     losers = [replace(v, reason=why_lost(v, best)) for v in usable[1:]]
-    return Choice(s, (best, *losers, *refused), warnings=tuple(_broken(best, s, span)))
+    return Choice(s, (best, *losers, *refused), warnings=(*_broken(best, s, span), *unused_settings(best, s, settings, span)))
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:
@@ -208,7 +209,7 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
         )
     chosen = replace(verdict, standing=Standing.CHOSEN, reason="the model or the caller asks for it")
     others = [judge(b, s, {}, span, policy) for b in ALGORITHMS if b is not a]
-    return Choice(s, (chosen, *others), True, (*warnings, *_broken(chosen, s, span)))
+    return Choice(s, (chosen, *others), True, (*warnings, *_broken(chosen, s, span), *unused_settings(chosen, s, given, span)))
 
 
 def _against_objections(

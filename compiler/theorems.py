@@ -181,6 +181,7 @@ class Theorem:
     """One result of a paper about one algorithm. `rates` are text in T, V_x, V_g, d by measure, for `oco algorithms`.
 
     settings_of_words  the settings that hang on those that are words
+    accepts            settings beside those that the rule reads where they are given
     words              the words of settings for which it speaks: it is passed over where another is given
     on_request         it speaks only where its words are given: they ask more of a round than others do
     free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
@@ -202,6 +203,7 @@ class Theorem:
         default=lambda s, words: {}
     )
     words: Mapping[str, str] = field(default_factory=dict)
+    accepts: tuple[str, ...] = ()
     on_request: bool = False
     free: tuple[Free, ...] = ()
     norm: str = "l2"

@@ -235,3 +235,32 @@ def test_asking_for_an_algorithm_where_nothing_is_bounded_runs_or_says_why(algor
     else:
         assert plan.guarantee is None
         assert plan.program.decide is not None
+
+
+UNUSED = """
+model unused
+horizon T = 100
+decision x[3] in box(0, 1)
+stream c[3] in [-1, 1]
+minimize c @ x
+subject to
+    side: sum(x) <= 2 each round
+"""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "settings", "said"),
+    [
+        ("coldq", {"mu": 2}, "the setting mu has no effect"),
+        (None, {"theta": 0.1}, "the setting theta has no effect"),
+        ("coldq", {"mu": 2, "alpha": "mu * t"}, ""),
+        ("coldq", {"epsilon": 0.3}, ""),
+        ("sinha-vaze", {"alpha_f": 2, "V": 3}, ""),
+    ],
+)
+def test_settings_without_effect_are_named(algorithm: str | None, settings: dict[str, float | str], said: str) -> None:
+    warnings = [w for w in compile_plan(parse(UNUSED), algorithm, settings).warnings if w.code == "OCO712"]
+    assert [w.message[: len(said)] for w in warnings] == ([said] if said else [])
+    assert all(w.hint for w in warnings)
+    if algorithm == "coldq" and said:
+        assert "Theorems 2 and 3 uses it, but the loss is not known to be strongly convex" in warnings[0].hint

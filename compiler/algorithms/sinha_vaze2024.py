@@ -237,6 +237,7 @@ SINHA_VAZE = Algorithm(
         ),
         Theorem(
             name="Theorem 1",
+            accepts=("alpha_f", "V"),
             measures=frozenset({Measure.STATIC}),
             violation=Violation.HARD,
             hypotheses=_BASIC,

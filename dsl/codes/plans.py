@@ -64,6 +64,13 @@ PLANS: dict[str, Code] = {
         'Use settings="optimal", or give formulas: settings={"alpha": "2*sqrt(t)"}.',
         Stage.COMPILE,
     ),
+    "OCO712": Code(
+        "a setting without effect",
+        "The theorem that speaks for the algorithm on this model has no such setting, and its rule does not read it.",
+        _CONSTRAINED + "using coldq with mu = 2\n",
+        "Leave it out, or meet what the theorem that uses it asks for.",
+        Stage.COMPILE,
+    ),
     "OCO721": Code(
         "the formula of a setting is not usable",
         "A setting is a formula in t, T, d, params and facts, with + - * / ** and sqrt, log, exp, min, max, floor, ceiling, abs.",

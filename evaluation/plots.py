@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,13 @@ POINTS = 2000  # the most points of a curve that are drawn
 LINES = 6  # the most curves in one picture
 TIMES = 4.0  # a guarantee more than so many times above a curve is written on a linear axis, not drawn
 DECADES = 4.0  # and on a logarithmic axis when it is more than so many powers of ten above
+
+
+LETTER, HANDLE, NOTE_LETTER = (
+    0.062,
+    0.42,
+    0.068,
+)  # widths in inches: of a letter of a legend, of its line, of a letter of a note
 
 
 @dataclass(frozen=True)
@@ -225,7 +233,7 @@ def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool) -> None
     values = curve.values
     if log:
         exponent = fitted_exponent(values)
-        label += f" (grows like t^{exponent:.2f})" if exponent is not None else ""
+        label += f" (fit: t^{exponent:.2f})" if exponent is not None else ""
         values = np.where(values > 0, values, np.nan)
         if np.all(np.isnan(values)):
             ax.plot([], [], color=colour, label=f"{curve.label} (never positive)")
@@ -253,13 +261,16 @@ def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round
     """Title, legend above the picture so that it covers nothing, axes; a note stands under the axis."""
     from matplotlib.ticker import EngFormatter, ScalarFormatter
 
-    handles = ax.get_legend_handles_labels()[0]
-    columns = 2 if len(handles) == 4 else 3
-    rows = -(-len(handles) // columns)
-    if handles:
+    labels = ax.get_legend_handles_labels()[1]
+    columns = _columns(labels, _width(ax))
+    rows = -(-len(labels) // columns)
+    if labels:
         spacing = {"columnspacing": 1.2, "handlelength": 1.6, "borderaxespad": 0.2}
-        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8, frameon=False, ncols=columns, **spacing)
+        shown = {"fontsize": 8, "frameon": False, "ncols": columns}
+        legend = ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), **shown, **spacing)
+        legend.set_in_layout(False)  # the title leaves room for it: a wide legend must not make the picture narrow
     ax.set_title(title, fontsize=10, loc="left", pad=6 + 14 * rows)
+    note = fill(note, int(_width(ax) / NOTE_LETTER))
     ax.set_xlabel(f"{across}\n{note}" if note else across, fontsize=9)
     ax.set_ylabel(what, fontsize=9)
     if ax.get_yscale() == "linear":
@@ -270,6 +281,26 @@ def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round
     ax.set_axisbelow(True)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
+
+
+def _width(ax: Axes) -> float:
+    """About how wide the axes are, in inches."""
+    place, page = ax.get_subplotspec(), ax.get_figure(root=True)
+    columns = 1 if place is None else place.get_gridspec().ncols
+    return (5.6 if page is None else float(page.get_figwidth())) / columns - 0.8
+
+
+def _columns(labels: Sequence[str], width: float) -> int:
+    """The most columns in which a legend is no wider than the picture; entries are laid out column by column."""
+    for columns in (3, 2):
+        rows = -(-len(labels) // columns)
+        parts = [labels[k : k + rows] for k in range(0, len(labels), rows)] if labels else []
+        if (
+            sum(LETTER * max(map(len, part)) + HANDLE for part in parts) <= width
+            and rows * columns - len(labels) < rows
+        ):
+            return columns
+    return 1
 
 
 PANELS: Mapping[str, Callable[[Trace, Axes], None]] = {

@@ -95,6 +95,10 @@ MODELS = {
         "subject to\n    rising: x[0] + x[1] <= t / 10    each round\n"
     ),
     "logistic": "decision x[3] in box(-2, 2)\nstream a[3] in [-1, 1]\nminimize logistic(a @ x) + 0.01 * sum_squares(x)\n",
+    "a known law on average": (
+        "decision x[3] in box(0, 4)\nstream a[3] in [-1, 1]\nstream need ~ constant(2)\nminimize sum_squares(x - a)\n"
+        "subject to\n    cover: need - sum(log(1 + x)) <= 0    on average\n    least: need <= sum(x)    on average\n"
+    ),
     "quadratic limits": (
         "decision x[3] in box(-2, 2)\nstream a[3] in [-1, 1]\nstream r in [0.5, 1]\nminimize a @ x\n"
         "subject to\n    power: sum_squares(x) <= r    each round\n"

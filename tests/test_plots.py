@@ -82,7 +82,7 @@ def test_logarithmic_axes_show_the_exponent_and_only_positive_values() -> None:
     assert ax.get_xscale() == ax.get_yscale() == "log"
     labels = list(lines(ax))
     exponent = fitted_exponent(trace.violation("hard")[:, 1])
-    assert exponent is not None and f"second (grows like t^{exponent:.2f})" in labels
+    assert exponent is not None and f"second (fit: t^{exponent:.2f})" in labels
     assert all(np.nanmin(y) > 0 for _, y in lines(ax).values())
 
 

@@ -46,7 +46,7 @@ def total(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> Quadratic 
     if order > 2:
         return None
     found = implicit(rounds, expr)
-    fixed = not rounds.enters(expr)
+    fixed = not rounds.enters(expr) or rounds.count == 1
     rows, cuts = (np.arange(1), ALL) if fixed else (np.arange(ends[-1]), np.append(0, ends[:-1]))
 
     def cumulated(parts: Array) -> Array:

@@ -51,7 +51,7 @@ class Upto(OfRounds):
         rounds: neighbours have nearly the same point, and what a solver does with the matrix is judged by values and slopes alone.
         """
         ends, weights = self.ends[rows], weights * self.weights[rows][:, None]
-        few = int(np.searchsorted(ends, SHARE * self.ends[-1])) if len(rows) > 1 else 1
+        few = len(rows) if ends[0] == ends[-1] else int(np.searchsorted(ends, SHARE * self.ends[-1]))
         each = self._added(x[:few], np.zeros_like(ends[:few]), ends[:few], weights[:few])
         if few == len(rows):
             return each

@@ -99,6 +99,13 @@ CASES = [
     Case("shifted", lambda s: shifted_and_scaled(domain("l1_ball", (3,), 1), s * np.array([1.0, -2.0, 0.5]), 0.5 * s)),
     Case("scaled", lambda s: shifted_and_scaled(domain("simplex", (4,), 2), 0.0, 3 * s)),
     Case("cut-box", lambda s: cut(domain("box", (3,), 0, s), [[1, 1, 1]], 1.5 * s, [[1, -1, 0]], 0), exact=False),
+    Case("box-sum-at-most", lambda s: cut(domain("box", (6,), 0, s), np.ones((1, 6)), 2.5 * s)),
+    Case("box-row", lambda s: cut(domain("box", (5,), -s, 2 * s), [[1.0, -2.0, 0.5, 0.0, 3.0]], 1.5 * s)),
+    Case("box-row-equal", lambda s: cut(domain("box", (5,), 0, s), E=[[1.0, 2.0, 0.5, 1.5, 3.0]], f=3 * s)),
+    Case(
+        "box-row-large",
+        lambda s: cut(domain("box", (80,), -s, 2 * s), np.linspace(-1, 2, 80)[None], 3 * s),
+    ),
     Case(
         "cut-simplex",
         lambda s: cut(domain("simplex", (4,), s), [[1, 1, 0, 0], [0, 0, 1, -1]], [0.4 * s, 0]),

@@ -23,8 +23,19 @@ Candidate = Callable[[Value, Value, Value], tuple[Value, Value, Value]]
 """(w, free, rest) -> (w, u, move): u adds up to `rest` over the free entries; `move` is the shift of w that this took."""
 
 
-def fill(t: Tracer, candidate: Candidate, w: Value, lo: Value, hi: Value, total: float, reach: float) -> Value:
+def fill(
+    t: Tracer,
+    candidate: Candidate,
+    w: Value,
+    lo: Value,
+    hi: Value,
+    total: float,
+    reach: float,
+    weights: Value | None = None,
+) -> Value:
     """The entries lo <= x <= hi of the given total that `candidate` leads to when entries are fixed at their bounds one after another.
+
+    `weights`, which are positive, count in the total; without them it is the plain sum.
 
     Variable fixing (Bitran & Hax 1981; Kiwiel, J. Optim. Theory Appl. 136, 2008): if the clipped candidate adds up to too little,
     entries at their upper bound stay there, if to too much, those at their lower. At most n passes, a few in practice.
@@ -34,10 +45,13 @@ def fill(t: Tracer, candidate: Candidate, w: Value, lo: Value, hi: Value, total:
     def unsettled(w: Value, x: Value, free: Value, go: Value) -> Value:
         return go
 
+    def summed(x: Value) -> Value:
+        return t.sum(x if weights is None else weights * x)
+
     def fix(w: Value, x: Value, free: Value, go: Value) -> tuple[Value, Value, Value, Value]:
-        w, u, move = candidate(w, free, total - t.sum(t.where(free, 0.0, x)))
+        w, u, move = candidate(w, free, total - summed(t.where(free, 0.0, x)))
         x = t.where(free, t.minimum(t.maximum(u, lo), hi), x)
-        lack = total - t.sum(x)
+        lack = total - summed(x)
         full = t.and_(t.and_(u >= hi, lack > 0.0), free)
         empty = t.and_(t.and_(u <= lo, lack < 0.0), free)
         fixed = t.or_(full, empty)

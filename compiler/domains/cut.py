@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from oco.compiler.domains.arguments import finite
 from oco.compiler.domains.base import Domain, Halfspaces
-from oco.compiler.domains.dual_newton import project_on_cut
+from oco.compiler.domains.box_row import SMALL, BoxRow, SmallBoxRow
+from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.polyhedron import Polyhedron
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
-from oco.dsl.diagnostics import fail
-
-HALVINGS = 10
 
 
 def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None) -> Domain:
@@ -30,18 +21,17 @@ def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None
     A, b = _rows("A", A, "b", b, base.size)
     E, f = _rows("E", E, "f", f, base.size)
     rows = Halfspaces(A, b, E, f)
+    one_row = base.kind == "box" and len(b) + len(f) == 1 and bool(np.any(A) or np.any(E))
+    if one_row and base.size > SMALL:
+        return BoxRow(base.shape, base=base, rows_added=rows)
     sides = base.halfspaces()
     if sides is None:
         return Cut(base.shape, base=base, rows_added=rows)
-    return CutPolyhedron(
-        base.shape,
-        np.concatenate([sides.A, A]),
-        np.concatenate([sides.b, b]),
-        np.concatenate([sides.E, E]),
-        np.concatenate([sides.f, f]),
-        base=base,
-        added=len(b) + len(f),
-    )
+    joined = (np.concatenate(pair) for pair in ((sides.A, A), (sides.b, b), (sides.E, E), (sides.f, f)))
+    named: dict[str, Any] = {"base": base, "added": len(b) + len(f)}
+    if one_row:
+        return SmallBoxRow(base.shape, *joined, **named, rows_added=rows)
+    return CutPolyhedron(base.shape, *joined, **named)
 
 
 def _rows(left: str, A: Any, right: str, b: Any, size: int) -> tuple[Floats, Floats]:
@@ -49,197 +39,3 @@ def _rows(left: str, A: Any, right: str, b: Any, size: int) -> tuple[Floats, Flo
         return np.zeros((0, size)), np.zeros(0)
     matrix = finite(left, A).reshape(-1, size)
     return matrix, np.array(np.broadcast_to(finite(right, b), (len(matrix),)))
-
-
-def _written(base: Domain, count: int) -> str:
-    return f"{base} cut by {count} affine row{'s' if count > 1 else ''}"
-
-
-@dataclass(frozen=True, eq=False)
-class CutPolyhedron(Polyhedron):
-    """A polyhedral domain cut by `added` further rows."""
-
-    kind: ClassVar[str] = "cut domain"
-
-    base: Domain = field(kw_only=True)
-    added: int = field(kw_only=True)
-
-    def __str__(self) -> str:
-        return _written(self.base, self.added)
-
-
-@dataclass(frozen=True, eq=False)
-class Cut(Domain):
-    """{ x in base : A x <= b, E x = f } for a base that is not a polyhedron; hull, diameters and radii are those of the base."""
-
-    kind: ClassVar[str] = "cut domain"
-
-    base: Domain = field(kw_only=True)
-    rows_added: Halfspaces = field(kw_only=True)
-
-    def __post_init__(self) -> None:
-        self._inner  # noqa: B018  finds out now whether the cut leaves anything
-
-    @property
-    def projection_cost(self) -> str:  # type: ignore[override]
-        return f"several projections on the base ({self.base.projection_cost}), one for each Newton step on {len(self._sides)} multipliers"
-
-    @property
-    def refusals(self) -> Mapping[str, str]:
-        said = {
-            "lmo": "a linear function over a cut curved set needs a conic solver",
-            "project_jacobian": "the multipliers of the cut would have to be differentiated too",
-        }
-        return {**said, **self.base.refusals}
-
-    @property
-    def bounds_only(self) -> frozenset[str]:
-        return frozenset(
-            {
-                "hull",
-                "support",
-                "diameter.l1",
-                "diameter.l2",
-                "radius",
-                "radius_about_centre",
-                "inner_radius",
-                "bregman_radius",
-            }
-        )
-
-    @cached_property
-    def _matrix(self) -> Floats:
-        """All rows, inequalities first, of norm one."""
-        C = np.concatenate([self.rows_added.A, self.rows_added.E])
-        return np.asarray(C / np.linalg.norm(C, axis=1, keepdims=True))
-
-    @cached_property
-    def _sides(self) -> Floats:
-        C = np.concatenate([self.rows_added.A, self.rows_added.E])
-        return np.asarray(np.concatenate([self.rows_added.b, self.rows_added.f]) / np.linalg.norm(C, axis=1))
-
-    @property
-    def _inequalities(self) -> int:
-        return len(self.rows_added.b)
-
-    @property
-    def _scale(self) -> float:
-        return max(self.base.radius, float(np.max(np.abs(self._sides))))
-
-    def excess(self, x: Floats) -> float:
-        over = self._matrix @ x.ravel() - self._sides
-        over[self._inequalities :] = np.abs(over[self._inequalities :])
-        return max(self.base.excess(x), float(np.max(over)) / self._scale)
-
-    def interior_margin(self, x: Floats) -> float:
-        m = self._inequalities
-        slack = self._sides[:m] - self._matrix[:m] @ x.ravel()
-        return float(min(self.base.interior_margin(x), np.min(slack, initial=math.inf)))
-
-    def project(self, t: Tracer, v: Value) -> Value:
-        return project_on_cut(t, self.base, self._matrix, self._sides, self._inequalities, v, self._scale)
-
-    def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
-        raise fail("OCO416", f"{self} has no project_jacobian: {self.refusals['project_jacobian']}")
-
-    def lmo(self, t: Tracer, c: Value) -> Value:
-        raise fail("OCO416", f"{self} has no lmo: {self.refusals['lmo']}")
-
-    @cached_property
-    def _inner(self) -> tuple[Floats, float]:
-        """A point and the radius of a ball around it: the deepest one found by shrinking the base towards its inner centre.
-
-        The points c + (1 - s)(u - c), u in the base, keep s times its inner radius; the greatest such s is found by halving.
-        """
-        best = self._at_depth(0.0)
-        if best is None:
-            raise fail("OCO410", f"{self} is empty")
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            found = self._at_depth(middle)
-            low, high = (middle, high) if found is not None else (low, middle)
-            best = found if found is not None else best
-        margin = self.interior_margin(best)
-        if margin <= 1e-9 * self._scale:
-            raise fail(
-                "OCO410", f"{self} holds no interior point of {self.base}", hint="cut less, or write the set itself"
-            )
-        return best, margin
-
-    def _at_depth(self, s: float) -> Floats | None:
-        """A point of the cut in the base shrunk by s, its inequalities kept at that distance; None where there is none."""
-        import cvxpy as cp
-
-        centre = self.base.inner_centre
-        m, depth = self._inequalities, s * self.base.inner_radius
-        u = cp.Variable(self.shape)
-        x = cp.vec(s * centre + (1 - s) * u, order="C")
-        rows = [self._matrix[:m] @ x + depth <= self._sides[:m]] if m else []
-        rows += [self._matrix[m:] @ x == self._sides[m:]] if m < len(self._sides) else []
-        problem = cp.Problem(cp.Minimize(cp.sum_squares(u - centre)), [*rows, *self.base.constraints(cp, u)])
-        try:
-            problem.solve(solver=cp.CLARABEL)
-        except cp.SolverError:
-            return None
-        if problem.status not in ("optimal", "optimal_inaccurate"):
-            return None
-        return self.project_array(s * centre + (1 - s) * np.asarray(u.value))
-
-    @property
-    def lower(self) -> Floats:
-        return self.base.lower
-
-    @property
-    def upper(self) -> Floats:
-        return self.base.upper
-
-    def support(self, c: Floats) -> float:
-        return self.base.support(c)
-
-    def _diameter_l2(self) -> float:
-        return self.base.diameter("l2")
-
-    def _diameter_l1(self) -> float:
-        return self.base.diameter("l1")
-
-    @property
-    def radius(self) -> float:
-        return self.base.radius
-
-    @property
-    def radius_about_centre(self) -> float:
-        return self.base.diameter("l2")
-
-    @property
-    def inner_radius(self) -> float:
-        return self._inner[1]
-
-    def centre(self) -> Floats:
-        return self._inner[0]
-
-    def affine_hull(self) -> tuple[Floats, Floats]:
-        A, b = self.base.affine_hull()
-        m = self._inequalities
-        C, r = np.concatenate([A, self._matrix[m:]]), np.concatenate([b, self._sides[m:]])
-        if not len(r):
-            return C, r
-        u, s, vt = np.linalg.svd(C)
-        rank = int(np.sum(s > 1e-9 * s[0]))
-        return vt[:rank], (u[:, :rank].T @ r) / s[:rank]
-
-    def sample(self, rng: np.random.Generator, n: int) -> Floats:
-        """Projections of points of the base, drawn towards the centre."""
-        share = rng.random((n, *(1 for _ in self.shape)))
-        inside = np.stack([self.project_array(x) for x in self.base.sample(rng, n)])
-        return np.asarray(share * inside + (1 - share) * self.centre())
-
-    def constraints(self, cp: Any, variable: Any) -> list[Any]:
-        x = cp.vec(variable, order="C")
-        m = self._inequalities
-        rows = [self._matrix[:m] @ x <= self._sides[:m]] if m else []
-        rows += [self._matrix[m:] @ x == self._sides[m:]] if m < len(self._sides) else []
-        return [*self.base.constraints(cp, variable), *rows]
-
-    def __str__(self) -> str:
-        return _written(self.base, len(self._sides))

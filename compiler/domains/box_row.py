@@ -1,0 +1,206 @@
+"""Boxes cut by one affine row: lo <= x <= hi with <a, x> <= c or <a, x> = c, for any weights a."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from oco.compiler.domains.base import Domain, Halfspaces
+from oco.compiler.domains.box_sum import fill
+from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
+from oco.compiler.domains.norms import Floats
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+from oco.dsl.diagnostics import fail
+
+SMALL = 64
+"""Entries up to which the set is treated as any polyhedron but for its projection and linear minimisation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """The row in the entries y = sign x, |sign| = 1, in which its weights are not negative: lo <= y <= hi, <weights, y> <= or = total.
+
+    It is scaled to max weights = 1. Entries without weight are free of it.
+    """
+
+    sign: Floats
+    weights: Floats
+    lo: Floats
+    hi: Floats
+    total: float
+    equality: bool
+
+    @classmethod
+    def of(cls, box: Domain, rows: Halfspaces) -> Row:
+        equality = bool(len(rows.f))
+        a, total = (rows.E[0], rows.f[0]) if equality else (rows.A[0], rows.b[0])
+        largest = float(np.max(np.abs(a)))
+        sign = np.where(a < 0, -1.0, 1.0)
+        low, high = box.lower.ravel(), box.upper.ravel()
+        ends = np.where(sign > 0, low, -high), np.where(sign > 0, high, -low)
+        return cls(sign, np.abs(a) / largest, *ends, float(total) / largest, equality)
+
+    @property
+    def scale(self) -> float:
+        return max(float(np.max(np.abs(self.lo))), float(np.max(np.abs(self.hi))), float(np.finfo(float).tiny))
+
+    @property
+    def least(self) -> float:
+        return math.fsum(self.weights * self.lo)
+
+    @property
+    def most(self) -> float:
+        return math.fsum(self.weights * self.hi)
+
+    def _constants(self, t: Tracer) -> tuple[Value, ...]:
+        why = "of the box and its row"
+        arrays = {"sign": self.sign, "weights": self.weights, "lo": self.lo, "hi": self.hi}
+        return tuple(t.constant(array, name, f"{name} {why}") for name, array in arrays.items())
+
+    def project(self, t: Tracer, v: Value) -> Value:
+        """x = clip(v - theta a), where theta is 0 or makes the row hold with equality: a mean over the entries between their bounds."""
+        sign, weights, lo, hi = self._constants(t)
+
+        def shift(w: Value, free: Value, rest: Value) -> tuple[Value, Value, Value]:
+            used = t.where(free, weights, 0.0)
+            squares = t.sum(used * used)
+            theta = (t.sum(used * w) - rest) / t.where(squares > 0.0, squares, 1.0)
+            moved = w - theta * weights
+            return moved, moved, t.abs(theta)
+
+        y = sign * v
+        cut = lambda: fill(t, shift, y, lo, hi, self.total, 1e3 * self.scale, weights)  # noqa: E731
+        if self.equality:
+            return sign * cut()
+        inside = t.minimum(t.maximum(y, lo), hi)
+        return sign * t.if_(t.sum(weights * inside) <= self.total, lambda: inside, cut)[0]
+
+    def project_jacobian(self, t: Tracer, v: Value, x: Value, M: Value) -> Value:
+        """Rows of the identity over the entries between their bounds, without their part along a where the row binds."""
+        sign, weights, lo, hi = self._constants(t)
+        y = sign * x
+        free = t.to_float(t.and_(y > lo, y < hi))
+        a = free * weights * sign
+        binds = (
+            1.0 if self.equality else t.to_float(t.sum(weights * t.minimum(t.maximum(sign * v, lo), hi)) > self.total)
+        )
+        squares = t.sum(a * a)
+        along = (M @ a) * (binds / t.where(squares > 0.0, squares, 1.0))
+        return M * free - t.outer(along, a)
+
+    def lmo(self, t: Tracer, c: Value) -> Value:
+        """Room is filled in the order of the cost for each unit of the total, where that is a gain or the total has to be met."""
+        sign, weights, lo, hi = self._constants(t)
+        cost = sign * c
+        counts = weights > 0.0
+        order = t.argsort(t.where(counts, cost / t.where(counts, weights, 1.0), np.inf))
+        wanted = counts if self.equality else t.and_(counts, cost < 0.0)
+        room = t.gather(t.where(wanted, weights * (hi - lo), 0.0), order)
+        left = max(self.total - self.least, 0.0) - (t.cumsum(room) - room)
+        amount = t.put(t.zeros((len(self.lo),)), t.minimum(t.maximum(left, 0.0), room), order)
+        filled = t.minimum(lo + amount / t.where(counts, weights, 1.0), hi)
+        return sign * t.where(counts, filled, t.where(cost < 0.0, hi, lo))
+
+
+@dataclass(frozen=True, eq=False)
+class SmallBoxRow(CutPolyhedron):
+    """The set as a polyhedron, with the projection and the linear minimisation of its row."""
+
+    projection_cost: ClassVar[str] = "O(n) for each of a few passes"
+    lmo_cost: ClassVar[str] = "O(n log n)"
+
+    rows_added: Halfspaces = field(kw_only=True)
+
+    @cached_property
+    def _row(self) -> Row:
+        return Row.of(self.base, self.rows_added)
+
+    def project(self, t: Tracer, v: Value) -> Value:
+        return self.shaped(t, self._row.project(t, self.flat(t, v)))
+
+    def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
+        rows = self._row.project_jacobian(t, self.flat(t, v), self.flat(t, p), self.rows(t, M))
+        return self.shaped_rows(t, rows)
+
+    def lmo(self, t: Tracer, c: Value) -> Value:
+        return self.shaped(t, self._row.lmo(t, self.flat(t, c)))
+
+
+@dataclass(frozen=True, eq=False)
+class BoxRow(Cut):
+    """The same with many entries: what is not a closed form is bounded by that of the box."""
+
+    lmo_cost: ClassVar[str] = "O(n log n)"
+
+    @property
+    def projection_cost(self) -> str:  # type: ignore[override]
+        return "O(n) for each of a few passes"
+
+    @property
+    def refusals(self) -> Mapping[str, str]:
+        return {}
+
+    @cached_property
+    def _row(self) -> Row:
+        return Row.of(self.base, self.rows_added)
+
+    def project(self, t: Tracer, v: Value) -> Value:
+        return self.shaped(t, self._row.project(t, self.flat(t, v)))
+
+    def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
+        rows = self._row.project_jacobian(t, self.flat(t, v), self.flat(t, p), self.rows(t, M))
+        return self.shaped_rows(t, rows)
+
+    def lmo(self, t: Tracer, c: Value) -> Value:
+        return self.shaped(t, self._row.lmo(t, self.flat(t, c)))
+
+    @property
+    def bounds_only(self) -> frozenset[str]:
+        return super().bounds_only - {"hull", "support"}
+
+    def support(self, c: Floats) -> float:
+        return math.fsum((c * self.lmo_array(-c)).ravel())
+
+    @cached_property
+    def _hull(self) -> tuple[Floats, Floats]:
+        """The least and the greatest value of each entry, the others being where they leave it most room."""
+        r = self._row
+        weights = np.where(r.weights > 0, r.weights, 1.0)
+        high = np.where(r.weights > 0, np.minimum(r.hi, r.lo + max(r.total - r.least, 0.0) / weights), r.hi)
+        low = r.lo
+        if r.equality:
+            low = np.where(r.weights > 0, np.maximum(r.lo, r.hi - max(r.most - r.total, 0.0) / weights), r.lo)
+        ends = np.where(r.sign > 0, low, -high), np.where(r.sign > 0, high, -low)
+        return ends[0].reshape(self.shape), ends[1].reshape(self.shape)
+
+    @property
+    def lower(self) -> Floats:
+        return self._hull[0]
+
+    @property
+    def upper(self) -> Floats:
+        return self._hull[1]
+
+    @cached_property
+    def _inner(self) -> tuple[Floats, float]:
+        """The box less rho on all sides, and the row less rho |weights|; from its cheapest corner towards the middle."""
+        r = self._row
+        slack = 1e-9 * r.scale * math.fsum(r.weights)
+        if r.total < r.least - slack or (r.equality and r.total > r.most + slack):
+            raise fail("OCO410", f"{self} is empty: the row leaves no entry room")
+        length = 0.0 if r.equality else float(np.linalg.norm(r.weights))
+        rho = min(float(np.min(r.hi - r.lo)) / 2, (r.total - r.least) / (math.fsum(r.weights) + length))
+        rho = min(rho, (r.most - r.total) / math.fsum(r.weights)) if r.equality else rho
+        if rho <= 1e-9 * r.scale:
+            raise fail("OCO410", f"{self} holds no interior point of {self.base}", hint="write the set itself")
+        room = r.hi - r.lo - 2 * rho
+        lack, whole = r.total - rho * length - math.fsum(r.weights * (r.lo + rho)), math.fsum(r.weights * room)
+        share = lack / whole if whole > 0 else 0.0
+        y = r.lo + rho + (share if r.equality else min(max(share, 0.0), 0.5)) * room
+        return (r.sign * y).reshape(self.shape), rho

@@ -20,7 +20,7 @@ from oco.dsl.builder import ModelBuilder as Model
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import load, parse
 from oco.dsl.terms import DISTRIBUTION_FUNCTIONS, FUNCTIONS, file
-from oco.pipeline import check, compile, open, restore
+from oco.pipeline import check, compile, open, restore, tune
 
 __version__ = "0.1.0"
 
@@ -38,6 +38,7 @@ __all__ = [
     "open",
     "parse",
     "restore",
+    "tune",
     *sorted(_WORDS),
 ]
 

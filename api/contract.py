@@ -66,6 +66,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         "algorithm": plan.algorithm,
         "settings": {name: str(value) for name, value in plan.given.items()},
         "mode": plan.mode,
+        "tradeoff": plan.tradeoff,
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
 

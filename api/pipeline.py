@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
     from oco.compiler.facts.types import Facts
     from oco.plan import Plan
+    from oco.tuning import Tuned
 
 
 def check(model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, data: Any = None) -> Facts:
@@ -45,23 +46,57 @@ def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, A
 def compile(
     model: Model | ModelBuilder,
     algorithm: str | None = None,
-    settings: str | Mapping[str, str | float] = "paper",
+    settings: str | Mapping[str, str | float] = "optimal",
     backend: str | None = None,
     params: Mapping[str, Any] | None = None,
+    *,
+    tradeoff: float = 1.0,
+    data: Any = None,
+    seed: int = 0,
 ) -> Plan:
     """Check the model, choose the algorithm whose theorem promises most, and settle its settings.
 
     algorithm  takes this one instead of choosing
-    settings   "paper", or formulas in t, T and facts by name: {"alpha": "2 * sqrt(t)"}
-    backend    "numpy"; None takes the fastest that is there
+    settings   "optimal": the problem without units, and the least guarantee; "paper": literally the paper's; "tuned": chosen on pilot
+               rounds; or formulas in t, T and facts by name: {"alpha": "2 * sqrt(t)"}
+    backend    "numpy" or "c"; None takes the fastest that is there
     params     values for the params that the model leaves open
+    tradeoff   what violations count against the regret where the two are added
+    data       pilot rounds, for "tuned" and where every guarantee is vacuous; None draws them from the model where that can be done
+    seed       of pilot runs and of tuning
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
     from oco.compiler.plan import compile_plan
     from oco.plan import Plan
+    from oco.tuning import piloted, tuned
 
-    return Plan.of(compile_plan(_settled(model, params), algorithm, settings), backend)
+    plan = Plan.of(compile_plan(_settled(model, params), algorithm, settings, tradeoff=tradeoff), backend)
+    if plan.mode == "paper":
+        return plan
+    plan = piloted(plan, data, seed)
+    return tuned(plan, data, seed).plan if settings == "tuned" else plan
+
+
+def tune(
+    model: Model | ModelBuilder,
+    data: Any = None,
+    algorithm: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    *,
+    tradeoff: float = 1.0,
+    seed: int = 0,
+) -> Tuned:
+    """Choose the constants that the theorem leaves free on pilot data, judged on the rounds after those that were searched.
+
+    data  a file or arrays with the round first; None draws rounds from the model
+
+    The answer has the plan, the search, and the `using` line for the model file.
+    """
+    from oco.tuning import tuned
+
+    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, data=data, seed=seed)
+    return tuned(plan, data, seed)
 
 
 def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | None = None) -> Learner:

@@ -45,7 +45,8 @@ class Plan(core.Plan):
             text, name, algorithm = str(recipe["model"]), str(recipe["name"]), str(recipe["algorithm"])
         except (KeyError, TypeError, AttributeError):
             raise fail("OCO850", "the saved state does not say which plan it belongs to") from None
-        plan = cls.of(core.compile_plan(parse(text, name=name), algorithm, settings), target)
+        tradeoff = float(recipe.get("tradeoff", 1.0))
+        plan = cls.of(core.compile_plan(parse(text, name=name), algorithm, settings, tradeoff=tradeoff), target)
         # The text may print otherwise now; the state goes with the text that it was saved with.
         plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": text})
         return plan

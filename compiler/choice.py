@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.optimal import optimum
+from oco.compiler.pilots import Pilots
 from oco.compiler.restarts import first_epoch, restarted
-from oco.compiler.settle import GivenSettings, settle
+from oco.compiler.settle import FreeNumbers, GivenSettings, settle
 from oco.compiler.theorems import (
     Objection,
     Restart,
@@ -17,7 +19,7 @@ from oco.compiler.theorems import (
     UnknownFact,
     Violation,
 )
-from oco.compiler.unit_free import in_user_units, scales_of, unit_free
+from oco.compiler.unit_free import in_user_units, unit_free, without_units
 from oco.compiler.unused import unused_settings
 from oco.compiler.verdicts import Standing as Standing
 from oco.compiler.verdicts import Strength as Strength
@@ -27,31 +29,7 @@ from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.model import Feedback, Measure, Timing
 from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
 from oco.dsl.source import Span
-from oco.dsl.suggest import did_you_mean
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """All verdicts, the chosen one first. `forced`: the user named the algorithm."""
-
-    situation: Situation
-    verdicts: tuple[Verdict, ...]
-    forced: bool = False
-    warnings: tuple[Diagnostic, ...] = ()
-
-    @property
-    def restarts(self) -> tuple[int, Restart] | None:
-        """The rounds of the first epoch of a restarted method, and where its epochs begin; None for any other."""
-        v = self.winner
-        if v is None or v.theorem is None or v.theorem.restarts is None:
-            return None
-        s = self.situation if v.scales is None else unit_free(self.situation, v.scales)
-        return first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
-
-    @property
-    def winner(self) -> Verdict | None:
-        first = self.verdicts[0] if self.verdicts else None
-        return first if first is not None and first.standing is Standing.CHOSEN else None
+from oco.dsl.suggest import did_you_mean, nearest
 
 
 @dataclass(frozen=True)
@@ -67,6 +45,56 @@ class Policy:
 
 
 PAPER = Policy()
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """All verdicts, the chosen one first. `forced`: the user named the algorithm; the others are judged when they are asked for."""
+
+    situation: Situation
+    judged: tuple[Verdict, ...]
+    forced: bool = False
+    warnings: tuple[Diagnostic, ...] = ()
+    policy: Policy = PAPER
+    others: Callable[[], tuple[Verdict, ...]] = tuple
+    pilots: Pilots | None = None
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return (*self.judged, *self.others())
+
+    @property
+    def restarts(self) -> tuple[int, Restart] | None:
+        """The rounds of the first epoch of a restarted method, and where its epochs begin; None for any other."""
+        v = self.winner
+        if v is None or v.theorem is None or v.theorem.restarts is None:
+            return None
+        s = self.situation if v.scales is None else unit_free(self.situation, v.scales)
+        return first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
+
+    @property
+    def candidates(self) -> tuple[Verdict, ...]:
+        """Those whose theorems hold, where every guarantee is vacuous: none of them decides the choice. Else none."""
+        usable = [v for v in self.judged if v.standing is not Standing.REFUSED]
+        undecided = not self.forced and len(usable) > 1 and usable[0].strength is Strength.VACUOUS
+        return tuple(usable) if undecided else ()
+
+    def decided_by(self, pilots: Pilots) -> Choice:
+        """The choice that pilot runs make among the candidates; those that were not run come after."""
+        places = {name: k for k, name in enumerate(pilots.order)}
+        ranked = sorted(self.candidates, key=lambda v: places.get(v.name, len(places)))
+        if not places:
+            first = replace(ranked[0], reason=f"{why_first(ranked)} (no pilot runs: {pilots.skipped})")
+            return replace(self, judged=(first, *self.judged[1:]), pilots=pilots)
+        refused = [v for v in self.judged if v.standing is Standing.REFUSED]
+        best = replace(ranked[0], standing=Standing.CHOSEN, reason=pilots.why(ranked[0].name))
+        losers = [replace(v, standing=Standing.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
+        return replace(self, judged=(best, *losers, *refused), pilots=pilots)
+
+    @property
+    def winner(self) -> Verdict | None:
+        first = self.judged[0] if self.judged else None
+        return first if first is not None and first.standing is Standing.CHOSEN else None
 
 
 def choose(
@@ -88,10 +116,10 @@ def choose(
     usable = sorted((v for v in judged if v.standing is Standing.APPLICABLE), key=rank)
     refused = [v for v in judged if v.standing is Standing.REFUSED]
     if not usable:
-        return Choice(s, tuple(refused))
+        return Choice(s, tuple(refused), policy=policy)
     best = replace(usable[0], standing=Standing.CHOSEN, reason=why_first(usable))
     losers = [replace(v, reason=why_lost(v, best)) for v in usable[1:]]
-    return Choice(s, (best, *losers, *refused), warnings=(*_broken(best, s, span), *unused_settings(best, s, settings, span)))
+    return Choice(s, (best, *losers, *refused), warnings=(*_broken(best, s, span), *unused_settings(best, s, settings, span)), policy=policy)
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:
@@ -122,7 +150,13 @@ def check_setting_names(given: GivenSettings, algorithm: Algorithm | None, span:
         if name not in (*known, UNITS):
             owner = f"`{algorithm.name}` has" if algorithm else "no algorithm has"
             said = f"{owner} no setting `{name}`" if algorithm else f"{owner} a setting `{name}`"
-            raise fail("OCO702", said, span, did_you_mean(name, known, f"the settings are {', '.join(known)}"))
+            near = nearest(name, known, least=0.5)
+            every = (
+                f"the settings are {', '.join(known)}"
+                if algorithm
+                else "`oco explain` prints those of a model's algorithm"
+            )
+            raise fail("OCO702", said, span, f"did you mean `{near}`?" if near else every)
 
 
 def judge(
@@ -139,7 +173,8 @@ def judge(
             f"write `measure {_listed(a.theorems)} regret`",
         )
         required = [objection, *required]
-    objections = [(t, [*t.objections(s), *required]) for t in measured or theorems]
+    scaled = made_without_units(given, span, policy)
+    objections = [(t, [*_objections(t, s, scaled), *required]) for t in measured or theorems]
     theorem, left = min(objections, key=lambda pair: len(pair[1]))
     if left:
         return Verdict(a, Standing.REFUSED, theorem, tuple(left))
@@ -151,6 +186,15 @@ def judge(
         return Verdict(a, Standing.REFUSED, theorem, (Objection(f"its settings have no value here: {error.message}"),))
 
 
+def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
+    """What stands in the way of a theorem on the problem that its settings are made for, in the user's numbers where it does so there."""
+    found = theorem.objections(s)
+    if not scaled:
+        return found
+    inner = theorem.objections(without_units(s, theorem.norm)[0])
+    return inner and (found or inner)
+
+
 def _listed(theorems: Sequence[Theorem]) -> str:
     return " or ".join(sorted({str(m) for t in theorems for m in t.measures}))
 
@@ -159,13 +203,12 @@ def _promised(
     a: Algorithm, theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None, policy: Policy
 ) -> Verdict:
     """What the theorem promises with its settings, in the user's units."""
-    if not without_units(given, span, policy):
+    if not made_without_units(given, span, policy):
         settings = settle(theorem, s, given, span)
         guarantee = theorem.guarantee(s, settings)
         strength, score = weigh(s, guarantee, policy.weight)
         return Verdict(a, Standing.APPLICABLE, theorem, (), settings, guarantee, score, strength)
-    scales = scales_of(s, theorem.norm)
-    inner = unit_free(s, scales)
+    inner, scales = without_units(s, theorem.norm)
     best = None if numbers_given(given) else optimum(theorem, inner, given, policy.weight)
     settings = best.settings if best is not None else settle(theorem, inner, given, span)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
@@ -174,12 +217,46 @@ def _promised(
     return Verdict(a, Standing.APPLICABLE, theorem, (), settings, promised, score, strength, "", scales, best)
 
 
+def in_its_units(s: Situation, v: Verdict) -> Situation:
+    """The situation that a verdict's settings are made for."""
+    return s if v.scales is None or v.theorem is None else without_units(s, v.theorem.norm)[0]
+
+
+def given_formulas(v: Verdict) -> dict[str, str | float]:
+    """The settings that the user gave, as text."""
+    return {n: str(x.formula) for n, x in v.settings.items() if x.given}
+
+
+def resettled(
+    s: Situation, v: Verdict, numbers: FreeNumbers | None = None, horizon: int | None = None
+) -> tuple[Situation, Verdict]:
+    """The same algorithm and theorem for another horizon, or with other numbers of the free constants; facts are kept."""
+    theorem = v.theorem
+    if theorem is None:
+        return s, v
+    if horizon not in (None, s.horizon):
+        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon)
+    inner = in_its_units(s, v)
+    chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
+    return s, replace(v, settings=settle(theorem, inner, given_formulas(v), None, chosen), guarantee=None)
+
+
+def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
+    """The verdict with the guarantee of its settings."""
+    assert v.theorem is not None
+    inner = in_its_units(s, v)
+    guarantee = v.theorem.guarantee(inner, v.settings)
+    strength, score = weigh(inner, guarantee, weight)
+    shown = guarantee if v.scales is None else in_user_units(guarantee, s, v.scales)
+    return replace(v, guarantee=shown, strength=strength, score=score)
+
+
 def numbers_given(given: GivenSettings) -> bool:
     """Whether some setting that is not a word is given."""
     return any(n not in WORD_SETTINGS and n != UNITS for n in given)
 
 
-def without_units(given: GivenSettings, span: Span | None, policy: Policy) -> bool:
+def made_without_units(given: GivenSettings, span: Span | None, policy: Policy) -> bool:
     """Whether settings are made for the problem without units: where that is asked for, or nothing is given."""
     return unit_word(given, span) == "free" or (policy.optimal and UNITS not in given and not numbers_given(given))
 
@@ -208,8 +285,11 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
             )
         )
     chosen = replace(verdict, standing=Standing.CHOSEN, reason="the model or the caller asks for it")
-    others = [judge(b, s, {}, span, policy) for b in ALGORITHMS if b is not a]
-    return Choice(s, (chosen, *others), True, (*warnings, *_broken(chosen, s, span), *unused_settings(chosen, s, given, span)))
+
+    def others() -> tuple[Verdict, ...]:
+        return tuple(judge(b, s, {}, span, policy) for b in ALGORITHMS if b is not a)
+
+    return Choice(s, (chosen,), True, (*warnings, *_broken(chosen, s, span), *unused_settings(chosen, s, given, span)), policy, others)
 
 
 def _against_objections(
@@ -221,9 +301,9 @@ def _against_objections(
         said = "; ".join(o.reason for o in required)
         raise fail("OCO705", f"`{a.name}` cannot run on this model: {said}", span, required[0].mend)
     theorem = verdict.theorem or a.theorems[-1]
-    scales = scales_of(s, theorem.norm) if without_units(given, span, policy) else None
+    inner, scales = without_units(s, theorem.norm) if made_without_units(given, span, policy) else (s, None)
     try:
-        settings = settle(theorem, s if scales is None else unit_free(s, scales), given, span)
+        settings = settle(theorem, inner, given, span)
     except OcoError as error:
         raise fail(
             "OCO706",
@@ -265,7 +345,7 @@ def _broken(v: Verdict, s: Situation, span: Span | None) -> list[Diagnostic]:
         return []
     return [
         Diagnostic("OCO707", f"the guarantee does not hold with these settings: {said}", span, "", Severity.WARNING)
-        for said in v.theorem.checks(s if v.scales is None else unit_free(s, v.scales), v.settings)
+        for said in v.theorem.checks(in_its_units(s, v), v.settings)
     ]
 
 

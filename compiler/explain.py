@@ -7,6 +7,7 @@ from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.choice import Choice, Standing, Verdict, constraint_words
+from oco.compiler.explain_settings import settings_data, settings_lines, vacuous_lines
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Bound, Guarantee
 
@@ -19,7 +20,7 @@ def explain_text(choice: Choice) -> str:
     horizon = "unknown" if s.horizon is None else str(s.horizon)
     lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", ""]
     for v in choice.verdicts:
-        lines += _verdict_lines(v)
+        lines += _verdict_lines(v, choice)
     if choice.winner is None:
         lines += ["", *_wrapped("", refusal_text(choice), WIDTH)]
     return "\n".join(lines).rstrip() + "\n"
@@ -40,7 +41,7 @@ def _joined(parts: tuple[str, ...]) -> str:
     return "; and ".join(parts)
 
 
-def _verdict_lines(v: Verdict) -> list[str]:
+def _verdict_lines(v: Verdict, choice: Choice) -> list[str]:
     head = f"{v.standing.value:<11} {v.name:<16} {v.algorithm.title} ({v.algorithm.cite})"
     lines = [head]
     for reason in v.reasons:
@@ -55,6 +56,10 @@ def _verdict_lines(v: Verdict) -> list[str]:
             lines += _wrapped("bound", bound_text(bound, v.guarantee))
         for condition in v.guarantee.conditions:
             lines += _wrapped("note", condition) if condition not in v.reasons else []
+    if v.standing is Standing.CHOSEN:
+        s, weight = choice.situation, choice.policy.weight
+        for label, text in (*vacuous_lines(s, v), *settings_lines(s, v, weight)):
+            lines += _wrapped(label, text)
     return [*lines, ""]
 
 
@@ -97,7 +102,7 @@ def bound_text(bound: Bound, guarantee: Guarantee) -> str:
     said = f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
     if bound.vacuous(rounds) and bound.trivial is not None:
         worst = "cost more than" if "regret" in bound.measure else "add more to it than"
-        return f"{said}; vacuous: no round can {worst} {bound.trivial:.4g}"
+        return f"{said}; vacuous: no round can {worst} {bound.worst:.4g}"
     return said
 
 
@@ -110,6 +115,7 @@ def explain_data(choice: Choice) -> dict[str, Any]:
         "algorithm": None if winner is None else winner.name,
         "settings": {} if winner is None else {n: _setting_data(x) for n, x in winner.settings.items()},
         "guarantee": None if winner is None or winner.guarantee is None else guarantee_data(winner.guarantee),
+        "settings_found": {} if winner is None else settings_data(choice.situation, winner, choice.policy.weight),
         "verdicts": [_verdict_data(v) for v in choice.verdicts],
     }
 

@@ -263,6 +263,9 @@ def _closed(settings: Mapping[str, Setting], numbers: Mapping[str, float], horiz
     rounds = {} if horizon is None else {"T": float(horizon)}
     found = {}
     for name, setting in settings.items():
+        if not any(symbol in values for symbol in setting.formula.free_symbols):
+            found[name] = setting
+            continue
         formula = setting.formula.xreplace(values)
         known = {s.name for s in formula.free_symbols} <= set(rounds)
         value = float(evaluated(formula, {n: np.asarray(x) for n, x in rounds.items()})) if known else None

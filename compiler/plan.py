@@ -9,24 +9,36 @@ from functools import cached_property
 
 from oco.compiler.assemble import assemble
 from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.choice import Choice, Policy, Verdict, choose
-from oco.compiler.explain import explain_data, refusal_text
+from oco.compiler.choice import (
+    Choice,
+    Policy,
+    Standing,
+    Verdict,
+    choose,
+    given_formulas,
+    in_its_units,
+    promised_again,
+    resettled,
+)
+from oco.compiler.explain import explain_data, explain_text, refusal_text
 from oco.compiler.facts.check import check
 from oco.compiler.facts.types import Facts
+from oco.compiler.frontier import FrontierPoint, frontier
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
-from oco.compiler.notebook import Explanation, plan_html, plan_latex
 from oco.compiler.problem import Task
 from oco.compiler.settings import Setting
+from oco.compiler.settle import formulas
 from oco.compiler.storage import rooms
 from oco.compiler.structure import constraint_structure
 from oco.compiler.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import Diagnostic, fail
 from oco.dsl.expressions import constant
 from oco.dsl.model import Horizon, Model
+from oco.dsl.settings import UNITS
 
 SettingsMode = str | Mapping[str, "str | float"]
-MODES = ("paper", "optimal")
+MODES = ("paper", "optimal", "tuned")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,15 +113,41 @@ class Plan:
         name = self.algorithm if self.choice.forced else None
         return compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff)
 
-    def explain(self) -> Explanation:
+    def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Plan:
+        """The same algorithm with other numbers of the theorem's free constants, for this horizon or another; facts are kept.
+
+        Without a guarantee: `promised` works it out.
+        """
+        s, verdict = resettled(self.choice.situation, self._winner, numbers, T)
+        horizon = self.model.horizon if T is None else Horizon(constant(T), self.model.horizon.span)
+        choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
+        return replace(self, model=replace(self.model, horizon=horizon), canonical=s.canonical, choice=choice)
+
+    def promised(self) -> Plan:
+        """With the guarantee of its settings."""
+        verdict = promised_again(self.choice.situation, self._winner, self.tradeoff)
+        return replace(self, choice=replace(self.choice, judged=(verdict, *self.choice.judged[1:])))
+
+    def only(self, algorithm: str) -> Plan:
+        """The plan with another of the algorithms that were judged."""
+        verdict = next(v for v in self.verdicts if v.name == algorithm)
+        chosen = replace(verdict, standing=Standing.CHOSEN)
+        return replace(self, choice=replace(self.choice, judged=(chosen,), forced=True, others=tuple))
+
+    def given_constants(self, numbers: Mapping[str, float]) -> dict[str, str | float]:
+        """These numbers of the free constants as settings that `compile_plan` takes."""
+        v, s = self._winner, self.choice.situation
+        assert v.theorem is not None
+        given = given_formulas(v)
+        return {UNITS: "free", **given, **formulas(v.theorem, in_its_units(s, v), given, numbers)}
+
+    def frontier(self) -> tuple[FrontierPoint, ...]:
+        """Bounds of regret and violation with settings for several weights of the violations."""
+        return frontier(self.choice.situation, self._winner)
+
+    def explain(self) -> str:
         """Every algorithm: chosen, applicable, or why not and what would make it apply."""
-        return Explanation.of(self.choice)
-
-    def _repr_html_(self) -> str:
-        return plan_html(self)
-
-    def _repr_latex_(self) -> str:
-        return plan_latex(self)
+        return explain_text(self.choice)
 
     def to_json(self) -> str:
         """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""
@@ -128,7 +166,7 @@ def compile_plan(
 ) -> Plan:
     """Check the model, choose an algorithm (or take the one named here or in the model), and settle its settings.
 
-    settings  "paper", "optimal", or formulas by name, which go before those of the model's `using`
+    settings  "paper", "optimal" ("tuned" begins there), or formulas by name, which go before those of the model's `using`
     keep      take that algorithm where its theorem still holds
     tradeoff  what violations count against the regret where the two are added
 
@@ -137,7 +175,7 @@ def compile_plan(
     problem, facts = canonical(model), check(model)
     situation = Situation(problem, facts, problem.horizon)
     mode, formulas = _mode(settings)
-    policy = Policy(mode == "optimal", checked_tradeoff(tradeoff))
+    policy = Policy(mode != "paper", checked_tradeoff(tradeoff))
     using = model.using
     name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
     span = using.span if using is not None and algorithm is None else None
@@ -159,7 +197,7 @@ def checked_tradeoff(weight: float) -> float:
     return weight
 
 
-def explain_choice(model: Model) -> Choice:
+def explain_choice(model: Model, settings: str = "paper", tradeoff: float = 1.0) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
     problem = canonical(model)
     using = model.using
@@ -169,6 +207,7 @@ def explain_choice(model: Model) -> Choice:
         using.algorithm if using else None,
         dict(using.settings) if using else {},
         using.span if using else None,
+        Policy(_mode(settings)[0] != "paper", checked_tradeoff(tradeoff)),
     )
 
 

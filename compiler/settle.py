@@ -38,6 +38,12 @@ def settle(
     return resolve_settings(numbers, formulas, _Symbols(s, open_names or {}), s.horizon, span) | words
 
 
+def formulas(theorem: Theorem, s: Situation, given: GivenSettings, numbers: Mapping[str, float]) -> dict[str, str]:
+    """The free constants at these numbers as settings that may be given."""
+    found, _ = defaults(theorem, s, given)
+    return {f.name: str(f.formula(found[f.name], numbers[f.name])) for f in theorem.free if f.name in numbers}
+
+
 def defaults(
     theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None = None
 ) -> tuple[dict[str, Default], dict[str, Setting]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,13 @@ def _sizes(s: Situation, constraints: tuple[Inequality | Equality, ...]) -> Floa
     sizes = [np.ones(c.size) if v is None else v for c, v in zip(constraints, found)]
     flat = np.concatenate([np.zeros(0), *sizes])
     return np.where((flat > 0) & np.isfinite(flat), flat, 1.0)
+
+
+@lru_cache(maxsize=8)
+def without_units(s: Situation, norm: str) -> tuple[Situation, Scales]:
+    """The situation of the problem in u for theorems in that norm, and its scales."""
+    scales = scales_of(s, norm)
+    return unit_free(s, scales), scales
 
 
 def unit_free(s: Situation, scales: Scales) -> Situation:

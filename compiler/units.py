@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oco.compiler.domains import Domain
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows
@@ -24,15 +25,18 @@ class Units:
 
     def __init__(self, tracer: Tracer, task: Task) -> None:
         self.t, self.scales = tracer, task.scales
+        self.own = tuple(b.domain for b in task.canonical.blocks)
 
     def outward(self, u: Point) -> Point:
-        """x = c + R u."""
+        """x = c + R u; in a box cut to its bounds, which rounding may miss."""
         if self.scales is None:
             return u
         grown = u if self.scales.radius == 1 else self.scales.radius * u
-        return Point(
-            tuple(b + c if np.any(o) else b for b, o, c in zip(grown.blocks, self.scales.origins, self._middles()))
-        )
+        parts = zip(grown.blocks, self.own, self.scales.origins, self._middles(), strict=True)
+        return Point(tuple(self._cut(b + c if np.any(o) else b, d) for b, d, o, c in parts))
+
+    def _cut(self, x: Value, domain: Domain) -> Value:
+        return domain.project(self.t, x) if domain.kind == "box" else x
 
     def inward(self, x: Point) -> Point:
         """u = (x - c) / R."""

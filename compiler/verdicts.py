@@ -122,7 +122,7 @@ def why_first(usable: Sequence[Verdict]) -> str:
         return "its guarantee is the best number at this horizon"
     if best.strength is Strength.RATES:
         return "its rates are the best, and no other guarantee is a number that says more"
-    return "every guarantee has a vacuous number at this horizon; its rates are the best (pilot runs are not there yet)"
+    return "every guarantee has a vacuous number at this horizon; its rates are the best"
 
 
 def why_lost(v: Verdict, best: Verdict) -> str:

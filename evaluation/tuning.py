@@ -20,7 +20,7 @@ from oco.evaluation.pilot import Piloted, score
 
 SEARCHED = 0.6
 """The part of the rounds that the search may see."""
-CANDIDATES = 27
+CANDIDATES = 18
 KEPT = 3
 """One candidate in so many goes on to a stretch so many times as long."""
 SPREAD = math.log(300.0)

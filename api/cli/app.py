@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from oco.cli import files, models, runs
+from oco.cli import files, models, runs, tuning
 
 app = typer.Typer(
     help="Model online decisions under constraints; compile them to learners with a guarantee.",
@@ -21,6 +21,7 @@ app.command()(models.explain)
 app.command()(models.compile)
 app.command()(runs.run)
 app.command()(runs.data)
+app.command()(tuning.tune)
 app.command()(files.fmt)
 app.command()(files.new)
 app.command(name="help")(files.explain_code)

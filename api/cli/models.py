@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oco.cli.options import Force, Json, ModelPath, Params, pairs, param_values, refuse_overwrite
+from oco.cli.options import (
+    DataPath,
+    Force,
+    Json,
+    Kind,
+    ModelPath,
+    Params,
+    Tradeoff,
+    given,
+    pairs,
+    param_values,
+    refuse_overwrite,
+)
 from oco.cli.output import paint, say, show_diagnostic, show_json
 
 if TYPE_CHECKING:
@@ -74,13 +86,33 @@ def _show_replay(facts: Facts) -> None:
         raise typer.Exit(1)
 
 
-def explain(model: ModelPath, param: Params = None, as_json: Json = False) -> None:
-    """Say which algorithm is chosen, with which settings and guarantee, and why every other one is not."""
+def explain(
+    model: ModelPath,
+    settings: Kind = None,
+    tradeoff: Tradeoff = 1.0,
+    data: DataPath = None,
+    frontier: Annotated[
+        bool, typer.Option("--frontier", metavar="", help="What a smaller regret costs in violation, by weight.")
+    ] = False,
+    param: Params = None,
+    as_json: Json = False,
+) -> None:
+    """Say which algorithm is chosen, with which settings and guarantee, and why every other one is not.
+
+    Where no guarantee says anything the choice is made on pilot runs, over the data or over draws from the model.
+    """
     import oco
     from oco.compiler.explain import explain_data, explain_text
-    from oco.compiler.plan import explain_choice
+    from oco.compiler.frontier import frontier_text
+    from oco.tuning import explained
 
-    choice = explain_choice(oco.load(model, param_values(param)))
+    choice = explained(oco.load(model, param_values(param)), settings or "optimal", tradeoff, data)
+    if frontier:
+        from oco.compiler.frontier import frontier as points_of
+
+        winner = choice.winner
+        paint(frontier_text(() if winner is None else points_of(choice.situation, winner)))
+        return
     if as_json:
         show_json({"version": 1, "model": choice.situation.canonical.name} | explain_data(choice))
         return
@@ -104,15 +136,22 @@ def compile(
     backend: Backend = None,
     algorithm: Algorithm = None,
     setting: Settings = None,
+    settings: Kind = None,
+    tradeoff: Tradeoff = 1.0,
+    data: DataPath = None,
     param: Params = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write the learner to be run elsewhere: a Python module that needs NumPy alone, or C99."""
+    """Write the learner to be run elsewhere: a Python module that needs NumPy alone, or C99.
+
+    --data gives pilot rounds, for --settings tuned and where no guarantee decides between algorithms.
+    """
     import oco
 
     loaded = oco.load(model, param_values(param))
-    plan = oco.compile(loaded, algorithm, pairs(setting, "--set") or "paper", backend)
+    told = given(pairs(setting, "--set"), settings)
+    plan = oco.compile(loaded, algorithm, backend=backend, tradeoff=tradeoff, data=data, **told)
     names = list(plan.files())
     path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_c")
     written = [path] if len(names) == 1 else [path / name for name in names]

@@ -69,6 +69,15 @@ Cost = Annotated[
 MaybeModel = Annotated[Path | None, typer.Argument(metavar="MODEL.oco", help="The model file.", show_default=False)]
 
 
+Kind = Annotated[
+    str | None,
+    typer.Option("--settings", metavar="KIND", help="optimal (default), paper or tuned.", show_default=False),
+]
+Tradeoff = Annotated[
+    float, typer.Option("--tradeoff", metavar="W", help="What violations count against regret in a sum of both.")
+]
+
+
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     """`["a=1", "b=2"]` as a dict; the part before `=` is a name."""
     found: dict[str, str] = {}
@@ -115,9 +124,18 @@ def budget_of(text: str | None) -> Budget:
     return budget
 
 
-def given(settings: dict[str, str]) -> dict[str, Any]:
+def given(settings: dict[str, str], kind: str | None = None) -> dict[str, Any]:
     """Settings as an argument of `oco.compile`; none where none were told, so that its own default holds."""
-    return {"settings": settings} if settings else {}
+    if settings and kind is not None:
+        raise typer.BadParameter("with --set the other settings are the paper's", param_hint="--settings")
+    return {"settings": settings} if settings else {"settings": kind} if kind is not None else {}
+
+
+def units_of(kind: str | None) -> dict[str, str]:
+    """The kind of settings as the setting that a table of runs may hold."""
+    if kind == "tuned":
+        raise typer.BadParameter("a table of runs has no tuning: see `oco tune`", param_hint="--settings")
+    return {"units": "user"} if kind == "paper" else {}
 
 
 def refuse_overwrite(path: Path, force: bool) -> None:

@@ -33,6 +33,8 @@ def run(
     mapping: Mapping = None,
     on_missing: o.OnMissing = "error",
     setting: Settings = None,
+    kind: o.Kind = None,
+    tradeoff: o.Tradeoff = 1.0,
     grid: o.Grid = None,
     engine: o.EngineName = "processes",
     journal: o.Journal = None,
@@ -64,10 +66,11 @@ def run(
     if journal is not None and several:
         raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
     if several:
-        values = values_of(grid) | {name: [value] for name, value in settings.items()}
+        values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
         table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, backend, cost)
         raise typer.Exit(0 if run_sweep(table, engine, out, as_json) else 1)
-    _run_one(oco.compile(loaded, names[0], backend=backend, **o.given(settings)), source, journal, cost, out, as_json)
+    plan = oco.compile(loaded, names[0], backend=backend, tradeoff=tradeoff, **o.given(settings, kind))
+    _run_one(plan, source, journal, cost, out, as_json)
 
 
 def _run_one(plan: Plan, source: Data, journal: Path | None, cost: Budget, out: Path | None, as_json: bool) -> None:

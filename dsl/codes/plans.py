@@ -64,6 +64,20 @@ PLANS: dict[str, Code] = {
         'Use settings="optimal", or give formulas: settings={"alpha": "2*sqrt(t)"}.',
         Stage.COMPILE,
     ),
+    "OCO710": Code(
+        "too few rounds to tune on",
+        "Settings are searched on the first part of the rounds and judged on the part after it; both need some.",
+        "oco tune model.oco --data three_rounds.csv",
+        "Give more rounds; 40 are the least, and a few hundred say more.",
+        Stage.COMPILE,
+    ),
+    "OCO711": Code(
+        "nothing to tune",
+        "The theorem of the algorithm leaves no constant free on this model, or all of them are given.",
+        "oco tune model.oco --algorithm scbfw-tvc --set K=3",
+        'Give fewer settings, or use settings="optimal".',
+        Stage.COMPILE,
+    ),
     "OCO712": Code(
         "a setting without effect",
         "The theorem that speaks for the algorithm on this model has no such setting, and its rule does not read it.",

@@ -1,0 +1,66 @@
+"""`oco tune`: settings from pilot data, judged on data held out."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from oco.cli.options import DataPath, Json, ModelPath, Params, Tradeoff, param_values
+from oco.cli.output import note, say, show_json
+
+
+def tune(
+    model: ModelPath,
+    data: DataPath = None,
+    algorithm: Annotated[str | None, typer.Option("--algorithm", metavar="NAME", help="Tune this one.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the constants that are tried.")] = 0,
+    tradeoff: Tradeoff = 1.0,
+    write: Annotated[
+        bool, typer.Option("--write", metavar="", help="Put the `using` line into the model file; the rest stays.")
+    ] = False,
+    param: Params = None,
+    as_json: Json = False,
+) -> None:
+    """Choose the constants that the theorem leaves free on the first part of the data, and judge them on the rest.
+
+    Without data, rounds are drawn from the model. The guarantee is worked out again for what was chosen.
+    """
+    import oco
+    from oco.dsl.writing import read_text, write_text
+    from oco.tuning import tuning_text
+
+    loaded = oco.load(model, param_values(param))
+    found = oco.tune(loaded, data, algorithm, tradeoff=tradeoff, seed=seed)
+    if write:
+        write_text(model, with_using(read_text(model), found.line))
+    if not as_json:
+        say(tuning_text(found).rstrip())
+        if write:
+            note(f"{model} has the line now")
+        return
+    tried = [
+        {
+            "name": t.name,
+            "constants": dict(t.numbers),
+            "rounds": t.rounds,
+            "searched": t.searched,
+            "held_out": t.held_out,
+        }
+        for t in found.search.tried
+    ]
+    show_json(
+        {"version": 1, "model": loaded.name, "algorithm": found.plan.algorithm, "using": found.line, "tried": tried}
+    )
+
+
+def with_using(text: str, line: str) -> str:
+    """The model's text with this `using` line in the place of the one that it has, or at its end; comments stay."""
+    lines = text.splitlines()
+    for k, old in enumerate(lines):
+        if re.match(r"\s*using\b", old):
+            comment = re.search(r"\s+#.*$", old)
+            lines[k] = line + (comment.group(0) if comment else "")
+            return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", line]) + "\n"

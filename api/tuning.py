@@ -1,0 +1,155 @@
+"""Pilot runs and tuning for a plan: what `compile` does where guarantees say nothing, and `oco tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from oco.compiler.choice import Choice
+from oco.compiler.pilots import Pilots
+from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.model import Model
+from oco.plan import Plan
+
+if TYPE_CHECKING:
+    from oco.evaluation.data import Data
+    from oco.evaluation.tuning import Tuning
+
+PILOT_ROUNDS = 200
+PILOT_SEEDS = 2
+PILOT_CANDIDATES = 4
+TUNING_ROUNDS = 2000
+"""Rounds that are drawn to tune on where there is no data."""
+MOST_NUMBERS = 20_000
+"""Pilot runs are made of decisions of at most so many numbers: they should take seconds."""
+
+
+def piloted(plan: Plan, data: Any = None, seed: int = 0) -> Plan:
+    """The plan whose algorithm pilot runs choose, where no guarantee does; else the plan itself.
+
+    data  rounds to run on; None draws them from the model, where all its streams have a distribution
+    """
+    candidates = plan.choice.candidates
+    if not candidates:
+        return plan
+    return replace(plan, choice=plan.choice.decided_by(_pilots(plan, [v.name for v in candidates], data, seed)))
+
+
+def _pilots(plan: Plan, names: list[str], source: Any, seed: int) -> Pilots:
+    from oco.evaluation.pilot import pilot
+
+    if plan.canonical.size > MOST_NUMBERS:
+        return Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
+    try:
+        data, told = rounds_for(plan, source, seed, PILOT_ROUNDS)
+    except OcoError as error:
+        return Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
+    first = data.first(min(data.rounds, PILOT_ROUNDS))
+    plans = {name: plan.only(name).with_constants(None, first.rounds) for name in names[:PILOT_CANDIDATES]}
+    seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
+    return pilot(plans, first, seeds, plan.choice.situation, plan.tradeoff, told)
+
+
+def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, str]:
+    """The rounds of the source, or draws from the model; and where they are from, in words."""
+    from oco.evaluation.data import load_data
+
+    wanted = min(rounds, plan.horizon or rounds)
+    if source is None:
+        return load_data(plan.canonical, None, seed=seed, rounds=wanted), "drawn from the model"
+    return load_data(plan.canonical, source, seed=seed), "of the data"
+
+
+def explained(model: Model, settings: str, tradeoff: float = 1.0, data: Any = None, seed: int = 0) -> Choice:
+    """The verdicts on a model, also where no algorithm applies; with pilot runs where no guarantee decides."""
+    from oco.compiler.plan import compile_plan, explain_choice
+
+    choice = explain_choice(model, settings, tradeoff)
+    if not choice.candidates:
+        return choice
+    return piloted(Plan.of(compile_plan(model, None, settings, tradeoff=tradeoff)), data, seed).choice
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """What tuning found: the plan with the best constants, the search, and the line for the model file."""
+
+    plan: Plan
+    search: Tuning
+    line: str
+
+    def __str__(self) -> str:
+        return tuning_text(self)
+
+
+def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
+    """The plan with its free constants chosen on pilot data: rounds given, or drawn from the model.
+
+    Raises OcoError where the algorithm leaves nothing free, and where there is nothing to tune on.
+    """
+    from oco.evaluation.tuning import tune
+
+    winner = plan.choice.winner
+    assert winner is not None
+    free = winner.theorem.free if winner.theorem is not None else ()
+    free = tuple(f for f in free if f.name in winner.settings and not winner.settings[f.name].given)
+    if not free:
+        raise fail("OCO711", f"`{plan.algorithm}` leaves no constant free here", hint='use settings="optimal"')
+    source, _ = rounds_for(plan, data, seed, TUNING_ROUNDS)
+    if source.rounds < 2:
+        raise fail("OCO710", "there is one round only to tune on", hint="give data with --data")
+    factors = {f.name: 1.0 for f in free if f.kind != "value"}
+    starts: dict[str, Mapping[str, float]] = {"paper": factors}
+    if winner.best is not None and winner.best.constants:
+        starts["optimal"] = winner.best.numbers
+    found = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed)
+    given = plan.given_constants(found.best.numbers)
+    return Tuned(_with(plan, given, found.best.numbers), found, using_line(plan.algorithm, given))
+
+
+def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, float]) -> Plan:
+    """The plan with these constants, its guarantee worked out for them."""
+    chosen = plan.with_constants(numbers).promised()
+    winner = chosen.choice.winner
+    assert winner is not None
+    said = replace(winner, reason="its free constants are tuned on pilot rounds", best=None)
+    choice = replace(chosen.choice, judged=(said, *chosen.choice.judged[1:]))
+    return replace(plan, choice=choice, mode="tuned", given=dict(given))
+
+
+def using_line(algorithm: str, given: Mapping[str, str | float]) -> str:
+    """The line that makes a model file take these settings."""
+    return f"using {algorithm} with " + ", ".join(f"{name} = {value}" for name, value in given.items())
+
+
+def tuning_text(found: Tuned) -> str:
+    """The table of what was tried, the best first, and the line for the model file."""
+    search = found.search
+    lines = [
+        f"{found.plan.algorithm}: {len(search.tried)} settings, searched on rounds 1 to {search.split}, judged on rounds "
+        f"{search.split + 1} to {search.rounds} (seed {search.seed})",
+        "",
+        f"{'':<12}{'rounds':>8}{'searched':>14}{'held out':>14}  constants",
+    ]
+    for t in search.tried[:10]:
+        held = "" if t.held_out is None else f"{t.held_out:.6g}"
+        constants = ", ".join(f"{n} {x:g}" for n, x in t.numbers.items())
+        lines.append(f"{t.name:<12}{t.rounds:>8}{t.searched:>14.6g}{held:>14}  {constants}")
+    lines += ["", "Costs a round: loss / range of the loss + tradeoff (violations / their scales).", *_verdict(search)]
+    guarantee = found.plan.guarantee
+    if guarantee is not None and guarantee.horizon is not None:
+        from oco.compiler.explain import bound_text
+
+        lines += [f"Guarantee: {bound_text(b, guarantee)}" for b in guarantee.bounds]
+    return "\n".join([*lines, "", found.line]) + "\n"
+
+
+def _verdict(search: Tuning) -> list[str]:
+    """Whether the winner was better than its starts where nobody had looked."""
+    best = search.best.held_out
+    starts = [t for t in search.tried if t.name in ("paper", "optimal") and t.held_out is not None]
+    beaten_by = [t.name for t in starts if best is not None and t.held_out is not None and t.held_out < best]
+    if not beaten_by:
+        return []
+    return [f"On the rounds held out {' and '.join(beaten_by)} cost less than the winner of the search: keep them."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from oco.backends.c99.entries import Entries, flat_index
@@ -10,12 +11,12 @@ from oco.backends.c99.expressions import Level
 from oco.backends.c99.loops import begin, turn
 from oco.backends.c99.statements import STATEMENTS
 from oco.backends.c99.vectors import c_type
-from oco.backends.c99.writer import REST_OF_WORK, Signature, Writer, comment
+from oco.backends.c99.writer import REST_OF_WORK, Signature, Writer, comment, in_rows
 from oco.compiler.ir.fusion import POINTWISE, stored
 from oco.compiler.ir.loop_groups import groups
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Type, Var
-from oco.compiler.ir.rewrite import equations_of
+from oco.compiler.ir.rewrite import equations_of, read_by
 
 _WORD = re.compile(r"\w+")
 
@@ -59,6 +60,7 @@ class _Body:
         entries = Entries(places, made_by)
         taken = set(made_by) | {p.name for p in _all_params(function.body)} | {"work"}
         self.w = Writer(entries, signatures, taken)
+        self.given_up = _given_up(function.body) & self.stored
         self.outs = [self._result_place(k, r) for k, r in enumerate(function.body.results)]
 
     def _result_place(self, k: int, result: Operand) -> str:
@@ -96,7 +98,7 @@ class _Body:
             yield line
         else:
             yield head
-            yield from (f"    {p}{',' if k < len(params) - 1 else ''}" for k, p in enumerate(params))
+            yield from in_rows(params)
             yield ") {"
 
     def write(self) -> None:
@@ -217,6 +219,9 @@ class _Body:
         w = self.w
         name = param.name if is_temporary(out.name) and not is_temporary(param.name) else out.name
         if out.type.shape:
+            if out.name not in w.entries.places and isinstance(first, Var) and first.name in self.given_up:
+                w.entries.places[out.name] = w.place(first)
+                return
             if out.name not in w.entries.places:
                 w.entries.places[out.name] = w.array(name, out.type)
             w.fill(w.entries.places[out.name], first)
@@ -275,6 +280,15 @@ class _Body:
                     w.line(f"{target} = {w.number(value)};")
             w.depth -= 1
             w.line("} else {" if k == 0 else "}")
+
+
+def _given_up(body: Block) -> set[str]:
+    """Names of arrays that are read once, as the start of a loop that runs once: the loop may have their places."""
+    reads = Counter(read_by(body))
+    own = {v.name for e in body.equations if not e.blocks for v in e.outs}
+    loops = [e for e in body.equations if e.op in ("for", "while")]
+    starts = {a.name for e in loops for a in e.args if isinstance(a, Var) and a.type.shape}
+    return {name for name in starts & own if reads[name] == 1}
 
 
 def _all_params(block: Block) -> Iterator[Var]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from oco.backends.c99.vectors import c_type, without_lanes
-from oco.backends.c99.writer import LARGEST_ON_STACK, Signature
+from oco.backends.c99.writer import LARGEST_ON_STACK, Signature, in_rows
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Field, Program, Type
 
@@ -128,7 +128,7 @@ class Interface:
         line = f"{returns} {self.name}_{function}({', '.join(parameters) or 'void'})"
         if len(line) <= _LONGEST:
             return line
-        return f"{returns} {self.name}_{function}(\n    " + ",\n    ".join(parameters) + "\n)"
+        return "\n".join([f"{returns} {self.name}_{function}(", *in_rows(parameters), ")"])
 
     def heads(self) -> dict[str, str]:
         """The head of each public function."""

@@ -105,6 +105,7 @@ def _product(w: Writer, e: Equation, index: Index) -> None:
         return
     total = w.fresh("total")
     w.line(f"double {total} = 0;")
-    with w.loops(b.type.shape) as inner:
-        w.line(f"{total} += {w.entry(a, [*index, *inner]).at(Level.PRODUCT)} * {w.entry(b, inner).at(Level.UNARY)};")
+    with w.loops(a.type.shape[-1:]) as inner:
+        left, right = w.entry(a, [index[0], *inner]), w.entry(b, [*inner, *index[1:]])
+        w.line(f"{total} += {left.at(Level.PRODUCT)} * {right.at(Level.UNARY)};")
     _put(w, out, index, Text(total))

@@ -17,8 +17,8 @@ from oco.backends.c99.templates import HELPERS
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
-from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.names import identifier
+from oco.compiler.ir.passes import lower
 from oco.compiler.ir.program import Program
 
 KERNELS = ("sort", "sort_int", "argsort", "solve", "svd", "eigh")
@@ -37,7 +37,7 @@ class Source:
 
 def emit(program: Program, contract: Contract) -> Source:
     """Header and source of a program."""
-    name, program = identifier(program.name), remove_dead_code(program)
+    name, program = identifier(program.name), lower(program)
     text, interface = rule(program, name)
     identity = learner_hash(program, contract)
     lines = [*text, *EntryPoints(interface, contract).lines(), *state_lines(interface, identity)]
@@ -97,8 +97,8 @@ def _brought(lines: Sequence[str]) -> Iterator[str]:
         yield from vectors.DECLARED
     for name, text in (HELPERS | vectors.HELPERS).items():
         if name in used:
-            yield from f"static inline {text}".split("\n")
-            yield ""
+            lines_of = f"static inline {text}".split("\n")
+            yield from (*lines_of, "") if len(lines_of) > 1 else lines_of
     for name in KERNELS:
         if name in used:
             kernel = files("oco.backends.c99").joinpath("kernels", f"{name}.c").read_text(encoding="utf-8")

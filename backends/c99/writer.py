@@ -171,6 +171,18 @@ class Writer:
         return REST_OF_WORK
 
 
+def in_rows(params: Sequence[str]) -> list[str]:
+    """Parameters on lines of their own, as many on one as fit."""
+    rows = [f"    {params[0]}"]
+    for p in params[1:]:
+        if len(rows[-1]) + len(p) + 3 <= WIDTH:
+            rows[-1] += f", {p}"
+        else:
+            rows[-1] += ","
+            rows.append(f"    {p}")
+    return rows
+
+
 def comment(text: str) -> str:
     """Text that may stand in a C comment."""
     shown = "".join(c if c.isprintable() else " " for c in text)

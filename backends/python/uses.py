@@ -45,15 +45,6 @@ def is_square(e: Equation) -> bool:
     return e.op == "mul" and e.args[0] == e.args[1] and bool(e.outs[0].type.shape)
 
 
-def bound_names(block: Block) -> Iterator[str]:
-    """Every name bound in the block or in the blocks inside it."""
-    yield from (p.name for p in block.params)
-    for e in block.equations:
-        yield from (v.name for v in e.outs)
-        for inner in e.blocks:
-            yield from bound_names(inner)
-
-
 def read_after(block: Block, index: int) -> Counter[str]:
     """How often each name is read after the equation at `index`, inner blocks and the results included."""
     return Counter(read_by(Block((), block.equations[index + 1 :], block.results)))

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from oco.backends.python.expressions import Level, Text, call, literal
 from oco.backends.python.templates import STATEMENTS, TEMPLATES
-from oco.backends.python.uses import Uses, bound_names
+from oco.backends.python.uses import Uses
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Operand, Type, Var
+from oco.compiler.ir.rewrite import bound_names
 
 WIDTH = 96
 INLINE = 60

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from oco.compiler.ir.hoisting import STAY
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
-from oco.compiler.ir.rewrite import all_functions, equations_of, map_functions, substitute
+from oco.compiler.ir.rewrite import all_functions, bound_names, map_functions, substitute
 
 COSTLY = frozenset(
     {"sum", "prod", "max", "min", "any", "all", "matmul", "cumsum", "sqrt", "exp", "log", "log1p", "expm1", "pow"}
@@ -80,21 +80,13 @@ def _same(caller: Function, calls: Sequence[_Call]) -> set[int]:
         return set()
     block = caller.body
     late = {v.name for e in block.equations[calls[0].place :] for v in e.outs}
-    late |= {n for e in block.equations for b in e.blocks for n in _bound(b)}
+    late |= {n for e in block.equations for b in e.blocks for n in bound_names(b)}
     first = calls[0].args
     return {
         k
         for k, a in enumerate(first)
         if all(c.args[k] == a for c in calls) and not (isinstance(a, Var) and a.name in late)
     }
-
-
-def _bound(block: Block) -> Iterator[str]:
-    yield from (p.name for p in block.params)
-    for e in equations_of(block):
-        yield from (v.name for v in e.outs)
-        for b in e.blocks:
-            yield from (p.name for p in b.params)
 
 
 def _movable(function: Function, same: set[int]) -> list[Equation]:
@@ -131,7 +123,7 @@ def _calling(
     global_names: set[str],
 ) -> Function:
     """The caller that computes what moved, in front of its first call."""
-    taken = set(_bound(f.body)) | global_names
+    taken = set(bound_names(f.body)) | global_names
     values: dict[str, Operand] = {p.name: a for p, a in zip(callee.body.params, calls[0].args)}
     for e in moved:
         for v in e.outs:

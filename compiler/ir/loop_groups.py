@@ -35,12 +35,16 @@ class Group:
 
 
 def rows_of_product(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> bool:
-    """Whether a product of a matrix and a vector is taken row by row: where rows lie together in memory."""
+    """Whether a product is taken row by row, without a transposed copy: where what is summed over lies together in both sides."""
+
+    def is_transposed(x: Operand) -> bool:
+        behind = made_by.get(x.name) if isinstance(x, Var) and x.name not in stored else None
+        return behind is not None and behind.op == "transpose"
+
     a, b = e.args
-    if len(a.type.shape) != 2 or len(b.type.shape) != 1:
+    if len(a.type.shape) != 2 or is_transposed(a):
         return False
-    behind = made_by.get(a.name) if isinstance(a, Var) and a.name not in stored else None
-    return behind is None or behind.op != "transpose"
+    return len(b.type.shape) == 1 or is_transposed(b)
 
 
 def space(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> Shape | None:
@@ -83,8 +87,8 @@ def _shares(e: Equation, other: Equation, shape: Shape) -> bool:
     if accumulates(e) or accumulates(other):
         return accumulates(e) and accumulates(other)
     kinds = {x.outs[0].type.dtype for x in (e, other)}
-    pointwise = e.op in POINTWISE and other.op in POINTWISE
-    return pointwise and len(kinds) == 1 and (DType.BOOL in kinds or shape[-1] >= LONG)
+    rows = e.op not in POINTWISE or other.op not in POINTWISE  # the loop inside is the one to vectorize
+    return len(kinds) == 1 and (rows or DType.BOOL in kinds or shape[-1] >= LONG)
 
 
 class _Grouping:

@@ -12,6 +12,7 @@ from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.lifting import lift
 from oco.compiler.ir.program import Program
 from oco.compiler.ir.simplify import simplify
+from oco.compiler.ir.small_solves import expand_small_solves
 
 Pass = Callable[[Program], Program]
 
@@ -25,9 +26,22 @@ PASSES: dict[str, Pass] = {
 }
 
 
+LOOPS: dict[str, Pass] = {"small-solves": expand_small_solves, "dead-code": remove_dead_code}
+"""Passes for targets with explicit loops, after the others."""
+
+
+def lower(program: Program, skip: Collection[str] = ()) -> Program:
+    """The program for a target with explicit loops, after every pass that `skip` does not name."""
+    return _after(LOOPS, program, skip)
+
+
 def optimize(program: Program, skip: Collection[str] = ()) -> Program:
     """The program after every pass that `skip` does not name."""
-    for name, run in PASSES.items():
+    return _after(PASSES, program, skip)
+
+
+def _after(passes: dict[str, Pass], program: Program, skip: Collection[str]) -> Program:
+    for name, run in passes.items():
         if name not in skip:
             program = check(run(program))
     return program

@@ -34,6 +34,15 @@ def equations_of(block: Block) -> Iterator[Equation]:
             yield from equations_of(inner)
 
 
+def bound_names(block: Block) -> Iterator[str]:
+    """Every name bound in a block or in the blocks inside it."""
+    yield from (p.name for p in block.params)
+    for e in block.equations:
+        yield from (v.name for v in e.outs)
+        for inner in e.blocks:
+            yield from bound_names(inner)
+
+
 def read_by(block: Block) -> Iterator[str]:
     """Names read in a block or in the blocks inside it, its own results among them."""
     for e in block.equations:

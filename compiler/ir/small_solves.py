@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import count
 
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
-from oco.compiler.ir.rewrite import equations_of, map_functions
+from oco.compiler.ir.rewrite import bound_names, map_functions
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
@@ -45,11 +45,12 @@ def eliminate(t: Tracer, a: Rows, b: Rows) -> Rows:
 
 def expand_small_solves(program: Program) -> Program:
     """Pass: the same program with arithmetic in the place of small systems with one right side."""
-    return map_functions(program, _function)
+    constants = {g.var.name for g in program.constants}
+    return map_functions(program, lambda f: _function(f, constants))
 
 
-def _function(function: Function) -> Function:
-    taken = {v.name for e in equations_of(function.body) for v in e.outs}
+def _function(function: Function, constants: set[str]) -> Function:
+    taken = constants | set(bound_names(function.body))
     free = (name for k in count(2) if (name := f"v_{k}") not in taken)
     return replace(function, body=_block(function.body, free))
 

@@ -121,3 +121,16 @@ def test_what_is_not_decided_is_a_warning() -> None:
     facts = check(parse(NAMES.replace("EXPRESSION", "exp(sqrt(y))")))
     assert facts["loss.convex"].status is Status.UNKNOWN
     assert [w.code for w in facts.noticed if w.code == "OCO602"] == ["OCO602"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    (
+        "decision x in box(-2, -1)\nminimize x * log(x / (-1))",  # x log(x / y) is concave for x, y < 0
+        "decision x in box(-2, -1)\nstream s in [-3, -1]\nminimize x * log(x / s)",
+    ),
+)
+def test_forms_that_spell_an_atom_outside_of_its_range_are_judged_by_themselves(body: str) -> None:
+    with pytest.raises(OcoError) as error:
+        check(parse(f"model m\nhorizon T = 10\n{body}\n"))
+    assert error.value.code == "OCO501"

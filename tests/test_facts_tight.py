@@ -86,3 +86,10 @@ def test_a_constraint_with_very_many_entries_has_facts_of_its_worst() -> None:
     assert facts["constraints.limit.bound"].value == 5 and facts["constraints.limit.lipschitz.l2"].value == 3
     assert facts["constraints.bend.convex"].value is True and facts["constraints.bend.lipschitz.l1"].value == 4
     assert not any("[" in key for key in facts)
+
+
+@pytest.mark.parametrize("loss", ("abs(x[1])", "pos(x[1])", "maximum(0, x[1])", "neg(-x[1])", "norm1(x) - x[0] - x[2]"))
+def test_a_kink_at_the_end_of_a_range_does_not_flatten_the_function(loss: str) -> None:
+    """At 0 the derivative of abs is not that of the side on which the decision lives."""
+    facts = check(parse(f"model m\nhorizon T = 10\ndecision x[3] in simplex\nminimize {loss}\n"))
+    assert 1 <= facts["loss.upper"].value <= 1 + 1e-9

@@ -113,9 +113,19 @@ class Function:
 
     def _derived(self, slopes: Mapping[str, Expr]) -> Step:
         """That these are the slopes of the function, or of one of its pieces."""
-        of = self.words if len(self.gradients) == 1 else f"a piece of {self.words}"
         each = ", ".join(f"towards {name} {say(g)}" for name, g in slopes.items())
-        return Step("gradient", f"the gradient of {of} is {each}", None, self._rewritten, None, (self.original, slopes))
+        if len(self.gradients) == 1:
+            words, whole = f"the gradient of {self.words} is {each}", (self.original, slopes)
+            return Step("gradient", words, None, self._rewritten, None, whole)
+        piece = self._pieces[[id(g) for g in self.gradients].index(id(slopes))]
+        words = f"the gradient of {say(piece)} is {each}"
+        return Step("gradient", words, None, (self._cut,), None, (piece, slopes))
+
+    @cached_property
+    def _cut(self) -> Step:
+        """That the function has everywhere the value of one of its pieces."""
+        words = f"{self.words} is at each point one of {len(self._pieces)} pieces"
+        return Step("pieces", words, None, self._rewritten, self.original.span, (self.original, self._pieces))
 
     @cached_property
     def _rewritten(self) -> tuple[Step, ...]:

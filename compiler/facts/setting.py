@@ -14,8 +14,8 @@ from oco.compiler.facts.enclosure import Box, Enclosure, entries
 from oco.compiler.facts.hessian import Hessians
 from oco.compiler.facts.refine import Refiner
 from oco.compiler.facts.simplify import Simplifier
-from oco.dsl.expressions import Expr, Kind, Name, names, walk
-from oco.dsl.intervals import interval
+from oco.dsl.expressions import Expr, Kind, Name, walk
+from oco.dsl.intervals import Interval, interval
 
 
 class Setting:
@@ -69,10 +69,18 @@ class Setting:
 
     @cached_property
     def simplify(self) -> Simplifier:
-        return Simplifier(self.depends, self._nonnegative)
+        return Simplifier(self.depends, self._plain_range)
 
-    def _nonnegative(self, expr: Expr) -> bool:
-        return self.box.keys() >= set(names(expr)) and Enclosure(self.box)(expr).nonnegative
+    @cached_property
+    def _plain(self) -> Enclosure:
+        return Enclosure(self.box)
+
+    def _plain_range(self, expr: Expr) -> Interval | None:
+        """The range by intervals alone; None where a name stands in it that has none, as streams of another round."""
+        try:
+            return self._plain(expr)
+        except KeyError:
+            return None
 
     def depends(self, expr: Expr) -> bool:
         """Whether a decision stands in the expression."""

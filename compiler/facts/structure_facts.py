@@ -25,7 +25,7 @@ def structure_fact(setting: Setting, expr: Expr, prefix: str, words: str) -> Fac
         f"{prefix}.structure",
         value,
         Status.PROVED,
-        Step("structure", f"{words} is {_WORDS[kind]}", value, (), expr.span),
+        Step("structure", f"{words} is {_WORDS[kind]}", value, (), expr.span, expr),
     )
 
 

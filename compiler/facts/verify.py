@@ -14,14 +14,34 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.facts.attack import PLACES, TOLERANCE, Attack, Outcome, Place, Verdict
+from oco.compiler.facts.attack import TOLERANCE, Outcome, Place, Verdict
+from oco.compiler.facts.replay_calculus import Calculus
+from oco.compiler.facts.replay_claims import CONVEX_WORDS, Claims, top
+from oco.compiler.facts.replay_points import Points
 from oco.compiler.facts.replay_ranges import replayed
-from oco.compiler.facts.types import Facts, Status, Step
+from oco.compiler.facts.types import Fact, Facts, Status, Step
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Constant, Expr, Slice
+from oco.dsl.expressions import Array as Stack
+from oco.dsl.expressions import Call, Constant, Expr, Index, Slice
 
 Array = np.ndarray[Any, Any]
 MOST_NUMBERS = 200_000
+MISSHAPEN = (
+    AttributeError,
+    TypeError,
+    ValueError,
+    KeyError,
+    IndexError,
+)  # what a handler meets in a step of another make
+FROM_PREMISES = (
+    "largest",
+    "square root",
+    "negative",
+    "smoothness",
+    "strong convexity",
+    "product domain",
+    "second derivative",
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,7 @@ def verify(facts: Facts, seed: int = 0) -> list[Check]:
     for key, fact in facts.items():
         if fact.status is Status.PROVED and fact.why is not None:
             found += [Check(key, s.rule, s.claim, *replay.step(s)) for s in _steps(fact.why, seen)]
+            found += replay.conclusion(fact)
             found += replay.fact(key, fact.value)
     return found
 
@@ -60,15 +81,15 @@ def _steps(root: Step, seen: set[int]) -> Iterator[Step]:
             stack.extend((p, False) for p in step.premises)
 
 
-class _Replay(Attack):
+class _Replay(Claims, Calculus, Points):
     def __init__(self, problem: Canonical, rng: np.random.Generator) -> None:
         super().__init__(problem, rng)
         self.rules: Mapping[str, Callable[[Step], Verdict]] = {
             "interval": self._interval,
-            "declared range": self._within_samples,
-            "constant": self._within_samples,
-            "support": self._within_samples,
-            "norm": self._within_samples,
+            "declared range": self._declared,
+            "constant": self._constant,
+            "support": self._support,
+            "norm": self._norm,
             "vertices": self._supremum,
             "entry by entry": self._supremum,
             "largest entry": self._supremum,
@@ -80,25 +101,49 @@ class _Replay(Attack):
             "negative": self._negative,
             "every entry": self._every_entry,
             "gradient": self._gradient,
+            "pieces": self._pieces,
             "rewrite": self._rewrite,
-            "variable": self._curvature,
-            "composition": self._curvature,
-            "second derivative": self._curvature,
-            "second derivative of entries": self._curvature,
+            "variable": self._variable,
+            "composition": self._composed,
+            "second derivative": self._by_eigenvalues,
+            "second derivative of entries": self._composed,
             "second derivative by terms": self._bent,
             "second derivative written out": self._bent,
             "smoothness": self._smoothness,
             "strong convexity": self._strong_convexity,
+            "structure": self._structure,
             "domain": self._domain,
+            "product domain": self._product,
+            "oracle": self._oracle,
             "at a point": self._at_a_point,
             "slater point": self._slater,
             "interior point": self._interior,
             "tangent bound": self._nowhere,
+            "corner policy": self._corner_policy,
+            "common point": self._common,
+            "dependent row": self._dependent,
+            "no constraints": self._no_constraints,
         }
 
     def step(self, step: Step) -> Verdict:
+        """The verdict on one step; a step that is not of the make that its rule asks for is refused."""
         rule = self.rules.get(step.rule)
-        return (Outcome.STATED, "") if rule is None else rule(step)
+        if rule is None:
+            return Outcome.FAILED, f"there is no rule `{step.rule}`"
+        if step.rule in FROM_PREMISES and not step.premises:
+            return Outcome.FAILED, "it follows from nothing"
+        try:
+            return rule(step)
+        except MISSHAPEN:
+            return Outcome.FAILED, "it has not the parts that its rule asks for"
+
+    def conclusion(self, fact: Fact) -> list[Check]:
+        """The fact says what the last step of its derivation says."""
+        step = fact.why
+        assert step is not None
+        if _agree(fact.value, step):
+            return []
+        return [Check(fact.key, step.rule, step.claim, Outcome.FAILED, "the fact is not what its derivation ends with")]
 
     # ---- facts against the functions they are about
 
@@ -139,7 +184,7 @@ class _Replay(Attack):
             case "lipschitz.l2" | "lipschitz.l1":
                 q = {
                     **p,
-                    **{n: v for n, v in self.places[int(self.rng.integers(PLACES))].items() if n in self.decisions},
+                    **{n: v for n, v in self.places[int(self.rng.integers(self.count))].items() if n in self.decisions},
                 }
                 order = 2 if kind.endswith("l2") else 1
                 gap = float(np.linalg.norm(np.concatenate([(p[n] - q[n]).ravel() for n in self.decisions]), order))
@@ -151,6 +196,8 @@ class _Replay(Attack):
     def _interval(self, step: Step) -> Verdict:
         """The operation again, over the ranges of the premises."""
         node = step.subject
+        if not isinstance(node, (Call, Index, Stack)):
+            return Outcome.FAILED, "nothing is computed there"
         if not isinstance(node, Call):
             return self._within_samples(step)
         given = {id(p.subject): p.value for p in step.premises}
@@ -176,51 +223,27 @@ class _Replay(Attack):
             )
         return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the range of the operation is wider than claimed")
 
+    def _norm(self, step: Step) -> Verdict:
+        if not isinstance(step.subject, Call) or step.subject.atom not in ("norm2", "sum_squares"):
+            return Outcome.FAILED, "it is no norm"
+        return self._within_samples(step)
+
     # ---- arithmetic between steps
 
     def _largest(self, step: Step) -> Verdict:
-        tops = [t for p in step.premises if (t := _top(p.value)) is not None]
+        tops = [t for p in step.premises if (t := top(p.value)) is not None]
         holds = bool(tops) and step.value >= max(tops) * (1 - TOLERANCE) - 1e-300
         return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "a premise is larger")
 
     def _square_root(self, step: Step) -> Verdict:
-        top = _top(step.premises[0].value)
-        holds = top is not None and step.value**2 >= top * (1 - TOLERANCE)
+        above = top(step.premises[0].value)
+        holds = above is not None and step.value**2 >= above * (1 - TOLERANCE)
         return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the square is smaller than the premise")
 
     def _negative(self, step: Step) -> Verdict:
-        top = _top(step.premises[0].value)
-        holds = top is not None and -step.value >= top - TOLERANCE * max(1.0, abs(top))
+        above = top(step.premises[0].value)
+        holds = above is not None and -step.value >= above - TOLERANCE * max(1.0, abs(above))
         return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "it is not the negative of the premise")
-
-    def _every_entry(self, step: Step) -> Verdict:
-        found = [t for p in step.premises if (t := _top(p.value)) is not None]
-        if isinstance(step.value, bool) or not found:
-            return Outcome.REPLAYED, ""
-        slack = TOLERANCE * max(1.0, abs(step.value))
-        holds = min(found) - slack <= step.value <= max(found) + slack
-        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "it is the value of no entry")
-
-    def _smoothness(self, step: Step) -> Verdict:
-        least, most = step.premises[0].value
-        holds = step.value >= max(abs(least), abs(most)) * (1 - TOLERANCE)
-        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "an eigenvalue is larger")
-
-    def _strong_convexity(self, step: Step) -> Verdict:
-        holds = step.value <= max(0.0, step.premises[0].value[0]) * (1 + TOLERANCE)
-        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the least eigenvalue is smaller")
-
-    # ---- feasibility
-
-    def _slater(self, step: Step) -> Verdict:
-        inside = all(b.domain.contains(step.subject[b.name], 1e-7) for b in self.problem.blocks)
-        worst = max((float(p.value) for p in step.premises), default=-np.inf)
-        holds = inside and step.value <= -worst + TOLERANCE * max(1.0, abs(worst))
-        return (
-            (Outcome.REPLAYED, "")
-            if holds
-            else (Outcome.FAILED, "the point is outside, or a constraint is larger there")
-        )
 
 
 def _constant_ends(node: Constant) -> tuple[Array, Array]:
@@ -236,8 +259,15 @@ def _ends(value: Any, node: Expr) -> tuple[Array, Array] | None:
     return np.broadcast_to(value.lo, shape).astype(np.float64), np.broadcast_to(value.hi, shape).astype(np.float64)
 
 
-def _top(value: Any) -> float | None:
-    """The upper end of a claim that is a range or a number."""
-    if hasattr(value, "hi"):
-        return float(np.max(value.hi))
-    return float(value) if isinstance(value, (int, float, np.floating)) and not isinstance(value, bool) else None
+def _agree(value: Any, step: Step) -> bool:
+    """Whether the value of a fact is that of the step; arrays may stand for a point, words for a flag."""
+    said = step.value
+    if isinstance(value, bool):
+        return said is value or (value and said in CONVEX_WORDS) or step.rule in ("slater point", "interior point")
+    number = top(said)
+    if isinstance(value, (int, float)) and number is not None:
+        return bool(np.isclose(value, number, rtol=1e-9, atol=0.0)) or value == number
+    if isinstance(value, (dict, np.ndarray)) and isinstance(step.subject, dict):
+        points = value if isinstance(value, dict) else dict.fromkeys(step.subject, value)
+        return all(np.array_equal(points[n], x) for n, x in step.subject.items())
+    return True

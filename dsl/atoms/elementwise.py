@@ -42,7 +42,7 @@ def _extreme_curvature(bends: Curvature) -> Any:
     def rule(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
         signed = intervals if bends is CONVEX else tuple(-i for i in intervals)
         for i, one in enumerate(signed):
-            if all(bool(np.all(one.lo >= other.hi)) for j, other in enumerate(signed) if j != i):
+            if all(bool(np.all(one.lo > other.hi)) for j, other in enumerate(signed) if j != i):
                 return AFFINE
         return bends
 

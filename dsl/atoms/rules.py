@@ -46,17 +46,17 @@ def even(call: Call, x: Interval, *rest: Interval) -> tuple[Monotone, ...]:
 
 
 def even_curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
-    """|x| and its sums: affine where no entry changes its sign."""
+    """|x| and its sums: affine where every entry keeps away from 0. At 0 itself the derivative is not that of one side."""
     x = intervals[0]
-    return AFFINE if bool(np.all((x.lo >= 0) | (x.hi <= 0))) else CONVEX
+    return AFFINE if bool(np.all((x.lo > 0) | (x.hi < 0))) else CONVEX
 
 
 def hinged_at(corner: float) -> CurvatureRule:
-    """Affine on either side of one point, convex over it."""
+    """Affine on either side of one point, convex over it and at it."""
 
     def rule(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
         x = intervals[0]
-        return AFFINE if bool(np.all((x.lo >= corner) | (x.hi <= corner))) else CONVEX
+        return AFFINE if bool(np.all((x.lo > corner) | (x.hi < corner))) else CONVEX
 
     return rule
 

@@ -134,3 +134,10 @@ def test_forms_that_spell_an_atom_outside_of_its_range_are_judged_by_themselves(
     with pytest.raises(OcoError) as error:
         check(parse(f"model m\nhorizon T = 10\n{body}\n"))
     assert error.value.code == "OCO501"
+
+
+@pytest.mark.parametrize("loss", ("-abs(x)", "-pos(x)", "-maximum(0, x)", "-maximum(x, 0)"))
+def test_a_kink_on_the_boundary_is_a_kink(loss: str) -> None:
+    """For x >= 0 these equal -x, but the gradient at 0 that a learner computes is no subgradient of it: convexity is not claimed."""
+    facts = check(parse(f"model m\nhorizon T = 10\ndecision x in box(0, 1)\nminimize {loss}\n"))
+    assert facts["loss.convex"].status is Status.UNKNOWN and [w.code for w in facts.warnings] == ["OCO602"]

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 Place = dict[str, Array]
 TOLERANCE = 1e-9
 PLACES, FEWEST, MOST_NUMBERS = 120, 6, 2_000_000  # places, at most and at least, and the numbers in all of them
-CLIMB = 150  # exchanges that are tried to climb from the best place
+CLIMB = 80  # exchanges that are tried to climb from the best place
 LARGEST_BY_DIFFERENCES = 200  # entries of all decisions up to which slopes are found by differences
 LARGEST_SPECTRAL = 400  # entries of a matrix decision whose extreme points are cheap to find
 

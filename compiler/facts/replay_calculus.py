@@ -12,7 +12,7 @@ from oco.compiler.facts.types import Step
 from oco.dsl.expressions import Array, Call, Expr, Index
 
 BENDS = {"convex": (1,), "concave": (-1,), "affine": (1, -1)}
-SEARCH = 60  # exchanges that are tried to find the largest and the least second difference
+SEARCH = 25  # exchanges that are tried to find the largest and the least second difference
 EIGENVALUES = ("second derivative by terms", "second derivative written out")
 
 
@@ -79,7 +79,7 @@ class Calculus(Attack):
         """Values halfway between two decisions against the mean of the two."""
         if step.value not in BENDS or not isinstance(step.subject, Expr):
             return Outcome.FAILED, "it is no claim of curvature"
-        for p, q in zip(self.places, self.places[1:]):
+        for p, q in zip(self.places[:60], self.places[1:]):
             x, y = ({n: v[n] for n in self.decisions} for v in (p, q))
             ends = [self._value(step.subject, {**p, **v}) for v in (x, y)]
             middle = self._value(step.subject, {**p, **{n: x[n] / 2 + y[n] / 2 for n in x}})
@@ -102,7 +102,7 @@ class Calculus(Attack):
 
     def _steepest_bend(self, expr: Expr, sign: int) -> tuple[float, float]:
         """The largest second difference (`sign` 1) or minus the least that is found, with what rounding may have added."""
-        pairs = [(p, q) for p, q in zip(self.places[:40], self.places[1:])]
+        pairs = [(p, q) for p, q in zip(self.places[:24], self.places[1:])]
         best, pair = max(((self._bend(expr, p, q, sign), (p, q)) for p, q in pairs), key=lambda found: found[0])
         for _ in range(SEARCH):
             p, q = pair

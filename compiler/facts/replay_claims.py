@@ -188,7 +188,7 @@ class Claims(Attack):
             return failed("it is no function")
         kind = step.value.partition(",")[0]
         with np.errstate(all="ignore"):
-            worst = max(self._off_form(step.subject, kind, p, q) for p, q in zip(self.places[:40], self.places[1:]))
+            worst = max(self._off_form(step.subject, kind, p, q) for p, q in zip(self.places[:20], self.places[1:]))
         return (
             (Outcome.TESTED, "") if worst <= 1e-7 else failed(f"it is not {kind} between two decisions that were tried")
         )

@@ -19,7 +19,6 @@ from oco.dsl.intervals import Interval
 
 Key = tuple[object, ...]
 ADDITIVE = ("add", "sub", "minus")
-ONE_SIDED = ("abs", "pos", "neg", "hinge", "norm1", "maximum", "minimum")
 
 
 class Simplifier:
@@ -74,7 +73,7 @@ class Simplifier:
             return node
         if all(isinstance(a, Constant) for a in node.args):
             return self._shared(_folded(node))
-        for rule in (self._spelled, self._unit, self._one_sided):
+        for rule in (self._spelled, self._unit):
             found = rule(node)
             if found is not None:
                 return self(found)
@@ -116,45 +115,9 @@ class Simplifier:
                 return self._product(node)
         return None
 
-    def _one_sided(self, node: Call) -> Expr | None:
-        """Functions with a kink that their range stays on one side of: `abs(x)` is `x` for x >= 0."""
-        if node.atom not in ONE_SIDED or not self.varies(node) or node.options:
-            return None
-        first, *others = node.args
-        zero = uniform(0.0, known(node.shape), node.span)
-        match node.atom:
-            case "abs" | "pos" if self._at_least(first, 0.0):
-                return first
-            case "abs" | "neg" if self._at_most(first, 0.0):
-                return call("minus", first, span=node.span)
-            case "pos" if self._at_most(first, 0.0):
-                return zero
-            case "neg" if self._at_least(first, 0.0):
-                return zero
-            case "hinge" if self._at_most(first, 1.0):
-                return call("sub", 1.0, first, span=node.span)
-            case "hinge" if self._at_least(first, 1.0):
-                return zero
-            case "norm1" if self._at_least(first, 0.0):
-                return call("sum", first, span=node.span)
-            case "maximum" | "minimum" if len(others) == 1:
-                return self._ahead(node, first, others[0])
-        return None
-
-    def _ahead(self, node: Call, a: Expr, b: Expr) -> Expr | None:
-        """The argument that is never behind the other, where it has the shape of the whole."""
-        difference = call("sub", a, b)
-        first = self._at_least(difference, 0.0) if node.atom == "maximum" else self._at_most(difference, 0.0)
-        second = self._at_most(difference, 0.0) if node.atom == "maximum" else self._at_least(difference, 0.0)
-        return next((e for e, ahead in ((a, first), (b, second)) if ahead and e.shape == node.shape), None)
-
     def _at_least(self, expr: Expr, value: float) -> bool:
         found = self.ranges(expr)
         return found is not None and found.least >= value
-
-    def _at_most(self, expr: Expr, value: float) -> bool:
-        found = self.ranges(expr)
-        return found is not None and found.greatest <= value
 
     def _quadratic(self, node: Call) -> Expr | None:
         """`x @ (P @ x)` and `(x @ P) @ x` are `quad_form(x, P)`."""

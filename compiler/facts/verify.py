@@ -232,7 +232,8 @@ class _Replay(Claims, Calculus, Points):
 
     def _largest(self, step: Step) -> Verdict:
         tops = [t for p in step.premises if (t := top(p.value)) is not None]
-        holds = bool(tops) and step.value >= max(tops) * (1 - TOLERANCE) - 1e-300
+        number = step.subject is None and not isinstance(step.value, bool)
+        holds = number and bool(tops) and step.value >= max(tops) * (1 - TOLERANCE) - 1e-300
         return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "a premise is larger")
 
     def _square_root(self, step: Step) -> Verdict:

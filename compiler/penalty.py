@@ -4,7 +4,8 @@ Q [g]_+ is the largest of lambda g over 0 <= lambda <= Q, so the step is the max
 
     D(lambda) = min_x  <c, x - y> + alpha |x - y|^2 + <lambda, g(x)>,    grad D(lambda) = g(x(lambda)).
 
-x(lambda) is a projection where g is affine, and one monotone equation an entry where g is separable and X a box. D is maximized by
+x(lambda) is a projection where g is affine, one monotone equation an entry where g is separable and X a box, and the fixed point of
+a projected gradient step where g is smooth. D is maximized by
 Newton's method on the free multipliers with the generalized Hessian of D (semismooth, so it ends in finitely many steps where D is
 piecewise quadratic), cut where the first one meets a bound, and a line search along it. Since the objective is
 2 alpha-strongly convex, alpha |x(lambda) - x*|^2 is at most the duality gap; the search ends when the promised gain is below
@@ -19,8 +20,8 @@ from typing import Protocol
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, Structured, call_over
 from oco.compiler.problem import Problem
-from oco.compiler.structure import Structure
-from oco.dsl.expressions import Kind, names
+from oco.compiler.smooth_response import SmoothResponse, data_of_constraints, stream_names
+from oco.compiler.structure import Structure, separable_over_box
 
 TOLERANCE = 1e-12
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
@@ -79,7 +80,7 @@ def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Va
     if p.structure is Structure.AFFINE:
         response = _Affine(p, y, c, alpha, g, p.constraint_gradients(y).named(t, "A"))
     else:
-        response = _Separable(p, y, c, alpha, *_data_of_constraints(p))
+        response = _bent(p)(p, y, c, alpha, *data_of_constraints(p))
 
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
         return _Ascent(p, response.over(*parts), Q).run().blocks
@@ -91,8 +92,13 @@ def weighted_step(p: Problem, y: Point, c: Point, alpha: Value, weights: Value) 
     """argmin over the domain of <c, x> + alpha |x - y|^2 + sum_n weights_n g_n(x), for weights that are not negative."""
     if p.structure is Structure.AFFINE:
         return p.domain.project(y - (c + p.constraint_combination(y, weights)) / (2.0 * alpha))
-    response = _Separable(p, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, *_data_of_constraints(p))
+    response = _bent(p)(p, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, *data_of_constraints(p))
     return response.at(weights, response.start())[-1]
+
+
+def _bent(p: Problem) -> type[_Separable] | type[SmoothResponse]:
+    """Entry by entry for separable constraints over a box, else by Newton's method on all entries."""
+    return _Separable if separable_over_box(p.structure, p.domain.domains) else SmoothResponse
 
 
 class _Affine:
@@ -128,21 +134,11 @@ class _Affine:
         return self.A.gram(self.p.domain.project_jacobian(u, x, self.A)) / (2.0 * self.alpha)
 
 
-def _data_of_constraints(p: Problem) -> tuple[Value, ...]:
-    """The round, then the streams that the constraints use, in the order of `_stream_names`."""
-    return (p.t if p.round is None else p.round, *(p.seen[n] for n in _stream_names(p)))
-
-
-def _stream_names(p: Problem) -> list[str]:
-    found = [n for c in p.task.canonical.inequalities for n in names(c.expr, Kind.STREAM)]
-    return list(dict.fromkeys(found))
-
-
 class _Separable:
     """g_n(x) = sum_i phi_{n,i}(x_i) over a box: c_i + 2 alpha (x_i - y_i) + sum_n lambda_n phi_{n,i}'(x_i) = 0, cut to the bounds."""
 
     def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> None:
-        self.p = Problem(p.tracer, p.task, dict(zip(_stream_names(p), data)), round_)
+        self.p = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)
         self.y, self.c, self.alpha = y, c, alpha
         self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
 

@@ -352,6 +352,21 @@ class Problem:
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.task.canonical.blocks}
         return self._points([hessian_vector(total, ones)], x, env)
 
+    def hessian_of_combination(self, x: Point, weights: Value) -> Value:
+        """The Hessian of sum_n weights_n g_t^n at x, shape (d, d) over the flattened decisions."""
+        parts = [(c.expr, c.size) for c in self.task.canonical.inequalities]
+        symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
+        terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
+        total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
+        slopes, lower, blocks = gradient(total, self.task.decisions), self._lowering(x, env), self.task.canonical.blocks
+        bands: list[Value] = []
+        for b in blocks:
+            found = jacobian(algebra.broadcast(slopes[b.name], b.shape), self.task.decisions)
+            row = [self._shaped(lower(found[o.name]), (*b.shape, *o.shape)) for o in blocks]
+            row = [self.tracer.reshape(m, (math.prod(b.shape), math.prod(o.shape))) for m, o in zip(row, blocks)]
+            bands.append(row[0] if len(row) == 1 else self.tracer.concat(*row, axis=1))
+        return bands[0] if len(bands) == 1 else self.tracer.concat(*bands)
+
     # Lowering.
 
     def _lowering(self, x: Point, more: Mapping[str, Value] | None = None) -> Lowering:

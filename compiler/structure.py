@@ -6,7 +6,7 @@ the atoms runs over arrays of marks, so that an atom needs no rule of its own he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,11 +15,15 @@ import numpy as np
 
 from oco.compiler.calculus import dependence, vector_jacobian
 from oco.compiler.canonical import Canonical
-from oco.compiler.theorems import Objection
+from oco.compiler.domains import Domain
+from oco.compiler.theorems import Objection, Situation
 from oco.dsl.atoms import ATOMS
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
 from oco.dsl.primitives import PRIMITIVES
+
+MOST_ENTRIES = 400
+"""Of a decision whose step solves systems of its size (`smooth_response`)."""
 
 
 class Structure(StrEnum):
@@ -54,28 +58,32 @@ def is_separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
         return False
 
 
-def solver_objection(canonical: Canonical) -> Objection | None:
+def separable_over_box(structure: Structure, domains: Sequence[Domain]) -> bool:
+    """Whether a step falls apart into its entries."""
+    return structure is Structure.SEPARABLE and all(d.kind == "box" for d in domains)
+
+
+def solver_objection(s: Situation) -> Objection | None:
     """Why argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+ over the domain has no exact solver here, if so."""
-    structure, label = constraint_structure(canonical)
-    domains = [b.domain for b in canonical.blocks]
-    for d in domains:
+    structure, label = constraint_structure(s.canonical)
+    for d in s.domains:
         for operation in ("project", "project_jacobian"):
             if operation in d.refusals:
                 return Objection(f"its step needs a projection onto {d}: {d.refusals[operation]}")
-    if structure is Structure.AFFINE:
+    if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
         return None
-    if structure is Structure.SEPARABLE:
-        if all(d.kind == "box" for d in domains):
-            return None
-        other = next(d for d in domains if d.kind != "box")
+    for c in s.canonical.inequalities:
+        if s.entries(c.label, c.shape, "smoothness.l2") is None:
+            return Objection(
+                f"its step is solved exactly where constraints are affine, or smooth, or over a box sums of functions of single "
+                f"entries; `{c.origin}` has kinks, or nothing bounds how fast its gradient changes",
+                f"write the pieces of `{c.origin}` as constraints of their own, or `assume constraints.{c.label}.smoothness.l2 <= ...`",
+            )
+    if s.size > MOST_ENTRIES:
         return Objection(
-            f"its step is solved exactly for constraints like `{label}` over a box only, not yet over {other}",
-            "decide in a box",
+            f"its step solves a system of the size of the decision for `{label}`, and {s.size} entries are more than {MOST_ENTRIES}"
         )
-    return Objection(
-        f"its step is solved exactly for affine constraints, and over a box for sums of functions of single entries; "
-        f"not yet for `{label}`"
-    )
+    return None
 
 
 # Marks: which entry of the decisions an entry depends on (from 0), or one of these.

@@ -135,7 +135,7 @@ class Walker:
         if len(e.outs) == 1 and (e.op != "call" or len(text.code) < INLINE):
             self.place(e, text)
             return
-        notes, target = self._notes(e), self._target(e)
+        notes, target = self._notes(e), self.name(e.outs[0]) if len(e.outs) == 1 else self._target(e)
         self.release(target.split(", "))
         self.strong |= {v.name for v in e.outs if e.op != "call"}
         for line in self._in_rows(f"{target} = ", text.code):
@@ -168,7 +168,7 @@ class Walker:
         return self.use_up(e.args) + ((e.note,) if e.note else ())
 
     def _target(self, e: Equation) -> str:
-        """The left side; results that nobody reads are `_`."""
+        """The left side, about as long as it will be; of several results those that nobody reads are `_`."""
         if len(e.outs) == 1:
             return self.name(e.outs[0]) if not is_temporary(e.outs[0].name) else "v1"
         return ", ".join(self.name(v) if self.uses.counts[v.name] else "_" for v in e.outs)

@@ -59,14 +59,14 @@ def _slater(s: Situation) -> Objection | None:
 
 
 def _exact_step(s: Situation) -> Objection | None:
-    return solver_objection(s.canonical)
+    return solver_objection(s)
 
 
 SOME_INEQUALITY = Hypothesis("There are constraints g_k(x) <= 0.", _some_inequality)
 FIXED_CONSTRAINTS = Hypothesis("The constraints do not change.", _fixed)
 FUNCTIONS_SEEN = Hypothesis("The constraints are known as functions.", _functions_seen)
 SLATER = Hypothesis("Some decision has g_k(x) <= -s < 0 for every k (Slater).", _slater, ("slater.margin",))
-EXACT_STEP = Hypothesis("The step can be solved exactly.", _exact_step)
+EXACT_STEP = Hypothesis("The step can be solved exactly.", _exact_step, ("constraints.*.smoothness.l2",))
 PROJECTION = domain_offers("project", "Points can be projected onto the domain.")
 
 

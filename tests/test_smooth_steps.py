@@ -1,0 +1,143 @@
+"""Penalized steps under constraints that are neither affine nor separable over a box, each against CVXPY from the same state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from driving import Run, plan_of, solve
+
+from oco.compiler.choice import Standing
+from oco.compiler.plan import explain_choice
+from oco.dsl.load import parse
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A model and what CVXPY needs of it: constraints g and the domain over a variable, values of g, the domain's diameter."""
+
+    text: str
+    shape: tuple[int, ...]
+    draw: Callable[[np.random.Generator], dict[str, Array]]
+    convex: Callable[[dict[str, Array], cp.Variable], list[cp.Expression]]
+    values: Callable[[dict[str, Array], Array], list[float]]
+    domain: Callable[[cp.Variable], list[cp.Constraint]]
+    diameter: float
+
+
+ELLIPSES = Steps(
+    """
+model ellipses
+horizon T = 300
+decision x[4] in {domain}
+stream c[4] in [-2, 2]
+stream A[3, 4] in [-1, 1]
+stream b[4] in [-1, 1]
+minimize c @ x
+subject to
+    ellipse: sum_squares(A @ x) <= 0.4 each round
+    soft: log_sum_exp(x + b) <= 1.3 each round
+""",
+    (4,),
+    lambda rng: {"c": rng.uniform(-2, 2, 4), "A": rng.uniform(-1, 1, (3, 4)), "b": rng.uniform(-1, 1, 4)},
+    lambda d, x: [cp.sum_squares(d["A"] @ x) - 0.4, cp.log_sum_exp(x + d["b"]) - 1.3],
+    lambda d, x: [((d["A"] @ x) ** 2).sum() - 0.4, np.log(np.exp(x + d["b"]).sum()) - 1.3],
+    lambda x: [],
+    0.0,
+)
+DOMAINS: dict[str, tuple[str, Callable[[cp.Variable], list[cp.Constraint]], float]] = {
+    "box": ("box(-1, 1)", lambda x: [x >= -1, x <= 1], 4.0),
+    "ball": ("ball(1.5)", lambda x: [cp.norm(x) <= 1.5], 3.0),
+    "simplex": ("simplex(2)", lambda x: [x >= 0, cp.sum(x) == 2], 2 * math.sqrt(2)),
+}
+SEPARABLE = """
+model separable
+horizon T = 300
+decision x[4] in {domain}
+stream c[4] in [-2, 2]
+stream w[4] in [0.5, 2]
+minimize c @ x
+subject to
+    energy: w @ square(x) + 0.2 * sum(exp(x)) <= {level} each round
+"""
+NUCLEAR = """
+model matrix
+horizon T = 300
+decision X[3, 4] in nuclear_ball(2)
+stream c[3, 4] in [-2, 2]
+stream G[3, 4] in [-1, 1]
+minimize sum(c * X)
+subject to
+    flat: sum_squares(X) + sum(G * X) <= 0.8 each round
+"""
+
+CASES = {
+    **{
+        f"coupled-{name}": Steps(
+            ELLIPSES.text.format(domain=text), (4,), ELLIPSES.draw, ELLIPSES.convex, ELLIPSES.values, domain, diameter
+        )
+        for name, (text, domain, diameter) in DOMAINS.items()
+    },
+    **{
+        f"separable-{name}": Steps(
+            SEPARABLE.format(domain=DOMAINS[name][0], level=level),
+            (4,),
+            lambda rng: {"c": rng.uniform(-2, 2, 4), "w": rng.uniform(0.5, 2, 4)},
+            lambda d, x, level=level: [cp.sum(cp.multiply(d["w"], cp.square(x))) + 0.2 * cp.sum(cp.exp(x)) - level],
+            lambda d, x, level=level: [d["w"] @ x**2 + 0.2 * np.exp(x).sum() - level],
+            *DOMAINS[name][1:],
+        )
+        for name, level in (("ball", 1.6), ("simplex", 2.8))
+    },
+    "nuclear": Steps(
+        NUCLEAR,
+        (3, 4),
+        lambda rng: {"c": rng.uniform(-2, 2, (3, 4)), "G": rng.uniform(-1, 1, (3, 4))},
+        lambda d, x: [cp.sum_squares(x) + cp.sum(cp.multiply(d["G"], x)) - 0.8],
+        lambda d, x: [(x**2).sum() + (d["G"] * x).sum() - 0.8],
+        lambda x: [cp.normNuc(x) <= 2],
+        4.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_equal_those_of_cvxpy(name: str) -> None:
+    """20 rounds of coldq; the objective of our step is compared too, since solvers are the less exact where curvature is small."""
+    case, rng = CASES[name], np.random.default_rng(3)
+    run = Run(plan_of(case.text, "coldq", {"alpha": "sqrt(t) / 4", "gamma": 6}))
+    active = 0
+    for t in range(1, 21):
+        data = case.draw(rng)
+        y = np.array(run.decisions[0])
+        run.play(data)
+        x, Q, alpha = np.array(run.decisions[0]), run.value("Q"), math.sqrt(t) / 4
+        variable = cp.Variable(case.shape)
+        cost = cp.sum(cp.multiply(data["c"], variable - y)) + alpha * cp.sum_squares(variable - y)
+        cost += sum(q * cp.pos(g) for q, g in zip(Q, case.convex(data, variable)))
+        solve(cost, case.domain(variable))
+
+        def value(z: Array, data: Any = data, y: Array = y, Q: Array = Q, alpha: float = alpha) -> float:
+            penalty = sum(q * max(g, 0) for q, g in zip(Q, case.values(data, z)))
+            return float((data["c"] * (z - y)).sum() + alpha * ((z - y) ** 2).sum() + penalty)
+
+        # Where the solver's decision is further from ours, it is worse by what alpha-strong convexity says of the minimizer.
+        apart, worse = float(np.linalg.norm(x - variable.value)), value(variable.value) - value(x)
+        assert apart <= 1e-6 * case.diameter or (worse >= 0.99 * alpha * apart**2 and apart <= 1e-4 * case.diameter)
+        active += any(abs(g) <= 1e-7 for g in case.values(data, x))
+    assert active >= 3  # constraints that hold with equality, between the ends of their multipliers
+
+
+def test_kinks_are_refused_with_a_way_out() -> None:
+    text = ELLIPSES.text.format(domain="box(-1, 1)").replace("sum_squares(A @ x)", "norm1(A @ x)")
+    verdict = next(v for v in explain_choice(parse(text)).verdicts if v.name == "coldq")
+    assert verdict.standing is Standing.REFUSED
+    assert any("`ellipse` has kinks" in reason for reason in verdict.reasons)
+    assert "constraints of their own" in verdict.mend

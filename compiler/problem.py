@@ -5,26 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
 
 from oco.compiler.calculus import gradient, hessian_vector, vector_jacobian
-from oco.compiler.canonical import Canonical, entry_labels
-from oco.compiler.domains import Domain
 from oco.compiler.ir.formulas import trace_formula
-from oco.compiler.ir.program import DType, Field, Type
+from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.jacobians import jacobian
 from oco.compiler.lower import Lowering
 from oco.compiler.points import Block, Geometry, Point, Rows, Starts
-from oco.compiler.scales import Scales
-from oco.compiler.settings import Setting, number
-from oco.compiler.storage import Room, sparse_gradient
-from oco.compiler.structure import Structure
-from oco.compiler.theorems import Restart
+from oco.compiler.settings import number
+from oco.compiler.storage import sparse_gradient
+from oco.compiler.task import Draw, Epoch, Task
 from oco.compiler.units import Units
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError
@@ -35,95 +30,7 @@ from oco.dsl.model import Feedback
 FLOAT = DType.FLOAT
 
 
-@dataclass(frozen=True)
-class Draw:
-    """A random array of each round: `law` is "uniform" on [0, 1) or "normal".
-
-    Without a shape there is one array a decision, of its shape; with `rows`, that many points in one array a decision.
-    """
-
-    name: str
-    law: str
-    doc: str = ""
-    shape: tuple[int, ...] | None = None
-    rows: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What does not change while a rule is traced: the problem, its structure, the settings, the horizon.
-
-    `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
-    are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin.
-    """
-
-    canonical: Canonical
-    settings: Mapping[str, Setting]
-    structure: Structure
-    horizon: int | None
-    dependent_rows: frozenset[str] = frozenset()
-    draws: tuple[Draw, ...] = ()
-    scales: Scales | None = None
-    rooms: tuple[Room | None, ...] = ()
-    restarts: tuple[int, Restart] | None = None
-
-    @cached_property
-    def domains(self) -> tuple[Domain, ...]:
-        """The sets that the rule's decisions lie in."""
-        own = tuple(b.domain for b in self.canonical.blocks)
-        return own if self.scales is None else self.scales.domains(own)
-
-    @property
-    def decisions(self) -> tuple[str, ...]:
-        return tuple(b.name for b in self.canonical.blocks)
-
-    @cached_property
-    def kept_equalities(self) -> tuple[int, ...]:
-        """The entries of the equalities that have a multiplier: all but the dependent ones."""
-        labels = [name for c in self.canonical.equalities for name in entry_labels(c.label, c.shape)]
-        return tuple(i for i, name in enumerate(labels) if name not in self.dependent_rows)
-
-    def fields(self) -> tuple[Field, ...]:
-        """What `update` is given each round: the streams, or the values that the model's feedback reveals."""
-        c = self.canonical
-        if c.feedback is Feedback.FULL:
-            return tuple(Field(s.name, Type(DType.INT if s.integer else FLOAT, s.shape)) for s in c.streams)
-        n, m = sum(g.size for g in c.inequalities), sum(h.size for h in c.equalities)
-        found = [Field("loss", Type(FLOAT), "the loss at the decision")]
-        found += [Field("constraints", Type(FLOAT, (n,)), "the values of g at the decision")] if n else []
-        found += [Field("equalities", Type(FLOAT, (m,)), "the values of h at the decision")] if m else []
-        if c.feedback is Feedback.BANDIT:
-            return tuple(found)
-        for b in c.blocks:
-            end = "" if len(c.blocks) == 1 else f"_{b.name}"
-            found += [Field(f"gradient{end}", Type(FLOAT, b.shape), "the gradient of the loss")]
-            found += [Field(f"constraint_gradients{end}", Type(FLOAT, (n, *b.shape)))] if n else []
-            found += [Field(f"equality_gradients{end}", Type(FLOAT, (m, *b.shape)))] if m else []
-        return tuple(found)
-
-    def names(self, symbol: str) -> tuple[str, ...]:
-        """The fields of a point: the symbol itself where there is one decision."""
-        return (symbol,) if len(self.decisions) == 1 else tuple(f"{symbol}_{d}" for d in self.decisions)
-
-    def drawn(self) -> dict[Field, str]:
-        """The random arrays of a round, each with its law."""
-        found: dict[Field, str] = {}
-        for draw in self.draws:
-            if draw.shape is not None:
-                found[Field(draw.name, Type(FLOAT, draw.shape), draw.doc)] = draw.law
-                continue
-            for name, block in zip(self.names(draw.name), self.canonical.blocks, strict=True):
-                shape = block.shape if draw.rows is None else (draw.rows, *block.shape)
-                found[Field(name, Type(FLOAT, shape), draw.doc)] = draw.law
-        return found
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """A stretch of `length` rounds that a restarted method takes for the whole; the first one has `first` rounds, then they double."""
-
-    length: Value
-    first: int
+__all__ = ["Draw", "Epoch", "Problem", "Task"]
 
 
 class Problem:

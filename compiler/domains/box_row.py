@@ -75,11 +75,14 @@ class Row:
             return moved, moved, t.abs(theta)
 
         y = sign * v
-        cut = lambda: fill(t, shift, y, lo, hi, self.total, 1e3 * self.scale, weights)  # noqa: E731
+
+        def met() -> Value:
+            return fill(t, shift, y, lo, hi, self.total, 1e3 * self.scale, weights)
+
         if self.equality:
-            return sign * cut()
+            return sign * met()
         inside = t.minimum(t.maximum(y, lo), hi)
-        return sign * t.if_(t.sum(weights * inside) <= self.total, lambda: inside, cut)[0]
+        return sign * t.if_(t.sum(weights * inside) <= self.total, lambda: inside, met)[0]
 
     def project_jacobian(self, t: Tracer, v: Value, x: Value, M: Value) -> Value:
         """Rows of the identity over the entries between their bounds, without their part along a where the row binds."""

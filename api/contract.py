@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.contract import Contract, Range
+from oco.backends.reckoning import Constants
 from oco.compiler.canonical import entry_labels
 from oco.compiler.plan import Plan
 from oco.compiler.settings import Setting
@@ -31,6 +32,7 @@ def contract_of(plan: Plan) -> Contract:
         equalities=tuple(label for c in problem.equalities for label in entry_labels(c.label, c.shape)),
         laws=plan.laws,
         recipe=recipe_of(plan),
+        constants=_constants(plan),
     )
 
 
@@ -41,6 +43,20 @@ def _start(plan: Plan) -> dict[str, Any]:
         f.name: np.array(centres[f.name].centre(), dtype=np.float64) if f.name in centres else np.zeros(f.type.shape)
         for f in plan.program.decision
     }
+
+
+def _constants(plan: Plan) -> Constants:
+    """What the guarantee rests on, for the learner to compare with what it sees."""
+    s = plan.choice.situation
+    bounds = s.inequality_bounds("bound")
+    labels = plan.canonical.constraint_labels
+    unbounded = np.full(len(labels), np.inf)
+    return Constants(
+        loss=s.number("loss.bound") or np.inf,
+        constraints=unbounded if bounds is None else bounds,
+        labels=labels,
+        diameter=s.number("domain.diameter.l2") or np.inf,
+    )
 
 
 def promises(guarantee: Guarantee | None) -> tuple[str, ...]:

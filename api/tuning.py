@@ -103,7 +103,7 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
     starts: dict[str, Mapping[str, float]] = {"paper": factors}
     if winner.best is not None and winner.best.constants:
         starts["optimal"] = winner.best.numbers
-    found = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed)
+    found = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed, plan.allows)
     given = plan.given_constants(found.best.numbers)
     return Tuned(_with(plan, given, found.best.numbers), found, using_line(plan.algorithm, given))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.reckoning import Constants
 from oco.compiler.domains import Domain
 
 Array = np.ndarray[Any, Any]
@@ -35,6 +36,7 @@ class Contract:
     equalities  labels of the equality constraints (those of the inequalities are the program's)
     laws        of the algorithm's own random draws: "uniform" on [0, 1) or "normal", by field of `Program.draws`
     recipe      what makes the same plan again (JSON values): kept in saved states
+    constants   what the guarantee rests on: bounds that the learner compares with what it sees
     """
 
     text: str
@@ -48,3 +50,4 @@ class Contract:
     equalities: tuple[str, ...] = ()
     laws: Mapping[str, str] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
+    constants: Constants = field(default_factory=Constants)

@@ -17,6 +17,7 @@ from oco.backends.factors import decisions_of, fields_of, names_of
 from oco.backends.mending import CHOICES, SAID, mended
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.backends.python.state_file import write_state
+from oco.backends.reckoning import DUALS, Reckoning, looked_at
 from oco.backends.saved import learner_state, restore_into
 from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import InternalError, OcoError, fail
@@ -109,6 +110,7 @@ class Learner:
         self.warnings: list[str] = []
         self.journal: Journal | None = None
         self._owner = RLock()
+        self.reckoning = Reckoning(contract.constants, self.warn)
         self._names = tuple(f.name for f in program.decision)
         self._fields = tuple(f.name for f in program.feedback)
         self._places = {f.name: i for i, f in enumerate(program.state)}
@@ -238,8 +240,16 @@ class Learner:
                 self.journal.reveal(feedback, self.warnings)
             self._state, self._decided, self._drawn = after, None, None
             self._see_horizon(feedback.round, feedback.round)
+            if looked_at(feedback.round):
+                self._look(feedback)
             if self.journal is not None:
                 self.journal.settle(self)
+
+    def _look(self, feedback: Feedback) -> None:
+        """Dead reckoning after this round: see `reckoning`."""
+        self.reckoning.see(feedback.loss, feedback.constraints)
+        duals = {name: np.asarray(self.value(name)) for name in self._places if name in DUALS}
+        self.reckoning.look(feedback.round, np.concatenate([np.ravel(d) for d in feedback.decisions]), duals)
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """Many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""

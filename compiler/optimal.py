@@ -15,7 +15,7 @@ from itertools import combinations
 
 import numpy as np
 
-from oco.compiler.settings import Setting, evaluated
+from oco.compiler.settings import Partial, Setting, evaluated
 from oco.compiler.settle import GivenSettings, defaults, settle
 from oco.compiler.theorems import Bound, Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
@@ -257,17 +257,15 @@ def _moved(logs: tuple[float, ...], direction: tuple[float, ...], by: float) -> 
 
 def _closed(settings: Mapping[str, Setting], numbers: Mapping[str, float], horizon: int | None) -> dict[str, Setting]:
     """The settings with numbers for their open symbols."""
-    import sympy
-
-    values = {sympy.Symbol(n, positive=True): sympy.Float(x, 17) for n, x in numbers.items()}
-    rounds = {} if horizon is None else {"T": float(horizon)}
+    values = {} if horizon is None else {"T": np.asarray(float(horizon))}
     found = {}
     for name, setting in settings.items():
-        if not any(symbol in values for symbol in setting.formula.free_symbols):
+        used = {s.name for s in setting.formula.free_symbols}
+        if not used & set(numbers):
             found[name] = setting
             continue
-        formula = setting.formula.xreplace(values)
-        known = {s.name for s in formula.free_symbols} <= set(rounds)
-        value = float(evaluated(formula, {n: np.asarray(x) for n, x in rounds.items()})) if known else None
+        formula = Partial(setting.formula, tuple((n, x) for n, x in numbers.items() if n in used))
+        known = used <= {*numbers, *values}
+        value = float(evaluated(formula, values)) if known else None
         found[name] = Setting(name, formula, value, setting.why, setting.given)
     return found

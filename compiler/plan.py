@@ -20,12 +20,13 @@ from oco.compiler.choice import (
     promised_again,
     resettled,
 )
-from oco.compiler.explain import explain_data, explain_text, refusal_text
+from oco.compiler.explain import explain_data, refusal_text
 from oco.compiler.facts.check import check
 from oco.compiler.facts.types import Facts
 from oco.compiler.frontier import FrontierPoint, frontier
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
+from oco.compiler.notebook import Explanation, plan_html, plan_latex
 from oco.compiler.problem import Task
 from oco.compiler.settings import Setting
 from oco.compiler.settle import formulas
@@ -123,6 +124,12 @@ class Plan:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
         return replace(self, model=replace(self.model, horizon=horizon), canonical=s.canonical, choice=choice)
 
+    def allows(self, numbers: Mapping[str, float]) -> bool:
+        """Whether the theorem holds with these numbers of its free constants."""
+        s, verdict = resettled(self.choice.situation, self._winner, numbers)
+        assert verdict.theorem is not None
+        return not verdict.theorem.checks(in_its_units(s, verdict), verdict.settings)
+
     def promised(self) -> Plan:
         """With the guarantee of its settings."""
         verdict = promised_again(self.choice.situation, self._winner, self.tradeoff)
@@ -145,9 +152,15 @@ class Plan:
         """Bounds of regret and violation with settings for several weights of the violations."""
         return frontier(self.choice.situation, self._winner)
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """Every algorithm: chosen, applicable, or why not and what would make it apply."""
-        return explain_text(self.choice)
+        return Explanation.of(self.choice)
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
+
+    def _repr_latex_(self) -> str:
+        return plan_latex(self)
 
     def to_json(self) -> str:
         """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""

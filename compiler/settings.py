@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -219,6 +219,22 @@ def _setting(name: str, formula: Any, why: str, given: bool, horizon: int | None
     return Setting(name, formula, value, why, given)
 
 
+@dataclass(frozen=True)
+class Partial:
+    """A SymPy formula with numbers for some of its symbols: substituting them thousands of times, as a search does, would take seconds."""
+
+    expr: Any
+    numbers: tuple[tuple[str, float], ...]
+
+    @cached_property
+    def free_symbols(self) -> set[Any]:
+        known = {name for name, _ in self.numbers}
+        return {s for s in self.expr.free_symbols if s.name not in known}
+
+    def __rmul__(self, factor: int) -> Partial:
+        return Partial(factor * self.expr, self.numbers)
+
+
 def schedule_symbols() -> dict[str, Any]:
     """t, T and m, all positive."""
     import sympy
@@ -226,8 +242,9 @@ def schedule_symbols() -> dict[str, Any]:
     return {name: sympy.Symbol(name, positive=True) for name in SCHEDULE_SYMBOLS}
 
 
+@lru_cache(maxsize=16)
 def schedule(formula: Any, rounds: int, horizon: int, m: int = 1) -> Floats:
-    """The values of a formula in t, T and m at t = 1..rounds, with T = horizon; shape (rounds,). After round T it keeps T's."""
+    """The values of a formula in t, T and m at t = 1..rounds, with T = horizon; shape (rounds,), read-only. After round T it keeps T's."""
     t = np.minimum(np.arange(1, rounds + 1, dtype=np.float64), float(horizon))
     values = evaluated(formula, {"t": t, "T": np.asarray(float(horizon)), "m": np.asarray(float(m))})
     if not np.isfinite(values).all():
@@ -237,6 +254,8 @@ def schedule(formula: Any, rounds: int, horizon: int, m: int = 1) -> Floats:
 
 def evaluated(formula: Any, values: Mapping[str, Floats]) -> Floats:
     """The value of a SymPy formula where each symbol has the array `values[its name]`; inf or nan where it has none."""
+    if isinstance(formula, Partial):
+        return evaluated(formula.expr, {**values, **{name: np.asarray(x) for name, x in formula.numbers}})
     with np.errstate(all="ignore"):
         return np.asarray(_evaluated(formula, values), dtype=np.float64)
 

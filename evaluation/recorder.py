@@ -10,6 +10,7 @@ import numpy as np
 from oco.backends.factors import Factors
 from oco.backends.learner import Learner
 from oco.backends.play import Played
+from oco.backends.reckoning import DUALS
 from oco.compiler.canonical import Canonical
 from oco.compiler.storage import FACTORS
 from oco.dsl.diagnostics import fail
@@ -20,7 +21,6 @@ Keep = Literal["all", "last"] | int | Sequence[str]
 
 DECISION_BYTES = 1 << 30  # decisions beyond this are thinned
 STREAM_BYTES = 4 << 30  # the most that is kept of an iterator's rounds, which cannot be read again
-DUALS = ("Q", "H", "lam", "lambda_", "q")  # the letters of queues and multipliers in the papers
 
 
 def _factors(name: str) -> tuple[str, ...]:

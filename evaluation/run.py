@@ -13,6 +13,7 @@ import numpy as np
 from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.play import can_play, play
+from oco.backends.reckoning import FIRST
 from oco.compiler.canonical import Canonical
 from oco.compiler.facts.ledger import plain
 from oco.compiler.facts.types import Facts
@@ -24,7 +25,7 @@ from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import Table
-from oco.evaluation.trace import Origin, Promise, Trace
+from oco.evaluation.trace import Origin, Promise, Record, Trace
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, float, float], None]
@@ -109,9 +110,28 @@ def run(
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
     origin = Origin(seed, plan.recipe, *_given(plan.canonical, start, draws), _backend_of(learner), _known(plan.facts))
+    record = recorder.record()
+    _reckon(learner, record)
     said = {"notes": (*notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     promise = promise_of(plan, recorder.count)
-    return Trace(plan.canonical, loaded, recorder.record(), promise, origin=origin, budget=budget, **said)
+    return Trace(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **said)
+
+
+def _reckon(learner: Learner, record: Record) -> None:
+    """Dead reckoning over the whole run: every value counts, where a learner by itself looks at few."""
+    rounds = len(record.loss)
+    if rounds < FIRST:
+        return
+    seen = learner.reckoning
+    worst = record.constraints[np.abs(record.constraints).argmax(axis=0), np.arange(record.constraints.shape[1])]
+    seen.see(float(np.abs(record.loss).max()), worst)
+    seen.broken = bool((record.constraints[rounds // 2 :] > 0).any())
+    kept = [np.asarray(d) for d in record.decisions.values()]
+    if kept and all(len(d) == rounds for d in kept):
+        first, last = (np.concatenate([np.ravel(d[k]) for d in kept]) for k in (0, -1))
+        seen.start = first
+        seen.duals = {"the multipliers": record.duals[rounds // 2]} if record.duals.shape[1] else {}
+        seen.look(rounds, last, {"the multipliers": record.duals[-1]} if record.duals.shape[1] else {})
 
 
 def _backend_of(learner: Learner) -> str:

@@ -7,7 +7,7 @@ judged is read only when the search has ended.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
@@ -20,12 +20,14 @@ from oco.evaluation.pilot import Piloted, score
 
 SEARCHED = 0.6
 """The part of the rounds that the search may see."""
-CANDIDATES = 18
+CANDIDATES = 45
 KEPT = 3
 """One candidate in so many goes on to a stretch so many times as long."""
-SPREAD = math.log(300.0)
+SPREAD = math.log(1000.0)
 """How far from its start a constant is tried, in log."""
 LEAST_ROUNDS = 20
+TRIES = 4
+"""Constants are drawn so many times as often as they are wanted, as theorems refuse some."""
 
 
 class Tunable(Piloted, Protocol):
@@ -67,8 +69,11 @@ def tune(
     s: Situation,
     weight: float = 1.0,
     seed: int = 0,
+    allowed: Callable[[Mapping[str, float]], bool] = lambda numbers: True,
 ) -> Tuning:
     """Search the constants around `starts` (by name: the paper's, the optimal ones), reproducibly from the seed.
+
+    allowed  whether the theorem holds with constants; others are not tried
 
     Raises OcoError where the data is too short to be split.
     """
@@ -76,7 +81,7 @@ def tune(
     if split < LEAST_ROUNDS:
         raise fail("OCO710", f"{data.rounds} rounds are too few to tune on and to judge", hint="give 40 or more")
     rng = np.random.default_rng(seed)
-    alive = {**starts, **_samples(free, starts, rng)}
+    alive = {**starts, **_samples(free, starts, rng, allowed)}
     past = data.first(split)
     rungs = max(1, round(math.log(len(alive), KEPT)))
     scored: dict[str, Tried] = {}
@@ -94,14 +99,19 @@ def tune(
 
 
 def _samples(
-    free: tuple[Free, ...], starts: Mapping[str, Mapping[str, float]], rng: np.random.Generator
+    free: tuple[Free, ...],
+    starts: Mapping[str, Mapping[str, float]],
+    rng: np.random.Generator,
+    allowed: Callable[[Mapping[str, float]], bool],
 ) -> dict[str, dict[str, float]]:
-    """Constants at random around each start in turn, uniform in log and within their ranges."""
+    """Constants at random around each start in turn, uniform in log, within their ranges, where the theorem allows them."""
     centres = list(starts.values())
-    found = {}
-    for k in range(CANDIDATES - len(centres)):
+    found: dict[str, dict[str, float]] = {}
+    for k in range(TRIES * CANDIDATES):
         centre = centres[k % len(centres)]
-        found[f"sample {k + 1}"] = {f.name: _near(f, centre.get(f.name, 1.0), rng) for f in free}
+        drawn = {f.name: _near(f, centre.get(f.name, 1.0), rng) for f in free}
+        if len(found) < CANDIDATES - len(centres) and allowed(drawn):
+            found[f"sample {len(found) + 1}"] = drawn
     return found
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from oco.dsl.writing import replacing, write_text
 from oco.evaluation import html
+from oco.evaluation.numbers import number
 from oco.evaluation.plots import COLOURS, finish, in_style, vector
 
 if TYPE_CHECKING:
@@ -121,6 +122,6 @@ def _table(rows: Sequence[Row]) -> str:
     cells = []
     for row in rows:
         paired = (row.difference, row.difference_deviation) if row.compared else (None, None)
-        numbers = ("" if n is None else html.number(n) for n in (row.mean, row.deviation, *paired))
+        numbers = ("" if n is None else number(n) for n in (row.mean, row.deviation, *paired))
         cells.append((row.measure.replace("_", " "), row.label, *numbers, str(row.runs)))
     return html.table(headings, cells, numbers=(2, 3, 4, 5, 6))

@@ -32,15 +32,6 @@ summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--ac
 """
 
 
-def number(value: float | None, digits: int = 6) -> str:
-    """A number as a person reads it; a dash where there is none."""
-    if value is None:
-        return "–"
-    if value == 0 or 1e-3 <= abs(value) < 1e9:
-        return f"{value:,.{digits}g}" if abs(value) < 1e5 else f"{value:,.0f}"
-    return f"{value:.{digits - 2}g}"
-
-
 def page(title: str, body: Iterable[str]) -> str:
     """A whole document that needs nothing from elsewhere."""
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'

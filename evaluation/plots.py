@@ -209,8 +209,8 @@ def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised
     bound, note = trace.promise.curves.get(promised), ""
     rounds = np.arange(1, trace.rounds + 1)
     top = max((float(np.max(np.abs(c.values), initial=0.0)) for c in curves), default=0.0)
-    for colour, curve in zip(COLOURS, curves):
-        _line(ax, rounds, curve, colour, log)
+    for k, (colour, curve) in enumerate(zip(COLOURS, curves)):
+        _line(ax, rounds, curve, colour, log, width=1.5 if k else 2.6)  # so that equal curves are both seen
     if not curves:
         ax.text(0.5, 0.5, f"no {title} to show", ha="center", va="center", transform=ax.transAxes, alpha=0.6)
     if bound is not None:
@@ -228,7 +228,7 @@ def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised
     finish(ax, f"{title}, logarithmic axes" if log else title, title, note)
 
 
-def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool) -> None:
+def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool, width: float) -> None:
     label = curve.label
     values = curve.values
     if log:
@@ -239,7 +239,7 @@ def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool) -> None
             ax.plot([], [], color=colour, label=f"{curve.label} (never positive)")
             return
     t, y = thin(rounds, np.nan_to_num(values, nan=0.0), log=log)
-    ax.plot(t, np.where(y > 0, y, np.nan) if log else y, color=colour, lw=1.5, label=label)
+    ax.plot(t, np.where(y > 0, y, np.nan) if log else y, color=colour, lw=width, label=label)
 
 
 def _guarantee(ax: Axes, name: str, bound: Array, top: float, vacuous: bool, log: bool) -> str:

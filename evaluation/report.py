@@ -14,7 +14,7 @@ from oco.dsl.text.latex import escaped
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
 from oco.evaluation import html
-from oco.evaluation.html import number
+from oco.evaluation.numbers import number
 from oco.evaluation.plots import drawings
 from oco.evaluation.storage import manifest
 from oco.evaluation.summary import RunSummary, summarize
@@ -97,11 +97,14 @@ def _subtitle(found: RunSummary) -> str:
 
 
 def _vacuous(value: float | None, vacuous: bool) -> str:
-    return number(value) + (" (vacuous)" if vacuous and value is not None else "")
+    return number(value, unknown="–") + (" (vacuous)" if vacuous and value is not None else "")
 
 
 def _regret(found: RunSummary) -> str:
-    rows = [(f"{r.kind} regret", number(r.value), _vacuous(r.guarantee, r.vacuous), r.words) for r in found.regret]
+    rows = [
+        (f"{r.kind} regret", number(r.value, unknown="–"), _vacuous(r.guarantee, r.vacuous), r.words)
+        for r in found.regret
+    ]
     return html.table(("", "measured", "guaranteed", "compared with"), rows, numbers=(1, 2))
 
 
@@ -114,11 +117,14 @@ def _constraints(found: RunSummary) -> str:
             number(v.soft),
             f"{v.rounds:,} of {found.rounds:,}",
             number(v.worst),
-            number(v.scale),
+            number(v.scale, unknown="–"),
         )
         for v in found.violation
     ]
-    rows += [(e.label, "equality on average", "", number(e.violation), "", "", number(e.scale)) for e in found.equality]
+    rows += [
+        (e.label, "equality on average", "", number(e.violation), "", "", number(e.scale, unknown="–"))
+        for e in found.equality
+    ]
     if not rows:
         return html.paragraph("The model has no constraints.", "soft")
     headings = ("constraint", "binds", "hard violation", "soft violation", "broken in", "by at most", "scale")

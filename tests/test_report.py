@@ -11,7 +11,8 @@ import pytest
 from test_plots import made
 
 from oco.compiler.facts.check import check
-from oco.evaluation.report import number, report, write_report
+from oco.evaluation.numbers import number
+from oco.evaluation.report import report, write_report
 from oco.evaluation.trace import Trace
 
 VOID = {"meta", "br", "img", "link", "hr", "path", "use", "rect"}
@@ -109,7 +110,7 @@ def test_a_trace_shows_itself_in_a_notebook_without_solving_anything(trace: Trac
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (None, "–"),
+        (None, "not known"),
         (0.0, "0"),
         (1234.5678, "1,234.57"),
         (25221735.1, "25,221,735"),

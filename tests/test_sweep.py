@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from oco.cli import main
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
-from oco.evaluation import html
 from oco.evaluation.comparison import tradeoff, write_comparison
+from oco.evaluation.numbers import number
 from oco.evaluation.sweep import Job, Outcome, Processes, Ray, compared, here, jobs_of, sweep, to_dataset
 from oco.sweeps import Runner, jobs_for
 from oco.sweeps import sweep as sweep_model
@@ -124,7 +124,7 @@ def test_a_comparison_is_a_page_and_a_picture(tmp_path: Path, outcomes: list[Out
     np.testing.assert_allclose(centres, means)
     write_comparison(dataset, compared(dataset), {"ogd, seed 1": "no <reason>"}, "demo", tmp_path)
     page = (tmp_path / "report.html").read_text()
-    assert html.number(means[1][1]) in page and "no &lt;reason&gt;" in page and page.count("<svg") == 5
+    assert number(means[1][1]) in page and "no &lt;reason&gt;" in page and page.count("<svg") == 5
     assert {p.name for p in tmp_path.iterdir()} == {"report.html", "sweep.nc", "comparison.png"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from rich.table import Column
 from oco.cli.output import console, paint, say
 from oco.dsl.diagnostics import fail
 from oco.dsl.writing import replacing, write_text
+from oco.evaluation.numbers import number
 
 if TYPE_CHECKING:
     from oco.evaluation.summary import RunSummary
@@ -62,21 +62,12 @@ def measured(run: RunSummary) -> None:
         )
     for equal in run.equality:
         table.add_row(f"violation of {equal.label}", number(equal.violation), "", f"mean {number(equal.mean)} a round")
-    table.add_row("rounds a second", f"{run.rounds_per_second:,.0f}", "", f"{run.rounds} rounds in {run.seconds:.2f} s")
+    table.add_row(
+        "rounds a second", f"{run.rounds_per_second:,.0f}", "", f"{run.rounds:,} rounds in {run.seconds:.2f} s"
+    )
     console().print(table)
     for warning in run.warnings:
         say(f"warning: {warning}", "yellow")
-
-
-def number(value: float | None) -> str:
-    """Six figures, thousands apart; "not known" for None."""
-    if value is None:
-        return "not known"
-    if value != 0 and not 1e-4 <= abs(value) < 1e12:
-        return f"{value:.5g}"
-    places = max(0, 5 - math.floor(math.log10(abs(value)))) if value else 0
-    text = f"{value:,.{min(places, 6)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def promised(bound: float | None, vacuous: bool) -> str:

@@ -11,7 +11,8 @@ import typer
 
 from oco.cli.options import pairs
 from oco.cli.output import console, note, say, show_json
-from oco.cli.results import make_folder, number
+from oco.cli.results import make_folder
+from oco.evaluation.numbers import number
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model

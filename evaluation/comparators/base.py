@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.evaluation.numbers import number
+
 Array = np.ndarray[Any, Any]
 
 
@@ -65,10 +67,12 @@ class Comparator:
         if self.status is Status.NOT_COMPUTED:
             return f"the {name} was not computed: {self.why}"
         if self.status is Status.LEAST_VIOLATING:
-            return f"no {name} satisfies the constraints ({self.why}); the least violating one costs {self.value:.6g}"
+            return (
+                f"no {name} satisfies the constraints ({self.why}); the least violating one costs {number(self.value)}"
+            )
         if self.status is Status.INTERVAL:
-            return f"{name}: between {self.bound:.6g} and {self.value:.6g}"
-        return f"{name}: {self.value:.6g}, certified to within {abs(self.gap):.1e}"
+            return f"{name}: between {number(self.bound)} and {number(self.value)}"
+        return f"{name}: {number(self.value)}, certified to within {number(abs(self.gap), 2)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.relaxed import Relaxed
 from oco.evaluation.comparators.spread import Spread
 from oco.evaluation.comparators.sums import Chosen, Upto, deciding_rounds, summed, values_upto
+from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
 
@@ -301,7 +302,7 @@ def _relaxed(setting: Setting, programs: Assembled, members: Array) -> tuple[Arr
 def _open(best: Certified, why: str, began: float) -> Comparator:
     """No comparator, but what is proved: a lower bound."""
     bound = float(best.bound[0])
-    said = f"{why}; it costs at least {bound:.6g}" if np.isfinite(bound) else why
+    said = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
     return Comparator("static", Status.NOT_COMPUTED, bound=bound, why=said, seconds=perf_counter() - began)
 
 

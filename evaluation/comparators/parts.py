@@ -22,6 +22,7 @@ from oco.evaluation.comparators.base import Budget, Comparator, Status
 from oco.evaluation.comparators.expectation import expected
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.data import Data
+from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
 Solve = Callable[[Rounds, Budget], Comparator]
@@ -81,7 +82,7 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
 
 
 def _without_value(bound: float, why: str, began: float) -> Comparator:
-    said = f"{why}; it costs at least {bound:.6g}" if np.isfinite(bound) else why
+    said = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
     return Comparator("static", Status.NOT_COMPUTED, bound=bound, why=said, seconds=perf_counter() - began)
 
 

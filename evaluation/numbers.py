@@ -1,0 +1,16 @@
+"""Numbers as a person reads them: the one way in which tables, pages and sentences write what was measured."""
+
+from __future__ import annotations
+
+import math
+
+
+def number(value: float | None, digits: int = 6, unknown: str = "not known") -> str:
+    """So many figures, thousands apart: 25,221,735; very large and very small ones with an exponent."""
+    if value is None:
+        return unknown
+    if (value != 0 and not 1e-4 <= abs(value) < 1e12) or not math.isfinite(value):
+        return f"{value:.{max(1, digits - 1)}g}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    text = f"{value:,.{min(places, 2 * digits)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,147 @@
+"""What notebooks show: balanced LaTeX and HTML that says the numbers, cells in the language, and notebooks that run."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import oco
+from oco.dsl.text.latex import expression_latex
+from oco.evaluation.trace import Trace
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+SMALL = """model small
+horizon T = 30
+decision x[2] in box(0, 1)
+stream c[2] ~ uniform(-1, 1)
+minimize c @ x + 0.5 * sum_squares(x)
+subject to
+    limit_1: x[0] + x[1] <= 1.5    each round
+"""
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return oco.compile(oco.parse(SMALL)).run(seed=1)
+
+
+def balanced(text: str) -> None:
+    """Braces pair, so do left and right, and every environment that begins ends."""
+    plain = re.sub(r"\\[{}]", "", text)
+    depth = 0
+    for character in plain:
+        depth += (character == "{") - (character == "}")
+        assert depth >= 0, text
+    assert depth == 0, text
+    assert len(re.findall(r"\\left(?![a-z])", text)) == len(re.findall(r"\\right(?![a-z])", text))
+    assert re.findall(r"\\begin\{(\w+)\}", text) == re.findall(r"\\end\{(\w+)\}", text)[::-1]
+    assert text.startswith("$$") and text.endswith("$$")
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag not in ("br", "meta"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def text_of(page: str) -> str:
+    reader = Tags()
+    reader.feed(page)
+    assert not reader.open and "<script" not in page
+    return reader.text
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.oco")), ids=lambda p: p.stem)
+def test_models_show_themselves(path: Path) -> None:
+    model = oco.load(path)
+    balanced(model._repr_latex_())
+    shown = text_of(model._repr_html_())
+    assert f"model {model.name}" in shown and "minimize" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("c @ x", r"c_{t}^\top x"),
+        ("sum(c * x)", r"\textstyle\sum\left(c_{t} \odot x\right)"),
+        ("sum_squares(x - c) / 2", r"\frac{\left\lVert x - c_{t} \right\rVert_2^2}{2}"),
+        ("(x[0] + 1) ** 2", r"\left(x\left[0\right] + 1\right)^{2}"),
+        ("1e-7 * abs(x[1])", r"1 \cdot 10^{-7}\, \left\lvert x\left[1\right] \right\rvert"),
+        ("-log(1 + x[0])", r"-\log\left(1 + x\left[0\right]\right)"),
+    ],
+)
+def test_expressions_as_mathematics(text: str, latex: str) -> None:
+    model = oco.parse(f"model m\nhorizon T = 5\ndecision x[2] in box(0, 1)\nstream c[2] in [0, 1]\nminimize {text}\n")
+    assert model.objective is not None and expression_latex(model.objective) == latex
+
+
+def test_plans_explanations_facts_and_traces_show_themselves(trace: Trace) -> None:
+    plan = oco.compile(oco.parse(SMALL))
+    explanation = plan.explain()
+    for thing in (plan, explanation, trace, plan.facts["loss.lipschitz.l2"]):
+        balanced(thing._repr_latex_())
+        text_of(thing._repr_html_())
+    shown = text_of(plan._repr_html_())
+    assert plan.algorithm in shown and all(name in shown for name in plan.settings)
+    assert all(v.name in text_of(explanation._repr_html_()) for v in plan.verdicts)
+    assert "loss.lipschitz.l2" in text_of(plan.facts._repr_html_())
+    trace.regret()
+    assert f"{trace.regret()[-1]:.6g}" in trace._repr_latex_() and r"limit\_1" in trace._repr_latex_()
+    assert isinstance(explanation, str) and explanation.startswith("small")
+
+
+def test_a_builder_shows_what_it_has() -> None:
+    m = oco.Model("m", horizon=10)
+    assert m._repr_html_() is None
+    x = m.decision("x", 2, domain=oco.box(0, 1))
+    m.minimize(oco.sum(x))
+    assert "minimize" in text_of(m._repr_html_() or "")
+
+
+def test_a_page_of_pictures_is_an_image(trace: Trace) -> None:
+    assert trace.plot()._repr_png_().startswith(b"\x89PNG")
+
+
+def test_cells_in_the_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    shell = interactive.InteractiveShell()
+    assert shell.run_cell("%load_ext oco").success
+    done = shell.run_cell("%%oco small\n" + SMALL)
+    assert done.success and done.result == oco.parse(SMALL) and shell.user_ns["small"] == done.result
+    wrong = shell.run_cell("%%oco small\n" + SMALL.replace("c @ x", "c @ z")).error_in_exec
+    assert isinstance(wrong, oco.OcoError) and wrong.span is not None
+    assert wrong.span.line == 6, "lines count from the first of the cell"
+    shown = "\n".join(wrong._render_traceback_())
+    assert "cell small" in shown and "^" in shown and "Traceback" not in shown
+    for line in ("%%oco", "%%oco 1st"):
+        unnamed = shell.run_cell(f"{line}\n{SMALL}").error_in_exec
+        assert isinstance(unnamed, oco.OcoError) and unnamed.code == "OCO906"
+
+
+@pytest.mark.parametrize("name", ["first_steps", "data_centre", "matrix_completion"])
+def test_notebooks_run(name: str) -> None:
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    kept = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
+    code = [cell for cell in kept.cells if cell.cell_type == "code"]
+    assert all(cell.outputs or cell.source.startswith(("%load_ext", "import")) for cell in code), (
+        "kept with its outputs"
+    )
+    client = {"timeout": 120, "kernel_name": "python3", "resources": {"metadata": {"path": str(EXAMPLES)}}}
+    nbclient.NotebookClient(nbformat.from_dict(kept), **client).execute()

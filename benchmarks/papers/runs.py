@@ -1,0 +1,91 @@
+"""Contenders of an experiment on the same data: their curves, averaged over seeds, beside the best fixed decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import oco
+from oco.evaluation.trace import Trace
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An algorithm with the settings of a paper's table, or a rule without one: `settings` "paper", or formulas by name."""
+
+    label: str
+    algorithm: str
+    settings: str | Mapping[str, str | float] = "paper"
+
+
+STAY = Contender("stay at x_1", "ogd", {"eta": 0})
+"""Gradient descent with steps of length zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """A contender's runs, one a seed. Curves are cumulative, (seeds, T)."""
+
+    contender: Contender
+    plan: oco.Plan
+    traces: Sequence[Trace]
+
+    @property
+    def label(self) -> str:
+        return self.contender.label
+
+    @cached_property
+    def loss(self) -> Array:
+        return np.array([np.cumsum(t.loss) for t in self.traces])
+
+    @cached_property
+    def hard(self) -> Array:
+        """The papers' plain sum over the constraints of sum_t [g_t]_+."""
+        return np.array([t.violation("hard", "papers") for t in self.traces])
+
+    @cached_property
+    def soft(self) -> Array:
+        return np.array([t.violation("soft", "papers") for t in self.traces])
+
+    def regret_bound(self) -> Array | None:
+        """What the plan's theorem promises after each round, (T,)."""
+        return None if self.plan.guarantee is None else self.plan.guarantee.regret_curve(self.loss.shape[1])
+
+    def violation_bound(self) -> Array | None:
+        return None if self.plan.guarantee is None else self.plan.guarantee.violation_curve(self.loss.shape[1])
+
+
+def play(
+    model: oco.Model,
+    contenders: Sequence[Contender],
+    seeds: Sequence[int],
+    data: Callable[[int], Mapping[str, Array] | None] = lambda seed: None,
+    start: Any = None,
+    **options: Any,
+) -> list[Runs]:
+    """Every contender on the data of every seed; data of None is drawn from the model."""
+    found = []
+    for contender in contenders:
+        plan = oco.compile(model, contender.algorithm, contender.settings)
+        traces = [plan.run(data(seed), seed=seed, start=start, **options) for seed in seeds]
+        found.append(Runs(contender, plan, traces))
+    return found
+
+
+def best_fixed(runs: Runs) -> Array:
+    """Cumulative losses of the best fixed decision in hindsight, (seeds, T)."""
+    losses = [t.comparator("static").losses for t in runs.traces]
+    assert all(found is not None for found in losses)
+    return np.array([np.cumsum(found) for found in losses])
+
+
+def ending(curves: Array) -> tuple[float, float]:
+    """Mean and standard deviation over the seeds after the last round."""
+    last = curves[:, -1]
+    return float(last.mean()), float(last.std(ddof=1)) if len(last) > 1 else 0.0

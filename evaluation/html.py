@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --line: #d8dee4; --page: #ffffff; --tint: #f6f8fa; --grid: #e8e8e8;
-        --accent: #0072b2; --warn: #9a6700; --bad: #b3261e; }
+        --blue: #0072b2; --accent: #0072b2; --warn: #9a6700; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --soft: #9aa4ae; --line: #3a4149; --page: #15181c; --tint: #1d2126;
-        --grid: #2b3036; --accent: #56b4e9; --warn: #e3b341; --bad: #ff8a80; } }
+        --grid: #2b3036; --blue: #4aa8e8; --accent: #56b4e9; --warn: #e3b341; --bad: #ff8a80; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 72rem; background: var(--page); color: var(--ink);
        font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
@@ -29,6 +30,15 @@ details { margin: .15rem 0; } details > details, details > p { margin-left: 1.1r
 summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .tag { display: inline-block; padding: 0 .5rem; border: 1px solid var(--line); border-radius: 999px; font-size: .8rem; color: var(--soft); }
 .bad { color: var(--bad); border-color: currentColor; }
+.scroll + .scroll { margin-top: 1.25rem; } p code { background: var(--tint); padding: 0 .25rem; border-radius: 3px; }
+@media (max-width: 40rem) {
+  body { padding: 1.25rem 1rem 3rem; } thead { display: none; }
+  tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
+  td, td.number { display: flex; justify-content: space-between; gap: 1.5rem; padding: .15rem 0; border: 0; text-align: right; }
+  td.number { white-space: normal; }
+  td::before { content: attr(data-label); color: var(--soft); text-align: left; } td:empty { display: none; }
+  td:first-child { font-weight: 600; } td[data-label=""] { text-align: left; }
+}
 """
 
 
@@ -42,17 +52,26 @@ def section(title: str, *parts: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
 
 
+_CODE = re.compile(r"`([^`]*)`")
+
+
 def paragraph(text: str, kind: str = "") -> str:
     mark = f' class="{kind}"' if kind else ""
-    return f"<p{mark}>{escape(text)}</p>"
+    return f"<p{mark}>{_marked(text)}</p>"
+
+
+def _marked(text: str) -> str:
+    """Escaped, with what stands in backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Cells are escaped; `numbers` are the columns that stand to the right."""
+    """Cells are escaped; `numbers` are the columns that stand to the right. On a narrow screen each row is a list of its own."""
 
     def cell(tag: str, column: int, text: str) -> str:
         mark = ' class="number"' if column in numbers else ""
-        return f"<{tag}{mark}>{escape(text)}</{tag}>"
+        label = f' data-label="{escape(headings[column])}"' if tag == "td" else ""
+        return f"<{tag}{mark}{label}>{escape(text)}</{tag}>"
 
     head = "".join(cell("th", i, h) for i, h in enumerate(headings))
     body = "".join(f"<tr>{''.join(cell('td', i, c) for i, c in enumerate(row))}</tr>" for row in rows)
@@ -72,7 +91,7 @@ def gallery(drawings: Iterable[str]) -> str:
 def folded(summary: str, *parts: str, tag: str = "") -> str:
     """Something that opens when it is clicked."""
     label = f' <span class="tag{" bad" if tag == "refuted" else ""}">{escape(tag)}</span>' if tag else ""
-    return f"<details><summary>{escape(summary)}{label}</summary>{''.join(parts)}</details>"
+    return f"<details><summary>{_marked(summary)}{label}</summary>{''.join(parts)}</details>"
 
 
 def code(text: str) -> str:

@@ -103,7 +103,7 @@ def drawings(trace: Trace) -> dict[str, str]:
 
 
 def vector(draw: Callable[[Axes], None]) -> str:
-    """One picture as an SVG text that takes the colours of the page it stands in: `currentColor` and `var(--grid)`."""
+    """One picture as an SVG text that takes the colours of the page it stands in: `currentColor`, `var(--grid)`, `var(--blue)`."""
     from io import StringIO
 
     from matplotlib import rc_context
@@ -114,7 +114,8 @@ def vector(draw: Callable[[Axes], None]) -> str:
         draw(page.subplots())
         page.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = text.getvalue()[text.getvalue().index("<svg") :]
-    return svg.replace(INK, "currentColor").replace(GRID, "var(--grid)")
+    svg = svg.replace(INK, "currentColor").replace(GRID, "var(--grid)")
+    return svg.replace(COLOURS[0].lower(), "var(--blue)")
 
 
 def in_style() -> AbstractContextManager[None]:

@@ -15,6 +15,7 @@ from oco.backends.learner import Learner
 from oco.backends.play import can_play, play
 from oco.backends.reckoning import FIRST
 from oco.compiler.canonical import Canonical
+from oco.compiler.explain import formula_text
 from oco.compiler.facts.ledger import plain
 from oco.compiler.facts.types import Facts
 from oco.compiler.theorems import Guarantee, Situation
@@ -128,8 +129,7 @@ def _reckon(learner: Learner, record: Record) -> None:
     seen.broken = bool((record.constraints[rounds // 2 :] > 0).any())
     kept = [np.asarray(d) for d in record.decisions.values()]
     if kept and all(len(d) == rounds for d in kept):
-        first, last = (np.concatenate([np.ravel(d[k]) for d in kept]) for k in (0, -1))
-        seen.start = first
+        last = np.concatenate([np.ravel(d[-1]) for d in kept])
         seen.duals = {"the multipliers": record.duals[rounds // 2]} if record.duals.shape[1] else {}
         seen.look(rounds, last, {"the multipliers": record.duals[-1]} if record.duals.shape[1] else {})
 
@@ -213,7 +213,7 @@ def _planned_for(plan: RunnablePlan, rounds: int) -> tuple[RunnablePlan, tuple[s
 def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     """What a plan promises of its first `rounds` rounds, as plain arrays and words."""
     guarantee = plan.guarantee
-    settings = {name: str(getattr(s, "formula", s)) for name, s in plan.settings.items()}
+    settings = {name: formula_text(s.formula) for name, s in plan.settings.items()}
     scales = Situation(plan.canonical, plan.facts, plan.canonical.horizon).constraint_scales
     if guarantee is None:
         return Promise(plan.algorithm, settings, scales=scales)

@@ -173,6 +173,7 @@ class Learner:
             if domain is not None and not domain.contains(value):
                 raise fail("OCO846", f"the start of {field.name} lies outside {domain}")
             first.append(value)
+        self.reckoning.start = np.concatenate([np.ravel(v) for v in first])
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.fact_keys import catalogue
 from oco.dsl.model import Using
-from oco.dsl.settings import FORMULA_FUNCTIONS, FORMULA_SYMBOLS, SETTINGS, WORD_SETTINGS
+from oco.dsl.settings import FORMULA_FUNCTIONS, FORMULA_SYMBOLS, SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean, listed
 from oco.dsl.text import syntax
@@ -23,7 +23,7 @@ def check_using(using: Using, params: Sequence[str], labels: tuple[str, ...]) ->
     every = list(dict.fromkeys(s for names in SETTINGS.values() for s in names))
     known = every if using.algorithm is None else list(SETTINGS[using.algorithm])
     for name, text in using.settings:
-        if name not in known:
+        if name not in (*known, UNITS):
             owner = using.algorithm or "no algorithm"
             said = f"`{owner}` has no setting `{name}`" if using.algorithm else f"no algorithm has a setting `{name}`"
             raise fail(
@@ -32,14 +32,14 @@ def check_using(using: Using, params: Sequence[str], labels: tuple[str, ...]) ->
                 _part(using.span, name),
                 did_you_mean(name, known, f"its settings are {', '.join(known)}"),
             )
-        if name in WORD_SETTINGS:
+        if name in (*WORD_SETTINGS, UNITS):
             _check_word(name, text, using.span)
         else:
             _check_formula(text, [*params, *known], labels, using.span)
 
 
 def _check_word(name: str, text: str, span: Span | None) -> None:
-    words = WORD_SETTINGS[name]
+    words = UNIT_WORDS if name == UNITS else WORD_SETTINGS[name]
     if text.strip('"') not in words:
         hint = did_you_mean(text.strip('"'), words)
         raise fail("OCO721", f"`{name}` is one of {listed(words, 'or')}; `{text}` is not", _part(span, text), hint)

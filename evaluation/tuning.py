@@ -90,7 +90,10 @@ def tune(
         found = [Tried(n, x, _cost(plan, x, past.first(rounds), s, weight, seed), rounds) for n, x in alive.items()]
         scored |= {t.name: t for t in found}
         ranked = sorted(found, key=lambda t: (t.searched, t.name))
-        alive = {t.name: t.numbers for t in ranked[: max(KEPT, len(ranked) // KEPT)]}
+        kept = ranked[: max(KEPT, len(ranked) // KEPT)]
+        alive = {t.name: t.numbers for t in kept}
+        if rung + 1 < rungs:
+            alive |= _children(free, kept[:KEPT], SPREAD / 4 ** (rung + 1), rng, allowed)
     order = sorted(scored.values(), key=lambda t: (-t.rounds, t.searched, t.name))
     judged = [t for t in order if t.rounds == split or t.name in starts]
     future = rest(data, split)
@@ -115,9 +118,26 @@ def _samples(
     return found
 
 
-def _near(f: Free, centre: float, rng: np.random.Generator) -> float:
-    drawn = centre * math.exp(float(rng.uniform(-SPREAD, SPREAD)))
-    if f.kind == "value":
+def _children(
+    free: tuple[Free, ...],
+    parents: list[Tried],
+    spread: float,
+    rng: np.random.Generator,
+    allowed: Callable[[Mapping[str, float]], bool],
+) -> dict[str, dict[str, float]]:
+    """Constants near the best ones so far."""
+    found = {}
+    for parent in parents:
+        for k in range(KEPT):
+            drawn = {f.name: _near(f, parent.numbers.get(f.name, 1.0), rng, spread) for f in free}
+            if allowed(drawn):
+                found[f"{parent.name}.{k + 1}"] = drawn
+    return found
+
+
+def _near(f: Free, centre: float, rng: np.random.Generator, spread: float = SPREAD) -> float:
+    drawn = centre * math.exp(float(rng.uniform(-spread, spread)))
+    if f.kind == "value" and spread == SPREAD:
         drawn = float(rng.uniform(f.low, f.high))
     return float(f"{min(max(drawn, f.low), f.high):.4g}")
 

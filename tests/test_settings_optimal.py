@@ -1,0 +1,266 @@
+"""Optimal settings: never a weaker guarantee than the paper's, closed forms, the frontier, vacuous guarantees and pilot runs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oco
+from oco.compiler.algorithms import ALGORITHMS
+from oco.compiler.canonical import canonical
+from oco.compiler.choice import PAPER, Policy, judge
+from oco.compiler.explain import explain_data, explain_text
+from oco.compiler.facts.check import check
+from oco.compiler.frontier import frontier_text
+from oco.compiler.optimal import least, normalized_sum, stationary
+from oco.compiler.plan import compile_plan, explain_choice
+from oco.compiler.theorems import Situation
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.load import parse
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+NAMES = ("tracking", "online_qp", "portfolio", "blind_pricing", "matrix_completion", "job_scheduling", "datacenter")
+
+PLAIN = "model m\nhorizon T = 400\ndecision x[3] in box(-1, 1)\nstream p[3] in [-1, 1]\nminimize 5 * p @ x\n"
+CAPPED = PLAIN + "subject to\n    cap: x[0] + x[1] - 0.5 <= 0    each round\n"
+
+
+@pytest.fixture(scope="module")
+def situations() -> dict[str, Situation]:
+    found = {}
+    for name in NAMES:
+        problem = canonical(oco.load(EXAMPLES / f"{name}.oco"))
+        found[name] = Situation(problem, check(problem.model), problem.horizon)
+    return found
+
+
+@pytest.mark.parametrize("rounds", [100, 3000])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sum_is_never_above_the_papers(name: str, rounds: int, situations: dict[str, Situation]) -> None:
+    from dataclasses import replace
+
+    s = situations[name]
+    s = Situation(replace(s.canonical, horizon=rounds), s.facts, rounds)
+    compared = 0
+    for a in ALGORITHMS:
+        paper, best = judge(a, s, {}, None, PAPER), judge(a, s, {}, None, Policy(True))
+        if paper.guarantee is None or best.best is None or best.best.least is None:
+            continue
+        literal = normalized_sum(s, paper.guarantee, 1.0)
+        assert literal is not None and best.best.least <= literal * (1 + 1e-9), a.name
+        compared += 1
+    assert compared or name == "datacenter"
+
+
+def test_gradient_descent_has_its_best_step_in_closed_form() -> None:
+    """D^2 / (2 eta_T) + G^2 / 2 sum eta_t with eta_t = k D / (G sqrt t): k = sqrt(sqrt(T) / sum 1/sqrt(t))."""
+    plan = compile_plan(parse(PLAIN), "ogd", "optimal")
+    winner = plan.choice.winner
+    assert winner is not None and winner.best is not None
+    (best,) = winner.best.constants
+    T = 400
+    expected = math.sqrt(math.sqrt(T) / float(np.sum(1 / np.sqrt(np.arange(1, T + 1)))))
+    assert best.number == pytest.approx(expected, rel=1e-4)
+    assert "sqrt(b)/sqrt(c)" in best.how
+    assert plan.guarantee is not None
+    G, D = 5 * math.sqrt(3), 2 * math.sqrt(3)
+    exact = D * G * math.sqrt(math.sqrt(T) * float(np.sum(1 / np.sqrt(np.arange(1, T + 1)))))
+    assert plan.guarantee.regret() == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize(("b", "c", "powers"), [(2.0, 3.0, (-1, 1)), (0.1, 7.0, (-1, 2))])
+def test_stationary_points_are_minima(b: float, c: float, powers: tuple[int, int]) -> None:
+    k = stationary(powers)[0](b, c)
+
+    def value(x: float) -> float:
+        return b * x ** powers[0] + c * x ** powers[1]
+
+    assert all(value(k) <= value(k * f) for f in (0.9, 0.99, 1.01, 1.1))
+
+
+@pytest.mark.parametrize("at", [-9.0, -1.3, 0.0, 0.4, 12.0])
+def test_the_search_finds_minima_far_away(at: float) -> None:
+    assert least(lambda x: 1 + (x - at) ** 2) == pytest.approx(at, abs=0.2)
+
+
+def test_the_search_stays_where_nothing_has_a_value() -> None:
+    assert least(lambda x: math.inf) == 0.0
+
+
+def test_violations_of_each_constraint_are_bounded_in_its_own_units() -> None:
+    text = CAPPED + "    floor: 100 * (0 - x[2] - 0.5) <= 0    each round\n"
+    plan = compile_plan(parse(text), "coldq", "optimal")
+    assert plan.guarantee is not None and plan.guarantee.violation_bound is not None
+    each = plan.guarantee.violation_bound.label_numbers(400)
+    assert each["floor"] == pytest.approx(each["cap"] * 150 / 2.5)
+    assert plan.guarantee.violation() == max(each.values())
+
+
+def test_a_heavier_weight_gives_less_violation_and_more_regret() -> None:
+    points = compile_plan(parse(CAPPED.replace("0.5 <=", "0.5 * p[0] <=")), "sinha-vaze", "optimal").frontier()
+    assert len(points) > 3
+    violations, regrets = [p.violation for p in points], [p.regret for p in points]
+    assert violations[-1] < violations[0] and regrets[0] < regrets[-1]
+    assert len(frontier_text(points).splitlines()) == len(points) + 1
+
+
+def test_explain_shows_both_settings_and_the_derivation() -> None:
+    choice = explain_choice(parse(PLAIN), "optimal")
+    text = explain_text(choice)
+    for part in ("units", "best", "paper", "optimal", "least at k = sqrt(b)/sqrt(c)", "with the paper's settings"):
+        assert part in text
+    found = explain_data(choice)["settings_found"]
+    assert found["sum"] < found["paper_sum"] and set(found["constants"]) == {"eta"}
+
+
+def test_given_settings_are_used_as_they_are() -> None:
+    model = parse(CAPPED + "using coldq with alpha = 3 * sqrt(t)\n")
+    plan = oco.compile(model)
+    assert str(plan.settings["alpha"].formula) == "3*sqrt(t)" and str(plan.settings["gamma"].formula) == "T/2"
+    assert plan.choice.winner is not None and plan.choice.winner.scales is None
+    free = parse(CAPPED + "using coldq with units = free, alpha = 3 * sqrt(t)\n")
+    winner = oco.compile(free).choice.winner
+    assert winner is not None and winner.scales is not None
+    with pytest.raises(OcoError, match="is one of"):
+        oco.compile(parse(CAPPED + "using coldq with units = feet, alpha = 3 * sqrt(t)\n"))
+
+
+def test_saved_recipes_make_the_same_plan() -> None:
+    from oco.plan import Plan
+
+    plan = oco.compile(parse(CAPPED), tradeoff=3.0)
+    again = Plan.from_recipe(plan.recipe)
+    assert again.source() == plan.source() and again.tradeoff == 3.0
+
+
+# Vacuous guarantees.
+
+DRAWN = CAPPED.replace("stream p[3] in [-1, 1]", "stream p[3] ~ uniform(-1, 1)").replace("T = 400", "T = 60")
+VACUOUS = (
+    DRAWN.replace("cap: x[0] + x[1] - 0.5", "cap: x[0] + x[1] - 0.5 - p[0]").replace("T = 60", "T = 30")
+    + "measure dynamic regret\n"
+)
+
+
+def test_the_horizon_from_which_a_bound_says_something() -> None:
+    """ofw: its bound is vacuous below that horizon and not at it."""
+    choice = explain_choice(parse(PLAIN.replace("T = 400", "T = 100") + "using ofw\n"), "paper")
+    found = explain_data(choice)["settings_found"]["useful_from"]
+    (T,) = found.values()
+    for rounds, vacuous in ((int(T), False), (int(0.98 * T) - 1, True)):
+        guarantee = compile_plan(parse(PLAIN.replace("T = 400", f"T = {rounds}")), "ofw", "paper").guarantee
+        assert guarantee is not None and bool(guarantee.vacuous) == vacuous
+
+
+def test_pilots_decide_where_no_guarantee_does() -> None:
+    model = parse(VACUOUS)
+    plan = oco.compile(model)
+    assert plan.guarantee is not None and plan.guarantee.vacuous
+    pilots = plan.choice.pilots
+    assert pilots is not None and pilots.results[0].algorithm == plan.algorithm
+    costs = [r.cost for r in pilots.results]
+    assert costs == sorted(costs) and pilots.results[0].behind == 0
+    assert "chosen by pilot" in plan.choice.verdicts[0].reason
+    assert oco.compile(model).choice.pilots == pilots  # the same seed, the same rounds
+
+
+def test_pilots_that_cannot_be_made_are_said_to_be_missing() -> None:
+    plan = oco.compile(parse(VACUOUS.replace("~ uniform(-1, 1)", "in [-1, 1]")))
+    assert plan.choice.pilots is not None and not plan.choice.pilots.results
+    assert "no pilot runs" in plan.choice.verdicts[0].reason
+    rng = np.random.default_rng(0)
+    given = oco.compile(
+        parse(VACUOUS.replace("~ uniform(-1, 1)", "in [-1, 1]")), data={"p": rng.uniform(-1, 1, (30, 3))}
+    )
+    assert given.choice.pilots is not None and given.choice.pilots.results
+
+
+# Tuning.
+
+TUNED = PLAIN.replace("5 * p @ x", "p @ x").replace("T = 400", "T = 200")
+
+
+def rounds_of(rng: np.random.Generator, n: int = 200) -> dict[str, Any]:
+    return {"p": np.clip(0.2 + 0.1 * rng.standard_normal((n, 3)), -1, 1)}
+
+
+def test_tuning_is_reproducible_and_gives_a_line_that_says_it_all() -> None:
+    model, data = parse(TUNED), rounds_of(np.random.default_rng(1))
+    found, again = (oco.tune(model, data, "ogd", seed=4) for _ in range(2))
+    assert found.search == again.search and found.line == again.line
+    assert found.search.best.searched <= min(t.searched for t in found.search.tried if t.rounds == found.search.split)
+    written = oco.compile(parse(TUNED + found.line + "\n"))
+    assert written.guarantee is not None and found.plan.guarantee is not None
+    assert written.guarantee.regret() == found.plan.guarantee.regret()
+    np.testing.assert_array_equal(written.run(data).decisions, found.plan.run(data).decisions)
+
+
+def test_tuning_finds_no_use_of_the_future() -> None:
+    """The rounds held out hold a signal that large steps profit from; the search does not see it, and chooses as without it."""
+    model, rng = parse(TUNED), np.random.default_rng(2)
+    data = rounds_of(rng)
+    planted = {"p": data["p"].copy()}
+    split = 120
+    planted["p"][split:] = np.where(np.arange(200 - split)[:, None] // 10 % 2 == 0, 1.0, -1.0)
+    plain, other = (oco.tune(model, d, "ogd", seed=0) for d in (data, planted))
+    assert plain.search.split == split
+    assert [(t.name, t.searched) for t in plain.search.tried] == [(t.name, t.searched) for t in other.search.tried]
+    assert plain.line == other.line
+    assert plain.search.best.held_out != other.search.best.held_out
+
+
+def test_too_little_to_tune_on_is_an_error() -> None:
+    with pytest.raises(OcoError) as caught:
+        oco.tune(parse(TUNED), rounds_of(np.random.default_rng(0), 10), "ogd")
+    assert caught.value.code == "OCO710"
+    with pytest.raises(OcoError) as caught:
+        oco.tune(parse(TUNED + "using ogd with eta = 1\n"), rounds_of(np.random.default_rng(0)))
+    assert caught.value.code == "OCO711"
+
+
+def test_the_line_replaces_another_and_keeps_comments() -> None:
+    from oco.cli.tuning import with_using
+
+    text = "model m  # one\n# two\nusing ogd with eta = 1   # three\n"
+    assert with_using(text, "using ogd with eta = 2") == "model m  # one\n# two\nusing ogd with eta = 2   # three\n"
+    assert with_using("model m\n", "using ogd") == "model m\n\nusing ogd\n"
+
+
+# Dead reckoning.
+
+
+def warned(model: str, data: dict[str, Any], **options: Any) -> tuple[str, ...]:
+    return oco.compile(parse(model), **options).run(data).warnings
+
+
+def test_a_learner_that_stands_still_says_so() -> None:
+    data = {"p": np.ones((400, 3))}
+    said = warned(PLAIN, data, algorithm="ogd", settings={"eta": 1e-9})
+    assert sum("has not left the start" in w for w in said) == 1
+    assert not any("has not left the start" in w for w in warned(PLAIN, data, algorithm="ogd"))
+
+
+def test_bounds_that_are_broken_or_far_too_wide_are_told() -> None:
+    rng = np.random.default_rng(0)
+    small = {"p": 1e-4 * rng.uniform(-1, 1, (400, 3))}
+    assert any("more than 100 times as much" in w for w in warned(PLAIN, small))
+    model = PLAIN.replace("minimize", "assume loss.bound <= 0.5\nminimize")
+    assert any("the guarantee does not hold" in w for w in warned(model, {"p": np.ones((400, 3))}))
+
+
+def test_a_live_learner_looks_at_itself_and_says_things_once() -> None:
+    learner = oco.compile(parse(PLAIN), "ogd", {"eta": 1e-9}, "numpy").learner()
+    for _ in range(300):
+        learner.observe(p=np.ones(3))
+    assert len([w for w in learner.warnings if "has not left the start" in w]) == 1
+
+
+def test_multipliers_at_a_bound_are_told() -> None:
+    model = CAPPED.replace("- 0.5 <=", "+ 0.5 * p[0] <=")
+    data = {"p": np.where(np.arange(400)[:, None] % 2 == 0, 1.0, -1.0) * np.ones(3)}
+    said = warned(model, data, algorithm="coldq", settings={"gamma": 1e9})
+    assert any("acts as a fixed penalty" in w for w in said)

@@ -13,8 +13,9 @@ from oco.backends.base import backend as find_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner, make_learner
 from oco.compiler import plan as core
+from oco.compiler.plan_notices import plan_notices
 from oco.contract import contract_of, recipe_of
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import Diagnostic, fail
 from oco.dsl.load import parse
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class Plan(core.Plan):
         # The text may print otherwise now; the state goes with the text that it was saved with.
         plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": text})
         return plan
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What is worth a second look in the model, and in what its guarantee says at this horizon."""
+        return (*super().warnings, *plan_notices(self.choice))
 
     @cached_property
     def contract(self) -> Contract:

@@ -6,6 +6,8 @@ from oco.dsl.codes.base import Code, Stage
 
 _HEAD = "model m\nhorizon T = 10\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\n"
 
+_SHORT = _HEAD.replace("10", "3") + "minimize c @ x\nsubject to\n    cap: c @ x <= 0.5   each round\n"
+
 FACTS: dict[str, Code] = {
     "OCO601": Code(
         "an equality follows from the others",
@@ -58,6 +60,21 @@ FACTS: dict[str, Code] = {
         "oco check model.oco --data prices.csv",
         "Look at these rounds. If they are mistakes, leave them out; if not, keep them: the guarantee must hold for them too.",
         Stage.COMMAND,
+    ),
+    "OCO608": Code(
+        "a guarantee that says nothing at this horizon",
+        "The number that the theorem promises is no less than the horizon times the largest loss range or violation of one round: every "
+        "sequence of decisions satisfies it.",
+        _SHORT,
+        "Compare the algorithms with `oco explain`, narrow the ranges of the streams, or measure on data.",
+        Stage.COMPILE,
+    ),
+    "OCO609": Code(
+        "a horizon too short for the settings",
+        "With the settings that are used, the guarantee begins to say something only at a longer horizon.",
+        _SHORT,
+        "The message names the horizon from which it does. Until then go by pilot runs: `oco tune`.",
+        Stage.COMPILE,
     ),
     "OCO610": Code(
         "an assumption that says less than what is proved",

@@ -119,7 +119,12 @@ def choose(
         return Choice(s, tuple(refused), policy=policy)
     best = replace(usable[0], standing=Standing.CHOSEN, reason=why_first(usable))
     losers = [replace(v, reason=why_lost(v, best)) for v in usable[1:]]
-    return Choice(s, (best, *losers, *refused), warnings=(*_broken(best, s, span), *unused_settings(best, s, settings, span)), policy=policy)
+    return Choice(
+        s,
+        (best, *losers, *refused),
+        warnings=(*_broken(best, s, span), *unused_settings(best, s, settings, span)),
+        policy=policy,
+    )
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:
@@ -289,7 +294,14 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
     def others() -> tuple[Verdict, ...]:
         return tuple(judge(b, s, {}, span, policy) for b in ALGORITHMS if b is not a)
 
-    return Choice(s, (chosen,), True, (*warnings, *_broken(chosen, s, span), *unused_settings(chosen, s, given, span)), policy, others)
+    return Choice(
+        s,
+        (chosen,),
+        True,
+        (*warnings, *_broken(chosen, s, span), *unused_settings(chosen, s, given, span)),
+        policy,
+        others,
+    )
 
 
 def _against_objections(

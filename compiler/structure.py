@@ -69,7 +69,10 @@ def solver_objection(s: Situation) -> Objection | None:
     for d in s.domains:
         for operation in ("project", "project_jacobian"):
             if operation in d.refusals:
-                return Objection(f"its step needs a projection onto {d}: {d.refusals[operation]}")
+                return Objection(
+                    f"its step needs a projection onto {d}: {d.refusals[operation]}",
+                    "decide in a set that has one, such as a box, a ball or a simplex",
+                )
     if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
         return None
     for c in s.canonical.inequalities:
@@ -81,7 +84,8 @@ def solver_objection(s: Situation) -> Objection | None:
             )
     if s.size > MOST_ENTRIES:
         return Objection(
-            f"its step solves a system of the size of the decision for `{label}`, and {s.size} entries are more than {MOST_ENTRIES}"
+            f"its step solves a system of the size of the decision for `{label}`, and {s.size} entries are more than {MOST_ENTRIES}",
+            f"linearise `{label}`, or decide in a box under sums of functions of single entries",
         )
     return None
 

@@ -301,7 +301,10 @@ def inequalities_convex(words: str) -> Hypothesis:
     def test(s: Situation) -> Objection | None:
         for c in s.canonical.inequalities:
             if not s.holds(f"constraints.{c.label}.convex"):
-                return Objection(f"it is not proved that `{c.origin}` is convex in the decisions")
+                return Objection(
+                    f"it is not proved that `{c.origin}` is convex in the decisions",
+                    f"write `{c.origin}` with convex functions of the decisions",
+                )
         return None
 
     return Hypothesis(words, test, ("constraints.*.convex",))

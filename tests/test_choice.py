@@ -264,3 +264,10 @@ def test_settings_without_effect_are_named(algorithm: str | None, settings: dict
     assert all(w.hint for w in warnings)
     if algorithm == "coldq" and said:
         assert "Theorems 2 and 3 uses it, but the loss is not known to be strongly convex" in warnings[0].hint
+
+
+@pytest.mark.parametrize("text", [UNUSED, UNUSED.replace("= 100", "unknown"), UNUSED.split("subject")[0]])
+@pytest.mark.parametrize("change", [("c @ x", "c @ x"), ("c @ x", "t * sum(x)"), ("each round", "on average")])
+def test_every_refusal_says_what_would_mend_it(text: str, change: tuple[str, str]) -> None:
+    for verdict in explain_choice(parse(text.replace(*change))).verdicts:
+        assert verdict.standing is not Standing.REFUSED or verdict.mend, verdict.reasons

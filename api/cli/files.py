@@ -113,12 +113,12 @@ def _show_command(name: str) -> None:
 
 def algorithms(as_json: Json = False) -> None:
     """List the algorithms with what they need, what they promise and where they come from."""
-    from oco.compiler.algorithms import ALGORITHMS
+    from oco.compiler.algorithms import ALGORITHMS, LEFT_OUT
     from oco.compiler.explain import algorithm_data
 
     rows = [algorithm_data(a) for a in ALGORITHMS]
     if as_json:
-        show_json({"version": 1, "algorithms": rows})
+        show_json({"version": 1, "algorithms": rows, "left_out": LEFT_OUT})
         return
     for row in rows:
         say(f"{row['name']}: {row['title']} ({row['cite']}); {row['cost']} a round", "bold")
@@ -129,3 +129,6 @@ def algorithms(as_json: Json = False) -> None:
             for words in theorem["hypotheses"]:
                 say(f"      - {words}")
         say()
+    say("left out", "bold")
+    for name, reason in LEFT_OUT.items():
+        say(f"    {name}: {reason}")

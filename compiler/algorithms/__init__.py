@@ -42,4 +42,13 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     PFS,
 )
 
-__all__ = ["ALGORITHMS", "Algorithm"]
+LEFT_OUT: dict[str, str] = {
+    "vaze-sinha": "Vaze & Sinha 2025 project onto the intersection of all past constraints: the state would grow with the rounds",
+    "yi2021": "Yi et al. 2021: no source that states the rule was found",
+    "yi2023": "Yi et al. 2023: no source that states the rule was found",
+    "lpm": "Garber & Kretzu 2024, Algorithm 4: no source that states the rule was found",
+    "lbpm": "Garber & Kretzu 2024, Algorithm 5: no source that states the rule was found",
+}
+"""Methods that others compare with and that are not here, each with the reason: a rule that nobody could confirm is never guessed."""
+
+__all__ = ["ALGORITHMS", "LEFT_OUT", "Algorithm"]

@@ -16,7 +16,8 @@ def domain_offers(operation: str, words: str) -> Hypothesis:
     def test(s: Situation) -> Objection | None:
         for d in s.domains:
             if operation in d.refusals:
-                return Objection(f"it needs a {operation.replace('_', ' ')} of {d}: {d.refusals[operation]}")
+                said = f"it needs a {operation.replace('_', ' ')} of {d}: {d.refusals[operation]}"
+                return Objection(said, "decide in a set that has it, such as a box, a ball or a simplex")
         return None
 
     return Hypothesis(words, test)
@@ -31,7 +32,8 @@ def _some_inequality(s: Situation) -> Objection | None:
 def _fixed(s: Situation) -> Objection | None:
     for c in s.canonical.inequalities:
         if names(c.expr, Kind.ROUND):
-            return Objection(f"`{c.origin}` changes with the round t, and the theorem is about fixed constraints")
+            said = f"`{c.origin}` changes with the round t, and the theorem is about fixed constraints"
+            return Objection(said, f"take t out of `{c.origin}`")
         for name in names(c.expr, Kind.STREAM):
             mend = f"make `{name}` a param, if it does not change"
             return Objection(f"`{c.origin}` changes with `{name}`, and the theorem is about fixed constraints", mend)

@@ -112,7 +112,8 @@ def _something_to_learn(s: Situation) -> Objection | None:
     if largest_slope(s) > 0 and needed(s, "domain.diameter.l2") > 0:
         return None
     return Objection(
-        "no decision is better than another: the domain is a point, or loss and constraints do not depend on it"
+        "no decision is better than another: the domain is a point, or loss and constraints do not depend on it",
+        "let the loss or a constraint depend on the decision",
     )
 
 
@@ -125,7 +126,10 @@ def _functions_seen(s: Situation) -> Objection | None:
 
 def _stochastic_loss(s: Situation) -> Objection | None:
     if names(s.canonical.objective, Kind.ROUND):
-        return Objection("the loss changes with the round t, so it has no fixed law")
+        return Objection(
+            "the loss changes with the round t, so it has no fixed law",
+            "take t out of the loss, or let a stream with a distribution stand for it",
+        )
     ranges = {r.name: r for r in s.canonical.streams}
     for name in names(s.canonical.objective, Kind.STREAM):
         if not ranges[name].stochastic:

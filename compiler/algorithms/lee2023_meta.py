@@ -112,7 +112,8 @@ def _something_to_learn(s: Situation) -> Objection | None:
     if largest_slope(s) > 0 and needed(s, "domain.diameter.l1") > 0:
         return None
     return Objection(
-        "no decision is better than another: the domain is a point, or loss and constraints do not depend on it"
+        "no decision is better than another: the domain is a point, or loss and constraints do not depend on it",
+        "let the loss or a constraint depend on the decision",
     )
 
 

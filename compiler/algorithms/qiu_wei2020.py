@@ -111,11 +111,17 @@ def _inequalities(s: Situation) -> Objection | None:
         return Objection(
             f"`{s.canonical.equalities[0].label}` is an equality, which has no Slater point", "drop the equality"
         )
-    return None if s.constraints else Objection("the model has no constraints")
+    return (
+        None if s.constraints else Objection("the model has no constraints", "add a constraint, or write `using ogd`")
+    )
 
 
 def _euclidean(s: Situation) -> Objection | None:
-    return Objection("on a simplex Theorem 6.1 speaks") if entropic(s.domains) else None
+    return (
+        Objection("on a simplex Theorem 6.1 speaks", "decide in a set that is no simplex")
+        if entropic(s.domains)
+        else None
+    )
 
 
 def _simplex(s: Situation) -> Objection | None:
@@ -130,7 +136,10 @@ def _something_varies(s: Situation) -> Objection | None:
     """Erratum 3: V_* = L_f = 0 divides by zero in eta."""
     if (s.number("loss.smoothness.l2") or 0.0) > 0 or _variation(s) > 0:
         return None
-    return Objection("the loss is linear and never changes, and the settings divide by max(V_*, L_f^2) = 0")
+    return Objection(
+        "the loss is linear and never changes, and the settings divide by max(V_*, L_f^2) = 0",
+        "minimize something that a stream or a square changes",
+    )
 
 
 _COMMON = (

@@ -89,7 +89,10 @@ def _some_constraint(s: Situation) -> Objection | None:
     return (
         None
         if s.constraints
-        else Objection("the model has no constraints: without them it is ogd with eta = 1 / (2 alpha)")
+        else Objection(
+            "the model has no constraints: without them it is ogd with eta = 1 / (2 alpha)",
+            "add a constraint, or write `using ogd`",
+        )
     )
 
 

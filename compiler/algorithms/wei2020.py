@@ -101,7 +101,10 @@ def _independent(s: Situation) -> Objection | None:
     for c in constraints:
         label = c.label if isinstance(c, Equality) else c.origin
         if names(c.expr, Kind.ROUND):
-            return Objection(f"`{label}` changes with the round t, so it has no fixed law")
+            return Objection(
+                f"`{label}` changes with the round t, so it has no fixed law",
+                f"take t out of `{label}`, or let a stream with a distribution stand for it",
+            )
         for name in names(c.expr, Kind.STREAM):
             if not ranges[name].stochastic:
                 mend = f"if its values are independent draws, write `stream {name} ... iid` or give its distribution"
@@ -123,7 +126,8 @@ def _some_constraint(s: Situation) -> Objection | None:
     if s.constraints + s.equalities:
         return None
     return Objection(
-        "the model has no constraints: without them it is gradient descent with a step that does not shrink"
+        "the model has no constraints: without them it is gradient descent with a step that does not shrink",
+        "add a constraint, or write `using ogd`",
     )
 
 
@@ -152,7 +156,11 @@ IID_CONSTRAINTS = Hypothesis("g^t and h^t are independent and identically distri
 
 
 def _euclidean(s: Situation) -> Objection | None:
-    return Objection("on a simplex Theorem 3.2 speaks") if _entropic(s.domains) else None
+    return (
+        Objection("on a simplex Theorem 3.2 speaks", "decide in a set that is no simplex")
+        if _entropic(s.domains)
+        else None
+    )
 
 
 _COMMON = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oco.backends.c99.entries import flat_index
 from oco.backends.c99.expressions import Level, Text
 from oco.backends.c99.statements import entry_of
 from oco.backends.c99.vectors import c_type, is_vector, reduction
@@ -14,6 +15,8 @@ from oco.compiler.ir.loop_groups import accumulates
 from oco.compiler.ir.program import DType, Equation, Var
 
 Index = Sequence[str]
+LONG = 64
+"""Entries from which an inner product of two runs of memory is added up in several parts at once."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,10 @@ def _product(w: Writer, e: Equation, index: Index) -> None:
     (a, b), out = e.args, e.outs[0]
     if not out.type.shape:
         w.line(f"{out.name} += {w.entry(a, index).at(Level.PRODUCT)} * {w.entry(b, index).at(Level.UNARY)};")
+        return
+    length, lies = a.type.shape[-1], (w.entries.pointer(a), w.entries.pointer(b))
+    if length >= LONG and b.type.shape == (length,) and all(lies):
+        _put(w, out, index, Text(f"@dot({lies[0]} + {flat_index([index[0], '0'], a.type.shape)}, {lies[1]}, {length})"))
         return
     total = w.fresh("total")
     w.line(f"double {total} = 0;")

@@ -98,6 +98,19 @@ HELPERS: dict[str, str] = {
     }
     return inside ? n : i;
 }""",
+    "dot": """double @dot(const double *restrict a, const double *restrict b, int n) {
+    double s[8] = {0}; /* eight sums at once: one alone would wait for each addition */
+    int i = 0;
+    for (; i + 8 <= n; i += 8) {
+        for (int k = 0; k < 8; ++k) {
+            s[k] += a[i + k] * b[i + k];
+        }
+    }
+    for (; i < n; ++i) {
+        s[0] += a[i] * b[i];
+    }
+    return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+}""",
     "max": "double @max(double a, double b) { return a >= b || a != a ? a : b; }",
     "min": "double @min(double a, double b) { return a <= b || a != a ? a : b; }",
     "max_int": "int64_t @max_int(int64_t a, int64_t b) { return a >= b ? a : b; }",

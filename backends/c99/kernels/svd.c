@@ -3,10 +3,18 @@
 static void @svd(const double *a, double *u, double *s, double *vt, double *w, int m, int n) {
     const bool wide = m < n;
     const int rows = wide ? n : m, k = wide ? m : n;
+    double largest_entry = 0; /* the squares of entries of size about one neither overflow nor vanish */
+    for (int i = 0; i < m * n; ++i) {
+        largest_entry = fabs(a[i]) > largest_entry ? fabs(a[i]) : largest_entry;
+    }
+    int exponent = 0;
+    if (largest_entry > 0 && largest_entry <= DBL_MAX) {
+        frexp(largest_entry, &exponent);
+    }
     double *g = w, *v = w + rows * k; /* column c of the tall matrix is g[c * rows ...], of the rotations v[c * k ...] */
     for (int c = 0; c < k; ++c) {
         for (int r = 0; r < rows; ++r) {
-            g[c * rows + r] = wide ? a[c * n + r] : a[r * n + c];
+            g[c * rows + r] = ldexp(wide ? a[c * n + r] : a[r * n + c], -exponent);
         }
         for (int r = 0; r < k; ++r) {
             v[c * k + r] = r == c ? 1.0 : 0.0;
@@ -23,7 +31,7 @@ static void @svd(const double *a, double *u, double *s, double *vt, double *w, i
                     qq += g[q * rows + r] * g[q * rows + r];
                     pq += g[p * rows + r] * g[q * rows + r];
                 }
-                if (!(fabs(pq) > 1e-16 * sqrt(pp * qq))) {
+                if (!(fabs(pq) > 1e-16 * sqrt(pp) * sqrt(qq))) {
                     continue;
                 }
                 rotated = true;
@@ -85,5 +93,8 @@ static void @svd(const double *a, double *u, double *s, double *vt, double *w, i
                 vt[c * n + r] = v[c * k + r];
             }
         }
+    }
+    for (int c = 0; c < k; ++c) {
+        s[c] = ldexp(s[c], exponent);
     }
 }

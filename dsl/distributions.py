@@ -157,7 +157,8 @@ class Law:
         return values.astype(np.int64) if self.discrete else values
 
     def _moment(self, k: int) -> Array:
-        return np.broadcast_to(LAWS[self.kind].moment(k, self.args, self.lower, self.upper), self.shape)
+        with np.errstate(all="ignore"):  # far tails overflow and underflow to the values that they have in the limit
+            return np.broadcast_to(LAWS[self.kind].moment(k, self.args, self.lower, self.upper), self.shape)
 
     def _invert(self, u: Array) -> Array:
         """The u-quantiles of the truncated law, by bisection of P(lower <= X <= x)."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.interface import Interface, Named, size
 from oco.backends.c99.module import assembled, rule
+from oco.backends.c99.names import module_name
 from oco.backends.c99.vectors import LANE, WIDTH, c_type, is_vector
 from oco.backends.contract import Contract
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.dead_code import remove_dead_code
-from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Equation, Program, Type
 from oco.compiler.ir.rewrite import all_functions, equations_of
@@ -59,7 +59,7 @@ def _picks(e: Equation) -> bool:
 
 def emit_fleet(program: Program, contract: Contract) -> FleetSource:
     """The source of a fleet of the program."""
-    name, program = identifier(program.name), remove_dead_code(program)
+    name, program = module_name(program.name), remove_dead_code(program)
     many = in_lanes(program)
     count = 1 if many is None else WIDTH
     lines, block = rule(many or program, f"{name}_block", mixed=many is not None)

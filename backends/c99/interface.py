@@ -14,22 +14,9 @@ from oco.compiler.ir.program import Field, Program, Type
 
 PUBLIC = ("init", "decide", "check", "measure", "step", "observe", "run")
 """Names that follow the module's prefix; a program's functions and constants keep away from them."""
-_WORDS = {
-    "self",
-    "rounds",
-    "decisions",
-    "loss",
-    "constraints",
-    "equalities",
-    "work",
-    "i",
-    "t",
-    "f",
-    "g",
-    "h",
-    "wrong",
-    "place",
-}
+_OWN = "constraints decisions equalities f g h i loss place record rounds self t work wrong"
+_WORDS = frozenset(_OWN.split())
+"""What the bodies of the public functions call their own."""
 _LONGEST = 120
 
 
@@ -98,7 +85,8 @@ class Interface:
         return self._named(self.program.draws, {d.name for d in (*self.decisions, *self.inputs)})
 
     def _named(self, fields: Sequence[Field], taken: set[str]) -> list[Named]:
-        used, found = _WORDS | taken, list[Named]()
+        own = {f"{n.name}_new" for n in self.state} | {f"{d}_now" for d in taken}
+        used, found = _WORDS | taken | own, list[Named]()
         for f in fields:
             found.append(Named(identifier(f.name, used), f))
             used = used | {found[-1].name}

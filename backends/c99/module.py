@@ -12,6 +12,7 @@ from oco.backends.c99.constants import array_lines
 from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.functions import function_lines
 from oco.backends.c99.interface import PUBLIC, Interface
+from oco.backends.c99.names import module_name
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes
 from oco.backends.c99.templates import HELPERS
 from oco.backends.c99.writer import Signature, comment
@@ -37,7 +38,7 @@ class Source:
 
 def emit(program: Program, contract: Contract) -> Source:
     """Header and source of a program."""
-    name, program = identifier(program.name), lower(program)
+    name, program = module_name(program.name), lower(program)
     text, interface = rule(program, name)
     identity = learner_hash(program, contract)
     lines = [*text, *EntryPoints(interface, contract).lines(), *state_lines(interface, identity)]

@@ -11,11 +11,16 @@ from collections.abc import Collection
 _C = """auto break case char const continue default do double else enum extern float for goto if inline int long register
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false asm
     typeof complex imaginary main errno memcpy memset memmove NULL INFINITY NAN HUGE_VAL EOF FILE stdin stdout stderr size_t
-    int64_t uint64_t uint32_t uint8_t assert ceil exp expm1 fabs floor fmax fmin fmod isfinite isinf isnan log log1p pow sqrt"""
+    unix linux BUFSIZ DECIMAL_DIG math_errhandling int64_t uint64_t uint32_t uint8_t assert ceil exp expm1 fabs floor fmax fmin fmod isfinite isinf isnan log log1p pow sqrt"""
 _PYTHON = """np numpy jax jnp math json sys os io csv argparse hashlib zipfile tempfile warnings self Learner init decide
     update measure observe abs all any bool bytes dict enumerate float getattr hasattr int isinstance iter len list map max
     min next object open work print property range repr set sorted staticmethod str sum super tuple type vars zip Exception
-    IndexError KeyError NotImplementedError OSError RuntimeError TypeError ValueError"""
+    IndexError KeyError NotImplementedError OSError RuntimeError TypeError ValueError AssertionError AttributeError BaseException
+    FileNotFoundError OverflowError RecursionError classmethod Any Iterator Mapping NamedTuple annotations base64 contextlib re time
+    zlib unpacked Feedback Intake Stream StreamError StateError pack unpack read_state write_state columns_of rounds_of run main
+    MODEL MODEL_HASH PLAN_HASH HORIZON STATE START STREAMS DRAWS CONSTRAINTS EQUALITIES STATE_FORMAT"""
+_MACRO = re.compile(r"(DBL|FLT|LDBL|FP|HUGE|INT|L|M|MATH|P|SEEK|UINT)_\w+|[A-Z]\w*_(MAX|MIN)|__\w+")
+"""Macros of C's headers: they would be exchanged for something else wherever they stand."""
 RESERVED = (
     frozenset(_C.split()) | frozenset(_PYTHON.split()) | frozenset(keyword.kwlist) | frozenset(keyword.softkwlist)
 )
@@ -40,6 +45,8 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
         stem = "v" + stem
     if stem in RESERVED:
         stem += "_"
+    if _MACRO.fullmatch(stem):
+        stem = f"v{stem}"
     found, number = stem, 1
     while found in taken:
         number += 1
@@ -49,7 +56,7 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
 
 def is_legal(name: str) -> bool:
     """Whether `name` may stand in generated code as it is."""
-    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and name not in RESERVED
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and name not in RESERVED and not _MACRO.fullmatch(name)
 
 
 def is_temporary(name: str) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from oco.compiler.ir.check import check_function
 from oco.compiler.ir.methods import PrimitiveMethods
-from oco.compiler.ir.names import identifier
+from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Function, Global, Operand, Type, Var
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.value import Liftable, Value
@@ -70,7 +70,8 @@ class Tracer(PrimitiveMethods):
             if same and (not name or self._hints[known.var.name] == name):
                 return Value(self, known.var)
         name = name or {0.0: "zeros", 1.0: "ones"}.get(_only_entry(array), "constant")
-        var = Var(identifier(name, self._global_names()), made)
+        wish = f"{name}_given" if is_temporary(identifier(name)) else name
+        var = Var(identifier(wish, self._global_names()), made)
         self._hints[var.name] = name
         self.constants.append(Global(var, array, why))
         return Value(self, var)

@@ -24,8 +24,10 @@ ONE_SIDED = 0.95
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     # eta and gamma for a V_* that is the worst case: the point needs 4,000 of 2^14 rounds to cross the domain.
     "mirror-prox": {"eta": "2 / sqrt(T)", "gamma": "0.3 * T**(1/4)"},
-    # Erratum 11: theta = 24 R D T^(1/2) keeps the multiplier near zero.
-    "projection-free": {"theta": "T**(1/2)"},
+    # Erratum 11: theta = 24 R D T^(1/2) keeps the multiplier near zero. Also with the other oracles.
+    "projection-free": {"oracle": "ocg", "theta": "T**(1/2)"},
+    # theta = 12 R D sqrt(d) / T^(1/2): the same.
+    "meta-frank-wolfe": {"theta": "1 / sqrt(T)"},
     # Erratum 13: the guess of 1 is never doubled, and the weight of the constraint stays 1/(2 T^(3/4)). D is the scale of the step.
     "ofw-tvc": {"guess": "0.001", "beta": "8", "D": "40"},
     "bfw-tvc": {"guess": "0.001", "beta": "4", "D": "40", "c": "1.5"},
@@ -111,4 +113,4 @@ def lives_of(algorithm: str, every: bool = False) -> list[Life]:
 def horizons_of(algorithm: Algorithm) -> tuple[int, ...]:
     """Powers of two up to 2^14; up to 2^10 where a round asks for more oracle calls the longer the run is."""
     grows = "T" in algorithm.cost.replace("log2(T)", "")
-    return tuple(T // 16 for T in HORIZONS) if grows else HORIZONS
+    return tuple(2**k for k in range(6, 11)) if grows else HORIZONS

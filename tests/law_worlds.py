@@ -275,7 +275,12 @@ class Life:
         return float(np.maximum(g, 0).sum() if hard else np.maximum(g.sum(axis=0), 0).sum())
 
 
-def lives(algorithm: str, rounds: int) -> list[tuple[Life, Plan]]:
-    """The worlds in which a theorem speaks for the algorithm, with its plans."""
-    found = [(Life(algorithm, w), plan_in(algorithm, w, rounds)) for w in WORLDS]
+VARIANTS = {"projection-free": tuple((("oracle", oracle),) for oracle in ("ocg", "orgfw", "sftrl"))}
+"""Settings that make another method of an algorithm, beside its own choice."""
+
+
+def lives(algorithm: str, rounds: int, variants: bool = False) -> list[tuple[Life, Plan]]:
+    """The worlds in which a theorem speaks for the algorithm, with its plans; with `variants` those of its other settings too."""
+    settings = ((), *(VARIANTS.get(algorithm, ()) if variants else ()))
+    found = [(Life(algorithm, w), plan_in(algorithm, w, rounds, given)) for w in WORLDS for given in settings]
     return [(life, plan) for life, plan in found if plan is not None]

@@ -36,7 +36,7 @@ ROUNDS = 512
 
 @each_algorithm
 def test_decisions_lie_in_the_domain(algorithm: Algorithm) -> None:
-    for life, plan in lives(algorithm.name, ROUNDS):
+    for life, plan in lives(algorithm.name, ROUNDS, variants=True):
         for sequence in SEQUENCES:
             streams = life.world.draw(sequence, np.random.default_rng(1), ROUNDS)
             x = play(plan, streams, 2).decisions
@@ -47,7 +47,7 @@ def test_decisions_lie_in_the_domain(algorithm: Algorithm) -> None:
 def test_the_past_does_not_depend_on_the_future(algorithm: Algorithm) -> None:
     """Another future from round t on leaves the decisions of rounds 1..t as they are, bit for bit; somewhere they part later."""
     parted = False
-    for life, plan in lives(algorithm.name, ROUNDS):
+    for life, plan in lives(algorithm.name, ROUNDS, variants=True):
         one, other = (life.world.draw("coins", np.random.default_rng(seed), ROUNDS) for seed in (3, 4))
         x = play(plan, one, 5).decisions
         for turn in (0, 1, ROUNDS // 2):
@@ -81,7 +81,7 @@ def kept_promise(life: Life, plan: Plan, sequence: str, seeds: range) -> None:
 
 @each_algorithm
 def test_no_more_regret_and_violation_than_promised(algorithm: Algorithm) -> None:
-    found = lives(algorithm.name, ROUNDS)
+    found = lives(algorithm.name, ROUNDS, variants=True)
     assert found, f"no world here meets the hypotheses of {algorithm.name}"
     for life, plan in found:
         for sequence in SEQUENCES:
@@ -147,7 +147,7 @@ def test_oracle_calls_are_what_the_table_says(algorithm: Algorithm, monkeypatch:
         asked.clear()
         interpreted(plan, state, streams)
         calls = Counter(name.rstrip("0123456789_") for name in asked)
-        if "block" in algorithm.cost:
+        if "block" in algorithm.cost or "oracle" in plan.settings:  # in the mean over some rounds
             assert 1 <= calls[oracle] <= often * rounds, str(life)
         else:
             assert calls[oracle] == often * rounds, str(life)

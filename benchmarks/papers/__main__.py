@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks.papers import datacenter, doubly_bounded, gradual_variation
+from benchmarks.papers import datacenter, doubly_bounded, gradual_variation, matrix_completion, ratings
 from benchmarks.papers.experiment import Experiment, Missing
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     *datacenter.EXPERIMENTS,
+    *matrix_completion.EXPERIMENTS,
+    *ratings.EXPERIMENTS,
     *doubly_bounded.EXPERIMENTS,
     *gradual_variation.EXPERIMENTS,
 )

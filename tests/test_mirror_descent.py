@@ -139,7 +139,29 @@ subject to
 )
 
 
-@pytest.mark.parametrize("case", [BOX, BALL, SIMPLEX], ids=["box", "ball", "simplex"])
+NUCLEAR = Case(
+    """
+model matrix
+horizon T = 50
+decision X[3, 3] in nuclear_ball(2)
+stream c[3, 3] in [-2, 2]
+stream A[2, 3, 3] ~ uniform(-1, 1)
+minimize 5 * sum(huber(X - c))
+subject to
+    first: 4 * sum(A[0] * X) <= 0.1 on average
+    second: 4 * sum(A[1] * X) <= 0.2 on average
+""",
+    lambda rng: {"c": rng.uniform(-2, 2, (3, 3)), "A": rng.uniform(-1, 1, (2, 3, 3))},
+    lambda d, x: 10 * np.clip(x - d["c"].reshape(9), -1, 1),
+    lambda d, x: (4 * d["A"].reshape(2, 9) @ x - np.array([0.1, 0.2]), 4 * d["A"].reshape(2, 9)),
+    lambda d: (np.zeros((0, 9)), np.zeros(0)),
+    lambda x: [cp.normNuc(cp.reshape(x, (3, 3), order="C")) <= 2],
+    np.zeros(9),
+    4.0,
+)
+
+
+@pytest.mark.parametrize("case", [BOX, BALL, SIMPLEX, NUCLEAR], ids=["box", "ball", "simplex", "nuclear"])
 def test_trajectories_equal_the_listing(case: Case) -> None:
     rng = np.random.default_rng(11)
     rounds = [case.draw(rng) for _ in range(50)]
@@ -147,7 +169,7 @@ def test_trajectories_equal_the_listing(case: Case) -> None:
     theirs = reference(case, rounds, 50)
     moved = max(np.linalg.norm(z - case.start) for z in theirs)
     assert moved > 0.05 * case.diameter  # the rounds ask something of the learner
-    worst = max(np.linalg.norm(x[0] - z) for x, z in zip(ours, theirs))
+    worst = max(np.linalg.norm(np.ravel(x[0]) - z) for x, z in zip(ours, theirs))
     assert worst <= case.tolerance * case.diameter
 
 

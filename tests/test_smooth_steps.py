@@ -96,6 +96,15 @@ CASES = {
         )
         for name, level in (("ball", 1.6), ("simplex", 2.8))
     },
+    "affine-nuclear": Steps(
+        NUCLEAR.replace("sum_squares(X) + sum(G * X) <= 0.8", "4 * sum(G * X) <= 0.2"),
+        (3, 4),
+        lambda rng: {"c": rng.uniform(-2, 2, (3, 4)), "G": rng.uniform(-1, 1, (3, 4))},
+        lambda d, x: [4 * cp.sum(cp.multiply(d["G"], x)) - 0.2],
+        lambda d, x: [4 * (d["G"] * x).sum() - 0.2],
+        lambda x: [cp.normNuc(x) <= 2],
+        4.0,
+    ),
     "nuclear": Steps(
         NUCLEAR,
         (3, 4),

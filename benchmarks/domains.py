@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.domains import Domain, domain
+from oco.compiler.domains import Domain, cut, domain
 
 SIZES = [10**k for k in range(1, 7)]
 OPERATIONS = ("project", "lmo", "bregman_step")
@@ -45,6 +45,7 @@ SETS: dict[str, Made] = {
     "nonneg_ball": lambda n: domain("nonneg_ball", (n,), 1),
     "budget": lambda n: domain("budget", (n,), 0, 1, n / 3),
     "capped_simplex": lambda n: domain("capped_simplex", (n,), 5 / n, 1),
+    "box with sum(x) <= n / 3": lambda n: cut(domain("box", (n,), 0, 1), np.ones((1, n)), n / 3),
     "group_ball, groups of 10": lambda n: domain("group_ball", (n,), 1, np.arange(n) // 10),
     "ellipsoid": lambda n: domain("ellipsoid", (n,), np.diag(np.linspace(1, 9, n))) if n <= 1000 else None,
     "polytope, 2n + 10 rows": lambda n: polytope(n) if n <= 100 else None,

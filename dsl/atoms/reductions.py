@@ -134,7 +134,7 @@ REDUCTIONS: tuple[Atom, ...] = (
     ),
     Atom(
         "norm2",
-        "the Euclidean norm of the entries (of a matrix: Frobenius)",
+        "the Euclidean norm of the entries, also of a matrix (Frobenius; CVXPY takes its largest singular value, here `sigma_max`)",
         (1, 1),
         reduced,
         lower=lambda o, c, x: o.sqrt(o.sum(x * x, axis=axis(c))),

@@ -45,10 +45,10 @@ def _first(wrong: Array) -> list[tuple[int, int]]:
 
 
 _HINTS = {
-    "OCO827": "fill it, or say --on-missing hold (the last value before) or skip (leave the round out)",
+    "OCO827": 'fill it, or say --on-missing hold (the last value before) or skip (leave the round out); in Python on_missing="hold"',
     "OCO828": "write a number with a decimal point",
     "OCO829": "declare the stream without `in 0..k-1` if it may be fractional",
-    "OCO830": "check the data, widen the bounds in the model, or leave the column out with --map",
+    "OCO830": "check the data, or widen the bounds in the model",
 }
 
 

@@ -32,7 +32,7 @@ def curve(dataset: Dataset, measure: str, ax: Axes) -> None:
     """The mean over the seeds after every round, in a band of one deviation to either side."""
     t = dataset["round"].to_numpy()
     for (label, values), (colour, marker) in zip(_runs(dataset, f"curve.{measure}"), _looks()):
-        mean, spread = values.mean(axis=0), values.std(axis=0)
+        mean, spread = values.mean(axis=0), _deviation(values)
         ax.plot(t, mean, color=colour, lw=1.4, marker=marker, markevery=max(1, len(t) // 6), ms=4, label=label)
         if len(values) > 1:
             ax.fill_between(t, mean - spread, mean + spread, color=colour, alpha=0.18, lw=0)
@@ -45,9 +45,14 @@ def tradeoff(dataset: Dataset, ax: Axes) -> None:
     for (label, loss), (colour, marker) in zip(_runs(dataset, "loss"), _looks()):
         broken = dict(_runs(dataset, violation))[label] if violation else np.zeros_like(loss)
         x, y = float(broken.mean()), float(loss.mean())
-        bars = {"xerr": broken.std(), "yerr": loss.std(), "fmt": marker, "ms": 7, "capsize": 3}
+        bars: dict[str, Any] = {"xerr": _deviation(broken), "yerr": _deviation(loss), "fmt": marker, "ms": 7, "capsize": 3}
         ax.errorbar(x, y, color=colour, label=label, **bars)
     finish(ax, "total loss against violation", "total loss", across="hard violation, in scales of the constraints")
+
+
+def _deviation(values: Array) -> Array:
+    """Over the runs; 0 for a single one."""
+    return np.asarray(values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:]))
 
 
 def _runs(dataset: Dataset, name: str) -> list[tuple[str, Array]]:

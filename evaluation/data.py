@@ -190,7 +190,9 @@ def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
         rounds = problem.horizon
     if rounds is None:
         raise fail(
-            "OCO826", "the horizon is unknown, so the number of rounds to draw must be given", hint="say --rounds N"
+            "OCO826",
+            "the horizon is unknown, so the number of rounds to draw must be given",
+            hint="say --rounds N, in Python rounds=N",
         )
     names = [s.name for s in problem.streams]
     notes = (f"{_names(names)} drawn from the model's distributions (seed {seed})",) if names else ()
@@ -200,7 +202,7 @@ def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
 def _refuse_undrawable(stream: StreamRange, where: str) -> None:
     if stream.stream.distribution is None:
         why = "is iid, but its law is not stated" if stream.stream.iid else "is adversarial, so it has no distribution"
-        hint = f"give data with --data, or a law: stream {stream.name} ~ uniform(0, 1)"
+        hint = f"give its values (--data, in Python the first argument of run), or a law: stream {stream.name} ~ uniform(0, 1)"
         raise fail("OCO825", f"{where} has no values for stream `{stream.name}`, which {why}", stream.stream.span, hint)
 
 

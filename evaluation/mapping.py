@@ -162,7 +162,8 @@ def _not_found(stream: StreamRange, table: Table) -> Exception:
     what = "nothing" if not table.arrays else f"no column for stream `{stream.name}`"
     wanted = f"`{stream.name}`" if not stream.shape else f"`{stream.name}[0]`, ... or `{stream.name}.NAME`, ..."
     near = difflib.get_close_matches(stream.name, list(table.arrays), n=1)
-    hint = f"call it {wanted}, or say --map {stream.name}={near[0] if near else 'COLUMNS'}"
+    column = near[0] if near else "COLUMNS"
+    hint = f'call it {wanted}, or say --map {stream.name}={column}, in Python mapping={{"{stream.name}": "{column}"}}'
     has = f" (it has {shorten(list(table.arrays))})" if table.arrays else ""
     return fail("OCO822", f"{table.name} has {what}{has}", stream.stream.span, hint)
 
@@ -179,5 +180,15 @@ def _check_count(stream: StreamRange, found: Assignment, table: Table) -> None:
             "OCO823",
             f"stream `{stream.name}` has {entries} a round, and {table.name} gives {have} ({names})",
             stream.stream.span,
-            f"choose the columns with --map {stream.name}=..." if table.headed else "",
+            _how_many(stream, found, table),
         )
+
+
+def _how_many(stream: StreamRange, found: Assignment, table: Table) -> str:
+    """What to do about a wrong number of entries: an array has a shape, columns are chosen."""
+    if len(found.columns) == 1 and (found.way is Way.NAME or not table.headed):
+        shape = "".join(f", {n}" for n in stream.shape)
+        return f"give `{found.columns[0] or stream.name}` as an array of shape (rounds{shape}), or change the shape in the model"
+    if not table.headed:
+        return "give a file with as many columns, or with their names in the first line"
+    return f'choose the columns with --map {stream.name}=..., in Python mapping={{"{stream.name}": [...]}}'

@@ -17,7 +17,8 @@ from oco.dsl.diagnostics import fail
 
 Array = np.ndarray[Any, Any]
 
-KINDS = (".csv", ".tsv", ".txt", ".parquet", ".npy", ".npz")
+ARROW = (".parquet", ".arrow", ".feather")
+KINDS = (".csv", ".tsv", ".txt", *ARROW, ".npy", ".npz")
 _TIME_NAME = re.compile(r"(^|[\W_])(time|date|timestamp|datetime|time stamp)([\W_]|$)", re.IGNORECASE)
 _TIME_CELL = re.compile(r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}.*)?$|^\d{1,2}/\d{1,2}/\d{2,4}( .*)?$")
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
@@ -50,7 +51,7 @@ class Table:
 
 
 def read_table(path: str | Path) -> Table:
-    """Read a CSV (also .tsv, .txt, and any of them with .gz), Parquet, NPY or NPZ file."""
+    """Read a CSV (also .tsv, .txt, and any of them with .gz), Parquet, Arrow (.arrow, .feather), NPY or NPZ file."""
     path = Path(path)
     suffix = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
     if not path.is_file():
@@ -59,8 +60,8 @@ def read_table(path: str | Path) -> Table:
         kinds = ", ".join(KINDS)
         raise fail("OCO820", f"{path.name} is not a kind of file that is read here", hint=f"kinds that are: {kinds}")
     try:
-        if suffix == ".parquet":
-            return _read_parquet(path)
+        if suffix in ARROW:
+            return _read_arrow(path, suffix)
         if suffix in (".npy", ".npz"):
             return _read_numpy(path)
         with gzip.open(path, "rt") if path.suffix.lower() == ".gz" else path.open(encoding="utf-8-sig") as file:
@@ -163,22 +164,35 @@ def _numbers(column: Any) -> tuple[Array, dict[int, str]]:
     return values, wrong
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_arrow(path: Path, suffix: str) -> Table:
+    """A Parquet file, or one of Arrow (Feather is the same), as a file or as a stream."""
     try:
+        import pyarrow
         import pyarrow.parquet as parquet
     except ImportError:
+        kind = "Parquet" if suffix == ".parquet" else "Arrow"
         raise fail(
-            "OCO820", f"{path.name}: reading Parquet needs pyarrow", hint="pip install ocolang[parquet]"
+            "OCO820", f"{path.name}: reading {kind} needs pyarrow", hint="pip install ocolang[parquet]"
         ) from None
-    frame = parquet.read_table(path)
-    columns = {name: np.asarray(frame.column(name).to_pylist(), dtype=object) for name in frame.column_names}
-    for name in frame.column_names:
-        field_type = frame.schema.field(name).type
-        if str(field_type).startswith(("timestamp", "date")):
-            columns[name] = columns[name].astype("datetime64[us]")
-        elif columns[name].size and isinstance(columns[name][0], list):
-            columns[name] = np.array(list(columns[name]), dtype=np.float64)
-    return _table(path.name, columns, row_word="row")
+    if suffix == ".parquet":
+        return _of_arrow(parquet.read_table(path), path.name)
+    with pyarrow.memory_map(str(path)) as file:
+        try:
+            return _of_arrow(pyarrow.ipc.open_file(file).read_all(), path.name)
+        except pyarrow.ArrowInvalid:
+            file.seek(0)
+            return _of_arrow(pyarrow.ipc.open_stream(file).read_all(), path.name)
+
+
+def _of_arrow(frame: Any, name: str) -> Table:
+    """An Arrow table: times stay times, lists become rows of an array."""
+    columns = {n: np.asarray(frame.column(n).to_pylist(), dtype=object) for n in frame.column_names}
+    for n in frame.column_names:
+        if str(frame.schema.field(n).type).startswith(("timestamp", "date")):
+            columns[n] = columns[n].astype("datetime64[us]")
+        elif columns[n].size and isinstance(columns[n][0], list):
+            columns[n] = np.array(list(columns[n]), dtype=np.float64)
+    return _table(name, columns, row_word="row")
 
 
 def _read_numpy(path: Path) -> Table:
@@ -198,17 +212,12 @@ def read(source: Any) -> Table:
         return read_table(source)
     if isinstance(source, Mapping):
         return table_of_arrays(source)
+    if hasattr(source, "schema") and hasattr(source, "column_names"):
+        return _of_arrow(source, "the Arrow table")
     if hasattr(source, "columns"):
-        return table_of_arrays(
-            {str(name): np.asarray(source[name]) for name in _column_names(source)}, "the data frame"
-        )
+        return table_of_arrays({str(name): np.asarray(source[name]) for name in source.columns}, "the data frame")
     raise fail(
         "OCO820",
         f"data cannot be read from an object of type {type(source).__name__}",
         hint="give a path, a dict of arrays with the round first, a data frame, an iterator of dicts, or None to draw",
     )
-
-
-def _column_names(frame: Any) -> list[Any]:
-    names = getattr(frame, "column_names", None)
-    return list(frame.columns) if names is None else list(names)

@@ -140,11 +140,19 @@ def test_arrays_frames_and_files_say_the_same(problem: Canonical, tmp_path: Path
     (tmp_path / "shop.tsv").write_text("\n".join(lines).replace(",", "\t"))
     pandas = pytest.importorskip("pandas")
     frame = pandas.read_csv(tmp_path / "shop.csv")
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     frame.to_parquet(tmp_path / "shop.parquet")
+    frame.to_feather(tmp_path / "shop.feather")
+    arrow = pyarrow.Table.from_pandas(frame)
+    for kind, writer in (("arrow", pyarrow.ipc.new_file), ("stream.arrow", pyarrow.ipc.new_stream)):
+        with writer(tmp_path / f"shop.{kind}", arrow.schema) as file:
+            file.write_table(arrow)
     sources = [
         {"price": price, "jobs": jobs},
         frame,
-        *(tmp_path / f"shop.{kind}" for kind in ("npz", "csv", "tsv", "parquet")),
+        polars.from_pandas(frame),
+        arrow,
+        *(tmp_path / f"shop.{kind}" for kind in ("npz", "csv", "tsv", "parquet", "feather", "arrow", "stream.arrow")),
     ]
     for source in sources:
         data = load_data(problem, source)
@@ -242,6 +250,8 @@ def test_all_findings_come_together_up_to_a_number(problem: Canonical) -> None:
 def test_the_number_of_columns_must_fit(problem: Canonical) -> None:
     assert codes(problem, table("price.a,price.b,jobs\n1,2,3\n")) == ["OCO823"]
     assert codes(problem, {"price": np.ones((4, 2))}) == ["OCO823"]
+    said = message(problem, {"price": np.ones((4, 2))})
+    assert "shape (rounds, 3)" in said and "--map" not in said, "an array is not a matter of columns"
     assert codes(problem, {"price": np.ones((4, 3)), "jobs": np.ones(3)}) == ["OCO826"]
     assert "has no rounds" in message(problem, table("price.a,price.b,price.c,jobs\n"))
 

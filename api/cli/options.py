@@ -23,7 +23,7 @@ Params = Annotated[
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print a stable, versioned JSON document instead.")]
 DataPath = Annotated[
     Path | None,
-    typer.Option("--data", metavar="FILE", help="CSV, Parquet, NPY or NPZ; the round comes first.", show_default=False),
+    typer.Option("--data", metavar="FILE", help="CSV, Parquet, Arrow, NPY or NPZ; a row a round.", show_default=False),
 ]
 Mapping = Annotated[
     list[str] | None,

@@ -117,7 +117,7 @@ def _conclude(trace: Trace, plan: Plan, out: Path | None, as_json: bool) -> None
 
 def data(
     model: ModelPath,
-    source: Annotated[Path, typer.Option("--data", metavar="FILE", help="CSV, Parquet, NPY or NPZ.")],
+    source: Annotated[Path, typer.Option("--data", metavar="FILE", help="CSV, Parquet, Arrow, NPY or NPZ.")],
     mapping: Mapping = None,
     param: Params = None,
     as_json: Json = False,

@@ -7,7 +7,7 @@ from oco.dsl.codes.base import Code, Stage
 DATA: dict[str, Code] = {
     "OCO820": Code(
         "data cannot be read",
-        "Data for a run is a path to a CSV, TSV, Parquet, NPY or NPZ file with one row a round, a dict of arrays with the round first, "
+        "Data for a run is a path to a CSV, TSV, Parquet, Arrow, NPY or NPZ file with one row a round, a dict of arrays with the round first, "
         "a data frame, an iterator of dicts, or nothing where the model can draw its own.",
         'oco.load_data(model, "prices.xlsx")',
         "Save the data in one of these forms and check the path.",
@@ -82,7 +82,7 @@ DATA: dict[str, Code] = {
         "a value is out of bounds",
         "The bounds of a stream are part of the model: facts and guarantees rest on them, so data that leaves them is an error.",
         'oco.load_data(model, {"price": [-1051.0]})',
-        "Check the data, widen the bounds in the model, or leave the column out with `--map`.",
+        "Check the data, or widen the bounds in the model. A wrong column is left out with `--map`, in Python `mapping`.",
         Stage.RUN,
     ),
     "OCO831": Code(

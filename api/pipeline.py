@@ -110,7 +110,7 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
 
     state = source if isinstance(source, Mapping) else read_saved(source)
     plan = Plan.from_recipe(state.get("recipe"), backend)
-    return restored(state, plan.compiled(), plan.contract)
+    return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)
 
 
 def open(

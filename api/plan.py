@@ -12,6 +12,7 @@ from oco.backends.base import Compiled
 from oco.backends.base import backend as find_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner, make_learner
+from oco.backends.worth import BackendChoice, choose_backend
 from oco.compiler import plan as core
 from oco.compiler.plan_notices import plan_notices
 from oco.contract import contract_of, recipe_of
@@ -61,6 +62,10 @@ class Plan(core.Plan):
     def contract(self) -> Contract:
         return contract_of(self)
 
+    def backend_for(self, rounds: int | None, backend: str | None = None) -> BackendChoice:
+        """The backend that runs so many rounds: the one that is named, the plan's own, else the one that they are worth."""
+        return choose_backend(self.program, rounds, backend or self.target)
+
     def compiled(self, backend: str | None = None) -> Compiled:
         """The program as functions of a backend."""
         return find_backend(backend or self.target).compile(self.program, self.contract)
@@ -79,7 +84,7 @@ class Plan(core.Plan):
         start  the first decision (a dict for several), by default the domain's centre
         on_out_of_bounds  "error", "clip" or "accept" what lies outside the bounds that the model states
         """
-        compiled = self.compiled(backend)
+        compiled = self.compiled(self.backend_for(self.horizon, backend).name)
         return make_learner(
             compiled, self.contract, seed=seed, start=start, draws=draws, on_out_of_bounds=on_out_of_bounds
         )
@@ -95,7 +100,9 @@ class Plan(core.Plan):
         """Independent learners that are stepped together; arrays have the learner first, `workers` threads share the work in C."""
         from oco.backends.fleet import make_fleet
 
-        return make_fleet(self.compiled(backend), self.contract, size, start=start, seeds=seeds, workers=workers)
+        rounds = None if self.horizon is None else size * self.horizon
+        compiled = self.compiled(self.backend_for(rounds, backend).name)
+        return make_fleet(compiled, self.contract, size, start=start, seeds=seeds, workers=workers)
 
     def run(
         self,

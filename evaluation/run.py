@@ -14,6 +14,7 @@ from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.play import can_play, play
 from oco.backends.reckoning import FIRST
+from oco.backends.worth import BackendChoice
 from oco.compiler.canonical import Canonical
 from oco.compiler.explain import formula_text
 from oco.compiler.facts.ledger import plain
@@ -54,6 +55,8 @@ class RunnablePlan(Protocol):
     def recipe(self) -> Mapping[str, Any]: ...
 
     def with_horizon(self, T: int) -> RunnablePlan: ...
+
+    def backend_for(self, rounds: int | None, backend: str | None = None) -> BackendChoice: ...
 
     def learner(
         self,
@@ -98,7 +101,8 @@ def run(
         loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
         plan, planned = _planned_for(plan, loaded.rounds)
         notes, feed, rounds = (*loaded.notes, *planned), iter(loaded), loaded.rounds
-    learner = plan.learner(seed=seed, start=start, draws=draws, backend=backend)
+    target = plan.backend_for(rounds, backend)
+    learner = plan.learner(seed=seed, start=start, draws=draws, backend=target.name)
     if journal is not None:
         learner = open_journal(learner, journal, rewind=True)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
@@ -113,7 +117,7 @@ def run(
     origin = Origin(seed, plan.recipe, *_given(plan.canonical, start, draws), _backend_of(learner), _known(plan.facts))
     record = recorder.record()
     _reckon(learner, record)
-    said = {"notes": (*notes, *recorder.notes), "warnings": tuple(learner.warnings)}
+    said = {"notes": (*notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     promise = promise_of(plan, recorder.count)
     return Trace(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **said)
 

@@ -83,7 +83,8 @@ def _run_one(plan: Plan, source: Data, journal: Path | None, cost: Budget, out: 
         make_folder(out)
     if not as_json:
         replanned = (f"{source.rounds} rounds, and the model's horizon is {horizon}: planned for {source.rounds}",)
-        _announce(plan, (*source.notes, *(replanned if horizon not in (None, source.rounds) else ())))
+        changed = replanned if horizon not in (None, source.rounds) else ()
+        _announce(plan, (*source.notes, *changed, *plan.backend_for(source.rounds).notes))
     with watched(f"{plan.algorithm}, seed {source.seed}", source.rounds) as progress:
         trace = plan.run(source, seed=source.seed, progress=progress, journal=journal, budget=cost)
     _conclude(trace, plan, out, as_json)

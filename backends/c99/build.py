@@ -21,7 +21,7 @@ import numpy as np
 from oco.backends.c99.fleet_source import FleetSource
 from oco.backends.c99.glue import glue
 from oco.backends.c99.module import Source
-from oco.dsl.diagnostics import InternalError, fail
+from oco.dsl.diagnostics import InternalError, OcoError, fail
 
 FLAGS = ("-std=c99", "-O3", "-march=native", "-fPIC", "-shared")
 """No -ffast-math: sums keep their order, and NaN and infinities their meaning."""
@@ -38,6 +38,14 @@ def compiler() -> tuple[str, ...]:
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     raise fail("OCO733", "no C compiler is found", hint="install gcc or clang, or `pip install ziglang`")
+
+
+def has_compiler() -> bool:
+    """Whether C can be compiled here."""
+    try:
+        return bool(compiler())
+    except OcoError:
+        return False
 
 
 def cache_folder() -> Path:

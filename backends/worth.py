@@ -1,0 +1,89 @@
+"""Which backend runs a plan when nobody names one: C where a compiler is there and the rounds repay its time, else NumPy.
+
+NumPy spends a microsecond or so on every operation of a round, C a second or so on compiling the program, once. Both are estimated from
+the number of operations, so that the same plan gets the same backend on every machine that has a compiler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oco.backends.c99.build import has_compiler
+from oco.compiler.ir.program import Block, Equation, Function, Program
+from oco.compiler.ir.rewrite import all_functions, equations_of
+
+SECONDS_AN_OPERATION = 1e-6
+"""Of NumPy, on small arrays."""
+SECONDS_TO_START, SECONDS_A_LINE = 0.3, 0.004
+"""Of a C compiler: to begin with, and for each operation of the program."""
+TURNS = 2
+"""Of a loop, where nothing is known of it."""
+LINEAR_ALGEBRA = frozenset({"svd", "eigh", "solve", "matmul"})
+LARGE = 10_000
+"""Entries of a matrix on which LAPACK and BLAS, which NumPy calls, are quicker than loops."""
+
+
+@dataclass(frozen=True)
+class BackendChoice:
+    """The backend's name, and why, in a sentence (empty where the user named it)."""
+
+    name: str
+    why: str = ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (self.why,) if self.why else ()
+
+
+def choose_backend(program: Program, rounds: int | None, asked: str | None = None) -> BackendChoice:
+    """`asked`, or what suits so many rounds (None: nobody knows how many)."""
+    if asked is not None:
+        return BackendChoice(asked)
+    if rounds is None:
+        return BackendChoice("numpy", "it runs in NumPy: the model states no horizon")
+    if _has_large_matrices(program):
+        return BackendChoice("numpy", "it runs in NumPy, whose linear algebra suits its large matrices")
+    in_numpy = rounds * operations(program) * SECONDS_AN_OPERATION
+    to_compile = SECONDS_TO_START + SECONDS_A_LINE * sum(
+        1 for f in all_functions(program) for _ in equations_of(f.body)
+    )
+    costs = f"{rounds:,} rounds would take NumPy about {in_numpy:.2g} s, a C compiler about {to_compile:.2g} s"
+    if in_numpy <= to_compile:
+        return BackendChoice("numpy", f"it runs in NumPy: {costs} before the first")
+    if not has_compiler():
+        return BackendChoice(
+            "numpy", "it runs in NumPy: C would be quicker (install gcc or clang, or `pip install ziglang`)"
+        )
+    return BackendChoice("c", f"it runs in C: {costs}")
+
+
+def operations(program: Program) -> float:
+    """About how many operations a round takes."""
+    functions = {f.name: f for f in program.functions}
+    entries = (program.decide, program.update, program.measure)
+    known: dict[str, float] = {}
+    return sum(_of_function(f, functions, known) for f in entries if f is not None)
+
+
+def _of_function(function: Function, functions: Mapping[str, Function], known: dict[str, float]) -> float:
+    if function.name not in known:
+        known[function.name] = _of_block(function.body, functions, known)
+    return known[function.name]
+
+
+def _of_block(block: Block, functions: Mapping[str, Function], known: dict[str, float]) -> float:
+    return sum(_of_equation(e, functions, known) for e in block.equations)
+
+
+def _of_equation(e: Equation, functions: Mapping[str, Function], known: dict[str, float]) -> float:
+    if e.op == "call":
+        return _of_function(functions[e.attr("function")], functions, known)
+    turns = TURNS if e.op in ("for", "while") else 1
+    return 1 + turns * sum(_of_block(b, functions, known) for b in e.blocks)
+
+
+def _has_large_matrices(program: Program) -> bool:
+    found = (e for f in all_functions(program) for e in equations_of(f.body) if e.op in LINEAR_ALGEBRA)
+    return any(len(a.type.shape) == 2 and math.prod(a.type.shape) >= LARGE for e in found for a in e.args)

@@ -76,7 +76,8 @@ def experiment(minutes: float) -> Report:
     right.set(title="sum of the constraint", xlabel="T", xscale="log")
     for axes in (left, right):
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=6, loc="upper left")
+    left.set_ylim(1e-3, 1e5)
     rows = [
         [n, *(f"{number(v[:, 0].mean())} / {number(v[:, 1].mean())} ({len(v)})" for v in levels), number(promised[n])]
         for n, levels in found.items()

@@ -23,6 +23,7 @@ from oco.dsl.terms import Comparison, Operand, Term, common_scope, term, wrong_a
 from oco.dsl.text.tokens import is_name
 
 Shape = Operand | Sequence[Operand] | None
+_WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
 
 
 class ModelBuilder:
@@ -36,14 +37,14 @@ class ModelBuilder:
         span = caller_span()
         self._scope = Scope(Path(folder))
         self._assembly = Assembly(self._scope, _checked_name(name, "a model", span), span)
-        self._assembly.set_horizon(None if horizon is None else self._expr(horizon, span), span)
+        self._assembly.set_horizon(self._rounds(horizon, span), span)
 
     # declarations
 
     def horizon(self, rounds: Operand | None) -> None:
         """The number of rounds, or None when it is not known."""
         span = caller_span()
-        self._assembly.set_horizon(None if rounds is None else self._expr(rounds, span), span)
+        self._assembly.set_horizon(self._rounds(rounds, span), span)
 
     def param(
         self, name: str, shape: Shape = None, value: Operand | None = None, *, bounds: Any = None, integer: bool = False
@@ -170,9 +171,12 @@ class ModelBuilder:
         span = caller_span()
         for key, value in bounds.items():
             whole = of_the_whole(key)
-            labels = (whole.split(".")[1],) if whole.startswith("constraints.") else ()
-            fact = catalogue(labels).get(whole)
-            relation = Relation(fact.relation) if fact is not None and fact.relation else Relation.GE
+            labels = (whole.split(".")[1],) if whole.startswith("constraints.") and whole.count(".") > 1 else ()
+            keys = catalogue(labels)
+            if whole not in keys:  # of constraints that are not there yet `build` tells
+                raise fail("OCO651", f"there is no fact `{key}`", span, did_you_mean(whole, keys, _WHERE_FACTS_ARE))
+            fact = keys[whole]
+            relation = Relation(fact.relation) if fact.relation else Relation.GE
             self._assembly.assume(key, relation, self._expr(value, span), span, span)
 
     def using(self, algorithm: str | None = None, **settings: Any) -> None:
@@ -223,6 +227,11 @@ class ModelBuilder:
             return None
 
     # parts
+
+    def _rounds(self, rounds: Operand | None, span: Span | None) -> Expr | None:
+        if isinstance(rounds, str):
+            raise wrong_argument("`horizon`", "a whole number of rounds, or None where it is unknown", rounds, span)
+        return None if rounds is None else self._expr(rounds, span)
 
     def _expr(self, value: Operand, span: Span | None) -> Expr:
         found = term(value, span)

@@ -9,11 +9,12 @@ from types import FrameType
 
 from oco.dsl.source import Source, Span
 
-PACKAGE = "oco"
+PACKAGES = ("oco", "numpy")
+"""Ours, and NumPy's: `np.sum(x)` comes back to the builder from within it."""
 
 
 def caller_span() -> Span | None:
-    """The expression, in the nearest frame outside the package, that is being evaluated; None where its text is not to be had."""
+    """The expression, in the nearest frame outside of these packages, that is being evaluated; None where its text is not to be had."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_ours(frame):
         frame = frame.f_back
@@ -21,8 +22,7 @@ def caller_span() -> Span | None:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    module = str(frame.f_globals.get("__name__", ""))
-    return module == PACKAGE or module.startswith(PACKAGE + ".")
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in PACKAGES
 
 
 def _span(frame: FrameType) -> Span | None:

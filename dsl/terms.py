@@ -17,6 +17,7 @@ from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, File, Slice, constant
 from oco.dsl.model import Distribution, DomainSpec, Relation
+from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.text.tokens import LARGEST_WHOLE
@@ -25,10 +26,11 @@ Operand = Any
 """What may stand in an expression: a Term, a number, an array, or nested lists of them."""
 
 
+_NO_ORDER = "write `{}`; for max, min and `if` write oco.maximum, oco.minimum and oco.pos, which need no values"
+
+
 class Term:
     """An expression of a model in the making. Numbers and arrays mix in on either side."""
-
-    __array_ufunc__ = None  # NumPy leaves `array @ term` and the like to the methods here
 
     def __init__(self, expr: Expr, scope: Scope | None = None) -> None:
         self.expr = expr
@@ -107,6 +109,23 @@ class Term:
     def __iter__(self) -> Iterator[Term]:
         return (self[i] for i in range(len(self)))
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Term | Comparison:
+        """`array @ term` and the like, which NumPy asks here about."""
+        name = ufunc.__name__
+        if method == "__call__" and not options and name in ARITHMETIC:
+            return apply(ARITHMETIC[name], *inputs)
+        if method == "__call__" and not options and name in RELATIONS:
+            left, right = inputs
+            turned = RELATIONS[name] if isinstance(left, Term) else TURNED[RELATIONS[name]]
+            return Comparison.of(self, Relation(turned), right if isinstance(left, Term) else left)
+        if name in ("less", "greater"):
+            return self < 0 if name == "less" else self > 0
+        raise not_on_terms(name, method, caller_span())
+
+    def __float__(self) -> float:
+        hint = "write oco.log and the like in place of the functions of math"
+        raise fail("OCO523", "an expression of a model is no number yet", caller_span(), hint)
+
     def __le__(self, other: Operand) -> Comparison:
         return Comparison.of(self, Relation.LE, other)
 
@@ -120,15 +139,20 @@ class Term:
         raise fail("OCO522", "a constraint is `<=`, `>=` or `==`; here it is `!=`", caller_span())
 
     def __lt__(self, other: Operand) -> NoReturn:
-        raise fail("OCO522", "a constraint is `<=`, `>=` or `==`; here it is `<`", caller_span(), "write `<=`")
+        raise fail(
+            "OCO522", "a constraint is `<=`, `>=` or `==`; here it is `<`", caller_span(), _NO_ORDER.format("<=")
+        )
 
     def __gt__(self, other: Operand) -> NoReturn:
-        raise fail("OCO522", "a constraint is `<=`, `>=` or `==`; here it is `>`", caller_span(), "write `>=`")
+        raise fail(
+            "OCO522", "a constraint is `<=`, `>=` or `==`; here it is `>`", caller_span(), _NO_ORDER.format(">=")
+        )
 
     __hash__ = object.__hash__
 
     def __bool__(self) -> NoReturn:
-        raise fail("OCO523", "an expression of a model is neither true nor false: it has no value yet", caller_span())
+        words = "an expression of a model is neither true nor false: it has no value yet"
+        raise fail("OCO523", words, caller_span(), "write oco.pos, oco.maximum or oco.minimum in place of `if`")
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,6 +339,11 @@ DISTRIBUTION_FUNCTIONS: dict[str, Callable[..., DistributionTerm]] = {
 
 def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> OcoError:
     """The error for an argument of the builder that is of the wrong type."""
+    if callable(given) and getattr(given, "__name__", "") in (*DOMAINS, *DISTRIBUTIONS):
+        name = given.__name__
+        row = DOMAINS[name] if name in DOMAINS else DISTRIBUTIONS[name]
+        hint = f"call it: `oco.{row.signature}`"
+        return fail("OCO526", f"{what} is {wanted}; here it is the function oco.{name} itself", span, hint)
     shown = repr(given)
     said = shown if len(shown) <= 40 else f"a {type(given).__name__}"
     return fail("OCO526", f"{what} is {wanted}; here it is {said}", span)

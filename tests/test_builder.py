@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import linecache
+import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -328,13 +330,56 @@ def test_what_is_missing_is_said_when_the_model_is_built() -> None:
     assert [d.code for d in caught.value.diagnostics] == ["OCO207", "OCO207"]
 
 
-def test_an_unknown_fact_is_said_when_the_model_is_built() -> None:
+def test_an_unknown_fact_is_said_at_the_call() -> None:
     m, x = fresh()
     m.minimize(oco.sum(x))
-    m.assume({"slater.margn": 0.5})
+    with pytest.raises(OcoError) as caught:
+        m.assume({"slater.margn": 0.5})
+    assert caught.value.code == "OCO651" and "slater.margin" in caught.value.hint
+
+
+def test_an_assumption_about_a_constraint_that_is_not_there_is_said_when_the_model_is_built() -> None:
+    m, x = fresh()
+    m.minimize(oco.sum(x))
+    m.assume({"constraints.cap.bound": 0.5})
     with pytest.raises(OcoError) as caught:
         m.build()
     assert caught.value.code == "OCO651"
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "way_out"),
+    (
+        (lambda m, x: np.log(x), "OCO524", "oco.log"),
+        (lambda m, x: np.abs(x), "OCO524", "oco.abs"),
+        (lambda m, x: np.sum(x), "OCO524", "oco.sum"),
+        (lambda m, x: np.max(x), "OCO524", "oco.max"),
+        (lambda m, x: np.maximum(x, 0), "OCO524", "oco.maximum"),
+        (lambda m, x: math.log(x[0]), "OCO523", "oco.log"),
+        (lambda m, x: max(x[0], x[1]), "OCO522", "oco.maximum"),
+        (lambda m, x: min(x), "OCO522", "oco.minimum"),
+        (lambda m, x: 1 if x[0] > 0 else 2, "OCO522", "oco.pos"),
+        (lambda m, x: 1 if x[0] else 2, "OCO523", "oco.pos"),
+        (lambda m, x: m.decision("z", 3, domain=oco.simplex), "OCO526", "call it: `oco.simplex"),
+        (lambda m, x: m.stream("z", dist=oco.poisson), "OCO526", "call it: `oco.poisson"),
+        (lambda m, x: oco.Model("a", horizon="ten"), "OCO526", ""),
+    ),
+)
+def test_python_and_numpy_that_need_values_name_the_function_to_write(call: Any, code: str, way_out: str) -> None:
+    m, x = fresh()
+    with pytest.raises(OcoError) as caught:
+        call(m, x)
+    assert caught.value.code == code and way_out in caught.value.hint
+    assert caught.value.span is not None and caught.value.span.source.name.endswith("test_builder.py")
+
+
+def test_arrays_on_the_left_are_the_terms_own_arithmetic() -> None:
+    _, x = fresh()
+    ones = np.ones(x.shape[0])
+    for left in (ones, np.float64(2)):
+        assert [type(e) for e in (left + x, left - x, left * x, left / (x + 9))] == [type(x)] * 4
+    assert (ones @ x).shape == () and "@" in repr(ones @ x)
+    assert isinstance(ones <= x, type(x >= ones))
 
 
 def test_an_error_in_a_notebook_cell_points_into_the_cell() -> None:

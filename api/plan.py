@@ -140,6 +140,12 @@ class Plan(core.Plan):
         backend = trace.origin.backend or None
         return run(self, trace.data if same else iter(trace.data), None, trace.seed, start, draws, backend)
 
+    def plot_frontier(self, ax: Any = None) -> Any:
+        """Draw `frontier()`: regret against violation over the weights. Gives the axes."""
+        from oco.evaluation.frontier import plot_frontier
+
+        return plot_frontier(self.frontier(), ax)
+
     def with_horizon(self, T: int) -> Self:
         """The same choice for another horizon."""
         return type(self).of(super().with_horizon(T), self.target)

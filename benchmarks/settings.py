@@ -142,7 +142,7 @@ def measured(plan: Plan, data: Data, best: Any, kind: str, seconds: float) -> Ro
     return Row(name, plan.algorithm, rounds, kind, loss, regret, violation, guarantee)
 
 
-def rows(models: list[str], horizons: list[int], seconds: float) -> Iterator[Row]:
+def rows(models: list[str], horizons: list[int], kinds: list[str], seconds: float) -> Iterator[Row]:
     for name in models:
         model = oco.load(EXAMPLES / f"{name}.oco")
         pilot = data_for(model, 400, seed=1)
@@ -152,7 +152,7 @@ def rows(models: list[str], horizons: list[int], seconds: float) -> Iterator[Row
             data = data_for(model, rounds)
             best = compare(data.problem, data, "static", Budget(seconds=20.0))
             for algorithm in applicable:
-                for kind in KINDS:
+                for kind in kinds:
                     yield _row(plans, model, algorithm, kind, pilot, data, best, seconds)
 
 
@@ -240,6 +240,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", default="1000,10000,100000")
     parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--kinds", default=",".join(KINDS), help="of the settings in the large table")
     parser.add_argument("--seconds", type=float, default=20.0, help="of one run; longer ones are left out")
     parser.add_argument("--fitted", default="1000,10000,100000", help="horizons of the exponents")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
@@ -248,7 +249,8 @@ def main() -> None:
     of_exponents = exponent_table(list(exponents(fitted, options.seconds)), fitted) if fitted else ""
     print(of_exponents, flush=True)
     found = []
-    for row in rows([m for m in options.models.split(",") if m], horizons, options.seconds):
+    models, kinds = ([w for w in text.split(",") if w] for text in (options.models, options.kinds))
+    for row in rows(models, horizons, kinds, options.seconds):
         print(row, flush=True)
         found.append(row)
     if options.write:

@@ -215,7 +215,7 @@ def _promised(
         return Verdict(a, Standing.APPLICABLE, theorem, (), settings, guarantee, score, strength)
     inner, scales = without_units(s, theorem.norm)
     best = None if numbers_given(given) else optimum(theorem, inner, given, policy.weight)
-    settings = best.settings if best is not None else settle(theorem, inner, given, span)
+    settings = dict(best.settings) if best is not None else settle(theorem, inner, given, span)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
     strength, score = weigh(inner, guarantee, policy.weight)
     promised = in_user_units(guarantee, s, scales)

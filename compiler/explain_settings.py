@@ -49,7 +49,7 @@ def units_text(s: Situation, scales: Scales) -> str:
     moved = [f"({b.name} - {_middle(o)})" if o.any() else b.name for b, o in zip(s.canonical.blocks, scales.origins)]
     decisions = ", ".join(f"{m} / {scales.radius:.4g}" for m in moved)
     sizes = [*scales.inequalities, *scales.equalities]
-    origins = [c.origin for c in s.canonical.constraints for _ in range(c.size)]
+    origins = [getattr(c, "origin", c.label) for c in s.canonical.constraints for _ in range(c.size)]
     of = {o: [x for n, x in zip(origins, sizes) if n == o] for o in dict.fromkeys(origins)}
     constraints = "".join(
         f", {o} / {min(x):.4g}" + (f"..{max(x):.4g}" if max(x) > min(x) else "") for o, x in of.items()

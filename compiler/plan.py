@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 from oco.compiler.assemble import assemble
 from oco.compiler.canonical import Canonical, canonical
@@ -114,7 +115,7 @@ class Plan:
         name = self.algorithm if self.choice.forced else None
         return compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff)
 
-    def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Plan:
+    def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
         """The same algorithm with other numbers of the theorem's free constants, for this horizon or another; facts are kept.
 
         Without a guarantee: `promised` works it out.
@@ -130,12 +131,12 @@ class Plan:
         assert verdict.theorem is not None
         return not verdict.theorem.checks(in_its_units(s, verdict), verdict.settings)
 
-    def promised(self) -> Plan:
+    def promised(self) -> Self:
         """With the guarantee of its settings."""
         verdict = promised_again(self.choice.situation, self._winner, self.tradeoff)
         return replace(self, choice=replace(self.choice, judged=(verdict, *self.choice.judged[1:])))
 
-    def only(self, algorithm: str) -> Plan:
+    def only(self, algorithm: str) -> Self:
         """The plan with another of the algorithms that were judged."""
         verdict = next(v for v in self.verdicts if v.name == algorithm)
         chosen = replace(verdict, standing=Standing.CHOSEN)

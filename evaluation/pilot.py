@@ -35,7 +35,7 @@ def score(trace: Trace, s: Situation, weight: float) -> tuple[float, float, floa
         hard = np.array([c.timing is Timing.EACH_ROUND for c in s.canonical.inequalities for _ in range(c.size)], bool)
         last = np.zeros(0)
         if s.constraints:
-            of = {kind: violation(trace.constraints, kind)[-1] for kind in ("hard", "soft")}  # type: ignore[arg-type]
+            of = {kind: violation(trace.constraints, kind)[-1] for kind in ("hard", "soft")}
             last = np.where(hard, of["hard"], of["soft"])
         if s.equalities:
             last = np.concatenate([last, equality_violation(trace.equalities)[-1]])

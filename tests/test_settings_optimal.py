@@ -101,11 +101,14 @@ def test_violations_of_each_constraint_are_bounded_in_its_own_units() -> None:
 
 
 def test_a_heavier_weight_gives_less_violation_and_more_regret() -> None:
-    points = compile_plan(parse(CAPPED.replace("0.5 <=", "0.5 * p[0] <=")), "sinha-vaze", "optimal").frontier()
+    plan = oco.compile(parse(CAPPED.replace("0.5 <=", "0.5 * p[0] <=")), "sinha-vaze")
+    points = plan.frontier()
     assert len(points) > 3
     violations, regrets = [p.violation for p in points], [p.regret for p in points]
     assert violations[-1] < violations[0] and regrets[0] < regrets[-1]
     assert len(frontier_text(points).splitlines()) == len(points) + 1
+    line = plan.plot_frontier().get_lines()[0]
+    np.testing.assert_array_equal(line.get_xdata(), [p.regret_share for p in points])
 
 
 def test_explain_shows_both_settings_and_the_derivation() -> None:

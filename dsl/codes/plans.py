@@ -85,6 +85,13 @@ PLANS: dict[str, Code] = {
         "Leave it out, or meet what the theorem that uses it asks for.",
         Stage.COMPILE,
     ),
+    "OCO713": Code(
+        "no frontier of guarantees",
+        "A frontier needs numbers for the bounds of regret and violation, and a constant that the theorem leaves free.",
+        "plan.plot_frontier()",
+        "`oco explain` says which bounds have no number; another algorithm may have one.",
+        Stage.COMPILE,
+    ),
     "OCO721": Code(
         "the formula of a setting is not usable",
         "A setting is a formula in t, T, d, params and facts, with + - * / ** and sqrt, log, exp, min, max, floor, ceiling, abs.",

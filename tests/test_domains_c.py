@@ -71,9 +71,9 @@ def operations(d: Domain) -> Program:
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda c: c.name)
 def test_domains_are_the_same_in_c(case: Case) -> None:
-    """At scale one, and where the set scales, at 1e-100 and 1e100: within the tolerance of the set, and in the set."""
+    """At scale one, and where the set scales, at 1e-150 and 1e150: within the tolerance of the set, and in the set."""
     rng = np.random.default_rng(3)
-    for scale in (1.0, 1e-100, 1e100) if case.scales and case.exact else (1.0,):
+    for scale in (1.0, 1e-150, 1e150) if case.scales and case.exact else (1.0,):
         d = case.at(scale)
         program = operations(d)
         compiled = backend("c").compile(program, Contract("", "", None, {"x": np.zeros(1)}))

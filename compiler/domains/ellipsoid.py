@@ -72,10 +72,13 @@ class Ellipsoid(Domain):
         )
 
     def project(self, t: Tracer, v: Value) -> Value:
-        Q, d, c = self._traced(t)
-        y = Q.T @ (v - c)
+        # In units of the largest semi-axis, so that products of lengths stay numbers at every scale.
+        Q, _, c = self._traced(t)
+        unit = float(self._axes[-1])
+        d = t.constant((self._axes / unit) ** 2, "d", "squares of the semi-axes, in units of the largest")
+        y = Q.T @ ((v - c) / unit)
         inside = t.sum((y / t.sqrt(d)) ** 2) <= 1.0
-        return t.where(inside, v, c + Q @ self._project_outside(t, y, d))
+        return t.where(inside, v, c + unit * (Q @ self._project_outside(t, y, d)))
 
     def _project_outside(self, t: Tracer, y: Value, d: Value) -> Value:
         """u_i = d_i y_i / (d_i + lam), with lam the root of n(lam) = |s|_2 = 1, s_i = sqrt(d_i) y_i / (d_i + lam).
@@ -97,7 +100,7 @@ class Ellipsoid(Domain):
             return lam + t.maximum(n - 1.0, 0.0) * n * n / t.sum(s * s / (d + lam)), lam
 
         _, length, scale = scaled_norm(t, weighted)
-        start = t.maximum(scale * length - float(self._spectrum[0][-1]), 0.0)
+        start = t.maximum(scale * length - 1.0, 0.0)
         lam = t.while_(unsettled, newton, (start, -1.0))[0]
         s, n = gauge(lam)
         return t.sqrt(d) * s / t.maximum(n, 1.0)

@@ -39,7 +39,7 @@ class ColdqExpert:
         if isinstance(M, float):
             w = p.tracer.constant((M + 1) / M * prior, "w_1", why)
         else:
-            w = self.playing(p, (M + 1.0) / M * p.tracer.constant(prior, "prior", why))
+            w = playing(M, (M + 1.0) / M * p.tracer.constant(prior, "prior", why))
         queue = p.tracer.full(p.setting("gamma"), (experts, p.constraint_count))
         return {"x": repeated(p.tracer, start, experts), "Q": queue, "w": w}
 
@@ -48,6 +48,7 @@ class ColdqExpert:
 
     def update(self, p: Problem, state: State) -> State:
         t, experts, w = p.tracer, rows(state, "x"), array(state, "w")
+        M = p.count_of("M")
         played = experts.combine(w)
         slope = p.gradient(played)
 
@@ -60,20 +61,21 @@ class ColdqExpert:
             following = penalized_step(p, mine, p.gradient(mine), alpha, q, g)
             return (t.put(Q, q, m), *copies.replaced(m, following).blocks)
 
-        Q, *x = t.for_(p.count("M"), one, (array(state, "Q"), *experts.blocks))
+        Q, *x = t.for_(
+            experts.count if isinstance(M, float) else t.to_int(M), one, (array(state, "Q"), *experts.blocks)
+        )
         p.note("step 6, in log space; erratum 17: the weights are updated at t = 1 too")
         loss = experts.apply(slope) - slope.dot(played)
         z = t.log(t.maximum(w, 1e-300)) - p.setting("kappa") * loss
         weight = t.exp(z - t.max(z))
-        weight = self.playing(p, weight)
+        weight = weight if isinstance(M, float) else playing(M, weight)
         return {"x": Rows(tuple(x)), "Q": Q, "w": weight / t.sum(weight)}
 
-    def playing(self, p: Problem, w: Value) -> Value:
-        """The weights of the experts that there are in this epoch."""
-        if p.epoch is None:
-            return w
-        numbers = p.tracer.to_float(p.tracer.iota(n=MOST_EXPERTS)) + 1.0
-        return p.tracer.where(numbers <= p.count_of("M"), w, 0.0)
+
+def playing(M: Value, w: Value) -> Value:
+    """The weights of the experts that there are in this epoch; none of the others."""
+    numbers = M.tracer.to_float(M.tracer.iota(n=MOST_EXPERTS)) + 1.0
+    return M.tracer.where(numbers <= M, w, 0.0)
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:

@@ -51,6 +51,8 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
     while found in taken:
         number += 1
         found = f"{stem.rstrip('_')}_{number}"
+        if _MACRO.fullmatch(found):  # a second M
+            found = f"v{found}"
     return found
 
 

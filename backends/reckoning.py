@@ -83,8 +83,8 @@ class Reckoning:
             if self.broken and before is not None and np.any(value) and np.array_equal(before, value):
                 yield (
                     f"saturated {name}",
-                    f"{name} has not changed from round {round // 2} to {round} although constraints were broken: it is at a bound "
-                    "of its own and acts as a fixed penalty; try another `--tradeoff`, or `oco tune`",
+                    f"from round {round // 2} to {round} {name} did not change although constraints were broken: at a bound of "
+                    "its own a multiplier acts as a fixed penalty; try another `--tradeoff`, or `oco tune`",
                 )
 
     def _bounds(self, round: int) -> Iterator[tuple[str, str]]:

@@ -100,3 +100,15 @@ def test_no_solver_is_loaded_for_facts_that_need_none() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_an_assumption_of_what_is_proved_exactly_is_no_contradiction() -> None:
+    facts = facts_of(
+        "model m\nhorizon T = 9\ndecision x[2] in box(-2, 1)\nminimize sum_squares(x)\nassume loss.strong_convexity.l2 >= 2\n"
+    )
+    assert [w.code for w in facts.warnings] == ["OCO610"]
+    with pytest.raises(OcoError) as error:
+        facts_of(
+            "model m\nhorizon T = 9\ndecision x[2] in box(-2, 1)\nminimize sum_squares(x)\nassume loss.strong_convexity.l2 >= 2.1\n"
+        )
+    assert error.value.code == "OCO620"

@@ -131,3 +131,19 @@ def test_a_margin_from_the_sample_mean_allows_for_chance() -> None:
     assert fact.value == pytest.approx(0.9 - float(sample.mean()) - chance, abs=1e-6)
     assert fact.why is not None and "95% confidence" in fact.why.claim
     assert check(parse(text), {"s": sample[:3]})["slater.margin"].status is not Status.MEASURED
+
+
+def test_a_broken_assumption_names_the_round() -> None:
+    text = (
+        "model m\nhorizon T = 6\ndecision x[2] in box(0, 1)\nstream c[2] in [-9, 9]\nminimize c @ x\n"
+        "subject to\n    caps: c * x <= 4   each round\n"
+    )
+    c = np.array([[1, 1], [1, 1], [1, 1], [7, 1], [1, 1], [1, 1]], dtype=float)
+    for assumption, words in (
+        ("constraints.caps.lipschitz.l2 <= 5", "round 4 of the data reaches 7"),
+        ("loss.bound <= 6", "round 4 of the data reaches 8"),
+        ("variation.gradient <= 10", "passed in round 4"),
+    ):
+        with pytest.raises(OcoError) as error:
+            check(parse(f"{text}assume {assumption}\n"), {"c": c})
+        assert error.value.code == "OCO622" and words in error.value.message

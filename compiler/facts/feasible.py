@@ -171,12 +171,18 @@ class Feasibility:
             loose = point.best is None or point.best > 1.05 * point.margin
             yield Fact("slater.margin", point.margin, Status.PROVED, point.step, loose=loose)
             yield Fact("slater.point", _as_value(point.x), Status.PROVED, point.step)
-        elif point.best is not None and point.best <= 1e-7 and self._decides():
+        elif point.best is not None and point.best <= self._nothing and self._decides():
             words = f"the greatest margin of any decision is {number(max(point.best, point.margin))}: none satisfies all strictly"
             why = Step("no margin", words, point.best, (point.step,))
             yield from (Fact(key, None, Status.REFUTED, why, witness=Witness({}, 0.0, words)) for key in keys)
         else:
             yield from (Fact(key, None, Status.UNKNOWN, point.step) for key in keys)
+
+    @property
+    def _nothing(self) -> float:
+        """What a solver finds of a margin of 0, in the constraints' own scale."""
+        sizes = [float(self.setting.ranges(c.expr).magnitude.max()) for c in self.canonical.inequalities]
+        return min(1e-7, 1e-7 * max((s for s in sizes if np.isfinite(s)), default=1.0))
 
     def _decides(self) -> bool:
         """Whether the sense in which the margin was sought is the one that matters: not where a mean counts and is not known."""

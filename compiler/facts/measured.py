@@ -60,29 +60,30 @@ def variation_facts(setting: Setting, seen: Observed) -> Iterator[Fact]:
     squares = _summed_squares(setting, _changes_of_gradient(setting))
     gradients = _over_rounds(setting, seen, squares)
     if gradients is not None:
-        total = float(np.sum(gradients))
-        yield _measured(
-            "variation.gradient", total, seen, "the sum of the largest squared changes of the loss's gradient"
-        )
+        words = "the sum of the largest squared changes of the loss's gradient"
+        yield _measured("variation.gradient", np.cumsum(gradients), seen, words)
     if c.inequalities:
         changes = [_change(setting, entry(g.expr, at)) for g in c.inequalities for at in np.ndindex(*g.shape)]
         found = _over_rounds(setting, seen, _summed_squares(setting, changes))
         if found is not None:
-            total = float(np.sum(np.sqrt(np.maximum(found, 0.0))))
-            yield _measured("variation.constraint", total, seen, "the sum of the largest changes of the constraints")
-            yield _exponent("V_g", total, seen, "variation.constraint")
+            totals = np.cumsum(np.sqrt(np.maximum(found, 0.0)))
+            yield _measured("variation.constraint", totals, seen, "the sum of the largest changes of the constraints")
+            yield _exponent("V_g", float(totals[-1]), seen, "variation.constraint")
     if seen.best is not None:
         steps = sum(
             np.sum(np.diff(np.asarray(v, dtype=np.float64), axis=0).reshape(seen.rounds - 1, -1) ** 2, axis=1)
             for v in seen.best.values()
         )
-        length = float(np.sum(np.sqrt(steps)))
-        yield _measured("path_length", length, seen, "the sum of the distances between successive best decisions")
-        yield _exponent("V_x", length, seen, "path_length")
+        lengths = np.cumsum(np.sqrt(steps))
+        yield _measured("path_length", lengths, seen, "the sum of the distances between successive best decisions")
+        yield _exponent("V_x", float(lengths[-1]), seen, "path_length")
 
 
-def _measured(key: str, value: float, seen: Observed, words: str) -> Fact:
-    why = Step("measured", f"{words} over {plural(seen.rounds, 'round')} of data is {number(value)}", value)
+def _measured(key: str, totals: Floats, seen: Observed, words: str) -> Fact:
+    """The last of the running sums, one a round from the second on."""
+    value = float(totals[-1])
+    claim = f"{words} over {plural(seen.rounds, 'round')} of data is {number(value)}"
+    why = Step("measured", claim, value, (), None, totals)
     return Fact(key, value, Status.MEASURED, why)
 
 

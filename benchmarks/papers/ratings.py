@@ -1,13 +1,11 @@
 """Wang, Wan & Zhang 2025: matrix completion on MovieLens-100k with full information and on FilmTrust with bandit feedback.
 
-The data is read by path and never shipped. Every method plays for an equal share of the minutes; all are compared over the rounds that the
-slowest of them managed.
+The data is read by path and never shipped. Every method plays as many rounds as the slowest manages in an equal share of the minutes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from time import perf_counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,9 +14,10 @@ from benchmarks.papers.experiment import EXAMPLES, HERE, Experiment, shared
 from benchmarks.papers.figures import draw, panels
 from benchmarks.papers.report import Claim, Report, number
 from benchmarks.papers.runs import Array, Contender
+from oco.evaluation.trace import Trace
 
 SOURCE = "Wang, Wan & Zhang 2025, projection-free constrained online convex optimization"
-Round = Mapping[str, Array]
+PILOT = 4  # rounds that tell how long one takes
 
 
 def movielens() -> Array:
@@ -32,24 +31,23 @@ def filmtrust() -> Array:
     return found - np.array([1, 1, 0])
 
 
-def rounds_of(ratings: Array, seed: int, until: float) -> Iterator[Round]:
-    """The ratings in a random order, a round each, until a moment of `perf_counter`. P is drawn by the model."""
-    for user, item, rating in ratings[np.random.default_rng(seed).permutation(len(ratings))]:
-        if perf_counter() > until:
-            return
-        yield {"user": np.int64(user), "item": np.int64(item), "rating": rating}
+def rounds_of(ratings: Array, count: int) -> Mapping[str, Array]:
+    """The first ratings in a random order, a round each. P is drawn by the model, round by round."""
+    user, item, rating = ratings[np.random.default_rng(0).permutation(len(ratings))[:count]].T
+    return {"user": user.astype(np.int64), "item": item.astype(np.int64), "rating": rating}
 
 
 def compare(model: oco.Model, ratings: Array, contenders: Sequence[Contender], minutes: float) -> dict[str, Array]:
-    """Losses and violations (2, rounds) by label, each in its share of the minutes."""
-    found = {}
-    for c in contenders:
-        plan = oco.compile(model, c.algorithm, c.settings)
-        learner_budget = 60 * minutes / len(contenders)
-        trace = plan.run(rounds_of(ratings, 0, perf_counter() + learner_budget), seed=0, keep="last")
-        found[c.label] = np.array([trace.loss, np.maximum(trace.constraints[:, 0], 0)])
-    shortest = min(v.shape[1] for v in found.values())
-    return {label: v[:, :shortest] for label, v in found.items()}
+    """Losses and violations (2, rounds) by label: as many rounds for each as the slowest manages in its share of the minutes."""
+    plans = {c.label: oco.compile(model, c.algorithm, c.settings) for c in contenders}
+
+    def played(plan: oco.Plan, count: int) -> Trace:
+        return plan.run(rounds_of(ratings, count), seed=0, keep="last")
+
+    slowest = max(played(plan, PILOT).seconds / PILOT for plan in plans.values())
+    rounds = min(len(ratings), max(PILOT, int(60 * minutes / len(contenders) / slowest)))
+    traces = {label: played(plan, rounds) for label, plan in plans.items()}
+    return {n: np.array([t.loss, np.maximum(t.constraints[:, 0], 0)]) for n, t in traces.items()}
 
 
 def page(
@@ -57,8 +55,7 @@ def page(
 ) -> Report:
     """Cumulative loss and violation; standing still at X = 0 loses half the squared ratings."""
     rounds = next(iter(found.values())).shape[1]
-    order = np.random.default_rng(0).permutation(len(ratings))[:rounds]
-    still = ratings[order, 2] ** 2 / 2
+    still = rounds_of(ratings, rounds)["rating"] ** 2 / 2
     found = {**found, "stay at x_1": np.array([still, np.zeros(rounds)])}
     figure, (left, right) = panels(2)
     draw(left, "cumulative loss", {n: np.cumsum(v[0])[None] for n, v in found.items()})
@@ -121,8 +118,7 @@ def bandit(minutes: float) -> Report:
     )
     found = compare(model, ratings, contenders, minutes)
     rounds = next(iter(found.values())).shape[1]
-    order = np.random.default_rng(0).permutation(len(ratings))[:rounds]
-    still = float((ratings[order, 2] ** 2).sum() / 2)
+    still = float((rounds_of(ratings, rounds)["rating"] ** 2).sum() / 2)
     both = [total(found, c.label) for c in contenders]
     claims = (
         Claim(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from domain_cases import CASES, Case, points
 
 from oco.backends.base import backend
 from oco.backends.contract import Contract
@@ -15,7 +16,6 @@ from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
-from domain_cases import CASES, Case, points
 
 FLOAT = DType.FLOAT
 SETS = (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,7 +21,7 @@ ROUNDS = 12
 def _problem() -> tuple[Any, dict[str, Any]]:
     import cvxpy as cp
 
-    x = cp.Variable(10)
+    x, z, s = cp.Variable(10), cp.Variable(10), cp.Variable(2)
     p = {
         "c": cp.Parameter(10),
         "y": cp.Parameter(10),
@@ -26,8 +29,8 @@ def _problem() -> tuple[Any, dict[str, Any]]:
         "Q": cp.Parameter(2, nonneg=True),
     }
     p |= {"A": cp.Parameter((2, 10)), "b": cp.Parameter(2)}
-    cost = p["c"] @ x + p["a"] * cp.sum_squares(x - p["y"]) + p["Q"] @ cp.pos(p["A"] @ x - p["b"])
-    return cp.Problem(cp.Minimize(cost), [x >= 0, x <= 5]), {**p, "x": x}
+    cost = p["c"] @ x + p["a"] * cp.sum_squares(z) + p["Q"] @ cp.pos(s)
+    return cp.Problem(cp.Minimize(cost), [z == x - p["y"], s == p["A"] @ x - p["b"], x >= 0, x <= 5]), p
 
 
 def _values(data: dict[str, np.ndarray], t: int) -> dict[str, Any]:
@@ -72,19 +75,13 @@ def cvxpygen(data: dict[str, np.ndarray], ours: float) -> Iterator[Row]:
     if find_spec("cvxpygen") is None:
         yield "tracking against CVXPYgen's wrapper", "", "skipped: cvxpygen is not installed", "", "1/300"
         return
-    import importlib.util
-    from pathlib import Path
-
     from cvxpygen import cpg
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        sys.path.insert(0, folder)
         problem, parts = _problem()
-        cpg.generate_code(problem, code_dir=f"{folder}/code", solver="OSQP", wrapper=True)
-        spec = importlib.util.spec_from_file_location("cpg_solver", Path(folder) / "code" / "cpg_solver.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        problem.register_solve("CPG", module.cpg_solve)
+        cpg.generate_code(problem, code_dir="cpg_tracking", solver="OSQP", wrapper=True)
+        problem.register_solve("CPG", import_module("cpg_tracking.cpg_solver").cpg_solve)
 
         def solve(t: int) -> None:
             for name, value in _values(data, t).items():
@@ -92,6 +89,7 @@ def cvxpygen(data: dict[str, np.ndarray], ours: float) -> Iterator[Row]:
             problem.solve(method="CPG")
 
         theirs = _timed(solve)
+        sys.path.remove(folder)
     yield (
         "tracking against CVXPYgen's wrapper",
         f"{ours * 1e6:.3g} us",

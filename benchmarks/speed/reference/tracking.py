@@ -1,4 +1,4 @@
-"""COLDQ on examples/tracking.oco in NumPy, written by hand: the rule of tracking.c, arrays where they pay, numbers for the two multipliers."""
+"""COLDQ on examples/tracking.oco in NumPy, written by hand: the rule of tracking.c, arrays where they pay."""
 
 from __future__ import annotations
 

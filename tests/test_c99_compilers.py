@@ -1,0 +1,163 @@
+"""Emitted C under other compilers and under sanitizers; and every algorithm in C on a model that takes it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_backends_agree import applicable
+from test_c99 import STRICT, contract, has_compiler, queue
+
+import oco
+from oco.backends.c99.module import emit
+from oco.backends.learner import make_learner
+from oco.backends.play import play
+from oco.backends.worth import choose_backend
+from oco.compiler.ir.passes import LOOPS, lower
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="no clang")
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+
+THREADS = r"""
+#include "queue.h"
+#include <pthread.h>
+
+static void *play(void *memory) {
+    queue *self = memory;
+    const double price[3] = {1.0, 2.0, 0.5};
+    double x[3];
+    queue_init(self, NULL);
+    for (int t = 0; t < 200; ++t) {
+        queue_decide(self, x);
+        if (queue_observe(self, price, 1.5) != 0) {
+            return self;
+        }
+    }
+    return NULL;
+}
+
+int main(void) {
+    static queue first, second;
+    pthread_t a, b;
+    void *left = NULL, *right = NULL;
+    pthread_create(&a, NULL, play, &first);
+    pthread_create(&b, NULL, play, &second);
+    pthread_join(a, &left);
+    pthread_join(b, &right);
+    return left || right || first.round != 201 || first.Q != second.Q;
+}
+"""
+
+
+def written(folder, program, given=None):
+    source = emit(program, given or contract(program))
+    (folder / f"{source.name}.h").write_text(source.header)
+    (folder / f"{source.name}.c").write_text(source.code)
+    return source
+
+
+@needs_clang
+def test_two_learners_in_two_threads_share_nothing(tmp_path):
+    written(tmp_path, queue())
+    (tmp_path / "main.c").write_text(THREADS)
+    flags = ["-O1", "-g", "-fsanitize=thread", "-pthread"]
+    command = ["clang", *flags, "queue.c", "main.c", "-o", "main", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True)
+    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr[:2000]
+
+
+def cases():
+    for name in ("tracking", "portfolio"):
+        for algorithm in applicable(name)[::2]:
+            yield oco.compile(oco.load(EXAMPLES / f"{name}.oco"), algorithm=algorithm, settings="paper")
+
+
+def test_no_warning_and_no_wrong_access(tmp_path):
+    """Algorithms of two models, every second: clean under strict warnings of each compiler; its example runs under sanitizers."""
+    seen = 0
+    for k, plan in enumerate(cases()):
+        folder = tmp_path / str(k)
+        for path, text in plan.files("c").items():
+            folder.mkdir(exist_ok=True)
+            (folder / path).write_text(text)
+        source = next(p for p in plan.files("c") if p.endswith(".c") and not p.endswith("_example.c"))
+        tool = COMPILERS[k % len(COMPILERS)]
+        flags = [*STRICT, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+        command = [tool, *flags, source, source.replace(".c", "_example.c"), "-o", "main", "-lm"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, f"{plan.algorithm}, {tool}: {done.stderr[:1500]}"
+        ran = subprocess.run([folder / "main"], capture_output=True, text=True)
+        assert ran.returncode == 0, f"{plan.algorithm}: {ran.stderr[:1500]}"
+        seen += 1
+    assert seen >= 5
+
+
+def test_emitted_text_is_the_same_every_time_and_has_no_statics():
+    plan = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
+    again = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
+    text = plan.source("c")
+    assert text == again.source("c") and len(text.splitlines()) <= 600
+    kept = [line for line in text.splitlines() if line.startswith("static") and "(" not in line]
+    assert kept and all(line.startswith("static const") for line in kept)
+    assert not any(word in text for word in ("malloc", "printf", "stdio", "__DATE__", "__TIME__"))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_passes_of_the_backend_can_be_left_out(name):
+    plan = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
+    few, all_of_them = lower(plan.program, skip={name}), lower(plan.program)
+    from oco.backends.base import backend
+
+    rng = np.random.default_rng(0)
+    learners = [make_learner(backend("c").compile(p, plan.contract), plan.contract) for p in (few, all_of_them)]
+    for _ in range(200):
+        streams = {
+            s.name: rng.uniform(max(s.lower.min(), -1), min(s.upper.max(), 1), s.shape) for s in plan.canonical.streams
+        }
+        a, b = (learner.decide() for learner in learners)
+        assert np.allclose(a, b, rtol=1e-12, atol=1e-12)
+        for learner in learners:
+            learner.observe(**streams)
+
+
+def test_an_interrupt_is_heard_and_leaves_a_whole_round():
+    plan = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
+    learner = plan.learner(backend="c")
+    sizes = {s.name: s.shape for s in plan.canonical.streams}
+    halves = {n: np.full((100_000, *shape), 0.5) for n, shape in sizes.items()}
+    pressed = [0.0]
+
+    def press():
+        pressed[0] = time.process_time()
+        import _thread
+
+        _thread.interrupt_main()
+
+    timer = threading.Timer(0.2, press)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in play(learner, lambda a, b: {n: v[: b - a] for n, v in halves.items()}, 100_000_000):
+            pass
+    assert time.process_time() - pressed[0] < 0.1
+    first = learner.round
+    assert first > 1
+    learner.observe(**{n: v[0] for n, v in halves.items()})
+    assert learner.round == first + 1
+
+
+def test_the_default_backend_is_what_the_rounds_are_worth(monkeypatch):
+    plan = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
+    few, many = choose_backend(plan.program, 10), choose_backend(plan.program, 100_000)
+    assert (few.name, many.name) == ("numpy", "c") and "in C" in many.why and "NumPy" in few.why
+    assert choose_backend(plan.program, 10, "c").name == "c" and choose_backend(plan.program, 10, "c").notes == ()
+    monkeypatch.setattr("oco.backends.worth.has_compiler", lambda: False)
+    without = choose_backend(plan.program, 100_000)
+    assert without.name == "numpy" and "ziglang" in without.why

@@ -44,5 +44,24 @@ unit: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/speed/run.py
 
+.PHONY: fuzz soak audit
+# Model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where atheris is installed; kills and mutations in full.
+FUZZ_SECONDS ?= 600
+fuzz: $(VENV)/.installed
+	$(BIN)/python -m pytest tests/test_states.py tests/test_journal.py --kills 500
+	$(BIN)/python tests/fuzz/run.py $(FUZZ_SECONDS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[fuzz]" \
+		&& $(BIN)/python tests/fuzz/bytes.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 tests/fuzz/corpus \
+		|| echo "atheris cannot be installed here, or has found something: see above"
+
+# 10^7 rounds in C, 10^5 in NumPy.
+soak: $(VENV)/.installed
+	OCO_SOAK=1 $(BIN)/python -m pytest tests/test_hostile_numbers.py -k drift
+
+# Known vulnerabilities of what is installed. Where the registry does not answer, that is said, and nothing fails.
+audit: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit && $(BIN)/pip-audit --skip-editable --progress-spinner off \
+		|| echo "audit: a vulnerability is named above, or the registry of vulnerabilities did not answer"
+
 clean:
 	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

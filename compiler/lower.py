@@ -10,7 +10,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.dsl.atoms import ATOMS
 from oco.dsl.atoms.index import lower_index, slice_ends
-from oco.dsl.diagnostics import InternalError
+from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
 
@@ -47,7 +47,11 @@ class Lowering:
                 # Numbers stay Python's, so that they print as literals.
                 return value.array.item() if shape == () else self.tracer.constant(value.array, *origin(node))
             case Name(name=name, kind=kind):
-                return self.env[ROUND if kind is Kind.ROUND else name]
+                key = ROUND if kind is Kind.ROUND else name
+                if key not in self.env:
+                    said = f"the algorithm reads the constraints before the first round, and they depend on `{name}`, revealed later"
+                    raise fail("OCO705", said, node.span)
+                return self.env[key]
             case Slice():
                 return None  # its ends are read where the axis is known
             case Call(atom=atom, args=args):

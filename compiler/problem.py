@@ -22,7 +22,7 @@ from oco.compiler.storage import sparse_gradient
 from oco.compiler.task import Draw, Epoch, Task
 from oco.compiler.units import Units
 from oco.dsl import algebra
-from oco.dsl.diagnostics import InternalError
+from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, names
 from oco.dsl.model import Feedback
@@ -191,7 +191,11 @@ class Problem:
     def constraints(self, x: Point) -> Value:
         """g_t(x), shape (N,), in the order of the text."""
         if not self.constraints_known:
+            if "constraints" not in self.seen:
+                raise fail("OCO705", "the algorithm reads the constraints before the first round, and feedback shows them later")
             return self.units.of_constraints(self.seen["constraints"])
+        if not self.task.canonical.inequalities:
+            raise fail("OCO705", "the algorithm is for models with constraints, and this one has none")
         return self.units.of_constraints(self._stacked([c.expr for c in self.task.canonical.inequalities], x))
 
     def constraint_gradients(self, x: Point) -> Rows:

@@ -88,10 +88,16 @@ def _cached(name: str, sources: Mapping[str, str], options: Sequence[str]) -> Pa
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     target = cache_folder() / f"{name}-{key[:32]}.so"
     if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise fail("OCO903", f"{target.parent} cannot be made: {(error.strerror or str(error)).lower()}") from None
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
             os.replace(_built(command, sources, Path(folder)), target)
     return target
+
+
+_OTHER = 'name another in the environment variable CC, or take backend = "numpy"'
 
 
 def _built(command: Sequence[str], sources: Mapping[str, str], folder: Path) -> Path:
@@ -99,7 +105,13 @@ def _built(command: Sequence[str], sources: Mapping[str, str], folder: Path) -> 
         (folder / file).write_text(text, encoding="utf-8")
     made = folder / "made.so"
     inputs = [str(folder / file) for file in sources if file.endswith(".c")]
-    done = subprocess.run([*command, *inputs, "-o", str(made), "-lm"], capture_output=True, text=True)
-    if done.returncode:
+    try:
+        done = subprocess.run([*command, *inputs, "-o", str(made), "-lm"], capture_output=True, text=True)
+    except OSError as error:
+        raise fail("OCO733", f"the C compiler {command[0]} cannot be run: {error.strerror}", hint=_OTHER) from None
+    if done.returncode and "error:" in done.stderr:
         raise InternalError(f"the C compiler {command[0]} refused the emitted source: {done.stderr[:2000]}")
+    if done.returncode or not made.exists():
+        said = done.stderr.strip()[-300:] or f"it ended with status {done.returncode}"
+        raise fail("OCO733", f"the C compiler {command[0]} does not work here: {said}", hint=_OTHER)
     return made

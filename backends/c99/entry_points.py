@@ -77,7 +77,7 @@ class EntryPoints:
                 names = [f"{self.of.name}_{side}_{n.name}" for side in ("lower", "upper")]
                 for name, values in zip(names, (low, high)):
                     yield from array_lines(name, Type(DType.FLOAT, values.shape), values)
-                tests += _tests(n, *names, before, each=True)
+                tests += _tests(n, names[0], names[1], before, each=True)
             before += n.size
         yield f"{self.heads['check']} {{"
         if any("place" in line for line in tests):

@@ -81,7 +81,7 @@ def tracking(minutes: float) -> Report:
         ),
         Claim(
             "It does so without sacrificing the accumulated loss.",
-            gap <= 0.02,
+            gap <= 0.01,
             f"Its loss is {gap:+.1%} of RECOO's: {number(ending(coldq.loss)[0])} against {number(ending(guo.loss)[0])}.",
         ),
     )

@@ -92,7 +92,8 @@ def experiment(minutes: float) -> Report:
             f"(m, n, k, b) = (50, 50, 5, 100), T in {HORIZONS}, up to {INSTANCES} instances of each, as many as an equal share"
             f" of {minutes:g} minutes"
             " holds; x_1 = 0; beta = 0 and the theorems' constants. Cells: regret / sum of g (instances). M has independent normal entries,"
-            " scaled to nuclear norm 1; it is the best fixed decision, with the loss 0. The paper's text calls SFTPL what its Table 2 calls SFTRL.",
+            " scaled to nuclear norm 1; it is the best fixed decision, with the loss 0. The paper's text calls SFTPL what its"
+            " Table 2 calls SFTRL.",
         ),
         ("", *(f"T = {t}" for t in HORIZONS), "regret promised at T = 1000"),
         rows,

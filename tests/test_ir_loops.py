@@ -1,0 +1,69 @@
+"""Passes about loops: hoisting, lifting, small systems, and which operations share a loop."""
+
+from __future__ import annotations
+
+import numpy as np
+from test_ir_passes import learner, operations
+
+from oco.compiler.ir.check import check
+from oco.compiler.ir.fusion import stored
+from oco.compiler.ir.hoisting import hoist
+from oco.compiler.ir.interpret import interpret
+from oco.compiler.ir.lifting import lift
+from oco.compiler.ir.loop_groups import groups
+from oco.compiler.ir.program import DType, Type
+from oco.compiler.ir.rewrite import equations_of
+from oco.compiler.ir.small_solves import expand_small_solves
+
+
+def test_what_a_loop_does_not_change_moves_before_it():
+    def update(t, x, seen):
+        (total,) = t.for_(3, lambda i, a: (a * t.exp(x) + t.to_float(i),), (x,))
+        return total
+
+    before = learner(update)
+    after = check(hoist(before))
+    (loop,) = [e for e in after.update.body.equations if e.op == "for"]
+    assert "exp" in [e.op for e in after.update.body.equations] and "exp" not in [
+        e.op for e in equations_of(loop.blocks[0])
+    ]
+    x = np.array([0.1, 0.2, 0.3])
+    assert np.array_equal(interpret(after, "update", [1, x])[1], interpret(before, "update", [1, x])[1])
+
+
+def test_what_every_call_computes_is_passed():
+    def update(t, x, seen):
+        norm = lambda a, b: a * t.sqrt(t.sum(b * b))  # noqa: E731
+        first = t.call("scaled", norm, x + 1.0, x)
+        return t.call("scaled", norm, first, x)
+
+    before = learner(update)
+    after = check(lift(before))
+    assert "sqrt" in operations(after) and "sqrt" not in [e.op for e in equations_of(after.functions[0].body)]
+    x = np.array([0.1, 0.2, 0.3])
+    assert np.array_equal(interpret(after, "update", [1, x])[1], interpret(before, "update", [1, x])[1])
+
+
+def test_small_systems_are_arithmetic():
+    rng = np.random.default_rng(0)
+    program = learner(lambda t, x, seen: t.solve(seen["a"], x), feedback=[("a", Type(DType.FLOAT, (3, 3)))])
+    after = check(expand_small_solves(program))
+    assert "solve" not in operations(after)
+    for _ in range(50):
+        a, x = rng.normal(size=(3, 3)), rng.normal(size=3)
+        a[0, 0] *= rng.integers(0, 2)  # rows are exchanged
+        assert np.allclose(interpret(after, "update", [1, x, a])[1], np.linalg.solve(a, x), rtol=1e-9)
+
+
+def test_operations_share_loops_where_each_reads_its_own_entry():
+    def update(t, x, seen):
+        low = t.name("low", x < 0.0)
+        high = t.name("high", x > 1.0)
+        return t.where(t.or_(low, high), t.sum(x) - x[::1], x) + t.to_float(t.and_(low, high))
+
+    body = learner(update).update.body
+    made_by = {v.name: e for e in equations_of(body) for v in e.outs}
+    found = groups(body, stored(body), made_by, mixed=True)
+    shapes = [g.shape for g in found if g.shape is not None]
+    assert len(shapes) == len(set(shapes)) or shapes.count((3,)) <= 2  # the sum must be whole before it is read
+    assert sum(len(g.equations) for g in found) >= len([e for e in body.equations if e.outs[0].name in stored(body)])

@@ -25,7 +25,7 @@ subject to
     limit: x <= 2 + p                        each round
     serve: 100 - sum(log(1 + x)) <= 0        each round
 """
-TERMS = (50, 100, 200, 400)
+TERMS = (24, 48, 96, 192)  # a sum of more nests deeper than the language lets it
 
 
 def processor_seconds(*command: str) -> float:

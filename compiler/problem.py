@@ -192,7 +192,10 @@ class Problem:
         """g_t(x), shape (N,), in the order of the text."""
         if not self.constraints_known:
             if "constraints" not in self.seen:
-                raise fail("OCO705", "the algorithm reads the constraints before the first round, and feedback shows them later")
+                raise fail(
+                    "OCO705",
+                    "the algorithm reads the constraints before the first round, and feedback shows them later",
+                )
             return self.units.of_constraints(self.seen["constraints"])
         if not self.task.canonical.inequalities:
             raise fail("OCO705", "the algorithm is for models with constraints, and this one has none")

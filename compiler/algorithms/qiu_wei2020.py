@@ -175,7 +175,7 @@ def _variation(s: Situation) -> float:
     if not names(s.canonical.objective, Kind.STREAM) and not names(s.canonical.objective, Kind.ROUND):
         return 0.0
     slope = s.number("loss.lipschitz.l1" if entropic(s.domains) else "loss.lipschitz.l2")
-    worst = math.inf if slope is None or s.horizon is None else 4 * slope**2 * max(s.horizon - 1, 0)
+    worst = math.inf if slope is None or s.horizon is None else 4 * slope * slope * max(s.horizon - 1, 0)
     known = s.number("variation.gradient")
     return worst if known is None else min(known, worst)
 

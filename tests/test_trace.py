@@ -17,8 +17,8 @@ from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 from oco.evaluation import measures
 from oco.evaluation.comparators import Status
-from oco.evaluation.run import run
 from oco.evaluation.replay import difference
+from oco.evaluation.run import run
 from oco.evaluation.storage import load_trace, manifest
 from oco.evaluation.summary import summarize
 from oco.evaluation.trace import Trace

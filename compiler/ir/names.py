@@ -11,7 +11,8 @@ from collections.abc import Collection
 _C = """auto break case char const continue default do double else enum extern float for goto if inline int long register
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false asm
     typeof complex imaginary main errno memcpy memset memmove NULL INFINITY NAN HUGE_VAL EOF FILE stdin stdout stderr size_t
-    unix linux BUFSIZ DECIMAL_DIG math_errhandling int64_t uint64_t uint32_t uint8_t assert ceil exp expm1 fabs floor fmax fmin fmod isfinite isinf isnan log log1p pow sqrt"""
+    unix linux BUFSIZ DECIMAL_DIG math_errhandling int64_t uint64_t uint32_t uint8_t assert ceil exp expm1
+    fabs floor fmax fmin fmod isfinite isinf isnan log log1p pow sqrt"""
 _PYTHON = """np numpy jax jnp math json sys os io csv argparse hashlib zipfile tempfile warnings self Learner init decide
     update measure observe abs all any bool bytes dict enumerate float getattr hasattr int isinstance iter len list map max
     min next object open work print property range repr set sorted staticmethod str sum super tuple type vars zip Exception
@@ -58,7 +59,9 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
 
 def is_legal(name: str) -> bool:
     """Whether `name` may stand in generated code as it is."""
-    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and name not in RESERVED and not _MACRO.fullmatch(name)
+    return (
+        re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and name not in RESERVED and not _MACRO.fullmatch(name)
+    )
 
 
 def is_temporary(name: str) -> bool:

@@ -7,7 +7,8 @@ from oco.dsl.codes.base import Code, Stage
 DATA: dict[str, Code] = {
     "OCO820": Code(
         "data cannot be read",
-        "Data for a run is a path to a CSV, TSV, Parquet, Arrow, NPY or NPZ file with one row a round, a dict of arrays with the round first, "
+        "Data for a run is a path to a CSV, TSV, Parquet, Arrow, NPY or NPZ file with one row a round, "
+        "a dict of arrays with the round first, "
         "a data frame, an iterator of dicts, or nothing where the model can draw its own.",
         'oco.load_data(model, "prices.xlsx")',
         "Save the data in one of these forms and check the path.",

@@ -32,9 +32,7 @@ RUNNABLE = ("tracking", "online_qp", "job_scheduling", "datacenter", "portfolio"
 
 @pytest.fixture(scope="module")
 def plans():
-    # On tracking pilots choose coldq-expert, whose products of experts NumPy rounds by where arrays lie in memory.
-    pinned = {"tracking": "coldq"}
-    return {name: oco.compile(oco.load(EXAMPLES / f"{name}.oco"), pinned.get(name)) for name in RUNNABLE}
+    return {name: oco.compile(oco.load(EXAMPLES / f"{name}.oco")) for name in RUNNABLE}
 
 
 @pytest.mark.parametrize("name", RUNNABLE)

@@ -151,7 +151,7 @@ def _reshape(args: Sequence[Text], e: Equation) -> Text:
 
 
 def _broadcast(args: Sequence[Text], e: Equation) -> Text:
-    return call("np.broadcast_to", [args[0], shape_text(e.attr("shape"))], _made(e))
+    return call("np.full", [shape_text(e.attr("shape")), args[0]], _made(e))
 
 
 def _concat(args: Sequence[Text], e: Equation) -> Text:
@@ -256,7 +256,8 @@ TEMPLATES: dict[str, Template] = {
 
 def _put(out: str, args: Sequence[Text], e: Equation) -> list[str]:
     x, value, *indices = args
-    return [f"{out} = np.array({x.code})", f"{out}[{', '.join(i.code for i in indices)}] = {value.code}"]
+    # rows lie one after the other, as in a restored state: products round by how their factors lie in memory
+    return [f'{out} = np.array({x.code}, order="C")', f"{out}[{', '.join(i.code for i in indices)}] = {value.code}"]
 
 
 def _scatter_add(out: str, args: Sequence[Text], e: Equation) -> list[str]:

@@ -73,10 +73,9 @@ def _wrapped(label: str, text: str, width: int = WIDTH) -> list[str]:
 
 def setting_text(setting: Setting) -> str:
     """`eta = 1/T = 0.000347 (Corollary 1)`."""
-    shown = f"{setting.name} = {formula_text(setting.formula)}"
-    plain = setting.formula.is_number and len(str(setting.formula)) < 8
-    value = "" if setting.value is None or plain else f" = {setting.value:.6g}"
-    return f"{shown}{value}   [{setting.why}]"
+    shown = formula_text(setting.formula)
+    value = "" if setting.value is None or shown == f"{setting.value:.6g}" else f" = {setting.value:.6g}"
+    return f"{setting.name} = {shown}{value}   [{setting.why}]"
 
 
 def formula_text(formula: Any) -> str:

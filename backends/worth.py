@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from oco.backends.c99.build import has_compiler
-from oco.compiler.ir.program import Block, Equation, Function, Program
+from oco.compiler.ir.program import Block, Equation, Function, Literal, Program
 from oco.compiler.ir.rewrite import all_functions, equations_of
 
 SECONDS_AN_OPERATION = 1e-6
@@ -19,7 +19,7 @@ SECONDS_AN_OPERATION = 1e-6
 SECONDS_TO_START, SECONDS_A_LINE = 0.3, 0.004
 """Of a C compiler: to begin with, and for each operation of the program."""
 TURNS = 2
-"""Of a loop, where nothing is known of it."""
+"""Of a loop whose number of turns is not written out."""
 LINEAR_ALGEBRA = frozenset({"svd", "eigh", "solve", "matmul"})
 LARGE = 10_000
 """Entries of a matrix on which LAPACK and BLAS, which NumPy calls, are quicker than loops."""
@@ -80,8 +80,14 @@ def _of_block(block: Block, functions: Mapping[str, Function], known: dict[str, 
 def _of_equation(e: Equation, functions: Mapping[str, Function], known: dict[str, float]) -> float:
     if e.op == "call":
         return _of_function(functions[e.attr("function")], functions, known)
-    turns = TURNS if e.op in ("for", "while") else 1
-    return 1 + turns * sum(_of_block(b, functions, known) for b in e.blocks)
+    return 1 + _turns(e) * sum(_of_block(b, functions, known) for b in e.blocks)
+
+
+def _turns(e: Equation) -> int:
+    if e.op not in ("for", "while"):
+        return 1
+    counted = e.op == "for" and isinstance(e.args[0], Literal)
+    return int(e.args[0].value) if counted else TURNS
 
 
 def _has_large_matrices(program: Program) -> bool:

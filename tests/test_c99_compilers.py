@@ -15,7 +15,7 @@ from test_c99 import STRICT, contract, has_compiler, queue
 import oco
 from oco.backends.c99.module import emit
 from oco.backends.learner import make_learner
-from oco.backends.worth import choose_backend
+from oco.backends.worth import choose_backend, operations
 from oco.compiler.ir.passes import LOOPS, lower
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -174,3 +174,10 @@ def test_the_default_backend_is_what_the_rounds_are_worth(monkeypatch):
     monkeypatch.setattr("oco.backends.worth.has_compiler", lambda: False)
     without = choose_backend(plan.program, 100_000)
     assert without.name == "numpy" and "ziglang" in without.why
+
+
+def test_the_turns_of_a_counted_loop_are_work():
+    model = "model m\nhorizon T = 400\ndecision x[2] in box(0, 1)\nstream p[2] ~ uniform(0, 1)\nminimize p @ x\n"
+    model += "subject to\n    c: 0.5 - sum(x) <= 0 on average\n"
+    plan = oco.compile(oco.parse(model), algorithm="meta-frank-wolfe", settings="paper")
+    assert operations(plan.program) > 10 * 20  # K = sqrt(T) inner steps of more than ten operations each

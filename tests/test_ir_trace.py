@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import sympy
 
+import oco
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.formulas import trace_formula
 from oco.compiler.ir.interpret import as_numpy, interpret, run_function
@@ -17,6 +19,7 @@ from oco.compiler.ir.rewrite import equations_of
 from oco.compiler.ir.trace import Tracer
 from oco.dsl.diagnostics import InternalError
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
 FLOAT, INT, BOOL = DType.FLOAT, DType.INT, DType.BOOL
 VECTOR, NUMBER = Type(FLOAT, (3,)), Type(FLOAT)
 x0, A0 = np.array([0.5, -2.0, 3.0]), np.arange(9.0).reshape(3, 3)
@@ -266,3 +269,8 @@ def now_symbol():
 def test_formulas_with_unknown_symbols_are_refused():
     with pytest.raises(InternalError, match="uses T"):
         trace_formula(Tracer("settings"), 1 / T, {"t": 1.0})
+
+
+def test_a_program_prints_an_equation_a_line(golden):
+    program = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="mirror-descent", settings="paper").program
+    golden(str(program) + "\n")

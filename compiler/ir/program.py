@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,9 @@ class Var:
     name: str
     type: Type
 
+    def __str__(self) -> str:
+        return self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Literal:
@@ -44,6 +48,9 @@ class Literal:
 
     value: float | int | bool
     type: Type
+
+    def __str__(self) -> str:
+        return repr(self.value)
 
 
 Operand = Var | Literal
@@ -63,6 +70,12 @@ class Equation:
     def attr(self, name: str) -> Any:
         return dict(self.attrs)[name]
 
+    def __str__(self) -> str:
+        bound = ", ".join(f"{v}: {v.type}" for v in self.outs)
+        given = "; ".join(part for part in (_listed(self.args), ", ".join(f"{k}={v}" for k, v in self.attrs)) if part)
+        head = f"{bound} = {self.op}({given})" + (f"  # {self.note}" if self.note else "")
+        return "\n".join((head, *(indent(str(b), "    ") for b in self.blocks)))
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -71,6 +84,10 @@ class Block:
     params: tuple[Var, ...]
     equations: tuple[Equation, ...]
     results: tuple[Operand, ...]
+
+    def __str__(self) -> str:
+        lines = (f"({_listed(self.params)}) ->", *map(str, self.equations), f"return {_listed(self.results)}")
+        return "\n".join((lines[0], *(indent(line, "    ") for line in lines[1:])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +98,9 @@ class Function:
     body: Block
     result_names: tuple[str, ...] = ()
     doc: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.body}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +145,19 @@ class Program:
     measure: Function | None
     labels: tuple[str, ...] = field(default=())
     factored: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        """The program as text, an equation a line: what a backend is about to print."""
+        constants = (f"{c.var}: {c.var.type}" + (f"  # {c.why}" if c.why else "") for c in self.constants)
+        fields = (
+            f"{kind} {f.name}: {f.type}" + (f"  # {f.doc}" if f.doc else "")
+            for kind in ("state", "decision", "feedback", "draws")
+            for f in getattr(self, kind)
+        )
+        entries = (self.init, self.decide, self.update, *((self.measure,) if self.measure else ()))
+        head = (f"# {self.doc}", f"program {self.name}", *(f"constant {c}" for c in constants), *fields)
+        return "\n".join((*head, *(f"\n{f}" for f in (*self.functions, *entries))))
+
+
+def _listed(operands: tuple[Operand, ...]) -> str:
+    return ", ".join(map(str, operands))

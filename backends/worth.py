@@ -86,8 +86,8 @@ def _of_equation(e: Equation, functions: Mapping[str, Function], known: dict[str
 def _turns(e: Equation) -> int:
     if e.op not in ("for", "while"):
         return 1
-    counted = e.op == "for" and isinstance(e.args[0], Literal)
-    return int(e.args[0].value) if counted else TURNS
+    count = e.args[0] if e.op == "for" else None
+    return int(count.value) if isinstance(count, Literal) else TURNS
 
 
 def _has_large_matrices(program: Program) -> bool:

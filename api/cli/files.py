@@ -14,15 +14,15 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.writing import read_text, write_text
 
 STARTER = """\
-# Spend a budget over a day: {name}.
+# Order three goods each day, before their prices and the need are known: {name}.
 model {name}
 
-horizon T = 1000
+horizon T = 5000
 
-decision x[3] in box(0, 10)                             # how much to buy of each of three goods
+decision x[3] in box(0, 3)                              # how much of each good
 
-stream price[3] in [0, 5]                               # revealed after the decision
-stream need     ~ uniform(2, 6)                         # known law: the model can draw its own data
+stream price[3] ~ uniform(1, 5)                         # `in [1, 5]` where nobody knows a law: then run with --data
+stream need     ~ uniform(2, 6)
 
 minimize price @ x
 

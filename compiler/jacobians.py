@@ -50,6 +50,16 @@ def jacobian(expr: Expr, decisions: Iterable[str]) -> dict[str, Expr]:
     return found
 
 
+def diagonal(expr: Expr, decision: str) -> Expr | None:
+    """d expr_i / d decision_i where entry i depends on entry i of this decision alone, else None."""
+    nodes = list(walk(expr))
+    shape = next((known(n.shape) for n in nodes if isinstance(n, Name) and n.name == decision), None)
+    if shape is None or known(expr.shape) != shape:
+        return None
+    slopes = _Towards(decision, shape, nodes).of(expr)
+    return slopes.entries if isinstance(slopes, Diagonal) or shape == () else None
+
+
 class _Towards:
     """Slopes towards one decision, forwards, each shared node once."""
 

@@ -20,7 +20,8 @@ from typing import Protocol
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, Structured, call_over
 from oco.compiler.problem import Problem
-from oco.compiler.smooth_response import SmoothResponse, data_of_constraints, stream_names
+from oco.compiler.separable_response import SeparableResponse
+from oco.compiler.smooth_response import SmoothResponse, data_of_constraints
 from oco.compiler.structure import Structure, separable_over_box
 
 TOLERANCE = 1e-12
@@ -42,7 +43,6 @@ ASCENT_DOC = (
     "Newton's step of the multipliers, cut where the first one meets a bound of [0, Q], and the gain that it promises."
 )
 SEARCH_DOC = "Along the step: all of it where the dual still rises at its end, else a point where it has risen and its slope is small."
-RESPONSE_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box, entry by entry: Newton's method between brackets."
 
 
 class Response(Protocol):
@@ -96,9 +96,9 @@ def weighted_step(p: Problem, y: Point, c: Point, alpha: Value, weights: Value) 
     return response.at(weights, response.start())[-1]
 
 
-def _bent(p: Problem) -> type[_Separable] | type[SmoothResponse]:
+def _bent(p: Problem) -> type[SeparableResponse] | type[SmoothResponse]:
     """Entry by entry for separable constraints over a box, else by Newton's method on all entries."""
-    return _Separable if separable_over_box(p.structure, p.domain.domains) else SmoothResponse
+    return SeparableResponse if separable_over_box(p.structure, p.domain.domains) else SmoothResponse
 
 
 class _Affine:
@@ -132,75 +132,6 @@ class _Affine:
         """A J A' / (2 alpha), J a Jacobian of the projection."""
         u, x = track
         return self.A.gram(self.p.domain.project_jacobian(u, x, self.A)) / (2.0 * self.alpha)
-
-
-class _Separable:
-    """g_n(x) = sum_i phi_{n,i}(x_i) over a box: c_i + 2 alpha (x_i - y_i) + sum_n lambda_n phi_{n,i}'(x_i) = 0, cut to the bounds."""
-
-    def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> None:
-        self.p = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)
-        self.y, self.c, self.alpha = y, c, alpha
-        self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
-
-    def over(self, *parts: Structured) -> _Separable:
-        return _Separable(self.p, *parts)  # type: ignore[arg-type]
-
-    def start(self) -> list[Point]:
-        return [self.p.domain.project(self.y - self.c / (2.0 * self.alpha)).named(self.p.tracer, "x")]
-
-    def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
-        def solve(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
-            return self.over(*parts).entries(multipliers, near).blocks
-
-        found = call_over(self.p.tracer, "response", solve, multipliers, near[-1], *self.parts, doc=RESPONSE_DOC)
-        return [Point(found).named(self.p.tracer, "x")]
-
-    def entries(self, multipliers: Value, near: Point) -> Point:
-        """Newton's method in every entry at once, kept between points where the left side was negative and positive."""
-        t, n = self.p.tracer, len(near.blocks)
-        outside = [
-            self.p.domain.of_bounds(f, full=True) for f in (lambda a, b: 2 * a - b - 1, lambda a, b: 2 * b - a + 1)
-        ]
-        size = max(float(abs(b).max()) for d in self.p.domain.domains for b in (d.lower, d.upper))
-
-        def unsettled(*state: Value) -> Value:
-            return t.and_(state[-2] > 1e-14 * size, state[-1] < MAX_STEPS)
-
-        def improve(*state: Value) -> tuple[Value, ...]:
-            x, below, above = (Point(tuple(state[k * n : (k + 1) * n])) for k in range(3))
-            slope, bend = self.equation(multipliers, x)
-            below = slope.map(lambda s, a, b: t.where(s <= 0.0, a, b), x, below)
-            above = slope.map(lambda s, a, b: t.where(s >= 0.0, a, b), x, above)
-            newton = self.p.domain.clip(x - slope.map(lambda s, b: s / b, bend))
-            middle = self.p.domain.clip(0.5 * (below + above))
-            following = newton.map(lambda y, m, a, b: t.where(t.and_(y > a, y < b), y, m), middle, below, above)
-            moved = _largest([t.max(abs(b)) for b in (following - x).blocks])
-            return (*following.blocks, *below.blocks, *above.blocks, moved, state[-1] + 1)
-
-        begin = (*near.blocks, *outside[0].blocks, *outside[1].blocks, t.lift(math.inf), t.lift(0))
-        return Point(t.while_(unsettled, improve, begin)[:n])
-
-    def equation(self, multipliers: Value, x: Point) -> tuple[Point, Point]:
-        """The left side of the equation of each entry, and its derivative, which is at least 2 alpha."""
-        scale = 2.0 * self.alpha
-        slope = self.c + scale * (x - self.y) + self.p.constraint_combination(x, multipliers)
-        bend = self.p.curvature_of_combination(x, multipliers).map(lambda b: b + scale)
-        return slope, bend
-
-    def constraints(self, x: Point) -> Value:
-        return self.p.constraints(x)
-
-    def squared_sizes(self, x: Point) -> Value:
-        return self.p.constraint_gradients(x).squared_norms()
-
-    def curvature(self, multipliers: Value, track: list[Point]) -> Value:
-        """J S J', S the inverse slopes of the equations that hold; entries at a bound or at a kink do not move."""
-        (x,) = track
-        slope, bend = self.equation(multipliers, x)
-        where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: 1e-9 * (hi - lo))
-        moves = slope.map(lambda s, b, w: where(abs(s) <= w * b, 1.0 / b, 0.0), bend, widths)
-        rows = self.p.constraint_gradients(x)
-        return rows.gram(rows.scale(moves))
 
 
 class _Ascent:
@@ -344,10 +275,3 @@ class _LineSearch:
 
 def _flat(track: list[Point]) -> tuple[Value, ...]:
     return tuple(b for point in track for b in point.blocks)
-
-
-def _largest(parts: list[Value]) -> Value:
-    found = parts[0]
-    for part in parts[1:]:
-        found = found.tracer.maximum(found, part)
-    return found

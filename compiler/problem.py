@@ -9,6 +9,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from oco.compiler.bends import Bends
 from oco.compiler.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.ir.formulas import trace_formula
 from oco.compiler.ir.program import DType
@@ -265,6 +266,25 @@ class Problem:
         total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.task.canonical.blocks}
         return self._points([hessian_vector(total, ones)], x, env)
+
+    def proximal_point(self, bends: Bends, y: Point, c: Point, scale: Value, weights: Value) -> Point:
+        """argmin_x <c, x> + scale |x - y|^2 / 2 + sum_n weights_n g_t^n(x) over the whole space: y - (slope + pulls) / scale."""
+        parts = [(e, k.size) for e, k in zip(bends.affine, self.task.canonical.inequalities)]
+        slope = c + self._combination(parts, y, self.units.of_weights(weights, 1))
+        symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
+        lower, found = self._lowering(y, env), list[Value]()
+        for b, at, tilt in zip(bends.blocks, y.blocks, slope.blocks, strict=True):
+            found.append(at - tilt / scale)
+            if b is None:
+                continue
+            shares = [vector_jacobian(e, w, (b.name.name,))[b.name.name] for w, (e, _) in zip(symbols, parts)]
+            weight, a = lower(reduce(algebra.add, shares)), lower(b.slope)
+            steep = a if self.units.radius == 1 else self.units.radius * a
+            pull = b.pull(self.tracer, lower(b.argument) - steep * (tilt / scale), weight * (a * a) / scale)
+            found[-1] = found[-1] - pull / (
+                steep if b.never_flat else self.tracer.where(self.tracer.eq(a, 0.0), 1.0, steep)
+            )
+        return Point(tuple(found))
 
     def hessian_of_combination(self, x: Point, weights: Value) -> Value:
         """The Hessian of sum_n weights_n g_t^n at x, shape (d, d) over the flattened decisions."""

@@ -27,6 +27,11 @@ class Units:
         self.t, self.scales = tracer, task.scales
         self.own = tuple(b.domain for b in task.canonical.blocks)
 
+    @property
+    def radius(self) -> float:
+        """R."""
+        return 1.0 if self.scales is None else float(self.scales.radius)
+
     def outward(self, u: Point) -> Point:
         """x = c + R u; in a box cut to its bounds, which rounding may miss."""
         if self.scales is None:

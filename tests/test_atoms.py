@@ -44,7 +44,9 @@ def value(case: Case, at: dict[str, np.ndarray]) -> np.ndarray:
 def test_every_row_is_complete(atom: Atom) -> None:
     for column in fields(Atom):
         filled = getattr(atom, column.name)
-        assert filled is not None or column.name in ("integer", "allowed", "cvxpy"), f"{atom.name} lacks {column.name}"
+        assert filled is not None or column.name in ("integer", "allowed", "cvxpy", "proximal"), (
+            f"{atom.name} lacks {column.name}"
+        )
         assert filled is not None or column.default is not MISSING or column.name == "cvxpy"
     assert atom.doc
     nonlinear = atom.name.startswith("_") and atom.name not in LINEAR

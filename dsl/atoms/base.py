@@ -44,6 +44,8 @@ class Atom:
     cvxpy       (cp, call, *args) -> the CVXPY expression; None: it has no twin, and the tests say why
     operator    how it is written when it is not a call ("+", "@", ".T"), with its precedence (1 binds loosest)
     allowed     (call, *intervals) -> "" or the words that say why an argument's range is not allowed
+    proximal    (ops, call, v, w) -> w f'(z) at z = argmin (z - v)^2 / 2 + w f(z), f the atom in its first argument and w f convex; it may
+                give None, where this call has no closed form (see `proximal.py`)
     """
 
     name: str
@@ -61,3 +63,4 @@ class Atom:
     options: tuple[str, ...] = ()
     integer: Callable[[Call], bool] | None = None
     allowed: Callable[..., str] | None = None
+    proximal: Callable[..., Any] | None = None

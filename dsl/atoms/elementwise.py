@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms import divergences, powers
+from oco.dsl.atoms import divergences, powers, proximal
 from oco.dsl.atoms.base import Atom, Curvature, Monotone
 from oco.dsl.atoms.rules import (
     AFFINE,
@@ -145,6 +145,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.mul(g, e.call("_sign", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.abs(x),
         integer=whole,
+        proximal=proximal.absolute,
     ),
     Atom(
         "pos",
@@ -158,6 +159,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.mul(g, e.call("_positive", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.pos(x),
         integer=whole,
+        proximal=proximal.positive_part,
     ),
     Atom(
         "neg",
@@ -171,6 +173,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.minus(e.mul(g, e.call("_positive", e.minus(c.args[0])))),),
         cvxpy=lambda cp, c, x: cp.neg(x),
         integer=whole,
+        proximal=proximal.negative_part,
     ),
     Atom(
         "square",
@@ -184,6 +187,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=_squared,
         cvxpy=lambda cp, c, x: cp.square(x),
         integer=whole,
+        proximal=proximal.square,
     ),
     Atom(
         "sqrt",
@@ -197,6 +201,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.div(g, e.mul(e.number(2), c)),),
         cvxpy=lambda cp, c, x: cp.sqrt(x),
         allowed=needs("a nonnegative argument", nonnegative),
+        proximal=proximal.square_root,
     ),
     Atom(
         "exp",
@@ -209,6 +214,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         monotone=up,
         vjp=lambda e, c, g: (e.mul(g, c),),
         cvxpy=lambda cp, c, x: cp.exp(x),
+        proximal=proximal.exponential,
     ),
     Atom(
         "log",
@@ -222,6 +228,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.div(g, c.args[0]),),
         cvxpy=lambda cp, c, x: cp.log(x),
         allowed=needs("a positive argument", positive),
+        proximal=proximal.logarithm,
     ),
     Atom(
         "log1p",
@@ -235,6 +242,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.div(g, e.add(e.number(1), c.args[0])),),
         cvxpy=lambda cp, c, x: cp.log1p(x),
         allowed=needs("an argument above -1", lambda x: x.least > -1),
+        proximal=proximal.logarithm_of_one_more,
     ),
     Atom(
         "logistic",
@@ -260,6 +268,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=_huber_vjp,
         cvxpy=lambda cp, c, x, *rest: cp.huber(x, *rest),
         allowed=_huber_allowed,
+        proximal=proximal.huber,
     ),
     Atom(
         "entr",
@@ -273,6 +282,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.minus(e.mul(g, e.add(e.call("log", c.args[0]), e.number(1)))),),
         cvxpy=lambda cp, c, x: cp.entr(x),
         allowed=needs("a nonnegative argument", nonnegative),
+        proximal=proximal.entropy,
     ),
     Atom(
         "kl_div",
@@ -312,8 +322,9 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.minus(e.div(g, e.square(c.args[0]))),),
         cvxpy=lambda cp, c, x: cp.inv_pos(x),
         allowed=needs("a positive argument", positive),
+        proximal=proximal.inverse,
     ),
-    Atom("power", "x to the power p", (2, 2), entrywise, **powers.POWER_RULES),
+    Atom("power", "x to the power p", (2, 2), entrywise, proximal=proximal.power, **powers.POWER_RULES),
     Atom(
         "hinge",
         "max(1 - x, 0)",
@@ -325,6 +336,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         monotone=down,
         vjp=lambda e, c, g: (e.minus(e.mul(g, e.call("_positive", e.sub(e.number(1), c.args[0])))),),
         cvxpy=lambda cp, c, x: cp.pos(1 - x),
+        proximal=proximal.hinge,
     ),
     Atom(
         "maximum",

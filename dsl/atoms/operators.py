@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oco.dsl.atoms import shapes
+from oco.dsl.atoms import proximal, shapes
 from oco.dsl.atoms.base import Atom, Curvature, Monotone
 from oco.dsl.atoms.powers import POWER_RULES
 from oco.dsl.atoms.rules import (
@@ -213,6 +213,7 @@ OPERATORS: tuple[Atom, ...] = (
         shapes.entrywise,
         operator="**",
         precedence=5,
+        proximal=proximal.power,
         **POWER_RULES,
     ),
     Atom(

@@ -1,0 +1,151 @@
+"""Penalized steps under sums of functions of single entries over a box, in closed form and by Newton's method, against bisection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from driving import Run, plan_of
+
+from oco.compiler import separable_response
+from oco.compiler.bends import bends_of
+from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.plan import compile_plan
+from oco.dsl.evaluate import evaluate
+from oco.dsl.load import parse
+
+Array = np.ndarray[Any, Any]
+MODEL = """
+model bent
+horizon T = 60
+decision x[7] in box(0, {width})
+stream c[7] in [-3, 3]
+stream w[7] in [0, 2]
+stream r in [{low}, {high}]
+minimize c @ x
+subject to
+    bent: {g} each round
+"""
+# A constraint with its derivative in x, the width of the box, and the range of r; one bend an entry.
+CLOSED: dict[str, tuple[str, Callable[[Array, Array], Array], float, tuple[float, float]]] = {
+    "log": ("r - sum(w * log(1 + 4 * x)) <= 0", lambda x, w: -4 * w / (1 + 4 * x), 10.0, (8, 16)),
+    "log1p": ("r <= 2 * sum(log1p(w * x))", lambda x, w: -2 * w / (1 + w * x), 5.0, (6, 12)),
+    "square": ("sum(w * square(x - 1)) + 0.5 * sum(x) <= r", lambda x, w: 2 * w * (x - 1) + 0.5, 3.0, (1, 4)),
+    "sum_squares": ("sum_squares(x) <= r", lambda x, w: 2 * x, 2.0, (0.5, 2)),
+    "power": ("sum(x ** 2) <= r", lambda x, w: 2 * x, 2.0, (0.5, 2)),
+    "exp": ("w @ exp(2 - x) <= r", lambda x, w: -w * np.exp(2 - x), 6.0, (1, 9)),
+    "entropy": ("r - sum(entr(0.1 + 0.2 * x)) <= 0", lambda x, w: 0.2 * (1 + np.log(0.1 + 0.2 * x)), 2.0, (2.45, 2.56)),
+    "sqrt": ("r <= sum(w * sqrt(0.5 + x))", lambda x, w: -w / (2 * np.sqrt(0.5 + x)), 8.0, (5, 11)),
+    "inverse": ("sum(w * inv_pos(0.2 + x)) <= r", lambda x, w: -w / (0.2 + x) ** 2, 4.0, (2, 9)),
+    "huber": ("sum(huber(x - w, 0.5)) <= r", lambda x, w: 2 * np.clip(x - w, -0.5, 0.5), 2.0, (0.2, 1)),
+    "abs": ("norm1(x - 1) <= r", lambda x, w: np.sign(x - 1), 2.0, (0.5, 2)),
+    "hinge": ("sum(w * hinge(x)) <= r", lambda x, w: -w * (x < 1), 2.0, (0.5, 2)),
+}
+OPEN: dict[str, tuple[str, Callable[[Array, Array], Array], float, tuple[float, float]]] = {
+    "logistic": ("sum(w * logistic(x)) <= r", lambda x, w: w / (1 + np.exp(-x)), 3.0, (3, 9)),
+    "two bends": ("sum(exp(x)) + w @ square(x) <= r", lambda x, w: np.exp(x) + 2 * w * x, 2.0, (8, 12)),
+}
+
+
+def text(case: tuple[Any, ...]) -> str:
+    return MODEL.format(g=case[0], width=case[2], low=case[3][0], high=case[3][1])
+
+
+def bends(problem: Canonical) -> Any:
+    return bends_of([c.expr for c in problem.inequalities], tuple(b.name for b in problem.blocks))
+
+
+def drawn(rng: np.random.Generator, case: tuple[Any, ...], t: int) -> dict[str, Any]:
+    """A round whose costs pull against the constraint; some weights are zero in every fifth."""
+    w = rng.uniform(0, 2, 7) if t % 5 else np.where(rng.random(7) < 0.5, 0.0, 1.0)
+    uphill = np.sign(case[1](np.full(7, 0.9 * case[2]), np.ones(7)))
+    return {"c": np.where(uphill > 0, -1.0, 1.0) * rng.uniform(0, 3, 7), "w": w, "r": rng.uniform(*case[3])}
+
+
+def halved(f: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Where increasing functions change their sign, or the end where they do not."""
+    for _ in range(56):
+        middle = (low + high) / 2
+        low, high = np.where(f(middle) < 0, middle, low), np.where(f(middle) < 0, high, middle)
+    return (low + high) / 2
+
+
+@pytest.mark.parametrize("name", [*CLOSED, *OPEN])
+def test_steps_equal_those_of_bisection(name: str) -> None:
+    """The condition of optimality of every entry, by bisection, within a bisection for the multiplier."""
+    case = (CLOSED | OPEN)[name]
+    slope, width, rng = case[1], case[2], np.random.default_rng(5)
+    plan = plan_of(text(case), "coldq", {"alpha": "sqrt(t) / 4", "gamma": 60})
+    run, loose, g = Run(plan), 0, plan.canonical.inequalities[0].expr
+    for t in range(1, 9):
+        y, data, alpha = run.decisions[0], drawn(rng, case, t), math.sqrt(t) / 4
+        run.play(data)
+        Q = float(run.value("Q")[0])
+
+        def decision(lam: float, y: Array = y, data: Any = data, alpha: float = alpha) -> Array:
+            def equation(x: Array) -> Array:
+                return data["c"] + 2 * alpha * (x - y) + lam * slope(x, data["w"])
+
+            return halved(equation, np.zeros(7), np.full(7, width))
+
+        def excess(lam: Array, data: Any = data) -> Array:
+            return -evaluate(g, {"x": decision(float(lam)), **data})
+
+        lam = float(halved(excess, np.zeros(()), np.full((), Q)))
+        loose += 1e-9 < lam < Q - 1e-9
+        assert np.abs(run.decisions[0] - decision(lam)).max() <= 1e-9 * width
+    assert loose >= 2, "the constraint decides"
+
+
+MIXED = """
+model mixed
+horizon T = 60
+decision x[4] in box(0, 10)
+decision y[3] in box(-1, 3)
+decision z in box(-2, 2)
+stream c[4] in [-3, 3]
+stream w[3] in [0, 2]
+stream r in [0, 8]
+minimize c @ x + c[0:3] @ y - 2 * z
+subject to
+    first: r - sum(log(1 + 4 * x)) + w @ square(y - 1) + 0.5 * sum(x) <= 0 each round
+    second: 0.3 * w @ square(y - 1) + huber(z, 0.5) - sum(y) <= 1.5 each round
+"""
+
+
+def test_closed_forms_equal_newtons_method_in_other_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several decisions, each with a bend of its own, in the units of the optimal settings."""
+    found: list[Array] = []
+    problem = canonical(parse(MIXED))
+    assert bends(problem) is not None
+    for closed in (True, False):
+        if not closed:
+            monkeypatch.setattr(separable_response, "bends_of", lambda exprs, decisions: None)
+        plan = compile_plan(parse(MIXED), algorithm="coldq")
+        assert "Q" in [f.name for f in plan.program.state]
+        run, rng, path = Run(plan), np.random.default_rng(2), list[Array]()
+        for _ in range(15):
+            run.play({"c": rng.uniform(-3, 3, 4), "w": rng.uniform(0, 2, 3), "r": rng.uniform(0, 8)})
+            path.append(np.concatenate([np.ravel(d) for d in run.decisions]))
+        found.append(np.array(path))
+    assert np.abs(found[0] - found[1]).max() <= 1e-8
+    assert np.ptp(found[0], axis=0).min() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "g",
+    [
+        OPEN["logistic"][0],
+        OPEN["two bends"][0],
+        "sum(square(x[0:3])) <= r",
+        "sum(log(1 + x) * x) <= r",
+        "sum(square(square(x))) <= r",
+        "sum(x ** 3) <= r",
+    ],
+)
+def test_what_has_no_closed_form_is_left_to_newtons_method(g: str) -> None:
+    source = MODEL.format(g=g, width=2, low=1, high=9)
+    assert bends(canonical(parse(source))) is None

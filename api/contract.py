@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.contract import Contract, Range
-from oco.backends.reckoning import Constants
+from oco.backends.reckoning import Constants, Limit
 from oco.compiler.canonical import entry_labels
 from oco.compiler.plan import Plan
 from oco.compiler.settings import Setting
@@ -47,16 +47,24 @@ def _start(plan: Plan) -> dict[str, Any]:
 
 def _constants(plan: Plan) -> Constants:
     """What the guarantee rests on, for the learner to compare with what it sees."""
-    s = plan.choice.situation
-    bounds = s.inequality_bounds("bound")
-    labels = plan.canonical.constraint_labels
-    unbounded = np.full(len(labels), np.inf)
-    return Constants(
-        loss=s.number("loss.bound") or np.inf,
-        constraints=unbounded if bounds is None else bounds,
-        labels=labels,
-        diameter=s.number("domain.diameter.l2") or np.inf,
-    )
+    s, winner = plan.choice.situation, plan.choice.winner
+    theorem = None if winner is None else winner.theorem
+    norm = "l2" if theorem is None else theorem.norm
+    asked = () if theorem is None or plan.guarantee is None else theorem.facts
+
+    def limits(what: str, of: str) -> tuple[Limit, ...]:
+        """Of the loss, then of each constraint; without a bound where none is known."""
+        own = s.number(f"loss.{what}")
+        found = [Limit("the loss", np.inf if own is None else own, f"loss.{what}", of, f"loss.{what}" in asked)]
+        labels, bounds = plan.canonical.constraint_labels, s.inequality_bounds(what)
+        for label, bound in zip(labels, np.full(len(labels), np.inf) if bounds is None else bounds):
+            found.append(
+                Limit(label, float(bound), f"constraints.{label}.{what}", of, f"constraints.*.{what}" in asked)
+            )
+        return tuple(found)
+
+    diameter = s.number("domain.diameter.l2") or np.inf
+    return Constants(limits("bound", ""), limits(f"lipschitz.{norm}", norm), diameter)
 
 
 def promises(guarantee: Guarantee | None) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ class Compiled:
     run(state, inputs, draws, rounds, keep) plays many rounds at once, where the backend can; inputs have the round first. It stops
     before a round whose input is not finite or out of bounds. `keep` names the arrays to record: "decisions" (of all decisions, side by
     side), "loss", "constraints", "equalities", and "after_FIELD" for fields of the state. `native` is the backend's own handle.
+    `slopes` runs in NumPy on every backend: learners look at it in few rounds.
     """
 
     program: Program
@@ -37,6 +38,7 @@ class Compiled:
     decide: Callable[..., Arrays]
     update: Callable[..., Arrays]
     measure: Callable[..., Arrays] | None
+    slopes: Callable[..., Arrays] | None = None
     run: Callable[..., Recorded] | None = None
     native: Any = None
 

@@ -249,8 +249,15 @@ class Learner:
     def _look(self, feedback: Feedback) -> None:
         """Dead reckoning after this round: see `reckoning`."""
         self.reckoning.see(feedback.loss, feedback.constraints)
+        self.glance(feedback.round, feedback.decisions, tuple(feedback.values.values()))
         duals = {name: np.asarray(self.value(name)) for name in self._places if name in DUALS}
         self.reckoning.look(feedback.round, np.concatenate([np.ravel(d) for d in feedback.decisions]), duals)
+
+    def glance(self, round: int, decisions: Sequence[Any], values: Sequence[Any]) -> None:
+        """See how large the gradients of a round are at its decisions, where bounds of them are known."""
+        if self.compiled.slopes is not None and self.contract.constants.slopes:
+            with np.errstate(all="ignore"):
+                self.reckoning.see_slopes(*self.compiled.slopes(round, *decisions, *values))
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """Many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""

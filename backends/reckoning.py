@@ -1,7 +1,7 @@
 """Dead reckoning: what a learner notices of itself, at few rounds, and says once.
 
-Looked at in rounds 64, 128, 256, ... and never within generated code: whether bounds that were declared or proved hold and are of the
-right size, whether the decisions have left the start, whether multipliers move while constraints are broken.
+Looked at in rounds 64, 128, 256, ... and every 8192nd, and never within generated code: whether bounds that were declared or proved hold
+and are of the right size, whether the decisions have left the start, whether multipliers move while constraints are broken.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 FIRST = 64
+"""The first round that a learner looks at."""
+OFTEN = 8192
+MOST_DATA = 1 << 22
+"""Entries of a stream that are searched for the largest."""
 WIDE = 100.0
 """A bound so many times what was seen is too wide."""
 STILL = 1e-3
@@ -24,19 +28,63 @@ DUALS = ("Q", "H", "lam", "lambda_", "q")
 """The letters of queues and multipliers in the papers."""
 
 
+@dataclass(frozen=True)
+class Limit:
+    """A bound in the model's units: of |the loss| or of a constraint, or of its gradient; the fact that says so, and what hangs on it.
+
+    name   "the loss", or the label of a constraint
+    fact   the key to correct or assume; `norm` of a gradient, "" for a value
+    rests  whether a hypothesis of the theorem asks for it; its numbers may use it all the same
+    """
+
+    name: str
+    bound: float
+    fact: str
+    norm: str = ""
+    rests: bool = True
+
+    @property
+    def subject(self) -> str:
+        return f"the gradient of {self.name}" if self.norm else f"|{self.name}|"
+
+    @property
+    def measured(self) -> str:
+        return {"": "", "l2": " in the l2 norm", "l1": " in its largest entry"}[self.norm]
+
+    def broken(self, seen: float) -> str:
+        ends = f"the guarantee {'does' if self.rests else 'may'} not hold"
+        mend = f"correct what the model states, or `assume {self.fact} <= ...` with a larger number"
+        return f"{self.subject} reached {seen:.6g}{self.measured}, and its bound is {self.bound:.6g}: {ends}; {mend}"
+
+    def wide(self, round: int, seen: float) -> str:
+        size = f"was at most {seen:.4g}{self.measured}, and its bound is {self.bound:.4g}, more than {WIDE:g} times as much"
+        mend = f"state narrower bounds of the streams, `assume {self.fact} <= ...`, or `oco tune`"
+        return f"after {round} rounds {self.subject} {size}: settings made for it are too careful; {mend}"
+
+
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """What a plan rests on, in the model's units: bounds of |f| and of each |g_n| (inf: none), and the diameter of the domain."""
+    """What a plan rests on: bounds of loss and constraints, in that order, then of their gradients (none: not watched), and the diameter
+    of the domain."""
 
-    loss: float = np.inf
-    constraints: Array = field(default_factory=lambda: np.zeros(0))
-    labels: tuple[str, ...] = ()
+    values: tuple[Limit, ...] = ()
+    slopes: tuple[Limit, ...] = ()
     diameter: float = np.inf
 
 
 def looked_at(round: int) -> bool:
-    """Whether this is a round at which a learner looks at itself."""
-    return round >= FIRST and round & (round - 1) == 0
+    """Whether this is a round at which a learner looks at itself (the same as in `stepper.c`)."""
+    return round >= FIRST and (round & (round - 1) == 0 or round % OFTEN == 0)
+
+
+def glances(streams: Mapping[str, Array], rounds: int) -> set[int]:
+    """Rounds of a run, from 0, in which gradients are looked at: some at even distances, and those with the largest data."""
+    found = {*np.linspace(0, rounds - 1, min(rounds, 32)).astype(int).tolist()}
+    for values in streams.values():
+        if 0 < values.size <= MOST_DATA:
+            sizes = np.abs(np.asarray(values[:rounds], dtype=np.float64)).reshape(rounds, -1)
+            found |= {*np.argsort(sizes.max(axis=1))[-2:].tolist(), *np.argsort(sizes.sum(axis=1))[-2:].tolist()}
+    return found
 
 
 @dataclass
@@ -46,18 +94,20 @@ class Reckoning:
     constants: Constants
     tell: Callable[[str], None]
     start: Array | None = None
-    seen_loss: float = 0.0
-    seen_constraints: Array = field(default_factory=lambda: np.zeros(0))
+    values: Array = field(default_factory=lambda: np.zeros(0))
+    slopes: Array = field(default_factory=lambda: np.zeros(0))
     broken: bool = False
     duals: Mapping[str, Array] = field(default_factory=dict)
     said: set[str] = field(default_factory=set)
 
     def see(self, loss: float, constraints: Array) -> None:
         """Values of a round, or the largest sizes of several."""
-        self.seen_loss = max(self.seen_loss, abs(loss))
-        sizes = np.abs(constraints)
-        self.seen_constraints = np.maximum(self.seen_constraints, sizes) if self.seen_constraints.size else sizes
+        self.values = _largest(self.values, np.abs([loss, *constraints]))
         self.broken = self.broken or bool((constraints > 0).any())
+
+    def see_slopes(self, loss: float, constraints: Array) -> None:
+        """Norms of the gradients of a round."""
+        self.slopes = _largest(self.slopes, np.array([loss, *constraints]))
 
     def look(self, round: int, decision: Array, duals: Mapping[str, Array]) -> None:
         """Say what is wrong after `round` rounds, at this decision and with these multipliers."""
@@ -80,29 +130,24 @@ class Reckoning:
             )
         for name, value in duals.items():
             before = self.duals.get(name)
-            if self.broken and before is not None and np.any(value) and np.array_equal(before, value):
+            stuck = before is not None and np.any(value) and np.array_equal(before, value)
+            if round >= 2 * FIRST and self.broken and stuck:
                 yield (
-                    f"saturated {name}",
+                    "saturated",
                     f"from round {round // 2} to {round} {name} did not change although constraints were broken: at a bound of "
                     "its own a multiplier acts as a fixed penalty; try another `--tradeoff`, or `oco tune`",
                 )
 
     def _bounds(self, round: int) -> Iterator[tuple[str, str]]:
-        bounds = zip(
-            ("the loss", *self.constants.labels),
-            (self.constants.loss, *self.constants.constraints),
-            (self.seen_loss, *self.seen_constraints),
-        )
-        for name, bound, seen in bounds:
-            if seen > bound * (1 + SLACK):
-                yield (
-                    f"broken {name}",
-                    f"|{name}| reached {seen:.6g}, and its bound is {bound:.6g}: the guarantee does not hold; correct what the model "
-                    "states or assumes",
-                )
-            elif round >= 4 * FIRST and np.isfinite(bound) and 0 < WIDE * seen < bound:
-                yield (
-                    f"wide {name}",
-                    f"after {round} rounds |{name}| was at most {seen:.4g}, and its bound is {bound:.4g}, more than {WIDE:g} times as "
-                    "much: settings made for it are too careful; state narrower bounds of the streams, or `oco tune`",
-                )
+        seen = (*zip(self.constants.values, self.values), *zip(self.constants.slopes, self.slopes))
+        for limit, size in seen:
+            if size > limit.bound * (1 + SLACK):
+                yield f"broken {limit.subject}", limit.broken(size)
+            elif round >= 4 * FIRST and np.isfinite(limit.bound) and 0 < WIDE * size < limit.bound:
+                # Of one function one sentence: a wide value and a wide gradient have the same cause.
+                yield f"wide {limit.name}", limit.wide(round, size)
+
+
+def _largest(before: Array, now: Array) -> Array:
+    """The larger of each pair that is a number."""
+    return np.fmax(before, now) if before.size else np.nan_to_num(now, nan=0.0, posinf=np.inf)

@@ -16,10 +16,14 @@ from oco.compiler.points import Point, Rows, Structured
 from oco.compiler.problem import Problem, Task
 from oco.compiler.restarts import EPOCH, Restarted
 from oco.compiler.storage import Keeper, decided, started
+from oco.dsl.model import Feedback
+
+MOST_SLOPES = 100_000
+"""Entries of the constraints' gradients together, beyond which a learner does not look at their size."""
 
 
-def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
-    """The learner as data: init, decide, update and measure over arrays."""
+def assemble(algorithm: Algorithm, task: Task, doc: str, norm: str = "l2") -> Program:
+    """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm."""
     t = Tracer(task.canonical.name)
     rule: Rule = algorithm.rule()
     if task.restarts is not None:
@@ -46,6 +50,13 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
         g = p.constraints(x) if p.constraint_count else empty
         return p.loss(x), g, p.all_equalities(x) if task.canonical.equalities else empty
 
+    def slopes(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable]:
+        p = Problem(t, replace(task, scales=None), seen, now)
+        x, g = layout.point(decisions), t.zeros((0,))
+        if 0 < p.constraint_count * task.canonical.size <= MOST_SLOPES:
+            g = p.constraint_gradients(x).dual_norms(norm)
+        return p.gradient(x).dual_norm(norm), g
+
     return trace_program(
         t,
         doc=doc,
@@ -57,6 +68,7 @@ def assemble(algorithm: Algorithm, task: Task, doc: str) -> Program:
         decide=decide,
         update=update,
         measure=measure,
+        slopes=None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes,
         state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **algorithm.symbols}),
         labels=task.canonical.constraint_labels,
     )

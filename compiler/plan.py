@@ -90,8 +90,9 @@ class Plan:
     @cached_property
     def program(self) -> Program:
         """The learner in the step IR, after the passes."""
-        a = self._winner.algorithm
-        return optimize(assemble(a, self._task, f"{a.title} ({a.cite}) for the model {self.model.name}"))
+        a, theorem = self._winner.algorithm, self._winner.theorem
+        norm = "l2" if theorem is None else theorem.norm
+        return optimize(assemble(a, self._task, f"{a.title} ({a.cite}) for the model {self.model.name}", norm))
 
     @cached_property
     def _task(self) -> Task:

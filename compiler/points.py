@@ -61,6 +61,11 @@ class Point:
         """|x|_2^2 over all blocks."""
         return self.dot(self)
 
+    def dual_norm(self, norm: str) -> Value:
+        """|x|_2 where decisions are measured in l2, the largest |entry| where they are in l1; blocks are arrays."""
+        t: Tracer = self.blocks[0].tracer
+        return t.sqrt(self.squared_norm()) if norm == "l2" else reduce(t.maximum, [t.max(abs(b)) for b in self.blocks])
+
 
 def select(t: Tracer, c: Value, x: Point, y: Point) -> Point:
     """x where the truth value c holds, else y."""
@@ -104,6 +109,13 @@ class Rows:
     def squared_norms(self) -> Value:
         """|row_n|_2^2, shape (N,)."""
         return _total([m.tracer.sum(_matrix(m) * _matrix(m), axis=1) for m in self.blocks])
+
+    def dual_norms(self, norm: str) -> Value:
+        """|row_n|_2 where decisions are measured in l2, the largest |entry| where they are in l1, shape (N,)."""
+        t = self.blocks[0].tracer
+        if norm == "l2":
+            return t.sqrt(self.squared_norms())
+        return reduce(t.maximum, [t.max(abs(_matrix(m)), axis=1) for m in self.blocks])
 
     def times(self, weights: Value) -> Rows:
         """Each row times its own number; `weights` has the shape (N,)."""

@@ -216,6 +216,11 @@ class Theorem:
             return False
         return all(str(given.get(w, word)).strip('"') == word for w, word in self.words.items())
 
+    @property
+    def facts(self) -> frozenset[str]:
+        """The facts that its hypotheses name."""
+        return frozenset(f for h in self.hypotheses for f in h.facts)
+
     def objections(self, s: Situation) -> list[Objection]:
         found = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]
         return found or [o for h in self.hypotheses if h.last and (o := h.test(s)) is not None]

@@ -75,6 +75,11 @@ class Data:
     seed: int = 0
     notes: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> set[str]:
+        """The streams that there is data of."""
+        return {*self.given, *(s.name for s in self.drawn)}
+
     def read(self, start: int, stop: int) -> dict[str, Array]:
         """Rounds `start` up to, not including, `stop` (from 0): arrays with the round first."""
         stop = min(stop, self.rounds)

@@ -13,7 +13,7 @@ import numpy as np
 from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.play import can_play, play
-from oco.backends.reckoning import FIRST
+from oco.backends.reckoning import glances
 from oco.backends.worth import BackendChoice
 from oco.compiler.canonical import Canonical
 from oco.compiler.explain import formula_text
@@ -116,22 +116,25 @@ def run(
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
     origin = Origin(seed, plan.recipe, *_given(plan.canonical, start, draws), _backend_of(learner), _known(plan.facts))
     record = recorder.record()
-    _reckon(learner, record)
+    _reckon(learner, record, loaded)
     said = {"notes": (*notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     promise = promise_of(plan, recorder.count)
     return Trace(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **said)
 
 
-def _reckon(learner: Learner, record: Record) -> None:
-    """Dead reckoning over the whole run: every value counts, where a learner by itself looks at few."""
-    rounds = len(record.loss)
-    if rounds < FIRST:
-        return
-    seen = learner.reckoning
+def _reckon(learner: Learner, record: Record, data: Data) -> None:
+    """Dead reckoning over the whole run: every value counts, and gradients of more rounds, where a learner by itself looks at few."""
+    rounds, seen = len(record.loss), learner.reckoning
     worst = record.constraints[np.abs(record.constraints).argmax(axis=0), np.arange(record.constraints.shape[1])]
     seen.see(float(np.abs(record.loss).max()), worst)
     seen.broken = bool((record.constraints[rounds // 2 :] > 0).any())
     kept = [np.asarray(d) for d in record.decisions.values()]
+    fields = learner.compiled.program
+    if [f.name for f in fields.decision] == [*record.decisions] and {f.name for f in fields.feedback} <= data.names:
+        places = {int(t): k for k, t in enumerate(record.kept)}
+        for t in places.keys() & glances(data.given, rounds):
+            now = data.read(t, t + 1)
+            learner.glance(t + 1, [d[places[t]] for d in kept], [now[f.name][0] for f in fields.feedback])
     if kept and all(len(d) == rounds for d in kept):
         last = np.concatenate([np.ravel(d[-1]) for d in kept])
         seen.duals = {"the multipliers": record.duals[rounds // 2]} if record.duals.shape[1] else {}

@@ -153,7 +153,8 @@ def test_playing_is_observing():
     assert np.array_equal(np.concatenate([p.loss for p in parts]), losses)
     assert np.concatenate([p.after["Q"] for p in parts])[-1] == many.value("Q") == one.value("Q")
     assert [p.first for p in parts] == list(np.cumsum([1, *(p.rounds for p in parts)])[:-1])
-    assert many.warnings == one.warnings and same(many.values, one.values, 0)
+    # Blocks are looked at after a run as a whole (`oco.run`), single rounds on the way.
+    assert {*many.warnings} <= {*one.warnings} and same(many.values, one.values, 0)
 
 
 @pytest.mark.parametrize("place", [0, 1, 255, 256, 299])

@@ -235,39 +235,3 @@ def test_the_line_replaces_another_and_keeps_comments() -> None:
     text = "model m  # one\n# two\nusing ogd with eta = 1   # three\n"
     assert with_using(text, "using ogd with eta = 2") == "model m  # one\n# two\nusing ogd with eta = 2   # three\n"
     assert with_using("model m\n", "using ogd") == "model m\n\nusing ogd\n"
-
-
-# Dead reckoning.
-
-
-def warned(model: str, data: dict[str, Any], **options: Any) -> tuple[str, ...]:
-    return oco.compile(parse(model), **options).run(data).warnings
-
-
-def test_a_learner_that_stands_still_says_so() -> None:
-    data = {"p": np.ones((400, 3))}
-    said = warned(PLAIN, data, algorithm="ogd", settings={"eta": 1e-9})
-    assert sum("has not left the start" in w for w in said) == 1
-    assert not any("has not left the start" in w for w in warned(PLAIN, data, algorithm="ogd"))
-
-
-def test_bounds_that_are_broken_or_far_too_wide_are_told() -> None:
-    rng = np.random.default_rng(0)
-    small = {"p": 1e-4 * rng.uniform(-1, 1, (400, 3))}
-    assert any("more than 100 times as much" in w for w in warned(PLAIN, small))
-    model = PLAIN.replace("minimize", "assume loss.bound <= 0.5\nminimize")
-    assert any("the guarantee does not hold" in w for w in warned(model, {"p": np.ones((400, 3))}))
-
-
-def test_a_live_learner_looks_at_itself_and_says_things_once() -> None:
-    learner = oco.compile(parse(PLAIN), "ogd", {"eta": 1e-9}, "numpy").learner()
-    for _ in range(300):
-        learner.observe(p=np.ones(3))
-    assert len([w for w in learner.warnings if "has not left the start" in w]) == 1
-
-
-def test_multipliers_at_a_bound_are_told() -> None:
-    model = CAPPED.replace("- 0.5 <=", "+ 0.5 * p[0] <=")
-    data = {"p": np.where(np.arange(400)[:, None] % 2 == 0, 1.0, -1.0) * np.ones(3)}
-    said = warned(model, data, algorithm="coldq", settings={"gamma": 1e9})
-    assert any("acts as a fixed penalty" in w for w in said)

@@ -14,6 +14,7 @@ from oco.backends.c99.build import library
 from oco.backends.c99.example import example_main
 from oco.backends.c99.module import Source, emit
 from oco.backends.contract import Contract
+from oco.backends.python.backend import slopes_of
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Field, Program, Type
 
@@ -30,7 +31,8 @@ class CBackend:
         source = emit(program, contract or _no_promises(program))
         native = Native(program, source, library(source))
         measure = None if program.measure is None else native.measure
-        return Compiled(program, source.code, native.init, native.decide, native.update, measure, native.run, native)
+        entries = native.init, native.decide, native.update, measure, slopes_of(program)
+        return Compiled(program, source.code, *entries, native.run, native)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         source = emit(program, contract)

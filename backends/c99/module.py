@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from oco.backends.c99 import vectors
@@ -18,6 +18,7 @@ from oco.backends.c99.templates import HELPERS
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
+from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
 from oco.compiler.ir.program import Program
@@ -38,7 +39,7 @@ class Source:
 
 def emit(program: Program, contract: Contract) -> Source:
     """Header and source of a program."""
-    name, program = module_name(program.name), lower(program)
+    name, program = module_name(program.name), lower(remove_dead_code(replace(program, slopes=None)))
     text, interface = rule(program, name)
     identity = learner_hash(program, contract)
     lines = [*text, *EntryPoints(interface, contract).lines(), *state_lines(interface, identity)]

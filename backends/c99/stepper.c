@@ -232,10 +232,17 @@ static bool gathered(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObje
     return true;
 }
 
+/* Rounds in which a learner looks at itself, as `looked_at` in reckoning.py says, and those that need words, go through Python. */
+static bool needs_python(const Stepper *s) {
+    int64_t round = *s->round;
+    bool look = round >= 64 && ((round & (round - 1)) == 0 || (round & 8191) == 0);
+    return s->busy || round == s->horizon + 1 || look;
+}
+
 static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     const void *inputs[MOST_INPUTS];
     double numbers[MOST_INPUTS];
-    if (s->busy || *s->round == s->horizon + 1 || !gathered(s, args, count, names, inputs, numbers)) {
+    if (needs_python(s) || !gathered(s, args, count, names, inputs, numbers)) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     Worth *w = new_worth(s);

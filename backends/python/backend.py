@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from types import CodeType
 from typing import Any
 
@@ -23,18 +24,32 @@ class NumpyBackend:
         return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
-        source = emit_rule(program)
-        namespace: dict[str, Any] = {}
-        exec(_code(source, f"<oco: {program.name}>"), namespace)
+        entries = [f for f in program.entries if f is not program.slopes]
+        source = emit_rule(program, entries)
+        found = _executed(program, source, entries)
+        measure = found.get("measure")
+        return Compiled(program, source, found["init"], found["decide"], found["update"], measure, slopes_of(program))
 
-        def entry(function: Function) -> Callable[..., Arrays]:
-            found: Callable[..., Any] = namespace[function.name]
-            if len(function.body.results) != 1:
-                return found
-            return lambda *args: (found(*args),)
 
-        measure = None if program.measure is None else entry(program.measure)
-        return Compiled(program, source, entry(program.init), entry(program.decide), entry(program.update), measure)
+def slopes_of(program: Program) -> Callable[..., Arrays] | None:
+    """The slopes of a program, for a learner on any backend: made when they are first asked for."""
+    if (function := program.slopes) is None:
+        return None
+    entries = [function]
+    made = cache(lambda: _executed(program, emit_rule(program, entries), entries)[function.name])
+    return lambda *values: made()(*values)
+
+
+def _executed(program: Program, source: str, entries: Sequence[Function]) -> dict[str, Callable[..., Arrays]]:
+    """The entries of a rule's text as functions, by name."""
+    namespace: dict[str, Any] = {}
+    exec(_code(source, f"<oco: {program.name}, {entries[0].name}>"), namespace)
+
+    def entry(function: Function) -> Callable[..., Arrays]:
+        found: Callable[..., Any] = namespace[function.name]
+        return found if len(function.body.results) != 1 else lambda *args: (found(*args),)
+
+    return {f.name: entry(f) for f in entries}
 
 
 def _code(source: str, name: str) -> CodeType:

@@ -16,6 +16,8 @@ STREAMS: dict[str, Stream] = {}
 DRAWS: dict[str, tuple[tuple[int, ...], str]] = {}
 CONSTRAINTS: tuple[str, ...] = ()
 EQUALITIES: tuple[str, ...] = ()
+LIPSCHITZ: tuple[tuple[str, float], ...] = ()
+slopes: Any = None
 
 
 def init(*start: Any) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,7 +16,8 @@ from oco.backends.contract import Contract, Range
 from oco.backends.identity import model_hash, plan_hash
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
-from oco.compiler.ir.program import DType, Field, Program
+from oco.compiler.ir.dead_code import used_by
+from oco.compiler.ir.program import DType, Field, Function, Program
 
 _RULE = 100
 _UNPACKED = '''
@@ -27,7 +29,7 @@ def unpacked(text, dtype, shape):
 
 def emit(program: Program, contract: Contract) -> str:
     """The module's text."""
-    rule = "\n".join(_rule(program))
+    rule = "\n".join(_rule(program, program.entries))
     return "\n".join(
         [
             _docstring(program, contract),
@@ -51,9 +53,9 @@ def emit(program: Program, contract: Contract) -> str:
     )
 
 
-def emit_rule(program: Program) -> str:
-    """Constants and functions alone: what a learner inside this package executes."""
-    rule = list(_rule(program))
+def emit_rule(program: Program, entries: Sequence[Function] = ()) -> str:
+    """Constants and functions alone, of all entries or of these: what a learner inside this package executes."""
+    rule = list(_rule(program, entries or program.entries))
     packed = ["import base64", "import zlib", ""] if _UNPACKED in rule else []
     return "\n".join([*packed, "import numpy as np", "", *rule, ""])
 
@@ -95,9 +97,10 @@ def comment(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _rule(program: Program) -> Iterator[str]:
+def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
     """Constants with where each came from, then the functions."""
-    constants = [(g.var.name, array_source(g.value), comment(g.why)) for g in program.constants]
+    functions, read = used_by(program, entries)
+    constants = [(g.var.name, array_source(g.value), comment(g.why)) for g in read]
     if constants:
         yield _heading("Constants")
         yield ""
@@ -113,8 +116,7 @@ def _rule(program: Program) -> Iterator[str]:
     yield ""
     yield _heading("The rule")
     nonzero = {g.var.name for g in program.constants if g.value.shape == () and g.value != 0}
-    entries = [f for f in (program.init, program.decide, program.update, program.measure) if f is not None]
-    for function in (*program.functions, *entries):
+    for function in (*functions, *entries):
         yield ""
         yield ""
         yield from function_lines(function, nonzero)
@@ -133,11 +135,22 @@ def _interface(program: Program, contract: Contract) -> Iterator[str]:
     yield f"STATE = {_strings(f.name for f in program.state)}"
     yield f"CONSTRAINTS = {_strings(program.labels)}"
     yield f"EQUALITIES = {_strings(contract.equalities)}"
+    yield from _lipschitz(program, contract)
     laws = {f.name: f"({f.type.shape}, {quoted(contract.laws.get(f.name, 'uniform'))})" for f in program.draws}
     yield from _table("DRAWS", laws)
     yield from _table(
         "START", {f.name: array_source(np.asarray(contract.start[f.name], float)) for f in program.decision}
     )
+
+
+def _lipschitz(program: Program, contract: Contract) -> Iterator[str]:
+    """The bounds of the gradients that `slopes` measures, in its order."""
+    if program.slopes is None:
+        yield "slopes = None"
+    _, watched = (None, None) if program.slopes is None else program.slopes.body.results
+    limits = () if watched is None else contract.constants.slopes[: 1 + math.prod(watched.type.shape)]
+    rows = [f"({quoted(limit.name)}, {array_source(np.asarray(limit.bound))})," for limit in limits]
+    yield from ("LIPSCHITZ = (", *(f"    {row}" for row in rows), ")") if rows else ("LIPSCHITZ = ()",)
 
 
 def _table(name: str, rows: Mapping[str, str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from oco.backends.python.interface import (
     DRAWS,
     EQUALITIES,
     HORIZON,
+    LIPSCHITZ,
     MODEL,
     MODEL_HASH,
     PLAN_HASH,
@@ -26,6 +27,7 @@ from oco.backends.python.interface import (
     decide,
     init,
     measure,
+    slopes,
     update,
 )
 from oco.backends.python.state_file import StateError, pack, read_state, unpack, write_state
@@ -58,6 +60,7 @@ class Learner:
         self._random = np.random.default_rng(seed)
         self._values = _tuple(init(*first.values()))
         self._drawn: list[Any] | None = None
+        self._steep: set[str] = set()
 
     @property
     def round(self) -> int:
@@ -86,7 +89,19 @@ class Learner:
         self._values, self._drawn = _tuple(following), None
         if feedback.round - 1 == HORIZON:
             warnings.warn(f"the horizon of {HORIZON} rounds is over: the guarantee has ended", stacklevel=2)
+        if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
+            self._look(feedback.round, decisions, values)
         return feedback
+
+    def _look(self, round: int, decisions: Any, values: list[Any]) -> None:
+        """Say once of each gradient that it is larger than the guarantee allows; looked at in rounds 1, 2, 4, 8, ..."""
+        with np.errstate(all="ignore"):
+            loss, constraints = slopes(round, *decisions, *values)
+        for (name, bound), seen in zip(LIPSCHITZ, [loss, *constraints]):
+            if seen > bound * (1 + 1e-9) and name not in self._steep:
+                self._steep.add(name)
+                said = f"the gradient of {name} reached {seen:.6g}, and its bound is {bound:.6g}"
+                warnings.warn(f"{said}: the guarantee may not hold", stacklevel=3)
 
     def _draw(self) -> list[Any]:
         """The random arrays of this round, drawn once."""

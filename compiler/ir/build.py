@@ -1,4 +1,4 @@
-"""A program out of four Python functions in the paper's notation: init, decide, update, measure."""
+"""A program out of Python functions in the paper's notation: init, decide, update, measure, slopes."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def trace_program(
     decide: Callable[[Named, Named], Mapping[str, Liftable]],
     update: Callable[[Named, Named, Named], Mapping[str, Liftable]],
     measure: Measure | None = None,
+    slopes: Measure | None = None,
     state_docs: Mapping[str, str] | None = None,
     labels: Sequence[str] = (),
 ) -> Program:
@@ -35,7 +36,8 @@ def trace_program(
 
     init(start decisions) -> state; decide(state, draws) -> decisions; update(state, feedback, draws) -> state, each by name.
     The state's `round` is added here: it begins at 1 and update raises it by one. measure(round, decisions, feedback) -> loss,
-    inequalities (N,), equalities (M,). Each function gets its values by field name and may use the tracer `t` freely.
+    inequalities (N,), equalities (M,); slopes, of the same, -> norms of the gradients of loss and inequalities. Each function gets its
+    values by field name and may use the tracer `t` freely.
     """
     docs = state_docs or {}
     state: list[Field] = [ROUND]
@@ -48,14 +50,14 @@ def trace_program(
     def traced_update(now: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
         return {"round": now["round"] + 1, **update(now, seen, drawn)}
 
-    entries = _Entries(t)
+    entries, after = _Entries(t), "The state after this round."
     init_function = entries.function("init", "The first state.", traced_init, [decision], lambda: state)
     decide_function = entries.function(
         "decide", "The decision of this round.", decide, [state, draws], lambda: decision
     )
-    groups = [state, feedback, draws]
-    update_function = entries.function("update", "The state after this round.", traced_update, groups, lambda: state)
-    measured = None if measure is None else _traced_measure(entries, measure, decision, feedback)
+    update_function = entries.function("update", after, traced_update, [state, feedback, draws], lambda: state)
+    measured = None if measure is None else _traced(entries, MEASURE, measure, decision, feedback)
+    sloped = None if slopes is None else _traced(entries, SLOPES, slopes, decision, feedback)
     program = Program(
         name=t.title,
         doc=doc,
@@ -70,26 +72,32 @@ def trace_program(
         decide=decide_function,
         update=update_function,
         measure=measured,
+        slopes=sloped,
         labels=tuple(labels),
     )
     return check(_without_clashes(program))
 
 
-Measure = Callable[[Value, Named, Named], tuple[Liftable, Liftable, Liftable]]
+Measure = Callable[[Value, Named, Named], tuple[Liftable, ...]]
+MEASURE = "measure", "Loss, constraint values and equality values of this round.", ("loss", "constraints", "equalities")
+SLOPES = "slopes", "Norms of the gradients of this round's loss and constraints.", ("loss_slope", "constraint_slopes")
 
 
-def _traced_measure(
-    entries: _Entries, measure: Measure, decision: Sequence[Field], feedback: Sequence[Field]
+def _traced(
+    entries: _Entries,
+    entry: tuple[str, str, tuple[str, ...]],
+    worth: Measure,
+    decision: Sequence[Field],
+    feedback: Sequence[Field],
 ) -> Function:
-    """measure as a function of the program; its results have fixed names."""
-    names = ("loss", "constraints", "equalities")
+    """What a round was worth as a function of the program; its results have fixed names."""
+    name, words, names = entry
 
     def by_name(now: Named, decisions: Named, seen: Named) -> Mapping[str, Liftable]:
-        return dict(zip(names, measure(now["round"], decisions, seen)))
+        return dict(zip(names, worth(now["round"], decisions, seen), strict=True))
 
     results = [Field(n, Type(DType.FLOAT)) for n in names]
-    words = "Loss, constraint values and equality values of this round."
-    return entries.function("measure", words, by_name, [[ROUND], decision, feedback], lambda: results)
+    return entries.function(name, words, by_name, [[ROUND], decision, feedback], lambda: results)
 
 
 class _Entries:
@@ -141,4 +149,5 @@ def _without_clashes(program: Program) -> Program:
         decide=renamed(program.decide),
         update=renamed(program.update),
         measure=None if program.measure is None else renamed(program.measure),
+        slopes=None if program.slopes is None else renamed(program.slopes),
     )

@@ -37,9 +37,8 @@ def check(program: Program) -> Program:
         known.append(function)
     names = [g.var.name for g in program.constants] + [f.name for f in program.functions]
     _require(len(set(names)) == len(names), f"global names {names} are not distinct")
-    for entry in (program.init, program.decide, program.update, program.measure):
-        if entry is not None:
-            check_function(entry, program.constants, known)
+    for entry in program.entries:
+        check_function(entry, program.constants, known)
     _check_interface(program)
     return program
 
@@ -163,13 +162,14 @@ def _types(*fields: Iterable[Field]) -> tuple[Type, ...]:
 
 
 def _check_interface(program: Program) -> None:
-    """The four entry functions take and give the fields in their order; the state begins with the round."""
+    """The entry functions take and give the fields in their order; the state begins with the round."""
     p = program
     expected: list[tuple[Function | None, tuple[Type, ...], tuple[Type, ...] | None]] = [
         (p.init, _types(p.decision), _types(p.state)),
         (p.decide, _types(p.state, p.draws), _types(p.decision)),
         (p.update, _types(p.state, p.feedback, p.draws), _types(p.state)),
         (p.measure, _types(p.state[:1], p.decision, p.feedback), None),
+        (p.slopes, _types(p.state[:1], p.decision, p.feedback), None),
     ]
     for function, params, results in expected:
         if function is None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
-from oco.compiler.ir.rewrite import all_functions, equations_of, keep_notes, map_functions, read_by
+from oco.compiler.ir.program import Block, Equation, Function, Global, Operand, Program, Var
+from oco.compiler.ir.rewrite import equations_of, keep_notes, map_functions, read_by
 
 
 def remove_dead_code(program: Program) -> Program:
@@ -17,18 +17,23 @@ def remove_dead_code(program: Program) -> Program:
         if fewer is program:
             break
         program = fewer
+    functions, constants = used_by(program, program.entries)
+    return replace(program, functions=functions, constants=constants)
+
+
+def used_by(program: Program, entries: Sequence[Function]) -> tuple[tuple[Function, ...], tuple[Global, ...]]:
+    """The functions that these entries call, at first or second hand, and the constants that all of them read."""
     called = {f.name: _calls(f.body) for f in program.functions}
     live: set[str] = set()
-    entries = list(all_functions(program))[len(program.functions) :]
     waiting = [name for f in entries for name in _calls(f.body)]
     while waiting:
         name = waiting.pop()
         if name not in live:
             live.add(name)
             waiting += called[name]
-    program = replace(program, functions=tuple(f for f in program.functions if f.name in live))
-    read = {name for f in all_functions(program) for name in read_by(f.body)}
-    return replace(program, constants=tuple(g for g in program.constants if g.var.name in read))
+    functions = tuple(f for f in program.functions if f.name in live)
+    read = {name for f in (*functions, *entries) for name in read_by(f.body)}
+    return functions, tuple(g for g in program.constants if g.var.name in read)
 
 
 def _without_unread_parameters(program: Program) -> Program:

@@ -19,9 +19,8 @@ Environment = Mapping[str, Any]
 
 def interpret(program: Program, function: str, args: Sequence[Any]) -> tuple[Array, ...]:
     """Run `init`, `decide`, `update`, `measure` or one of the program's functions, by name, on arrays."""
-    entries = (program.init, program.decide, program.update, program.measure, *program.functions)
-    for f in entries:
-        if f is not None and f.name == function:
+    for f in (*program.entries, *program.functions):
+        if f.name == function:
             return run_function(f, args, program.functions, program.constants)
     raise InternalError(f"the program has no function {function}")
 

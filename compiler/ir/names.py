@@ -14,12 +14,12 @@ _C = """auto break case char const continue default do double else enum extern f
     unix linux BUFSIZ DECIMAL_DIG math_errhandling int64_t uint64_t uint32_t uint8_t assert ceil exp expm1
     fabs floor fmax fmin fmod isfinite isinf isnan log log1p pow sqrt"""
 _PYTHON = """np numpy jax jnp math json sys os io csv argparse hashlib zipfile tempfile warnings self Learner init decide
-    update measure observe abs all any bool bytes dict enumerate float getattr hasattr int isinstance iter len list map max
+    update measure slopes observe abs all any bool bytes dict enumerate float getattr hasattr int isinstance iter len list map max
     min next object open work print property range repr set sorted staticmethod str sum super tuple type vars zip Exception
     IndexError KeyError NotImplementedError OSError RuntimeError TypeError ValueError AssertionError AttributeError BaseException
     FileNotFoundError OverflowError RecursionError classmethod Any Iterator Mapping NamedTuple annotations base64 contextlib re time
     zlib unpacked Feedback Intake Stream StreamError StateError pack unpack read_state write_state columns_of rounds_of run main
-    MODEL MODEL_HASH PLAN_HASH HORIZON STATE START STREAMS DRAWS CONSTRAINTS EQUALITIES STATE_FORMAT"""
+    MODEL MODEL_HASH PLAN_HASH HORIZON STATE START STREAMS DRAWS CONSTRAINTS EQUALITIES LIPSCHITZ STATE_FORMAT"""
 _MACRO = re.compile(r"(DBL|FLT|LDBL|FP|HUGE|INT|L|M|MATH|P|SEEK|UINT)_\w+|[A-Z]\w*_(MAX|MIN)|__\w+")
 """Macros of C's headers: they would be exchanged for something else wherever they stand."""
 RESERVED = (

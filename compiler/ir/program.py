@@ -127,6 +127,7 @@ class Program:
 
     init(start...) -> state; decide(state..., draws...) -> decision; update(state..., feedback..., draws...) -> state;
     measure(round, decision..., feedback...) -> (loss, constraints (N,), equalities (M,)). Parameters stand as the fields do.
+    slopes, of the same parameters -> norms of the gradients (of the loss, of the constraints (N,)): what a learner looks at now and then.
     The draws of a round are the same in decide and update. A decision X that is `factored` has three fields, left (m, K), weights (K,) and
     right (n, K), with X = left diag(weights) right'.
     """
@@ -145,6 +146,12 @@ class Program:
     measure: Function | None
     labels: tuple[str, ...] = field(default=())
     factored: tuple[str, ...] = field(default=())
+    slopes: Function | None = None
+
+    @property
+    def entries(self) -> tuple[Function, ...]:
+        """The functions that are called from outside."""
+        return tuple(f for f in (self.init, self.decide, self.update, self.measure, self.slopes) if f is not None)
 
     def __str__(self) -> str:
         """The program as text, an equation a line: what a backend is about to print."""
@@ -154,9 +161,8 @@ class Program:
             for kind in ("state", "decision", "feedback", "draws")
             for f in getattr(self, kind)
         )
-        entries = (self.init, self.decide, self.update, *((self.measure,) if self.measure else ()))
         head = (f"# {self.doc}", f"program {self.name}", *(f"constant {c}" for c in constants), *fields)
-        return "\n".join((*head, *(f"\n{f}" for f in (*self.functions, *entries))))
+        return "\n".join((*head, *(f"\n{f}" for f in (*self.functions, *self.entries))))
 
 
 def _listed(operands: tuple[Operand, ...]) -> str:

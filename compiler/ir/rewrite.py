@@ -17,13 +17,14 @@ def map_functions(program: Program, change: Callable[[Function], Function]) -> P
         decide=change(program.decide),
         update=change(program.update),
         measure=None if program.measure is None else change(program.measure),
+        slopes=None if program.slopes is None else change(program.slopes),
     )
 
 
 def all_functions(program: Program) -> Iterator[Function]:
     """Helper functions, then the entries."""
     yield from program.functions
-    yield from (f for f in (program.init, program.decide, program.update, program.measure) if f is not None)
+    yield from program.entries
 
 
 def equations_of(block: Block) -> Iterator[Equation]:

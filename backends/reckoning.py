@@ -48,6 +48,11 @@ class Limit:
         return f"the gradient of {self.name}" if self.norm else f"|{self.name}|"
 
     @property
+    def counts(self) -> bool:
+        """Whether settings are worse where it is too wide: values give the problem without units its scales."""
+        return self.rests or not self.norm
+
+    @property
     def measured(self) -> str:
         return {"": "", "l2": " in the l2 norm", "l1": " in its largest entry"}[self.norm]
 
@@ -143,7 +148,7 @@ class Reckoning:
         for limit, size in seen:
             if size > limit.bound * (1 + SLACK):
                 yield f"broken {limit.subject}", limit.broken(size)
-            elif round >= 4 * FIRST and np.isfinite(limit.bound) and 0 < WIDE * size < limit.bound:
+            elif round >= 4 * FIRST and limit.counts and 0 < WIDE * size < limit.bound < np.inf:
                 # Of one function one sentence: a wide value and a wide gradient have the same cause.
                 yield f"wide {limit.name}", limit.wide(round, size)
 

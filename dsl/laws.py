@@ -7,6 +7,7 @@ so (Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions; Johnson, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 Args = Mapping[str, Array]
 Size = tuple[int, ...]
+FEW = 64
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,15 @@ def _between(below: Callable[[Array], Array], above: Callable[[Array], Array], l
     return np.maximum(np.where(upper_tail, above(lo) - above(hi), below(hi) - below(lo)), 0.0)
 
 
+def _below(z: Array) -> Array:
+    """P(Z <= z) of a standard normal. A few numbers do not repay the time that SciPy takes to load."""
+    if z.size <= FEW:
+        return np.reshape([0.5 * math.erfc(-v / math.sqrt(2)) for v in z.flat], z.shape)
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(z))
+
+
 # uniform(lo, hi)
 
 
@@ -47,7 +58,6 @@ def _uniform_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
 
 def _standard_moments(a: Array, b: Array) -> tuple[Array, Array, Array]:
     """E[Z^k 1{a <= Z <= b}] of a standard normal, k = 0, 1, 2."""
-    from scipy.special import ndtr
 
     def density(z: Array) -> Array:
         return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi))
@@ -55,7 +65,7 @@ def _standard_moments(a: Array, b: Array) -> tuple[Array, Array, Array]:
     def tail(z: Array) -> Array:
         return np.where(np.isinf(z), 0.0, z) * density(z)
 
-    probability = _between(ndtr, lambda z: ndtr(-z), a, b)
+    probability = _between(_below, lambda z: _below(-z), a, b)
     return probability, density(a) - density(b), probability + tail(a) - tail(b)
 
 
@@ -69,12 +79,10 @@ def _normal_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
 
 
 def _lognormal_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
-    from scipy.special import ndtr
-
     mu, sigma = args["mu"], args["sigma"]
     with np.errstate(divide="ignore"):
         a, b = ((np.log(np.maximum(end, 0.0)) - mu) / sigma - k * sigma for end in (lo, hi))
-    return np.asarray(np.exp(k * mu + 0.5 * k * k * sigma**2) * _between(ndtr, lambda z: ndtr(-z), a, b))
+    return np.asarray(np.exp(k * mu + 0.5 * k * k * sigma**2) * _between(_below, lambda z: _below(-z), a, b))
 
 
 # gamma(shape, mean): E[X^k 1] = scale^k shape (shape + 1) ... P(lo <= Gamma(shape + k, scale) <= hi)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
+from oco.dsl import laws
 from oco.dsl.distributions import DISTRIBUTIONS, Law
 from oco.dsl.laws import LAWS
 from oco.dsl.load import parse
@@ -169,3 +170,15 @@ def test_every_distribution_can_be_written(kind: str) -> None:
     model = parse(f"model m\nhorizon T = 9\ndecision x[2] in box(0, 1)\nstream a[2] ~ {written}\nminimize a @ x\n")
     distribution = model.streams[0].distribution
     assert distribution is not None and distribution.kind == kind
+
+
+def test_few_probabilities_of_a_normal_law_equal_those_of_scipy() -> None:
+    """Without loading SciPy; far into both tails."""
+    z = np.concatenate([np.linspace(-37, 37, 61), [np.inf, -np.inf, 0.0]])
+    assert z.size <= laws.FEW
+    found, expected = laws._below(z), special.ndtr(z)
+    assert (found[-3:] == [1.0, 0.0, 0.5]).all()
+    assert (
+        np.abs(found / expected - 1)[:-3] <= 1e-15 * (1 + z[:-3] ** 2 / 2)
+    ).all()  # exp(-z**2 / 2) has no more digits
+    assert laws._below(np.array(0.0)) == 0.5 and laws._below(np.zeros((0, 3))).shape == (0, 3)

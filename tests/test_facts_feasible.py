@@ -11,7 +11,10 @@ import pytest
 from scipy.optimize import linprog
 
 from oco.compiler.canonical import canonical
+from oco.compiler.facts import slater
 from oco.compiler.facts.check import check
+from oco.compiler.facts.scenario import robust
+from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Facts, Status
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import load, parse
@@ -30,6 +33,32 @@ def codes(facts: Facts) -> list[str]:
 
 
 # ---- Slater margins
+
+
+CORNERS = {
+    "down": "stream A[2, 3] in [0.5, 2]\nstream b[2] in [4, 5]\nminimize -sum(x)\nsubject to\n    a: A @ x <= b each round\n",
+    "both ways": "stream s in [1, 2]\nminimize x[0]\nsubject to\n    a: s * x[0] - 2 * x[1] + square(x[2] + 3) <= 40 each round\n",
+    "two": "minimize x[0]\nsubject to\n    a: sum(x) <= 9 each round\n    b: x[0] <= 1.5 each round\n",
+    "against each other": "minimize x[0]\nsubject to\n    a: x[0] <= 1.5 each round\n    b: x[0] >= 0.8 each round\n",
+    "no corner": "minimize x[0]\nsubject to\n    a: square(x[0] - 1.5) <= 1 each round\n",
+}
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_the_best_corner_has_the_margin_that_a_solver_finds(name: str) -> None:
+    scenario = robust(Setting(canonical(parse(HEAD + "decision x[3] in box([1, -2, 0], [3, 1, 2])\n" + CORNERS[name]))))
+    found, (_, best) = slater._best_corner(scenario), slater._solved(scenario)
+    if name in ("against each other", "no corner"):
+        assert found is None and best is not None
+        return
+    assert found is not None
+    assert found[1] == pytest.approx(best, abs=1e-6)
+
+
+def test_no_solver_is_asked_where_a_corner_is_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slater, "_solved", lambda scenario: pytest.fail("a solver was asked"))
+    facts = check(load(EXAMPLES / "tracking.oco"))
+    assert facts["slater.margin"].status is Status.REFUTED and facts["feasible.common"].value is True
 
 
 def test_margin_of_job_scheduling_is_that_of_full_power() -> None:

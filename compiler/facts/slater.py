@@ -12,11 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.calculus import gradient
 from oco.compiler.domains.norms import distinct
+from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.entry import entry
 from oco.compiler.facts.scenario import Scenario
 from oco.compiler.facts.solver import decision_variables, into_domain, solve, values, within_reach
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import coordinates, number
+from oco.dsl.dims import known
+from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]
 MOST_CORNERS = 64
@@ -36,7 +41,7 @@ def slater_point(scenario: Scenario) -> SlaterPoint | None:
     """The decision of the greatest proved margin among the solver's and a few that come to mind; None where no stream is bounded."""
     if not scenario.bounded:
         return None
-    proposed, best = _solved(scenario)
+    proposed, best = _best_corner(scenario) or _solved(scenario)
     found = max((_proved(scenario, x, best) for x in _candidates(scenario, proposed)), key=lambda p: p.margin)
     return found
 
@@ -53,6 +58,42 @@ def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None) -> 
     where = ", ".join(f"{n} = {coordinates(v)}" for n, v in x.items())
     words = f"at {where} every inequality holds with {number(margin)} to spare, {scenario.words}"
     return SlaterPoint(x, float(margin), Step("slater point", words, margin, tuple(steps), None, x), best)
+
+
+def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
+    """A corner towards which an entry of an inequality falls whatever the streams are, where that entry has the least to spare.
+
+    No decision of the box gives that entry more, so the corner has the greatest margin; with it known, no solver is asked.
+    """
+    blocks = scenario.setting.canonical.blocks
+    if any(b.domain.kind != "box" for b in blocks):
+        return None
+    for c in scenario.setting.canonical.inequalities:
+        places = list(np.ndindex(*known(c.shape)))
+        for at in places if len(places) <= MOST_CORNERS else ():
+            g = scenario.setting.simplify(entry(c.expr, at))
+            x = _downhill(scenario, g)
+            if x is None:
+                continue
+            least = min(0.0 - scenario.worst(k.expr, x).greatest for k in scenario.setting.canonical.inequalities)
+            spare = 0.0 - scenario.worst(g, x).greatest
+            if np.isfinite(spare) and spare <= least + 1e-12 * abs(spare):
+                return x, spare
+    return None
+
+
+def _downhill(scenario: Scenario, g: Expr) -> dict[str, Floats] | None:
+    """The corner of the box towards which a scalar falls in every entry, at every decision and stream value."""
+    blocks = scenario.setting.canonical.blocks
+    ranges = Enclosure({**scenario.setting.box, **scenario.streams})
+    found: dict[str, Floats] = {}
+    slopes = gradient(g, [b.name for b in blocks])
+    for b in blocks:
+        low, high = ranges(scenario.setting.simplify(slopes[b.name])).broadcast(b.shape).expanded()
+        if not np.all((low >= 0) | (high <= 0)):
+            return None
+        found[b.name] = np.where(low >= 0, b.domain.lower, b.domain.upper)
+    return found
 
 
 def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]:

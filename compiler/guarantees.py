@@ -67,7 +67,8 @@ class Bound:
     def curve(self, rounds: int, horizon: int) -> Floats | None:
         """The bound in the user's units after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None for a rate."""
         found = self._unit_free(rounds, horizon)
-        return None if found is None else self.unit * found
+        with np.errstate(over="ignore"):  # a bound beyond all numbers is infinite
+            return None if found is None else self.unit * found
 
     def _unit_free(self, rounds: int, horizon: int) -> Floats | None:
         if not self.formula:

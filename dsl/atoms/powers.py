@@ -113,10 +113,13 @@ def vjp(e: Any, call: Call, g: Expr) -> tuple[Expr | None, Expr | None]:
 
 
 def twin(cp: Any, call: Call, x: Any, p: Any) -> Any:
-    """CVXPY's power takes one fixed number."""
-    return (
-        cp.power(x, float(p.value)) if p.is_scalar() else cp.vstack([cp.power(a, float(b)) for a, b in zip(x, p.value)])
-    )
+    """CVXPY's power takes one fixed number; an exponent that varies makes an exponential, which is convex over a positive base alone."""
+    if p.is_constant():
+        parts = [cp.power(a, float(b)) for a, b in zip(x, p.value)] if not p.is_scalar() else []
+        return cp.power(x, float(p.value)) if p.is_scalar() else cp.vstack(parts)
+    if x.is_constant() and np.all(x.value > 0):
+        return cp.exp(cp.multiply(np.log(x.value), p))
+    return cp.exp(cp.multiply(p, cp.log(x + 0 * p)))
 
 
 POWER_RULES: dict[str, Any] = {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oco.evaluation.comparators.functions import OfRounds
+from oco.evaluation.comparators.kkt import added
 from oco.evaluation.comparators.programs import Jet
 from oco.evaluation.comparators.region import Region
 
@@ -77,26 +78,17 @@ class Assembled:
         return Jet(f[:, 0], g, df[:, 0], jacobian)
 
     def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
-        loss = self._part(self.loss, x, np.ones((len(rows), 1)), rows)
-        return loss + self.constraint_hessian(x, multipliers, rows)
+        loss = self.loss.hessian(x, np.ones((len(rows), 1)), self.members[rows])
+        return added(loss, self.constraint_hessian(x, multipliers, rows))
 
     def constraint_hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
-        """Of sum_m multipliers_m g_m alone."""
-        shape = (len(rows), self.size) if self.diagonal else (len(rows), self.size, self.size)
-        total, first = np.zeros(shape), 0
+        """Of sum_m multipliers_m g_m alone: a diagonal (B, n) where all of these are."""
+        total, first = np.zeros((len(rows), self.size)), 0
         for function in self.functions:
             weights = multipliers[:, first : first + function.entries]
-            total += self._part(function, x, weights, rows)
+            total = added(total, function.hessian(x, weights, self.members[rows]))
             first += function.entries
         return total
-
-    def _part(self, function: OfRounds, x: Array, weights: Array, rows: Array) -> Array:
-        hessian = function.hessian(x, weights, self.members[rows])
-        if self.diagonal or hessian.ndim == 3:
-            return hessian
-        full = np.zeros((*hessian.shape, self.size))
-        np.einsum("bii->bi", full)[...] = hessian
-        return full
 
     def least(self, slopes: Array, rows: Array) -> Array:
         """min <c, x> over the region for each row of `slopes`."""

@@ -32,9 +32,9 @@ class Newton:
         if self.is_diagonal:
             self.inverse = 1.0 / (hessian + diagonal)
         else:
-            full = _full(hessian) + _full(diagonal)
+            full = added(hessian, diagonal)
             if self.folded:
-                full += np.einsum("bmi,bm,bmj->bij", jacobian, 1.0 / ratio, jacobian, optimize=True)
+                full = added(full, np.einsum("bmi,bm,bmj->bij", jacobian, 1.0 / ratio, jacobian, optimize=True))
             self.inverse = _inverse(full)
         self.rows = matrix if self.folded else np.concatenate([jacobian, matrix], axis=1)
         self.spread = self._apply(self.rows)
@@ -45,8 +45,7 @@ class Newton:
             if self.folded
             else np.concatenate([ratio, REGULARIZATION * scale[:, constraints:]], axis=1)
         )
-        schur += _full(loading)
-        self.schur = _inverse(schur)
+        self.schur = _inverse(added(schur, loading))
 
     def _apply(self, rows: Array) -> Array:
         """(H + diag)^-1 on each row: (B, m, n)."""
@@ -82,13 +81,14 @@ class Newton:
         return self._apply(rest[:, None, :])[:, 0], dual
 
 
-def _full(diagonal: Array) -> Array:
-    """A diagonal (B, n) as matrices (B, n, n); matrices stay."""
-    if diagonal.ndim == 3:
-        return diagonal
-    full = np.zeros((*diagonal.shape, diagonal.shape[1]))
-    np.einsum("bii->bi", full)[...] = diagonal
-    return full
+def added(first: Array, second: Array) -> Array:
+    """The sum of batches of matrices (B, n, n) or diagonals (B, n), as matrices unless both are diagonals."""
+    if first.ndim == second.ndim:
+        return np.asarray(first + second)
+    matrices, diagonals = (first, second) if first.ndim == 3 else (second, first)
+    total = matrices.copy()
+    np.einsum("bii->bi", total)[...] += diagonals
+    return total
 
 
 def _inverse(matrices: Array) -> Array:
@@ -97,9 +97,9 @@ def _inverse(matrices: Array) -> Array:
         return matrices
     diagonal = np.einsum("bii->bi", matrices)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    unit = matrices * scale[:, :, None] * scale[:, None, :]
+    both = scale[:, :, None] * scale[:, None, :]
     try:
-        inverse = np.linalg.inv(unit)
+        inverse = np.linalg.inv(matrices * both)
     except np.linalg.LinAlgError:
-        inverse = np.linalg.pinv(unit, hermitian=True)
-    return np.asarray(inverse * scale[:, :, None] * scale[:, None, :])
+        inverse = np.linalg.pinv(matrices * both, hermitian=True)
+    return np.asarray(inverse * both)

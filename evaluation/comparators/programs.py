@@ -134,10 +134,11 @@ class Scaled:
         wf = self.weight_f[rows]
         inner = multipliers * self.weight_g[rows] / wf[:, None]
         hessian = self.base.hessian(self.outward(x), inner, rows)
-        if self.diagonal:
+        if hessian.ndim == 2:
             return np.asarray(hessian[:, self.free] * self.width**2 * wf[:, None])
-        picked = hessian[:, self.free[:, None], self.free]
-        return np.asarray(picked * np.multiply.outer(self.width, self.width) * wf[:, None, None])
+        if len(self.free) < self.base.size:
+            hessian = hessian[:, self.free[:, None], self.free]
+        return np.asarray(hessian * (np.multiply.outer(self.width, self.width) * wf[:, None, None]))
 
 
 def scaled(base: Programs, start: Array) -> Scaled:

@@ -61,9 +61,8 @@ soak: $(VENV)/.installed
 # Known vulnerabilities of what is installed. Where the registry does not answer, that is said, and nothing fails.
 audit: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit || echo "audit: pip-audit cannot be installed here"
-	@$(BIN)/pip-audit --skip-editable --progress-spinner off > $(VENV)/audit 2>&1 || echo "audit: vulnerabilities are named here, or the registry did not answer"
-	@grep -v "could not be audited" $(VENV)/audit | head -40 || true
-	@echo "audit: $$(grep -c 'could not be audited' $(VENV)/audit) packages are not known to the registry that was asked"
+	@$(BIN)/pip-audit --skip-editable --progress-spinner off --format json > $(VENV)/audit 2> $(VENV)/audit.said || true
+	@$(BIN)/python .ci/audit.py $(VENV)/audit
 
 clean:
 	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,6 @@ def situations() -> dict[str, Situation]:
 @pytest.mark.parametrize("rounds", [100, 3000])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_sum_is_never_above_the_papers(name: str, rounds: int, situations: dict[str, Situation]) -> None:
-    from dataclasses import replace
-
     s = situations[name]
     s = Situation(replace(s.canonical, horizon=rounds), s.facts, rounds)
     compared = 0
@@ -58,6 +57,21 @@ def test_the_sum_is_never_above_the_papers(name: str, rounds: int, situations: d
         assert literal is not None and best.best.least <= literal * (1 + 1e-9), a.name
         compared += 1
     assert compared or name == "datacenter"
+
+
+def test_constants_for_long_horizons_are_carried_on_from_shorter_ones(
+    situations: dict[str, Situation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sum is that of a search over the whole horizon, up to a thousandth."""
+    problem = situations["tracking"].canonical
+    s = Situation(replace(problem, horizon=4000), situations["tracking"].facts, 4000)
+    coldq = next(a for a in ALGORITHMS if a.name == "coldq")
+    whole = judge(coldq, s, {}, None, Policy(True)).best
+    monkeypatch.setattr("oco.compiler.optimal.SEARCHED", 500)
+    carried = judge(coldq, s, {}, None, Policy(True)).best
+    assert whole is not None and carried is not None
+    assert "carried on from 125 and 500 rounds" in carried.constants[0].how and "carried" not in whole.constants[0].how
+    assert carried.least == pytest.approx(whole.least, rel=1e-3)
 
 
 def test_gradient_descent_has_its_best_step_in_closed_form() -> None:

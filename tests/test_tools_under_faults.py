@@ -137,3 +137,20 @@ def test_an_interruption_at_any_time(model, args, tmp_path):
             assert text == whole
         assert not [n for n in left(tmp_path) if n.endswith(".part")]
     assert 1 in codes
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        ("", "nothing was audited"),
+        ('{"dependencies": [{"name": "a", "skip_reason": "not known"}]}', "knows none of 1 packages"),
+        ('{"dependencies": [{"name": "a", "version": "1", "vulns": []}, {"name": "b", "skip_reason": "x"}]}', "1 of 2"),
+        ('{"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1"}]}]}', "audit: a 1: CVE-1"),
+    ],
+)
+def test_an_audit_of_nothing_does_not_say_that_nothing_is_wrong(report, said, tmp_path):
+    (tmp_path / "audit").write_text(report)
+    script = Path(__file__).parent.parent / ".ci" / "audit.py"
+    done = subprocess.run([sys.executable, script, tmp_path / "audit"], capture_output=True, text=True)
+    assert done.returncode == 0 and said in done.stdout
+    assert ("no known vulnerabilities" in done.stdout) == ("1 of 2" in said)

@@ -42,14 +42,15 @@ class Certified:
     size: Array
 
 
-def solve_certified(programs: Bounded, start: Array, enough: float = 0.0) -> Certified:
+def solve_certified(programs: Bounded, start: Array, enough: float = 0.0, until: float = np.inf) -> Certified:
     """Solve a batch from one point (n,) strictly inside the bounds, and bound every member from below.
 
-    `enough` is the gap, in units of how much the loss can change over the set, that need not be made smaller.
+    `enough` is the gap, in units of how much the loss can change over the set, that need not be made smaller. When the clock says
+    `until`, what was reached is bounded.
     """
     begin = np.broadcast_to(start, (programs.count, programs.size)).copy()
     view = scaled(programs, begin)
-    solution = solve(view, view.inward(begin), enough=enough)
+    solution = solve(view, view.inward(begin), enough=enough, until=until)
     rows = np.arange(programs.count)
     v = solution.point
     y = np.clip(v.x, 0.0, 1.0)

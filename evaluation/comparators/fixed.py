@@ -124,7 +124,7 @@ def static(setting: Setting, budget: Budget) -> Comparator:
     began = perf_counter()
     solved = _solve(setting, began + budget.seconds)
     if solved.late[0]:
-        return _open(solved.found, "the constraints of single rounds were not all met within the budget", began)
+        return _open(solved.found, "the constraints were not all met within the budget of time", began)
     if not solved.met[0]:
         return _least_violating(setting, solved, began)
     return _comparator(setting, solved.found, began)
@@ -171,6 +171,7 @@ def _solve(setting: Setting, until: float) -> _Solved:
         if not len(open_) or perf_counter() > until:
             break
     late[open_] = True
+    late |= ~met & (perf_counter() > until)
     assert solution is not None
     return _Solved(parts.programs(region, everything, chosen), solution, met, late)
 
@@ -178,7 +179,7 @@ def _solve(setting: Setting, until: float) -> _Solved:
 def _solved(programs: Assembled, until: float) -> Certified:
     """Points and bounds; multipliers and values of constraints, whose number differs from pass to pass, are left out."""
     if programs.region.complete:
-        found = solve_certified(programs, programs.region.start, ENOUGH if programs.count > 1 else 0.0)
+        found = solve_certified(programs, programs.region.start, ENOUGH if programs.count > 1 else 0.0, until)
     else:
         found = _projected(programs, until)
     none = np.zeros((programs.count, 0))

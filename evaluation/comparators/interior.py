@@ -8,6 +8,7 @@ comes out is judged by a dual bound elsewhere (`certificate.py`): nothing here h
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -92,10 +93,13 @@ class Stand:
         )
 
 
-def solve(programs: Programs, start: Array, tolerance: float = TOLERANCE, enough: float = 0.0) -> Solution:
+def solve(
+    programs: Programs, start: Array, tolerance: float = TOLERANCE, enough: float = 0.0, until: float = np.inf
+) -> Solution:
     """Solve every member from `start` (B, n), which lies strictly between the bounds.
 
-    A member is done when its optimality conditions hold up to `tolerance`, or its dual bound is within `enough` of its value.
+    A member is done when its optimality conditions hold up to `tolerance`, or its dual bound is within `enough` of its value; all are
+    when the clock says `until`.
     """
     rows = np.arange(programs.count)
     here = _first(programs, start, rows)
@@ -111,7 +115,7 @@ def solve(programs: Programs, start: Array, tolerance: float = TOLERANCE, enough
         best_size[rows[improved]] = size[improved]
         least_mu[rows] = np.minimum(least_mu[rows], mu)
         going = np.flatnonzero((size > tolerance) & ~close & (since[rows] < STALL) & np.isfinite(size))
-        if not len(going):
+        if not len(going) or perf_counter() > until:
             break
         if len(going) < len(rows):
             rows, here = rows[going], here.take(going)

@@ -176,12 +176,10 @@ class _Search:
         ends = (SEARCHED // 4, SEARCHED)
         short, long = (_Search(self.theorem, replace(self.s, horizon=T), self.given, self.weight) for T in ends)
         before, found = short.run(), long.run()
-        multiples = [
-            [math.log(b.number) - at._paper(f) for f, b in zip(self.free, bests)]
-            for at, bests in ((short, before), (long, found))
-        ]
+        first = [math.log(b.number) - short._paper(f) for f, b in zip(self.free, before)]
+        second = [math.log(b.number) - long._paper(f) for f, b in zip(self.free, found)]
         beyond = math.log(self.rounds / ends[1]) / math.log(ends[1] / ends[0])
-        tried = [self._multiplied(*multiples, share) for share in (beyond, 0.0)]
+        tried = [self._multiplied(first, second, share) for share in (beyond, 0.0)]
         logs = min(tried, key=self.sum_at)
         how = f"carried on from {ends[0]:,} and {ends[1]:,} rounds"
         return [Best(f.name, rounded(f, log), f"{b.how}, {how}") for f, log, b in zip(self.free, logs, found)]

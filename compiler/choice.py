@@ -21,10 +21,7 @@ from oco.compiler.theorems import (
 )
 from oco.compiler.unit_free import in_user_units, unit_free, without_units
 from oco.compiler.unused import unused_settings
-from oco.compiler.verdicts import Standing as Standing
-from oco.compiler.verdicts import Strength as Strength
-from oco.compiler.verdicts import Verdict as Verdict
-from oco.compiler.verdicts import rank, weigh, why_first, why_lost
+from oco.compiler.verdicts import Standing, Strength, Verdict, rank, weigh, why_first, why_lost
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.model import Feedback, Measure, Timing
 from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS

@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+import math
+import re
 import textwrap
 from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
-from oco.compiler.choice import Choice, Standing, Verdict, constraint_words
+from oco.compiler.choice import Choice, constraint_words
 from oco.compiler.explain_settings import settings_data, settings_lines, vacuous_lines
+from oco.compiler.optimal import ANY_HORIZON
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Bound, Guarantee
+from oco.compiler.verdicts import Standing, Strength, Verdict
 
 WIDTH = 116
 
 
 def explain_text(choice: Choice) -> str:
-    """The plain table of `oco explain`."""
+    """What `oco explain` prints: a table, a line an algorithm, then all that there is to say of each."""
     s = choice.situation
     horizon = "unknown" if s.horizon is None else str(s.horizon)
-    lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", ""]
+    lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", "", *table_lines(choice), ""]
     for v in choice.verdicts:
         lines += _verdict_lines(v, choice)
     if choice.winner is None:
         lines += ["", *_wrapped("", refusal_text(choice), WIDTH)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def table_lines(choice: Choice) -> list[str]:
+    """Each algorithm with its sum of regret and violations, and whether it applies or why not, in a few words."""
+    rounds = choice.situation.horizon or ANY_HORIZON
+    lines = [f"{'algorithm':<17} {'sum':>10}  at T = {rounds}, in units of the most that a round can cost"]
+    for v in choice.verdicts:
+        said = {Strength.VACUOUS: "vacuous; ", Strength.RATES: "a rate without a number; "}.get(v.strength, "")
+        mark = "chosen: " if v.standing is Standing.CHOSEN else "" if v.standing is Standing.REFUSED else "applies: "
+        more = f" (and {len(v.reasons) - 1} more)" if len(v.reasons) > 1 else ""
+        words = v.reason if v.standing is Standing.CHOSEN else _few_words(v)
+        lead = "" if said[:7] in words else said
+        lines += textwrap.wrap(
+            f"{v.name:<17} {_sum(v):>10}  {mark}{lead}{words}{more}", WIDTH, subsequent_indent=" " * 30
+        )
+    return lines
+
+
+def _sum(v: Verdict) -> str:
+    """The sum by which guarantees are ranked, in which the trivial bound stands for what is vacuous or without a number."""
+    return f"{v.score:.5g}" if math.isfinite(v.score) else "-"
+
+
+def _few_words(v: Verdict) -> str:
+    """The first clause of the first reason."""
+    return re.split(r", and |[:;] |, not ", v.reasons[0])[0] if v.reasons else ""
 
 
 def refusal_text(choice: Choice) -> str:
@@ -149,6 +179,7 @@ def _verdict_data(v: Verdict) -> dict[str, Any]:
         "reasons": list(v.reasons),
         "mend": v.mend,
         "strength": v.strength.value,
+        "sum": v.score if math.isfinite(v.score) else None,
         "guarantee": None if v.guarantee is None else guarantee_data(v.guarantee),
     }
 

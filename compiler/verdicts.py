@@ -136,4 +136,5 @@ def why_lost(v: Verdict, best: Verdict) -> str:
         return f"its guarantee {said.get(v.strength, 'says less')}"
     if v.score > best.score * (1 + 1e-12):
         return f"its guarantee is weaker: {v.score:.3g} against {best.score:.3g} (regret and violations in units of one round's range)"
-    return "it costs more a round" if v.algorithm.cost_rank > best.algorithm.cost_rank else "its guarantee is no better"
+    costs = " and it costs more a round" if v.algorithm.cost_rank > best.algorithm.cost_rank else ""
+    return f"its guarantee is no better{costs}"

@@ -11,9 +11,9 @@ from test_c99 import has_compiler
 import oco
 from oco.backends.base import backend
 from oco.backends.learner import make_learner
-from oco.compiler.choice import Standing
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.plan import explain_choice
+from oco.compiler.verdicts import Standing
 from oco.dsl.model import Feedback
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

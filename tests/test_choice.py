@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.choice import Choice, Standing
+from oco.compiler.choice import Choice
 from oco.compiler.explain import explain_text
 from oco.compiler.plan import compile_plan, explain_choice
 from oco.compiler.settings import schedule
 from oco.compiler.theorems import Violation
+from oco.compiler.verdicts import Standing
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import load, parse
 
@@ -271,3 +272,30 @@ def test_settings_without_effect_are_named(algorithm: str | None, settings: dict
 def test_every_refusal_says_what_would_mend_it(text: str, change: tuple[str, str]) -> None:
     for verdict in explain_choice(parse(text.replace(*change))).verdicts:
         assert verdict.standing is not Standing.REFUSED or verdict.mend, verdict.reasons
+
+
+def test_the_table_has_a_line_for_each_algorithm() -> None:
+    """The sum is that of the verdict; what is refused has none and says why in the first words of its reason."""
+    choice = explain_choice(load(EXAMPLES / "online_qp.oco"))
+    lines = explain_text(choice).split("\n\n")[1].splitlines()[1:]
+    starts = [line for line in lines if not line.startswith(" ")]
+    assert [line.split()[0] for line in starts] == [v.name for v in choice.verdicts]
+    for line, v in zip(starts, choice.verdicts):
+        total = line.split()[1]
+        assert total == "-" if v.standing is Standing.REFUSED else float(total) == pytest.approx(v.score, rel=1e-4)
+        first = line[30:].split(" (and")[0].removeprefix("applies: ").removeprefix("chosen: ")
+        assert v.reasons and first and first.split("; ")[-1] in v.reasons[0]
+
+
+@pytest.mark.parametrize("name", ["projection-free", "meta-frank-wolfe", "mahdavi", "jenatton"])
+def test_an_equality_on_average_is_mended_for_soft_methods_too(name: str) -> None:
+    """Written as two inequalities on average it is in the way of none of them; `each round` would be."""
+    text = (
+        "model m\nhorizon T = 2000\ndecision x[2] in box(0, 1)\nstream p[2] iid in [-1, 1]\nminimize p @ x + sum_squares(x)\n"
+        "subject to\n    even: x[0] == x[1] on average\n"
+    )
+    verdict = next(v for v in explain_choice(parse(text)).verdicts if v.name == name)
+    assert verdict.standing is Standing.REFUSED and "two inequalities on average" in verdict.mend
+    pair = "low: x[0] - x[1] <= 0 on average\n    high: x[1] - x[0] <= 0 on average"
+    mended = explain_choice(parse(text.replace("even: x[0] == x[1] on average", pair)))
+    assert next(v for v in mended.verdicts if v.name == name).standing is not Standing.REFUSED

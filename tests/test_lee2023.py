@@ -10,8 +10,8 @@ import pytest
 from driving import Run, trajectory
 from projection_free_cases import CASES, Case, Parts, Round, T, combine, model_of, rounds_of, total
 
-from oco.compiler.choice import Standing
 from oco.compiler.plan import compile_plan, explain_choice
+from oco.compiler.verdicts import Standing
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 

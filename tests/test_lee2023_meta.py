@@ -11,8 +11,8 @@ from driving import Run
 from projection_free_cases import CASES, Case, Parts, Round, T, combine, model_of, rounds_of, total
 from test_lee2023 import AVERAGE, check_equal, in_domain, slope_of
 
-from oco.compiler.choice import Standing
 from oco.compiler.plan import compile_plan, explain_choice
+from oco.compiler.verdicts import Standing
 from oco.dsl.load import parse
 
 LIVELY = {"K": 5, "theta": 0.4, "mu": 0.3, "delta": 0.2, "D": 3.0, "R": 2.5}

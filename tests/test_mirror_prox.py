@@ -10,8 +10,8 @@ import pytest
 from driving import Array, Run, solve, trajectory
 from scipy.optimize import linprog
 
-from oco.compiler.choice import Standing
 from oco.compiler.plan import compile_plan, explain_choice
+from oco.compiler.verdicts import Standing
 from oco.dsl.load import parse
 
 TEXT = """

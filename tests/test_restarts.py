@@ -12,8 +12,9 @@ import pytest
 from driving import Run, situation
 
 import oco
-from oco.compiler.choice import Choice, Standing, judge, named
+from oco.compiler.choice import Choice, judge, named
 from oco.compiler.plan import Plan, compile_plan
+from oco.compiler.verdicts import Standing
 from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from driving import Run, plan_of, solve
 
-from oco.compiler.choice import Standing
 from oco.compiler.plan import explain_choice
+from oco.compiler.verdicts import Standing
 from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]

@@ -121,11 +121,15 @@ def algorithms(as_json: Json = False) -> None:
         show_json({"version": 1, "algorithms": rows, "left_out": LEFT_OUT})
         return
     for row in rows:
+        say(f"{row['name']:<17} {row['cost']} a round")
+    say()
+    for row in rows:
         say(f"{row['name']}: {row['title']} ({row['cite']}); {row['cost']} a round", "bold")
         for words in row["requirements"]:
             say(f"    needs: {words}")
         for theorem in row["theorems"]:
-            say(f"    {theorem['name']}: " + ", ".join(f"{m} O({rate})" for m, rate in theorem["rates"].items()))
+            mean = ", in expectation" if theorem["expected"] else ""
+            say(f"    {theorem['name']}: " + ", ".join(f"{m} O({r})" for m, r in theorem["rates"].items()) + mean)
             for words in theorem["hypotheses"]:
                 say(f"      - {words}")
         say()

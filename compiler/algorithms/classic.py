@@ -87,7 +87,7 @@ def _no_constraints(s: Situation) -> Objection | None:
 def _not_bandit(s: Situation) -> Objection | None:
     if s.canonical.feedback is Feedback.BANDIT:
         return Objection(
-            "it needs the gradient of the loss, and bandit feedback gives only values", "write `feedback gradient`"
+            "bandit feedback gives only values, and it needs the gradient of the loss", "write `feedback gradient`"
         )
     return None
 
@@ -95,7 +95,8 @@ def _not_bandit(s: Situation) -> Objection | None:
 def _strongly_convex(s: Situation) -> Objection | None:
     if (s.number("loss.strong_convexity.l2") or 0.0) > 0:
         return None
-    return Objection("the loss is not known to be strongly convex", "write `assume loss.strong_convexity.l2 >= ...`")
+    mend = "add a multiple of `sum_squares` of the decision to the loss, or `assume loss.strong_convexity.l2 >= ...`"
+    return Objection("the loss is not known to be strongly convex", mend)
 
 
 def _one_simplex(s: Situation) -> Objection | None:

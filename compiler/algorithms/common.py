@@ -43,7 +43,7 @@ def _fixed(s: Situation) -> Objection | None:
 def _functions_seen(s: Situation) -> Objection | None:
     if s.canonical.feedback is Feedback.FULL or constraints_are_fixed(s):
         return None
-    said = f"it needs the constraints as functions, and {s.canonical.feedback} feedback does not give them"
+    said = f"{s.canonical.feedback} feedback does not give the constraints as functions, and it needs them"
     return Objection(said, "write `feedback full`")
 
 

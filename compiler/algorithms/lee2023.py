@@ -19,7 +19,7 @@ from oco.compiler.algorithms.hazan2016 import OCG
 from oco.compiler.algorithms.hazan_minasyan2020 import OSPF, SFTRL
 from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope, setting_quantities
-from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
+from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.algorithms.xie2020 import ORGFW
 from oco.compiler.ir.trace import Tracer
@@ -120,7 +120,7 @@ def _something_to_learn(s: Situation) -> Objection | None:
 def _functions_seen(s: Situation) -> Objection | None:
     if s.canonical.feedback is Feedback.FULL:
         return None
-    said = f"it needs gradients away from the decision, and {s.canonical.feedback} feedback does not give them"
+    said = f"{s.canonical.feedback} feedback gives no gradients away from the decision, and it needs them"
     return Objection(said, "write `feedback full`")
 
 
@@ -342,7 +342,7 @@ PROJECTION_FREE = Algorithm(
     rule=PrimalDual,
     requirements=(
         SOME_INEQUALITY,
-        INEQUALITIES_ONLY,
+        MEAN_INEQUALITIES_ONLY,
         domain_offers("lmo", "Linear functions can be minimized over the domain."),
     ),
     theorems=tuple(_theorem(o, duality) for o in ORACLES for duality in (True, False)),

@@ -22,7 +22,7 @@ from oco.compiler.algorithms.lee2023 import (
     multipliers,
 )
 from oco.compiler.algorithms.wang_wan_zhang2025 import setting_quantities
-from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
+from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, repeated
@@ -276,7 +276,7 @@ META_FRANK_WOLFE = Algorithm(
     rule=MetaFrankWolfe,
     requirements=(
         SOME_INEQUALITY,
-        INEQUALITIES_ONLY,
+        MEAN_INEQUALITIES_ONLY,
         domain_offers("lmo", "Linear functions can be minimized over the domain."),
     ),
     reads=Feedback.FULL,

@@ -14,7 +14,7 @@ from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
 from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope
-from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, MEAN_INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
@@ -137,7 +137,7 @@ MAHDAVI = Algorithm(
     cite="Mahdavi, Jin & Yang 2012",
     rule=Mahdavi,
     baseline=True,
-    requirements=(SOME_INEQUALITY, INEQUALITIES_ONLY, GRADIENTS_SEEN, PROJECTION),
+    requirements=(SOME_INEQUALITY, MEAN_INEQUALITIES_ONLY, GRADIENTS_SEEN, PROJECTION),
     theorems=(
         Theorem(
             name="regret and soft violation",

@@ -74,7 +74,7 @@ def _full_dimensional(s: Situation) -> Objection | None:
     for d in s.domains:
         if d.dimension < d.size:
             return Objection(
-                f"it tries decisions in all directions, and {d} has no interior",
+                f"{d} has no interior, and it tries decisions in all directions",
                 "decide all entries but one, in a domain with an interior",
             )
     return None

@@ -75,13 +75,20 @@ def queue_update(p: Problem, Q: Value, g: Value) -> Value:
 
 # Hypotheses.
 
+_EQUALITY = "`{}` is an equality that binds on average, and the rule is one for inequalities"
+
 
 def _no_equalities(s: Situation) -> Objection | None:
     for c in s.canonical.equalities:
         return Objection(
-            f"`{c.label}` is an equality that binds on average, and the queue counts hard violation of inequalities",
-            f"write `each round` after `{c.label}`: it then means two inequalities",
+            _EQUALITY.format(c.label), f"write `each round` after `{c.label}`: it then means two inequalities"
         )
+    return None
+
+
+def _no_mean_equalities(s: Situation) -> Objection | None:
+    for c in s.canonical.equalities:
+        return Objection(_EQUALITY.format(c.label), f"write `{c.label}` as two inequalities on average, `<=` and `>=`")
     return None
 
 
@@ -100,7 +107,7 @@ def _constraint_functions_seen(s: Situation) -> Objection | None:
     if s.canonical.feedback is Feedback.FULL:
         return None
     return Objection(
-        f"it needs each round's constraint as a function, and {s.canonical.feedback} feedback does not give it",
+        f"{s.canonical.feedback} feedback does not give each round's constraint as a function, and it needs that",
         "write `feedback full`",
     )
 
@@ -123,6 +130,8 @@ def _comparator(s: Situation) -> Objection | None:
 
 
 INEQUALITIES_ONLY = Hypothesis("There are inequalities only.", _no_equalities)
+MEAN_INEQUALITIES_ONLY = Hypothesis("There are inequalities only.", _no_mean_equalities)
+"""The same of a method that bounds soft violation, which does not take constraints of each round."""
 FEASIBLE_COMPARATOR = Hypothesis(
     "The comparator satisfies each round's constraints (Lemma 3).",
     _comparator,

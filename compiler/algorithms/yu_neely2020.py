@@ -28,7 +28,7 @@ from oco.compiler.algorithms.common import (
     slopes,
     unknown,
 )
-from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
+from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.penalty import weighted_step
 from oco.compiler.points import Point
@@ -142,7 +142,7 @@ YU_NEELY = Algorithm(
     baseline=True,
     requirements=(
         SOME_INEQUALITY,
-        INEQUALITIES_ONLY,
+        MEAN_INEQUALITIES_ONLY,
         FUNCTIONS_SEEN,
         GRADIENTS_SEEN,
         PROJECTION,

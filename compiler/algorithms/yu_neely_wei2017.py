@@ -8,7 +8,7 @@ from dataclasses import replace
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import PROJECTION, SLATER, SOME_INEQUALITY
-from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
+from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS, euclidean_guarantee
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
@@ -73,7 +73,7 @@ DPP = Algorithm(
     cite="Yu, Neely & Wei 2017",
     rule=DriftPlusPenalty,
     baseline=True,
-    requirements=(SOME_INEQUALITY, INEQUALITIES_ONLY, GRADIENTS_SEEN, PROJECTION),
+    requirements=(SOME_INEQUALITY, MEAN_INEQUALITIES_ONLY, GRADIENTS_SEEN, PROJECTION),
     theorems=(
         Theorem(
             name="expected regret and violation",

@@ -13,8 +13,6 @@ from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.choice import (
     Choice,
     Policy,
-    Standing,
-    Verdict,
     choose,
     given_formulas,
     in_its_units,
@@ -34,6 +32,7 @@ from oco.compiler.settle import formulas
 from oco.compiler.storage import rooms
 from oco.compiler.structure import constraint_structure
 from oco.compiler.theorems import Guarantee, Situation
+from oco.compiler.verdicts import Standing, Verdict
 from oco.dsl.diagnostics import Diagnostic, fail
 from oco.dsl.expressions import constant
 from oco.dsl.model import Horizon, Model

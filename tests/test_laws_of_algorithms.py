@@ -14,6 +14,7 @@ from law_worlds import (
     Array,
     Life,
     Streams,
+    World,
     centre,
     draws_of,
     lives,
@@ -24,6 +25,7 @@ from law_worlds import (
 from test_c99 import has_compiler
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
+from oco.compiler.algorithms.lee2023 import ORACLES
 from oco.compiler.ir import interpret
 from oco.compiler.plan import Plan
 from oco.compiler.points import Geometry, Point
@@ -118,40 +120,73 @@ def test_a_start_that_violates(algorithm: Algorithm, timing: str) -> None:
     never_above(below.mean(axis=0), plan.guarantee.violation_curve(ROUNDS))
 
 
-COSTS = {
+COSTS: dict[str, tuple[str, int | str]] = {
     "one linear minimisation": ("lmo", 1),
     "one linear minimisation, in the mean over a block": ("lmo", 1),
+    "T^(1/2) linear minimisations and gradients": ("lmo", "K"),
     "one projection": ("mirror", 1),
     "one mirror step": ("mirror", 1),
     "two mirror steps": ("mirror", 2),
+    "one projection onto the domain under the round's constraints": ("penalized_step", 1),
+    "log2(T)/2 projections onto the domain under the round's constraints": ("penalized_step", "M"),
 }
-"""What an algorithm says that a round costs, as calls of the domain's oracles; a projection is a Euclidean mirror step."""
+"""What an algorithm says that a round costs, as calls of the domain's oracles, so many or as many as a setting says; a projection is a
+Euclidean mirror step."""
 
 
 @each_algorithm
 def test_oracle_calls_are_what_the_table_says(algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreted program's calls, with every oracle made a function of its own; nothing else of the domain is asked."""
-    if algorithm.cost not in COSTS:
-        pytest.skip(f"its cost is not a number of calls: {algorithm.cost}")
-    oracle, often = COSTS[algorithm.cost]
-    for name, kind in (("lmo", "lmo"), ("project", "mirror"), ("bregman_step", "mirror")):
-        monkeypatch.setattr(Geometry, name, counted(getattr(Geometry, name), kind))
-    asked: list[str] = []
-    call = interpret._Machine.call
-    monkeypatch.setattr(interpret._Machine, "call", lambda self, f, args: asked.append(f.name) or call(self, f, args))
-    for life, found in lives(algorithm.name, 64):
-        plan = replace(found)  # with a program of its own
-        rounds = int(plan.settings["K"].value or 0) if "block" in algorithm.cost else 8
-        streams = life.world.draw("coins", np.random.default_rng(0), rounds)
-        state = interpret.interpret(plan.program, "init", centre(plan))
-        asked.clear()
-        interpreted(plan, state, streams)
-        calls = Counter(name.rstrip("0123456789_") for name in asked)
+    oracle, how_often = COSTS[algorithm.cost]
+    counting(monkeypatch)
+    found = lives(algorithm.name, 64)
+    assert found
+    for life, plan in found:
+        often = how_often if isinstance(how_often, int) else round(float(plan.settings[how_often].value or 0))
+        rounds = round(plan.settings["K"].value or 0) if "block" in algorithm.cost else 8
+        calls = calls_of(plan, life, rounds, monkeypatch)
         if "block" in algorithm.cost or "oracle" in plan.settings:  # in the mean over some rounds
             assert 1 <= calls[oracle] <= often * rounds, str(life)
         else:
             assert calls[oracle] == often * rounds, str(life)
-        assert sum(calls[k] for k in ("lmo", "mirror")) == calls[oracle], str(life)
+        inside = {"penalized_step": "mirror"}.get(oracle, oracle)  # a step makes projections of its own
+        assert sum(calls[k] for k in ("lmo", "mirror")) == calls[inside], str(life)
+
+
+@pytest.mark.parametrize("oracle", [o.name for o in ORACLES])
+def test_oracles_within_blocks_cost_what_the_table_says(oracle: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One linear minimisation a round; of `sftrl` as many as it takes samples, of `ospf` k after every k rounds."""
+    counting(monkeypatch)
+    world = World("ball", "quadratic", "random on average")
+    plan = plan_where_it_holds(world.text(64), "projection-free", {"oracle": oracle})
+    assert plan is not None
+    samples = round(float(plan.settings["k"].value or 1)) if "k" in plan.settings else 1
+    life = Life("projection-free", world)
+    calls = calls_of(plan, life, rounds := 4 * samples, monkeypatch)
+    blocks = -(-rounds // round(float(plan.settings["K"].value or 1)))
+    if oracle == "ospf":  # a block that k does not divide ends with rounds of no step
+        assert rounds - blocks * samples <= calls["lmo"] <= rounds and calls["lmo"] % samples == 0
+    else:
+        assert calls["lmo"] == (samples if oracle == "sftrl" else 1) * rounds
+    assert calls["mirror"] == 0
+
+
+def counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every oracle a function of its own."""
+    for name, kind in (("lmo", "lmo"), ("project", "mirror"), ("bregman_step", "mirror")):
+        monkeypatch.setattr(Geometry, name, counted(getattr(Geometry, name), kind))
+
+
+def calls_of(found: Plan, life: Life, rounds: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """The functions that the update rule calls in some rounds, by name."""
+    asked: list[str] = []
+    call, plan = interpret._Machine.call, replace(found)  # with a program of its own
+    streams = life.world.draw("coins", np.random.default_rng(0), rounds)
+    state = interpret.interpret(plan.program, "init", centre(plan))
+    with monkeypatch.context() as patch:
+        patch.setattr(interpret._Machine, "call", lambda self, f, args: asked.append(f.name) or call(self, f, args))
+        interpreted(plan, state, streams)
+    return Counter(name.rstrip("0123456789_") for name in asked)
 
 
 def counted(method: Callable[..., Point], kind: str) -> Callable[..., Point]:

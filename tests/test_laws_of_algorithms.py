@@ -158,7 +158,7 @@ def test_oracles_within_blocks_cost_what_the_table_says(oracle: str, monkeypatch
     """One linear minimisation a round; of `sftrl` as many as it takes samples, of `ospf` k after every k rounds."""
     counting(monkeypatch)
     world = World("ball", "quadratic", "random on average")
-    plan = plan_where_it_holds(world.text(64), "projection-free", {"oracle": oracle})
+    plan = plan_where_it_holds(world.text(64).replace("] in [", "] iid in ["), "projection-free", {"oracle": oracle})
     assert plan is not None
     samples = round(float(plan.settings["k"].value or 1)) if "k" in plan.settings else 1
     life = Life("projection-free", world)

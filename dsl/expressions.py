@@ -6,7 +6,7 @@ used), so walks over them remember what they saw by identity: see `walk` and `re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -172,15 +172,18 @@ def uniform(value: float, shape: tuple[int, ...], span: Span | None = None) -> C
     return Constant(Data(np.broadcast_to(np.float64(value), shape)), shape=shape, span=span)
 
 
-def walk(root: Expr) -> Iterator[Expr]:
-    """Every node once, children before parents. Shared nodes are visited once; depth is not limited by Python's stack."""
+def walk(root: Expr, known: Container[int] = ()) -> Iterator[Expr]:
+    """Every node once, children before parents. Shared nodes are visited once; depth is not limited by Python's stack.
+
+    known  ids of nodes to leave out, with what stands under them alone
+    """
     seen: set[int] = set()
     stack: list[tuple[Expr, bool]] = [(root, False)]
     while stack:
         node, ready = stack.pop()
         if ready:
             yield node
-        elif id(node) not in seen:
+        elif id(node) not in seen and id(node) not in known:
             seen.add(id(node))
             stack.append((node, True))
             stack.extend((child, False) for child in reversed(node.children))

@@ -6,6 +6,7 @@ Covers the atoms of small expressions (entrywise ones, sums, norms, products, fi
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -31,10 +32,14 @@ def over_cells(expr: Expr, box: Mapping[str, Interval], cells: Mapping[str, Inte
     Raises NotCovered where that cannot be done.
     """
     found: dict[int, Interval] = {}
-    for node in walk(expr):
-        if isinstance(node, Slice):
-            continue
+    nodes = [n for n in walk(expr) if not isinstance(n, Slice)]
+    waiting = Counter(id(c) for n in nodes for c in n.children)
+    for node in nodes:
         found[id(node)] = _node(node, found, box, cells, count)
+        for c in node.children:  # what every parent has read is let go, so that few arrays are held at a time
+            waiting[id(c)] -= 1
+            if not waiting[id(c)]:
+                found.pop(id(c), None)
     return found[id(expr)]
 
 

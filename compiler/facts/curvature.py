@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import say
+from oco.compiler.facts.words import Phrases
 from oco.dsl.atoms import ATOMS, Curvature, Monotone
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, walk
 from oco.dsl.intervals import Interval
@@ -57,16 +57,16 @@ class Curvatures:
         self._beyond = beyond
         self._known: dict[int, tuple[Expr, Verdict]] = {}
         self._steps: dict[int, Step] = {}
+        self._phrases = Phrases()
 
     def __call__(self, expr: Expr) -> Curvature:
         return self.verdict(expr).curvature
 
     def verdict(self, expr: Expr) -> Verdict:
         if id(expr) not in self._known:
-            for node in walk(expr):
-                if id(node) not in self._known:
-                    self._known[id(node)] = (node, self._node(node))
-                    self._try_beyond(node)
+            for node in walk(expr, self._known):
+                self._known[id(node)] = (node, self._node(node))
+                self._try_beyond(node)
         return self._known[id(expr)][1]
 
     def varies(self, expr: Expr) -> bool:
@@ -128,38 +128,34 @@ class Curvatures:
     def step(self, expr: Expr) -> Step:
         """The derivation of the curvature of `expr`."""
         self.verdict(expr)
-        for node in walk(expr):
-            if id(node) not in self._steps and id(node) in self._known:
-                self._steps[id(node)] = self._say(node)
+        for node in walk(expr, self._steps):
+            if id(node) in self._known:
+                self._steps[id(node)] = self._step(node)
         return self._steps[id(expr)]
 
-    def _say(self, node: Expr) -> Step:
+    def _step(self, node: Expr) -> Step:
         verdict = self._known[id(node)][1]
-        claim = f"{say(node)} is {verdict.curvature}"
+        value = str(verdict.curvature)
         if isinstance(node, Name) and node.name in self.varying:
-            return Step("variable", claim, str(verdict.curvature), (), node.span, node)
+            return Step("variable", lambda: f"{self._phrases.say(node)} is {value}", value, (), node.span, node)
         if verdict.curvature is Curvature.CONSTANT:
-            return Step("constant", f"{say(node)} does not depend on the decision", "constant", (), node.span, node)
-        varying = [c for c in node.children if id(c) in self._known and self.varies(c)]
+            words = " does not depend on the decision"
+            return Step("constant", lambda: self._phrases.say(node) + words, value, (), node.span, node)
+        varying = [self._steps[id(c)] for c in node.children if id(c) in self._known and self.varies(c)]
+        signs = [self.ranges.step(c) for c in node.children if self._sign_matters(node, c)]
+        return Step("composition", lambda: self._claim(node, verdict), value, (*varying, *signs), node.span, node)
+
+    def _claim(self, node: Expr, verdict: Verdict) -> str:
+        claim = f"{self._phrases.say(node)} is {verdict.curvature}"
         if isinstance(node, Call) and node.atom in _LINEAR_WORDS and verdict.own is Curvature.AFFINE:
-            claim += f": {_LINEAR_WORDS[node.atom]}"
-        elif isinstance(node, Call):
-            claim += ": " + self._composition_words(node, verdict)
-        signs = tuple(self.ranges.step(c) for c in node.children if self._sign_matters(node, c))
-        return Step(
-            "composition",
-            claim,
-            str(verdict.curvature),
-            (*(self._steps[id(c)] for c in varying), *signs),
-            node.span,
-            node,
-        )
+            return f"{claim}: {_LINEAR_WORDS[node.atom]}"
+        return f"{claim}: {self._composition_words(node, verdict)}" if isinstance(node, Call) else claim
 
     def _composition_words(self, node: Call, verdict: Verdict) -> str:
         parts = []
         for arg, monotone in zip(node.args, verdict.monotone):
             if self.varies(arg) and self(arg) is not Curvature.AFFINE:
-                parts.append(f"{monotone} in {say(arg)}, which is {self(arg)}")
+                parts.append(f"{monotone} in {self._phrases.say(arg)}, which is {self(arg)}")
         own = f"{node.atom} is {verdict.own} there"
         return f"{own}, {' and '.join(parts)}" if parts else f"{own}, and its argument is affine"
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import say, span_of_values
+from oco.compiler.facts.words import Phrases, say, span_of_values
 from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
@@ -51,19 +51,19 @@ class Enclosure:
         self._narrowed: dict[int, Step] = {}
         self._steps: dict[int, Step] = {}
         self._undefined: dict[int, OcoError] = {}
+        self._phrases = Phrases()
 
     def __call__(self, expr: Expr) -> Interval:
         found = self._known.get(id(expr))
         if found is not None:
             return found[1]
-        for node in walk(expr):
-            if id(node) not in self._known:
-                value = self._node(node)
-                if self._refine is not None and isinstance(node, (Call, Index)):
-                    value, step = self._refine(node, value, self)
-                    if step is not None:
-                        self._narrowed[id(node)] = step
-                self._known[id(node)] = (node, value)
+        for node in walk(expr, self._known):
+            value = self._node(node)
+            if self._refine is not None and isinstance(node, (Call, Index)):
+                value, step = self._refine(node, value, self)
+                if step is not None:
+                    self._narrowed[id(node)] = step
+            self._known[id(node)] = (node, value)
         return self._known[id(expr)][1]
 
     def must_be_defined(self, expr: Expr) -> None:
@@ -89,8 +89,8 @@ class Enclosure:
     def step(self, expr: Expr) -> Step:
         """How the range of `expr` was found: one step a node, shared as the expression shares its nodes."""
         self(expr)
-        for node in walk(expr):
-            if id(node) not in self._steps and not isinstance(node, Slice):
+        for node in walk(expr, self._steps):
+            if not isinstance(node, Slice):
                 self._steps[id(node)] = self._say(node)
         return self._steps[id(expr)]
 
@@ -99,7 +99,10 @@ class Enclosure:
         if narrowed is not None:
             return narrowed
         value = self._known[id(node)][1]
-        claim = f"{say(node)} lies in {span_of_values(value)}"
+
+        def claim() -> str:
+            return f"{self._phrases.say(node)} lies in {span_of_values(value)}"
+
         if isinstance(node, Constant):
             return Step("constant", claim, value, (), node.span, node)
         if isinstance(node, Name):

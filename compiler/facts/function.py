@@ -113,13 +113,14 @@ class Function:
 
     def _derived(self, slopes: Mapping[str, Expr]) -> Step:
         """That these are the slopes of the function, or of one of its pieces."""
-        each = ", ".join(f"towards {name} {say(g)}" for name, g in slopes.items())
+
+        def words(of: str) -> str:
+            return f"the gradient of {of} is " + ", ".join(f"towards {name} {say(g)}" for name, g in slopes.items())
+
         if len(self.gradients) == 1:
-            words, whole = f"the gradient of {self.words} is {each}", (self.original, slopes)
-            return Step("gradient", words, None, self._rewritten, None, whole)
+            return Step("gradient", lambda: words(self.words), None, self._rewritten, None, (self.original, slopes))
         piece = self._pieces[[id(g) for g in self.gradients].index(id(slopes))]
-        words = f"the gradient of {say(piece)} is {each}"
-        return Step("gradient", words, None, (self._cut,), None, (piece, slopes))
+        return Step("gradient", lambda: words(say(piece)), None, (self._cut,), None, (piece, slopes))
 
     @cached_property
     def _cut(self) -> Step:

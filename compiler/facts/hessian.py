@@ -19,6 +19,7 @@ from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.kinks import KINKED, smooth
 from oco.compiler.facts.leaves import entrywise
 from oco.compiler.facts.spectrum import Stretch, eigenvalues
+from oco.compiler.facts.sums import summands
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
 from oco.compiler.jacobians import jacobian
@@ -128,12 +129,11 @@ class Hessians:
     def _rule(self, node: Expr) -> Curve:
         setting = self.setting
         match node:
-            case Call(atom="add", args=(left, right)) if left.shape == right.shape:
-                return self.curve(left) + self.curve(right)
-            case Call(atom="sub", args=(left, right)) if left.shape == right.shape:
-                return self.curve(left) + self.curve(right).times(point(-1.0))
-            case Call(atom="minus", args=(base,)):
-                return self.curve(base).times(point(-1.0))
+            case Call(atom="add" | "sub" | "minus") if all(a.shape == node.shape for a in node.args):
+                found = Curve()
+                for sign, term in summands(node):
+                    found += self.curve(term) if sign > 0 else self.curve(term).times(point(-1.0))
+                return found
             case Call(atom="mul", args=(left, right)) if setting.depends(left) != setting.depends(right):
                 factor, base = (left, right) if not setting.depends(left) else (right, left)
                 return self.curve(base).times(setting.ranges(factor))
@@ -148,8 +148,8 @@ class Hessians:
             case Call(atom="dot" | "matmul", args=(left, right)) if left.shape == right.shape and len(left.shape) == 1:
                 return self._entries(call("mul", left, right))
             case Call(atom="quad_form", args=(base, matrix)) if not setting.depends(matrix) and self._affine(base):
-                found = setting.ranges(matrix)
-                return self._through(interval(*eigenvalues(found + found.transpose())), base)
+                form = setting.ranges(matrix)
+                return self._through(interval(*eigenvalues(form + form.transpose())), base)
             case Call(atom="log_sum_exp", args=(base,)) if not node.options and self._affine(base):
                 # diag(p) - p p' for a probability vector p has eigenvalues in [0, 1/2].
                 return self._through(interval(0.0, 0.5), base)

@@ -11,17 +11,21 @@ from collections.abc import Callable
 import numpy as np
 
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.sums import Terms, summands, total
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr, constant
+from oco.dsl.expressions import Call, Expr, constant, walk
 
 MOST_PIECES = 64
+MOST_NODES = 20_000  # of all pieces together
 
 
 def pieces(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:
     """Scalar expressions such that at each point `expr` has the value and the slopes of one of them; itself where there are too many."""
     found = _pieces(expr, depends)
-    return [expr] if len(found) > MOST_PIECES else found
+    if len(found) == 1 or len(found) > MOST_PIECES or len(found) * sum(1 for _ in walk(expr)) > MOST_NODES:
+        return [expr]
+    return found
 
 
 def _pieces(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:
@@ -43,18 +47,31 @@ def _pieces(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:
             return [*_pieces(call("minus", base), depends), zero]
         case Call(atom="hinge", args=(base,)) if expr.shape == ():
             return [*_pieces(call("sub", 1.0, base), depends), zero]
-        case Call(atom="add" | "sub", args=(left, right)) if left.shape == right.shape == ():
-            first, second = _pieces(left, depends), _pieces(right, depends)
-            if len(first) * len(second) > MOST_PIECES:
-                return [expr]
-            return [expr] if len(first) == len(second) == 1 else [call(expr.atom, a, b) for a in first for b in second]
-        case Call(atom="minus", args=(base,)):
-            return _mapped(expr, base, depends, lambda p: call("minus", p))
+        case Call(atom="add" | "sub" | "minus") if expr.shape == ():
+            return _of_sum(expr, depends)
         case Call(atom="mul", args=(left, right)) if left.shape == right.shape == () and not depends(left):
             return _mapped(expr, right, depends, lambda p: call("mul", left, p))
         case Call(atom="div", args=(left, right)) if left.shape == right.shape == () and not depends(right):
             return _mapped(expr, left, depends, lambda p: call("div", p, right))
     return [expr]
+
+
+def _of_sum(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:
+    """Every choice of a piece for each term; itself where these are too many."""
+    smooth: Terms = []
+    choices: list[Terms] = [[]]
+    for sign, term in summands(expr):
+        inner = [term] if term is expr else _pieces(term, depends)
+        if len(inner) == 1:
+            smooth.append((sign, term))
+            continue
+        if len(choices) * len(inner) > MOST_PIECES:
+            return [expr]
+        choices = [[*chosen, (sign, piece)] for chosen in choices for piece in inner]
+    if len(choices) == 1:
+        return [expr]
+    rest = [(1, total(smooth))] if smooth else []
+    return [total([*rest, *chosen]) for chosen in choices]
 
 
 def _mapped(expr: Expr, base: Expr, depends: Callable[[Expr], bool], f: Callable[[Expr], Expr]) -> list[Expr]:

@@ -19,6 +19,7 @@ from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.entry_sup import MOST_NUMBERS, EntrySup, Supremum
 from oco.compiler.facts.leaves import Entrywise, entrywise
 from oco.compiler.facts.refine import fixed_slopes, without_decisions
+from oco.compiler.facts.sums import summands
 from oco.dsl.algebra import broadcast
 from oco.dsl.atoms import Curvature
 from oco.dsl.build import call
@@ -98,13 +99,10 @@ class Separable:
         return [*products, self.setting.simplify(without_decisions(expr))]
 
     def _terms(self, expr: Expr) -> list[Expr]:
+        return [t if sign > 0 else call("minus", t) for sign, u in summands(expr) for t in self._term(u)]
+
+    def _term(self, expr: Expr) -> list[Expr]:
         match expr:
-            case Call(atom="add", args=(left, right)) if left.shape == right.shape:
-                return [*self._terms(left), *self._terms(right)]
-            case Call(atom="sub", args=(left, right)) if left.shape == right.shape:
-                return [*self._terms(left), *(call("minus", t) for t in self._terms(right))]
-            case Call(atom="minus", args=(base,)):
-                return [call("minus", t) for t in self._terms(base)]
             case Call(atom="mul", args=(left, right)) if expr.shape == () and isinstance(left, Constant):
                 return [call("mul", left, t) for t in self._terms(right)]
             case Call(atom="sum", args=(base,)) if not expr.options:
@@ -121,14 +119,7 @@ class Separable:
 
     def _array_terms(self, base: Expr) -> list[Expr]:
         """A sum under a sum comes apart only where no term stretches."""
-        match base:
-            case Call(atom="add" | "sub", args=(left, right)) if left.shape == right.shape == base.shape:
-                signed = self._array_terms(right)
-                return [
-                    *self._array_terms(left),
-                    *(signed if base.atom == "add" else [call("minus", t) for t in signed]),
-                ]
-        return [base]
+        return [t if sign > 0 else call("minus", t) for sign, t in summands(base)]
 
     # ---- one group
 

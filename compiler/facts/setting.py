@@ -84,8 +84,7 @@ class Setting:
 
     def depends(self, expr: Expr) -> bool:
         """Whether a decision stands in the expression."""
-        for node in walk(expr):
-            if id(node) not in self._depends:
-                own = isinstance(node, Name) and node.kind is Kind.DECISION
-                self._depends[id(node)] = (node, own or any(self._depends[id(c)][1] for c in node.children))
+        for node in walk(expr, self._depends):
+            own = isinstance(node, Name) and node.kind is Kind.DECISION
+            self._depends[id(node)] = (node, own or any(self._depends[id(c)][1] for c in node.children))
         return self._depends[id(expr)][1]

@@ -32,12 +32,19 @@ class Simplifier:
         self._done: dict[int, tuple[Expr, Expr]] = {}
 
     def __call__(self, expr: Expr) -> Expr:
-        for node in walk(expr):
-            if id(node) not in self._done:
-                children = tuple(self._done[id(c)][1] for c in node.children)
-                same = all(a is b for a, b in zip(children, node.children))
-                rebuilt = node if same else node.with_children(children)
-                self._done[id(node)] = (node, self._rules(self._shared(rebuilt)))
+        nodes = list(walk(expr, self._done))
+        inner = _within_sums(expr, nodes)
+        parts: dict[int, Expr] = {}
+        for node in nodes:
+            children = tuple(parts[id(c)] if id(c) in parts else self._done[id(c)][1] for c in node.children)
+            same = all(a is b for a, b in zip(children, node.children))
+            rebuilt = self._shared(node if same else node.with_children(children))
+            if id(node) in inner:  # the sum that it is a part of is collected as a whole
+                parts[id(node)] = rebuilt
+                continue
+            found = self._rules(rebuilt)
+            self._done[id(node)] = (node, found)
+            self._done.setdefault(id(found), (found, found))
         return self._done[id(expr)][1]
 
     # ---- equal nodes are one node
@@ -242,9 +249,12 @@ class Simplifier:
                     if isinstance(term, Call) and term.atom == atom:
                         shapes = (term.shape, term.args[1 - position].shape)
                         groups.setdefault((id(term.args[position]), shapes), []).append(i)
-                shared = next((members for members in groups.values() if len(members) > 1), None)
-                if shared is not None:
-                    return self._factored(self._merged(terms, shared, position))
+                shared = [members for members in groups.values() if len(members) > 1]
+                if shared:
+                    taken = {i for members in shared for i in members}
+                    rest = [term for i, term in enumerate(terms) if i not in taken]
+                    merged = [self._merged([terms[i] for i in members], position) for members in shared]
+                    return self._factored([*rest, *merged])
         return terms
 
     def _with_sums_as_products(self, terms: list[tuple[float, Expr]]) -> list[tuple[float, Expr]]:
@@ -257,16 +267,15 @@ class Simplifier:
             found.append((c, u))
         return found
 
-    def _merged(self, terms: list[tuple[float, Expr]], members: list[int], position: int) -> list[tuple[float, Expr]]:
-        first = terms[members[0]][1]
+    def _merged(self, terms: list[tuple[float, Expr]], position: int) -> tuple[float, Expr]:
+        """Products that share the factor at `position`, as one product."""
+        first = terms[0][1]
         assert isinstance(first, Call)
-        inner = [(terms[i][0], _args(terms[i][1])[1 - position]) for i in members]
+        inner = [(c, _args(u)[1 - position]) for c, u in terms]
         template = call("add", inner[0][1], inner[1][1])
         combined = self(self._sum(inner, template))
         args = (first.args[0], combined) if position == 0 else (combined, first.args[1])
-        product = self(call(first.atom, *args))
-        rest = [t for i, t in enumerate(terms) if i not in members]
-        return [*rest, (1.0, product)]
+        return 1.0, self(call(first.atom, *args))
 
     def _sum(self, terms: list[tuple[float, Expr]], node: Call) -> Expr:
         total: Expr | None = None
@@ -282,6 +291,15 @@ class Simplifier:
         if total.shape != node.shape:
             total = call("add", total, uniform(0.0, shape))
         return total
+
+
+def _within_sums(root: Expr, nodes: list[Expr]) -> set[int]:
+    """The ids of the sums among `nodes` that stand in other sums alone."""
+    outside = {id(root)}
+    for node in nodes:
+        if not (isinstance(node, Call) and node.atom in ADDITIVE):
+            outside.update(id(c) for c in node.children)
+    return {id(n) for n in nodes if isinstance(n, Call) and n.atom in ADDITIVE and id(n) not in outside}
 
 
 def _folded(node: Call) -> Constant:

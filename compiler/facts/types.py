@@ -24,16 +24,20 @@ class Status(StrEnum):
 class Step:
     """One line of a derivation: by `rule`, from `premises`, it follows that `claim` (words), with `value` where it is a number.
 
-    `span` is the part of the model that the step is about, `subject` the expression (or what else the rule needs to be replayed).
-    Steps form a DAG; a premise may be shared.
+    `words` are the claim, or a function that puts it into words when somebody reads it. `span` is the part of the model that the
+    step is about, `subject` the expression (or what else the rule needs to be replayed). Steps form a DAG; a premise may be shared.
     """
 
     rule: str
-    claim: str
+    words: str | Callable[[], str] = field(compare=False)
     value: Any = None
     premises: tuple[Step, ...] = ()
     span: Span | None = field(default=None, compare=False)
     subject: Any = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def claim(self) -> str:
+        return self.words if isinstance(self.words, str) else self.words()
 
 
 @dataclass(frozen=True)

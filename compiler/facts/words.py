@@ -7,33 +7,47 @@ import math
 import numpy as np
 
 from oco.compiler.domains.norms import distinct
-from oco.dsl.expressions import Constant, Expr, Kind, Name, rewrite
+from oco.dsl.expressions import Constant, Expr
 from oco.dsl.intervals import Interval
-from oco.dsl.text.printer import print_expr
+from oco.dsl.text.printer import Excerpts
 
 LONGEST = 72
 
 
+class Phrases:
+    """What the parts of an expression are called. Claims about many parts share one, which prints each node once."""
+
+    def __init__(self) -> None:
+        self._excerpt = Excerpts(4 * LONGEST, _named)
+
+    def say(self, expr: Expr) -> str:
+        """The expression in backticks: as the user wrote it where that is short, else printed, cut where it is long."""
+        length = 0 if expr.span is None else expr.span.end - expr.span.start
+        text = " ".join(expr.span.text.split()) if expr.span is not None and length <= 4 * LONGEST else ""
+        return f"`{self.printed(expr) if not text or len(text) > LONGEST else text}`"
+
+    def printed(self, expr: Expr) -> str:
+        """The expression in the language, cut where it is long."""
+        text = " ".join(self._excerpt(expr).split())
+        return text if len(text) <= LONGEST else text[: LONGEST - 2].rstrip() + " …"
+
+
 def say(expr: Expr) -> str:
-    """The expression in backticks: as the user wrote it where that is short, else printed, cut where it is long."""
-    text = " ".join(expr.span.text.split()) if expr.span is not None else ""
-    return f"`{printed(expr) if not text or len(text) > LONGEST else text}`"
+    return Phrases().say(expr)
 
 
 def printed(expr: Expr) -> str:
-    """The expression in the language, cut where it is long."""
-    text = " ".join(print_expr(rewrite(expr, _named), 4 * LONGEST).split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 2].rstrip() + " …"
+    return Phrases().printed(expr)
 
 
-def _named(node: Expr) -> Expr:
+def _named(node: Expr) -> str | None:
     """Large constants stand as the text they came from, so that no array is spelled out."""
     if isinstance(node, Constant) and not np.isfinite(node.value.array).all():
-        return Name("infinity", Kind.PARAM, shape=node.shape)
+        return "infinity"
     if isinstance(node, Constant) and node.value.array.size > 4:
         text = " ".join(node.span.text.split()) if node.span is not None else "constant"
-        return Name(text if len(text) <= 24 else "constant", Kind.PARAM, shape=node.shape)
-    return node
+        return text if len(text) <= 24 else "constant"
+    return None
 
 
 def number(value: float) -> str:

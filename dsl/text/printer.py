@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,21 +50,42 @@ class _Text(str):
         return f"({self})" if self.precedence < least else str(self)
 
 
-def print_expr(expr: Expr, most: int | None = None) -> str:
-    """The expression with as few brackets as its operators need; where `most` is given, at least so many of its first characters."""
-    return str(_text(expr, most))
+def print_expr(expr: Expr) -> str:
+    """The expression with as few brackets as its operators need."""
+    return str(_text(expr))
 
 
-def _text(expr: Expr, most: int | None = None) -> _Text:
+def _text(expr: Expr) -> _Text:
     done: dict[int, _Text] = {}
     for node in walk(expr):
         text = _expression(node, done)
-        if most is not None:  # what follows a part's first characters cannot stand among the first of the whole
-            text = _Text(text[:most], text.precedence)
-        elif len(text) > TEXT_LIMIT:
+        if len(text) > TEXT_LIMIT:
             raise _too_long(node.span)
         done[id(node)] = text
     return done[id(expr)]
+
+
+class Excerpts:
+    """The first characters of expressions. Each node is printed once, so those of all parts of an expression cost little more than its own.
+
+    most      how many characters, at least, before the text may break off
+    instead   the text of nodes that are not to be spelled out; None for others
+    """
+
+    def __init__(self, most: int, instead: Callable[[Expr], str | None]) -> None:
+        self._most = most
+        self._instead = instead
+        self._done: dict[int, _Text] = {}
+        self._kept: list[Expr] = []
+
+    def __call__(self, expr: Expr) -> str:
+        self._kept.append(expr)
+        for node in walk(expr, self._done):
+            said = self._instead(node)
+            text = _expression(node, self._done) if said is None else _Text(said)
+            # What follows a part's first characters cannot stand among the first of the whole.
+            self._done[id(node)] = _Text(text[: self._most], text.precedence)
+        return str(self._done[id(expr)])
 
 
 def _expression(node: Expr, done: dict[int, _Text]) -> _Text:

@@ -128,7 +128,7 @@ class Law:
     def mean(self) -> Array:
         """The mean of the truncated law, shape `shape`."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean = self._moment(1) / self._moment(0)
+            mean = self._few(1) / self._few(0)  # as few numbers as the parameters have
         return np.broadcast_to(np.clip(mean, self.lower, self.upper), self.shape)
 
     def variance(self) -> Array:
@@ -157,8 +157,12 @@ class Law:
         return values.astype(np.int64) if self.discrete else values
 
     def _moment(self, k: int) -> Array:
+        return np.broadcast_to(self._few(k), self.shape)
+
+    def _few(self, k: int) -> Array:
+        """A moment in a shape that broadcasts to the stream's."""
         with np.errstate(all="ignore"):  # far tails overflow and underflow to the values that they have in the limit
-            return np.broadcast_to(LAWS[self.kind].moment(k, self.args, self.lower, self.upper), self.shape)
+            return np.asarray(LAWS[self.kind].moment(k, self.args, self.lower, self.upper))
 
     def _invert(self, u: Array) -> Array:
         """The u-quantiles of the truncated law, by bisection of P(lower <= X <= x)."""

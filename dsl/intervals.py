@@ -189,7 +189,7 @@ class Interval:
         """Powers whose exponents are known whole numbers, each value of them in turn."""
         shape = np.broadcast_shapes(self.shape, exponent.shape)
         found: Interval | None = None
-        for p in np.unique(exponent.lo):
+        for p in sorted(set(exponent.lo.ravel().tolist())):  # np.unique would import numpy.ma
             raised = self.whole_power(abs(int(p)))
             one = raised if p >= 0 else point(1.0) / raised
             chosen = exponent.lo == p

@@ -5,16 +5,19 @@ Exit status: 0 done, 1 the model or the data is wrong (said on stderr), 2 the co
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
 from oco.dsl.diagnostics import OcoError
 
+NEW_OBJECTS = 50_000  # between two searches for garbage: what a command imports and reads it keeps to its end
 INTERRUPTED = 130  # the status that Typer leaves with after Ctrl-C
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status."""
+    gc.set_threshold(NEW_OBJECTS)
     try:
         from oco.cli.app import app
 

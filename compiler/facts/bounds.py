@@ -12,6 +12,7 @@ from oco.compiler.facts.corners import branch_sup, corner_sup
 from oco.compiler.facts.entry_sup import Supremum
 from oco.compiler.facts.quadratic import ball_sup
 from oco.compiler.facts.reach import Climber, Reached
+from oco.compiler.facts.refine import bilinear_supremum
 from oco.compiler.facts.separable import Separable
 from oco.compiler.facts.single import occurs_once
 from oco.compiler.facts.tangent import tangent_sup
@@ -100,7 +101,13 @@ class Bounds:
         found = self.setting.ranges(expr)
         step = self.setting.ranges.step(expr)
         size = float(found.magnitude.max())
-        return Bound(found.greatest, step, None, occurs_once(self.setting, expr), size if math.isfinite(size) else 0.0)
+        exact = occurs_once(self.setting, expr) or self._bilinear(expr, found.greatest)
+        return Bound(found.greatest, step, None, exact, size if math.isfinite(size) else 0.0)
+
+    def _bilinear(self, expr: Expr, value: float) -> bool:
+        """Whether the range of an affine function of few ingredients is its range exactly."""
+        supremum = bilinear_supremum(self.setting, expr)
+        return supremum is not None and value <= supremum + 1e-12 * abs(supremum)
 
     def _improved(self, expr: Expr, bound: Bound) -> Bound:
         if bound.exact or not math.isfinite(bound.value):

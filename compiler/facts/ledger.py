@@ -5,15 +5,16 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.facts.attack import Outcome
 from oco.compiler.facts.types import Fact, Facts, Status, Step, Witness
-from oco.compiler.facts.verify import Check
 from oco.compiler.facts.words import coordinates, number
 from oco.dsl.intervals import Interval
+
+if TYPE_CHECKING:
+    from oco.compiler.facts.verify import Check
 
 WIDTH = 116
 VERSION = 1
@@ -139,6 +140,8 @@ def _witness_lines(witness: Witness) -> Iterator[str]:
 
 def replay_text(checks: list[Check]) -> str:
     """The outcome of a replay: how many steps of each kind, and every step that failed."""
+    from oco.compiler.facts.attack import Outcome
+
     counts = Counter(c.outcome for c in checks)
     said = {
         Outcome.REPLAYED: "worked out again",

@@ -14,6 +14,7 @@ from oco.compiler.calculus import gradient
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry, is_entrywise
 from oco.compiler.facts.norms import Norms, squared
+from oco.compiler.facts.single import occurs_once
 from oco.compiler.facts.support import support
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say, span_of_values
@@ -105,6 +106,29 @@ def fixed_slopes(setting: Setting, expr: Expr) -> dict[str, Expr] | None:
     found = gradient(expr, names(expr, Kind.DECISION))
     slopes = {name: setting.simplify(g) for name, g in found.items()}
     return None if any(setting.depends(g) for g in slopes.values()) else slopes
+
+
+def bilinear_supremum(setting: Setting, expr: Expr) -> float | None:
+    """max <a, x> + c over x, a and c where the numbers in a and c are independent and the support function is exact; None elsewhere."""
+    if expr.shape != () or setting.composition(expr) is not Curvature.AFFINE:
+        return None
+    slopes = fixed_slopes(setting, expr)
+    if slopes is None:
+        return None
+    rest = setting.simplify(without_decisions(expr))
+    streams = [n for e in (*slopes.values(), rest) for n in names(e)]
+    if len(streams) != len(set(streams)) or not all(occurs_once(setting, e) for e in (*slopes.values(), rest)):
+        return None
+    total = setting.ranges(rest)
+    for name, slope in slopes.items():
+        domain, hull = setting.blocks[name].domain, setting.box[name]
+        a = setting.ranges(slope).broadcast(domain.shape)
+        equal = a.lo.size == a.hi.size == 1
+        if not (domain.kind in ("box", "ball", "simplex") or (domain.kind == "nuclear_ball" and equal)):
+            return None
+        most = support(domain, hull, a)
+        total = total + interval(most, most)
+    return total.greatest
 
 
 def without_decisions(expr: Expr) -> Expr:

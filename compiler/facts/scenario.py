@@ -15,7 +15,7 @@ import numpy as np
 from oco.compiler.calculus import gradient
 from oco.compiler.canonical import StreamRange
 from oco.compiler.facts.curvature import FLAT_KINDS, Curvatures
-from oco.compiler.facts.enclosure import Enclosure, entries
+from oco.compiler.facts.enclosure import Enclosure, compact, entries
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.setting import Setting
 from oco.compiler.twin import to_cvxpy
@@ -139,9 +139,11 @@ def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) ->
 
 
 def _mean_range(stream: StreamRange) -> Interval:
-    mean = np.asarray(stream.mean)
+    mean = compact(stream.mean)
     slack = np.abs(mean) * MEAN_SLACK
-    return entries(np.maximum(mean - slack, stream.lower), np.minimum(mean + slack, stream.upper), stream.shape)
+    return entries(
+        np.maximum(mean - slack, compact(stream.lower)), np.minimum(mean + slack, compact(stream.upper)), stream.shape
+    )
 
 
 def at_mean(expr: Expr, scenario: Scenario, x: Mapping[str, Floats]) -> Floats:

@@ -1,4 +1,4 @@
-"""Where interval arithmetic is exact: every number of decision and streams enters once, and the domain is a box.
+"""Where interval arithmetic is exact: every number of decision and streams enters once, and the domain is a box or one entry is read.
 
 For a continuous function of independent numbers each of which occurs once, the interval evaluation is its range (Moore 1966).
 """
@@ -32,27 +32,43 @@ MERGING = (
     "transpose",
     "_reshape",
 )
+TIGHT_HULL = ("box", "ball", "nonneg_ball", "l1_ball", "simplex", "nuclear_ball", "birkhoff")
 SINGULAR = ("_sign", "_positive", "_nonneg", "_peak", "_unit", "_softmax", "_polar", "_leading")
 
 
 def occurs_once(setting: Setting, expr: Expr) -> bool:
     """Whether the range of `expr` by intervals is its range exactly."""
-    nodes = list(walk(expr))
+    taken = {id(n): n for n in walk(expr) if _one_entry(setting, n)}
+    nodes = [*taken.values(), *(n for n in walk(expr, taken))]
+    used = [n.name for m in taken.values() for n in walk(m) if isinstance(n, Name)]
+    if len(used) != len(set(used)):
+        return False
     uses: dict[int, int] = {}
     for node in nodes:
         for child in node.children:
             uses[id(child)] = uses.get(id(child), 0) + 1
-    seen: set[str] = set()
+    seen = set(used)
     for node in nodes:
         if isinstance(node, (Constant, Slice)):
             continue
-        if uses.get(id(node), 0) > 1 or not _once(node):
+        if uses.get(id(node), 0) > 1 or not (id(node) in taken or _once(node)):
             return False
         if isinstance(node, Name):
             if node.name in seen or (node.kind is Kind.DECISION and setting.blocks[node.name].domain.kind != "box"):
                 return False
             seen.add(node.name)
     return True
+
+
+def _one_entry(setting: Setting, node: Expr) -> bool:
+    """Whether it is `X[i, j]` of a decision, the indices fixed or streams: as a set is convex, its entry takes every value of its range."""
+    if not isinstance(node, Index) or node.shape != () or not isinstance(node.base, Name):
+        return False
+    if node.base.name not in setting.blocks or not all(isinstance(i, (Constant, Name)) for i in node.items):
+        return False
+    hull = setting.box[node.base.name]
+    tight = setting.blocks[node.base.name].domain.kind in TIGHT_HULL
+    return tight and (all(isinstance(i, Constant) for i in node.items) or hull.lo.size == hull.hi.size == 1)
 
 
 def _once(node: Expr) -> bool:

@@ -21,6 +21,7 @@ Array = np.ndarray[Any, Any]
 Place = dict[str, Array]
 TOLERANCE = 1e-9
 PLACES, FEWEST, MOST_NUMBERS = 120, 6, 2_000_000  # places, at most and at least, and the numbers in all of them
+ANY_ROUND = 1000  # the last that is tried where the horizon is unknown
 CLIMB = 80  # exchanges that are tried to climb from the best place
 LARGEST_BY_DIFFERENCES = 200  # entries of all decisions up to which slopes are found by differences
 LARGEST_SPECTRAL = 400  # entries of a matrix decision whose extreme points are cheap to find
@@ -45,12 +46,15 @@ class Attack:
         self.problem = problem
         self.rng = rng
         self.decisions = [b.name for b in problem.blocks]
+        self.last = float(problem.horizon or ANY_ROUND)
         numbers = sum(b.domain.size for b in problem.blocks) + sum(math.prod(s.shape) for s in problem.streams)
         self.count = int(min(PLACES, max(FEWEST, MOST_NUMBERS / max(1, numbers))))
+        self.effort = self.count / PLACES  # the share of the usual number of trials that large places leave time for
         self.inside = {b.name: self._inside(b, max(2, self.count // 2)) for b in problem.blocks}
         self.places = [*self._ends_of_all(), *(self._place() for _ in range(self.count - 4))]
         self.boxes = {b.name for b in problem.blocks if b.domain.kind == "box"}
         self._drawn: dict[str, Array] = {}
+        self._found_inside: dict[int, tuple[Place, bool]] = {}
         self.functions = dict(self._functions())
 
     # ---- places
@@ -59,15 +63,15 @@ class Attack:
         """All streams at one end, and the decisions as far as they go the one way or the other."""
         for sign in (1.0, -1.0):
             x = {b.name: self._farthest(b, np.full(b.shape, sign)) for b in self.problem.blocks}
-            for upper in (True, False):
+            for upper, t in ((True, 1.0), (False, self.last)):
                 ends = {s.name: np.full(s.shape, s.upper if upper else s.lower) for s in self.problem.streams}
-                yield {"t": np.asarray(1.0), **x, **{n: np.clip(v, -1e9, 1e9) for n, v in ends.items()}}
+                yield {"t": np.asarray(t), **x, **{n: np.clip(v, -1e9, 1e9) for n, v in ends.items()}}
 
     def _farthest(self, b: Block, direction: Array) -> Array:
         """A point of the set that is extreme in a direction, where the set tells."""
         if b.domain.kind == "box":
             return np.asarray(np.where(direction > 0, b.domain.upper, b.domain.lower))
-        if "lmo" in b.domain.refusals or _dear(b):
+        if "lmo" in b.domain.refusals or dear(b):
             return np.asarray(self.rng.choice(self.inside[b.name]))
         return np.asarray(b.domain.lmo_array(-direction))
 
@@ -79,7 +83,7 @@ class Attack:
 
     def _inside(self, b: Block, count: int) -> Array:
         """Points of the set; where drawing them is dear, of the ball within it."""
-        if not _dear(b):
+        if not dear(b):
             return b.domain.sample(self.rng, count)
         moves = (b.domain.tangent(self.rng.normal(size=b.shape)) for _ in range(count))
         return np.stack([b.domain.inner_centre + b.domain.inner_radius * d / np.linalg.norm(d) for d in moves])
@@ -91,8 +95,8 @@ class Attack:
         return np.stack([self._farthest(b, sign * d) for d in along for sign in (1.0, -1.0)])
 
     def _place(self) -> Place:
-        """A decision and stream values, corners more often than not."""
-        place: Place = {"t": np.asarray(1.0)}
+        """A decision and stream values, corners more often than not, and the first, the last or any round."""
+        place: Place = {"t": np.asarray(self.rng.choice([1.0, self.last, float(self.rng.integers(1, self.last + 1))]))}
         for b in self.problem.blocks:
             out = self.rng.random() < 0.6
             drawn = self._farthest(b, self.rng.normal(size=b.shape)) if out else self.rng.choice(self.inside[b.name])
@@ -188,6 +192,6 @@ class Attack:
         return level, columns
 
 
-def _dear(b: Block) -> bool:
+def dear(b: Block) -> bool:
     """Whether a point of the set costs a decomposition of a large matrix."""
     return len(b.shape) == 2 and b.domain.size > LARGEST_SPECTRAL

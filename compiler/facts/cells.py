@@ -14,7 +14,7 @@ import numpy as np
 from oco.compiler.facts.entry import is_entrywise
 from oco.dsl.atoms import ATOMS
 from oco.dsl.atoms.index import slice_ends
-from oco.dsl.dims import known
+from oco.dsl.dims import Shape, known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, walk
 from oco.dsl.intervals import Interval, point
 
@@ -59,6 +59,8 @@ def _node(
             _within(math.prod(np.broadcast_shapes(*(end.shape for a in args for end in (a.lo, a.hi)))))
             result: Interval = ATOMS[node.atom].bounds(node, *args)
             return result
+        case Call(atom="_scatter", args=(values, *items)):
+            return _scattered(node, found[id(values)], tuple(items))
         case Call() if not any(isinstance(a, Slice) for a in node.args):
             return _call(node, [found[id(a)] for a in node.args], count)
         case Index(base=base, items=items):
@@ -211,8 +213,29 @@ def _reshaped(x: Interval, shape: tuple[int, ...]) -> Interval:
 
 def _indexed(node: Index, base: Interval, items: tuple[Expr, ...]) -> Interval:
     """Indices that are known."""
+    places = _places(items, node.base.shape)
+    lo, hi = base.expanded()
+    return Interval(lo[places], hi[places], (base.shape[0], *known(node.shape)))
+
+
+def _scattered(node: Call, values: Interval, items: tuple[Expr, ...]) -> Interval:
+    """Zeros, but for values at places that are known, each at a place of its own."""
+    shape = known(node.shape)
+    _within(values.shape[0] * math.prod(shape))
+    places = _places(items, node.shape)
+    taken = np.arange(math.prod(shape)).reshape(shape)[places[1:]]
+    if len(set(taken.ravel().tolist())) < taken.size:
+        raise NotCovered
+    full = (values.shape[0], *shape)
+    lo, hi = np.zeros(full), np.zeros(full)
+    lo[places], hi[places] = values.expanded()
+    return Interval(lo, hi, full)
+
+
+def _places(items: tuple[Expr, ...], shape: Shape) -> tuple[slice | np.ndarray, ...]:
+    """The index into an array with cells before its axes."""
     places: list[slice | np.ndarray] = [slice(None)]
-    for item, dim in zip(items, node.base.shape):
+    for item, dim in zip(items, shape):
         if isinstance(item, Slice):
             start, stop = slice_ends(item, dim)
             places.append(slice(int(str(start)), int(str(stop))))
@@ -222,8 +245,7 @@ def _indexed(node: Index, base: Interval, items: tuple[Expr, ...]) -> Interval:
             raise NotCovered
     if _separated(places[1:]):
         raise NotCovered
-    lo, hi = base.expanded()
-    return Interval(lo[tuple(places)], hi[tuple(places)], (base.shape[0], *known(node.shape)))
+    return tuple(places)
 
 
 def _separated(places: list[slice | np.ndarray]) -> bool:

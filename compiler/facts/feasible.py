@@ -134,7 +134,8 @@ class Feasibility:
     def _in_the_mean(self) -> Fact:
         key = "feasible.mean"
         if self.mean is None:
-            why = Step("no mean", "the mean of a constraint is not known: it is not affine in streams of known mean")
+            words = "the mean of a constraint is not known: it is not affine in streams of known mean, or an equality that changes with t"
+            why = Step("no mean", words)
             return Fact(key, None, Status.UNKNOWN, why)
         if self.canonical.equalities:
             inconsistent = next((d for d in self.dependent if not d.consistent), None)
@@ -188,7 +189,10 @@ class Feasibility:
         """Whether the sense in which the margin was sought is the one that matters: not where a mean counts and is not known."""
         if any(c.timing is Timing.EACH_ROUND for c in self.canonical.inequalities):
             return True
-        used = {n for c in self.canonical.inequalities for n in names(c.expr, Kind.STREAM)}
+        exprs = [c.expr for c in self.canonical.inequalities]
+        if any(names(self.setting.simplify(e), Kind.ROUND) for e in exprs):
+            return False  # the solver saw one round, and the mean is over all of them
+        used = {n for e in exprs for n in names(e, Kind.STREAM)}
         return self.mean is not None and used <= self.mean.averaged
 
     def _called_for(self) -> SlaterPoint | None:

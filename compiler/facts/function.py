@@ -151,7 +151,8 @@ class Function:
             return bound
         place = None if bound.reached is None else bound.reached.place
         if place is not None:
-            whole, *each = (float(evaluate(e, self._completed(place), 1.0)) for e in (self.expr, *self._pieces))
+            t = float(place["t"])
+            whole, *each = (float(evaluate(e, self._completed(place), t)) for e in (self.expr, *self._pieces))
             if sum(abs(v - whole) <= 1e-9 * max(1.0, abs(whole)) for v in each) == 1:
                 return replace(bound, exact=False)
         return replace(bound, exact=False, reached=None)

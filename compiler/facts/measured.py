@@ -98,9 +98,11 @@ def _exponent(key: str, value: float, seen: Observed, of: str) -> Fact:
 
 
 def _before(expr: Expr) -> Expr:
-    """The expression with the streams of the round before."""
+    """The expression with the streams, and the number, of the round before."""
 
     def renamed(node: Expr) -> Expr:
+        if isinstance(node, Name) and node.kind is Kind.ROUND:
+            return call("sub", node, 1.0)
         if isinstance(node, Name) and node.kind is Kind.STREAM:
             return replace(node, name=node.name + BEFORE)
         return node
@@ -135,7 +137,7 @@ def _over_rounds(setting: Setting, seen: Observed, expr: Expr) -> Floats | None:
     found: list[Floats] = []
     for start in range(0, seen.rounds - 1, step):
         stop = min(start + step, seen.rounds - 1)
-        cells: dict[str, Interval] = {}
+        cells: dict[str, Interval] = {"t": point(np.arange(start + 2.0, stop + 2.0))}
         for name in used:
             now, then = seen.streams[name][start + 1 : stop + 1], seen.streams[name][start:stop]
             cells[name], cells[name + BEFORE] = point(now.astype(np.float64)), point(then.astype(np.float64))

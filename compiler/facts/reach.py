@@ -30,7 +30,7 @@ LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """`value` is reached at `place`: it was evaluated there in interval arithmetic, and this is the lower end."""
+    """`value` is reached at `place`, in the round `place["t"]`: evaluated there in interval arithmetic, this is the lower end."""
 
     value: float
     place: Place
@@ -81,16 +81,13 @@ class Climber:
             yield {n: v + share * (towards[n] - v) if n in self.moving else v for n, v in place.items()}
 
     def _value(self, place: Place) -> float:
-        return float(evaluate(self.expr, place, self._round()))
-
-    def _round(self) -> float:
-        return 1.0
+        return float(evaluate(self.expr, place, float(place["t"])))
 
     def _linear_best(self, place: Place) -> Place:
         """The maximizer of the linearisation over domain and streams; entries with slope zero stay."""
         found = dict(place)
         for name in self.moving:
-            slope = np.broadcast_to(evaluate(self.slopes[name], place, self._round()), np.shape(place[name]))
+            slope = np.broadcast_to(evaluate(self.slopes[name], place, float(place["t"])), np.shape(place[name]))
             if not np.isfinite(slope).all():
                 continue
             if name in self.setting.streams:
@@ -113,10 +110,10 @@ class Climber:
         return np.maximum(lo, -1e300), np.minimum(hi, 1e300)
 
     def _starts(self, count: int) -> Iterator[Place]:
-        """The centre, all lower and upper ends, and random corners."""
+        """The centre, all lower and upper ends, and random corners, in the first and the last round by turns."""
         blocks = self.setting.blocks
         for k in range(count):
-            found: dict[str, Floats] = {}
+            found: dict[str, Floats] = {"t": np.asarray(float(self.setting.canonical.horizon or 1) if k % 2 else 1.0)}
             for name in self.decisions:
                 domain = blocks[name].domain
                 slope = (
@@ -131,7 +128,7 @@ class Climber:
 
     def _certified(self, place: Place) -> Reached | None:
         """The value again, in interval arithmetic."""
-        box = {**self.setting.box, **{n: point(v) for n, v in place.items()}, "t": point(self._round())}
+        box = {**self.setting.box, **{n: point(v) for n, v in place.items()}}
         try:
             return Reached(Enclosure(box)(self.expr).least, place)
         except OcoError:

@@ -5,6 +5,8 @@ Part of the replay (`verify.py`), and like it without the prover's code.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from oco.compiler.facts.attack import Attack, Outcome, Place, Verdict
@@ -104,7 +106,7 @@ class Calculus(Attack):
         """The largest second difference (`sign` 1) or minus the least that is found, with what rounding may have added."""
         pairs = [(p, q) for p, q in zip(self.places[:24], self.places[1:])]
         best, pair = max(((self._bend(expr, p, q, sign), (p, q)) for p, q in pairs), key=lambda found: found[0])
-        for _ in range(SEARCH):
+        for _ in range(math.ceil(SEARCH * self.effort)):
             p, q = pair
             other = self.places[int(self.rng.integers(self.count))]
             name = str(self.rng.choice(list(p)))

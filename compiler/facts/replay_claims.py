@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Block
-from oco.compiler.facts.attack import TOLERANCE, Attack, Outcome, Place, Verdict
+from oco.compiler.facts.attack import TOLERANCE, Attack, Outcome, Place, Verdict, dear
 from oco.compiler.facts.types import Step
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
@@ -164,9 +164,12 @@ class Claims(Attack):
         d = block.domain
         if value > d.interior_margin(d.inner_centre) * (1 + 1e-7) + 1e-12:
             return failed("no ball of this radius lies in the set")
-        for _ in range(min(40, self.count // 2)):
+        for _ in range(1 if dear(block) else min(40, self.count // 2)):
             move = d.tangent(self.rng.normal(size=d.shape))
             size = float(np.linalg.norm(move))
+            if dear(block):
+                inside = d.contains(d.inner_centre + value / size * move, 1e-7)
+                return (Outcome.TESTED, "") if inside else failed("a point of such a ball lies outside the set")
             width = (d.support(move) + d.support(-move)) / size if size > 0 else np.inf
             if size > 1e-9 and 2 * value > width * (1 + 1e-9):
                 return failed("the set is narrower than such a ball in some direction")

@@ -43,11 +43,18 @@ class Points(Attack):
         left_out = [c.label for c in self.problem.inequalities if not self._spoken_of(c.expr, step)]
         if left_out:
             return Outcome.FAILED, f"nothing is said of {left_out[0]}"
-        inside = all(b.domain.contains(step.subject[b.name], 1e-7) for b in self.problem.blocks)
+        inside = self._in_the_domain(step.subject)
         worst = max((float(p.value) for p in step.premises), default=-np.inf)
         holds = inside and step.value <= -worst + TOLERANCE * max(1.0, abs(worst))
         words = "the point is outside, or a constraint is larger there"
         return REPLAYED if holds else (Outcome.FAILED, words)
+
+    def _in_the_domain(self, x: Place) -> bool:
+        """Asked once of a decision that several facts are about: it may cost a decomposition."""
+        if id(x) not in self._found_inside:
+            inside = all(b.domain.contains(x[b.name], 1e-7) for b in self.problem.blocks)
+            self._found_inside[id(x)] = x, inside
+        return self._found_inside[id(x)][1]
 
     def _spoken_of(self, expr: Expr, step: Step) -> bool:
         """Whether a premise is about a function of the same values, at the same decision."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.calculus import gradient
-from oco.compiler.canonical import StreamRange
+from oco.compiler.canonical import Equality, StreamRange
 from oco.compiler.facts.curvature import FLAT_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure, compact, entries
 from oco.compiler.facts.entry import entry
@@ -115,11 +115,15 @@ def robust(setting: Setting) -> Scenario:
 
 
 def mean(setting: Setting) -> Scenario | None:
-    """Streams of known mean at their mean, the others at every value; None where the mean of a constraint is not that of its streams."""
+    """Streams of known mean at their mean, the others at every value; None where the mean of a constraint is not that of its streams.
+
+    An equality that changes with the round has no one mean.
+    """
     means = {n: s for n, s in setting.streams.items() if s.mean is not None}
     canonical = setting.canonical
     for g in canonical.constraints:
-        if not _averages(setting, g.expr, means):
+        changes = isinstance(g, Equality) and names(setting.simplify(g.expr), Kind.ROUND)
+        if changes or not _averages(setting, g.expr, means):
             return None
     ranges = {n: _mean_range(s) if n in means else setting.box[n] for n, s in setting.streams.items()}
     used = {n for g in canonical.constraints for n in names(g.expr, Kind.STREAM)}

@@ -27,7 +27,7 @@ def tangent_sup(setting: Setting, expr: Expr) -> float | None:
     best = climber.climb(np.inf, starts=2, steps=120)
     if best is None:
         return None
-    box = {**setting.box, **{n: point(v) for n, v in best.place.items()}}
+    box = {**setting.box, **{n: point(v) for n, v in best.place.items() if n != "t"}}
     total = Enclosure(box)(expr)
     for name, slope in climber.slopes.items():
         a = Enclosure(box)(slope).broadcast(setting.box[name].shape)

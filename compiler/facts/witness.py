@@ -54,8 +54,9 @@ def _middle(x: Decision, y: Decision) -> Decision:
 
 def _excess(expr: Expr, x: Decision, y: Decision, env: Decision) -> float:
     """Relative to the largest of the three values (or 1e-300)."""
-    ends = float(evaluate(expr, {**env, **x}, 1.0)), float(evaluate(expr, {**env, **y}, 1.0))
-    middle = float(evaluate(expr, {**env, **_middle(x, y)}, 1.0))
+    t = float(env["t"])
+    ends = float(evaluate(expr, {**env, **x}, t)), float(evaluate(expr, {**env, **y}, t))
+    middle = float(evaluate(expr, {**env, **_middle(x, y)}, t))
     return (middle - (ends[0] / 2 + ends[1] / 2)) / max(abs(middle), abs(ends[0]), abs(ends[1]), 1e-300)
 
 
@@ -67,7 +68,7 @@ def _certified(setting: Setting, expr: Expr, x: Decision, y: Decision, env: Deci
 
     def at(p: Decision) -> Any:
         box = {n: point(v) for n, v in {**env, **p}.items()}
-        return Enclosure({**setting.box, **box, "t": point(1.0)})(expr)
+        return Enclosure({**setting.box, **box})(expr)
 
     try:
         first, second, middle = at(x), at(y), at(_middle(x, y))
@@ -78,6 +79,7 @@ def _certified(setting: Setting, expr: Expr, x: Decision, y: Decision, env: Deci
     if not excess > LEAST_EXCESS * max(scale, 1e-300):
         return None
     where = " and ".join(", ".join(f"{n} = {coordinates(v)}" for n, v in p.items()) for p in (x, y))
+    env = {n: v for n, v in env.items() if n != "t" or names(expr, Kind.ROUND)}
     with_streams = ", ".join(f"{n} = {coordinates(v)}" for n, v in env.items())
     words = f"halfway between {where} the function is {number(excess)} above the mean of its values at the two"
     words += f", with {with_streams}" if env else ""
@@ -110,8 +112,9 @@ def _sparse(setting: Setting, x: Decision, y: Decision, rng: np.random.Generator
 
 
 def _draw(setting: Setting, streams: list[str], rng: np.random.Generator) -> dict[str, Floats]:
-    """Stream values: corners of their box more often than not."""
-    env: dict[str, Floats] = {}
+    """Stream values: corners of their box more often than not. The round: the first, the last, or any."""
+    last = setting.canonical.horizon or 1000
+    env: dict[str, Floats] = {"t": np.asarray(rng.choice([1.0, float(last), float(rng.integers(1, last + 1))]))}
     for name in streams:
         lo, hi = setting.box[name].expanded()
         lo, hi = np.clip(lo, -1e6, 1e6), np.clip(hi, -1e6, 1e6)
@@ -157,7 +160,7 @@ def _hessian(
     for b in setting.canonical.blocks:
         parts = []
         for other in setting.canonical.blocks:
-            value = evaluate(second[b.name][other.name], env, 1.0)
+            value = evaluate(second[b.name][other.name], env, float(env["t"]))
             lead = b.shape if value.shape != other.shape or slopes[b.name].shape else ()
             full = np.broadcast_to(value, (*lead, *other.shape)) if value.shape != (*b.shape, *other.shape) else value
             parts.append(np.broadcast_to(full.reshape(-1, other.domain.size), (b.domain.size, other.domain.size)))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from facts_dags import random_dag
+from facts_matrices import random_matrices
 from facts_oracle import Oracle
 
 from oco.compiler.calculus import gradient
@@ -25,7 +26,16 @@ OFF = 1e-11  # how far, relatively, a sample may lie outside of a domain that is
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_that_is_proved_is_broken(seed: int) -> None:
-    model = parse(random_dag(seed, deepest=2 + seed % 3))
+    _attack(random_dag(seed, deepest=2 + seed % 3), seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_that_is_proved_of_matrices_and_groups_is_broken(seed: int) -> None:
+    _attack(random_matrices(seed, deepest=2 + seed % 2), seed)
+
+
+def _attack(text: str, seed: int) -> None:
+    model = parse(text)
     setting, oracle = Setting(canonical(model)), Oracle(model, seed)
     for prefix, expr in oracle.functions():
         try:

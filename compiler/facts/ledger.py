@@ -105,7 +105,7 @@ def value_text(value: Any) -> str:
             return f"{len(value)} decisions" if len(value) > 1 else value_text(next(iter(value.values()), None))
         case _:
             array = np.asarray(value)
-            return coordinates(array) if array.size <= 3 and array.dtype.kind in "if" else f"an array of {array.size}"
+            return coordinates(array) if array.size <= 3 and array.dtype.kind in "if" else f"{array.size} numbers"
 
 
 def derivation_text(fact: Fact) -> str:

@@ -110,20 +110,18 @@ class Climber:
         return np.maximum(lo, -1e300), np.minimum(hi, 1e300)
 
     def _starts(self, count: int) -> Iterator[Place]:
-        """The centre, all lower and upper ends, and random corners, in the first and the last round by turns."""
+        """All upper ends, all lower ends, those farther from 0, and random corners, in the first and the last round by turns."""
         blocks = self.setting.blocks
         for k in range(count):
             found: dict[str, Floats] = {"t": np.asarray(float(self.setting.canonical.horizon or 1) if k % 2 else 1.0)}
             for name in self.decisions:
                 domain = blocks[name].domain
-                slope = (
-                    [np.ones(domain.shape), -np.ones(domain.shape)][k] if k < 2 else self.rng.normal(size=domain.shape)
-                )
-                found[name] = self._vertex(name, slope)
+                random = self.rng.normal(size=domain.shape) if k > 2 else None
+                upwards = random if random is not None else np.where(_upper(k, domain.lower, domain.upper), 1.0, -1.0)
+                found[name] = self._vertex(name, upwards)
             for name in self.streams:
                 lo, hi = self._ends(name)
-                share = [np.zeros(lo.shape), np.ones(lo.shape)][k % 2] if k < 3 else self.rng.integers(0, 2, lo.shape)
-                found[name] = np.where(share > 0, hi, lo)
+                found[name] = np.where(self.rng.integers(0, 2, lo.shape) if k > 2 else _upper(k, lo, hi), hi, lo)
             yield found
 
     def _certified(self, place: Place) -> Reached | None:
@@ -133,6 +131,11 @@ class Climber:
             return Reached(Enclosure(box)(self.expr).least, place)
         except OcoError:
             return None
+
+
+def _upper(k: int, lower: Floats, upper: Floats) -> Floats:
+    """At which entries the k-th start is at the upper end."""
+    return np.broadcast_to(k == 0, upper.shape) if k < 2 else np.abs(upper) >= np.abs(lower)
 
 
 def slopes_of(expr: Expr, moving: list[str]) -> dict[str, Expr]:

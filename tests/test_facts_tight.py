@@ -93,3 +93,11 @@ def test_a_kink_at_the_end_of_a_range_does_not_flatten_the_function(loss: str) -
     """At 0 the derivative of abs is not that of the side on which the decision lives."""
     facts = check(parse(f"model m\nhorizon T = 10\ndecision x[3] in simplex\nminimize {loss}\n"))
     assert 1 <= facts["loss.upper"].value <= 1 + 1e-9
+
+
+def test_jumps_are_no_quadratics_over_a_ball() -> None:
+    """The slopes of |x_i| have derivative 0 wherever they have one, and are no constants."""
+    head = "model m\nhorizon T = 5\ndecision X[3, 3] in ball(0.5)\nstream r[3] in 0..2\n"
+    for loss, slope in (("norm1(X[[0, 1, 2], r])", 3**0.5), ("nuclear_norm(X)", 3**0.5)):
+        fact = check(parse(f"{head}minimize {loss} + 0 * r[0]\n"))["loss.lipschitz.l2"]
+        assert fact.value >= slope

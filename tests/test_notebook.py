@@ -50,7 +50,7 @@ class Tags(HTMLParser):
         self.text = ""
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        if tag not in ("br", "meta"):
+        if tag not in ("br", "meta", "wbr"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -94,13 +94,14 @@ def test_expressions_as_mathematics(text: str, latex: str) -> None:
 def test_plans_explanations_facts_and_traces_show_themselves(trace: Trace) -> None:
     plan = oco.compile(oco.parse(SMALL))
     explanation = plan.explain()
-    for thing in (plan, explanation, trace, plan.facts["loss.lipschitz.l2"]):
+    for thing in (plan, explanation, trace, plan.facts, plan.facts["loss.lipschitz.l2"]):
         balanced(thing._repr_latex_())
         text_of(thing._repr_html_())
     shown = text_of(plan._repr_html_())
     assert plan.algorithm in shown and all(name in shown for name in plan.settings)
     assert all(v.name in text_of(explanation._repr_html_()) for v in plan.verdicts)
     assert "loss.lipschitz.l2" in text_of(plan.facts._repr_html_())
+    assert r"\text{loss.lipschitz.l2} & 2.82843 & \text{proved}" in plan.facts._repr_latex_()
     trace.regret()
     assert f"{trace.regret()[-1]:.6g}" in trace._repr_latex_() and r"limit\_1" in trace._repr_latex_()
     assert isinstance(explanation, str) and explanation.startswith("small")

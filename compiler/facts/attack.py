@@ -96,7 +96,9 @@ class Attack:
 
     def _place(self) -> Place:
         """A decision and stream values, corners more often than not, and the first, the last or any round."""
-        place: Place = {"t": np.asarray(self.rng.choice([1.0, self.last, float(self.rng.integers(1, self.last + 1))]))}
+        place: Place = {
+            "t": np.asarray(self.rng.choice([1.0, self.last, float(self.rng.integers(1, int(self.last) + 1))]))
+        }
         for b in self.problem.blocks:
             out = self.rng.random() < 0.6
             drawn = self._farthest(b, self.rng.normal(size=b.shape)) if out else self.rng.choice(self.inside[b.name])

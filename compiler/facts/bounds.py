@@ -19,7 +19,7 @@ from oco.compiler.facts.tangent import tangent_sup
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
 from oco.dsl.build import call
-from oco.dsl.diagnostics import OcoError
+from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, names, walk
 from oco.dsl.intervals import point
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Method = Callable[[Expr, float], "Supremum | None"]
 TIGHT, LOOSE = 0.01, 0.05  # relative gaps between bound and reached value: good enough, and worth a word
+ROUNDING = 1e-9  # relative
 LARGEST_CLIMB = 20_000  # numbers in decision and streams
 LARGEST_ARRAY = 10**6  # numbers in an array on the way
 
@@ -113,6 +114,8 @@ class Bounds:
         if bound.exact or not math.isfinite(bound.value):
             return bound
         reached = self._reached(expr, bound.value)
+        if reached is not None:
+            _above(reached.value, bound.value, expr)
         bound = replace(bound, reached=reached)
         for rule, words, method in self._methods:
             if _gap(bound) <= TIGHT:
@@ -124,10 +127,11 @@ class Bounds:
                 continue
             if found is None or not found.value <= bound.value:
                 continue
-            if found.value < bound.value:
-                claim = f"{say(expr)} is at most {number(found.value)}: {words}"
-                step = Step(rule, claim, found.value, (bound.step,), expr.span, expr)
-                bound = replace(bound, value=found.value, step=step)
+            value = found.value if reached is None else _above(reached.value, found.value, expr)
+            if value < bound.value:
+                claim = f"{say(expr)} is at most {number(value)}: {words}"
+                step = Step(rule, claim, value, (bound.step,), expr.span, expr)
+                bound = replace(bound, value=value, step=step)
             bound = replace(bound, exact=found.attained)
             if bound.exact:
                 break
@@ -146,6 +150,13 @@ class Bounds:
         if bound.reached is not None:
             reached = Reached(point(max(bound.reached.value, 0.0)).sqrt().least, bound.reached.place)
         return Bound(value, bound.step, reached, bound.exact, point(bound.scale).sqrt().greatest)
+
+
+def _above(reached: float, bound: float, expr: Expr) -> float:
+    """The bound, which no value that is reached may pass by more than the rounding of a method."""
+    if bound < reached - ROUNDING * max(abs(reached), abs(bound)):
+        raise InternalError(f"{say(expr)} reaches {number(reached)} and was bounded by {number(bound)}")
+    return max(bound, reached)
 
 
 def _plain(value: float | None) -> Supremum | None:

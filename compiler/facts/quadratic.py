@@ -14,6 +14,7 @@ import numpy as np
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.corners import stream_corners
+from oco.compiler.facts.kinks import continuous
 from oco.compiler.facts.refine import without_decisions
 from oco.compiler.jacobians import jacobian
 from oco.dsl.atoms import Curvature
@@ -31,7 +32,7 @@ SLACK = 2.0**-40
 def ball_sup(setting: Setting, expr: Expr) -> float | None:
     """An upper bound of a quadratic with a fixed matrix over a ball; None where `expr` is no such thing."""
     used = names(expr, Kind.DECISION)
-    if len(used) != 1 or setting.blocks[used[0]].domain.kind != "ball":
+    if len(used) != 1 or setting.blocks[used[0]].domain.kind != "ball" or not continuous(expr):
         return None
     block = setting.blocks[used[0]]
     slope = setting.simplify(gradient(expr, used)[block.name])

@@ -128,3 +128,8 @@ class Facts(Mapping[str, Fact]):
         from oco.compiler.facts.notebook import facts_html
 
         return facts_html(self)
+
+    def _repr_latex_(self) -> str:
+        from oco.compiler.facts.notebook import facts_latex
+
+        return facts_latex(self)

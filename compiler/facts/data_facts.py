@@ -182,7 +182,7 @@ def measured_margin(setting: Setting, seen: Observed) -> list[Fact]:
         return []
     where = ", ".join(f"{n} = {coordinates(v)}" for n, v in found.x.items())
     words = (
-        f"at {where} every inequality holds in the mean with {number(margin)} to spare, with {CONFIDENCE:.0%} confidence "
+        f"every inequality has {number(margin)} to spare in the mean at {where}, with {CONFIDENCE:.0%} confidence "
         f"from {plural(seen.rounds, 'round')} of data (Hoeffding)"
     )
     why = Step("sample mean", words, margin, (found.step,))

@@ -20,6 +20,7 @@ WIDTH = 116
 VERSION = 1
 
 
+MEASURED = ("path_length", "variation.gradient", "variation.constraint", "V_x", "V_g")
 DETAILS = (
     ".upper",
     ".lower",
@@ -33,7 +34,17 @@ DETAILS = (
 
 def listed(facts: Facts) -> list[str]:
     """The keys of a screenful: known facts without the entries of vector constraints and what only a theorem asks for."""
-    return [k for k in facts if "[" not in k and not k.endswith(DETAILS) and facts[k].status is not Status.UNKNOWN]
+    known = (k for k in facts if "[" not in k and not k.endswith(DETAILS) and facts[k].status is not Status.UNKNOWN)
+    return _grouped(known)
+
+
+def _grouped(keys: Iterable[str]) -> list[str]:
+    """The loss, one constraint after the other, the domain, and what is said of all constraints together."""
+    found: dict[str, list[str]] = {"loss": []}
+    for key in keys:
+        found.setdefault(_group(key), []).append(key)
+    last = ("domain", "")
+    return [k for group in sorted(found, key=lambda g: last.index(g) + 1 if g in last else 0) for k in found[group]]
 
 
 def ledger_text(facts: Facts) -> str:
@@ -44,8 +55,8 @@ def ledger_text(facts: Facts) -> str:
 def summary_text(facts: Facts) -> str:
     """The facts about the loss, the constraints and feasibility that a reader asks for first."""
     kinds = ("convex", "lipschitz.l2", "strong_convexity.l2", "bound", "diameter.l2", "bounded", "margin", "common")
-    shown = (f for key in facts if "[" not in key and key.endswith(kinds) and _tells(f := facts[key]))
-    return _table(shown)
+    shown = (key for key in facts if "[" not in key and key.endswith(kinds) and _tells(facts[key]))
+    return _table(facts[key] for key in _grouped(shown))
 
 
 def _tells(fact: Fact) -> bool:
@@ -86,8 +97,14 @@ def _unknown(facts: Facts) -> str:
     ]
     if not keys:
         return ""
-    wrapped = textwrap.wrap(", ".join(keys), WIDTH, initial_indent="unknown: ", subsequent_indent=" " * 9)
-    return "\n" + "\n".join(wrapped) + "\n"
+    open_ = [k for k in keys if k not in MEASURED]
+    lines = _wrapped("unknown: ", open_) + _wrapped("told by data (--data FILE): ", [k for k in keys if k in MEASURED])
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def _wrapped(head: str, keys: list[str]) -> list[str]:
+    indent = " " * len(head)
+    return textwrap.wrap(", ".join(keys), WIDTH, initial_indent=head, subsequent_indent=indent) if keys else []
 
 
 def value_text(value: Any) -> str:

@@ -56,7 +56,7 @@ def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None) -> 
         claim = f"{c.label} is at most {number(most)} there, {scenario.words}"
         steps.append(Step("at a point", claim, most, (), c.span, (c.expr, x, scenario.streams)))
     where = ", ".join(f"{n} = {coordinates(v)}" for n, v in x.items())
-    words = f"at {where} every inequality holds with {number(margin)} to spare, {scenario.words}"
+    words = f"every inequality has {number(margin)} to spare at {where}, {scenario.words}"
     return SlaterPoint(x, float(margin), Step("slater point", words, margin, tuple(steps), None, x), best)
 
 

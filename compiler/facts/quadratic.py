@@ -44,6 +44,8 @@ def ball_sup(setting: Setting, expr: Expr) -> float | None:
     size = block.domain.size
     matrix = np.broadcast_to(second.value.array, (*block.shape, *block.shape)).reshape(size, size) / 2
     linear, rest = (setting.simplify(without_decisions(e)) for e in (slope, expr))
+    if not setting.ranges(linear).bounded:
+        return None
     radius = block.domain.radius
     best = _dual(matrix, setting.ranges(linear).broadcast(block.shape), radius) + setting.ranges(rest).greatest
     streams = stream_corners(setting, expr, MOST_CORNERS)

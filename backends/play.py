@@ -15,6 +15,8 @@ Array = np.ndarray[Any, Any]
 FIRST_CHUNK = 256
 SECONDS = 0.05
 """How long one call may take: an interrupt is heard, and progress is told, that often."""
+ROOM = 1 << 22
+"""Bytes of what one call reads and writes, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,9 @@ def play(learner: Learner, read: Read, rounds: int, after: Collection[str] = ())
     read(start, stop) gives streams as arrays with the round first. A round that the program refuses goes through `observe`, which says
     what is wrong, or mends it if it may.
     """
-    done, chunk = 0, FIRST_CHUNK
+    fields = (*learner.compiled.program.feedback, *learner.compiled.program.decision)
+    done, most = 0, 1 + ROOM // sum(8 * int(np.prod(f.type.shape)) for f in fields)
+    chunk = min(FIRST_CHUNK, most)
     while done < rounds:
         stop = min(done + chunk, rounds)
         streams = read(done, stop)
@@ -59,7 +63,7 @@ def play(learner: Learner, read: Read, rounds: int, after: Collection[str] = ())
         if done < stop:
             yield _single(learner, {n: a[played.rounds] for n, a in streams.items()}, after)
             done += 1
-        chunk = int(np.clip(chunk * SECONDS / max(seconds, 1e-6), chunk / 8, chunk * 8)) or 1
+        chunk = int(np.clip(chunk * SECONDS / max(seconds, 1e-6), chunk / 8, min(chunk * 8, most))) or 1
 
 
 def _block(learner: Learner, streams: Mapping[str, Array], rounds: int, after: Collection[str]) -> Played:

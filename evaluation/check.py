@@ -9,6 +9,7 @@ from oco.dsl.diagnostics import Diagnostic, fail
 from oco.evaluation.tables import Array, Table
 
 SHOWN = 20  # findings shown of one kind for one stream
+BLOCK = 1 << 17  # numbers that are looked at together
 
 
 def check_values(table: Table, stream: StreamRange, columns: tuple[str, ...], values: Array) -> tuple[Diagnostic, ...]:
@@ -17,20 +18,30 @@ def check_values(table: Table, stream: StreamRange, columns: tuple[str, ...], va
     found: list[tuple[int, int, str, str]] = []
     for (row, entry), text in texts.items():
         found.append((row, entry, "OCO828", f"is `{text}`, which is not a number"))
+    step = max(1, BLOCK // max(1, values.shape[1]))
+    for start in range(0, len(values), step):
+        for row, entry, code, words in _wrong(stream, values[start : start + step]):
+            if (row + start, entry) not in texts:
+                found.append((row + start, entry, code, words))
+    return _report(table, stream, columns, found)
+
+
+def _wrong(stream: StreamRange, values: Array) -> list[tuple[int, int, str, str]]:
+    """The first entries that are missing, not whole, or out of bounds: row, entry, code and words."""
+    found: list[tuple[int, int, str, str]] = []
     missing = ~np.isfinite(values)
     for row, entry in _first(missing):
-        if (row, entry) not in texts:
-            infinite = np.isinf(values[row, entry])
-            found.append((row, entry, "OCO827", "is infinite" if infinite else "is missing"))
-    whole = np.where(missing, 0.0, values)
+        infinite = np.isinf(values[row, entry])
+        found.append((row, entry, "OCO827", "is infinite" if infinite else "is missing"))
     if stream.integer:
+        whole = np.where(missing, 0.0, values)
         for row, entry in _first(whole != np.rint(whole)):
             found.append((row, entry, "OCO829", f"is {values[row, entry]:g}, and the stream takes whole numbers"))
     low, high = (np.broadcast_to(b, stream.shape).reshape(-1) for b in (stream.lower, stream.upper))
     for row, entry in _first(~missing & ((values < low) | (values > high))):
         rule = f"[{low[entry]:g}, {high[entry]:g}]"
         found.append((row, entry, "OCO830", f"is {values[row, entry]:g}, outside the declared bounds {rule}"))
-    return _report(table, stream, columns, found)
+    return found
 
 
 def _texts(table: Table, columns: tuple[str, ...]) -> dict[tuple[int, int], str]:

@@ -15,8 +15,9 @@ import numpy as np
 from oco.compiler.canonical import Canonical, StreamRange, canonical
 from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail
 from oco.dsl.model import Model
-from oco.evaluation.check import check_values
+from oco.evaluation.check import BLOCK, check_values
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
+from oco.evaluation.spill import spacious
 from oco.evaluation.tables import Array, Table, read
 
 Round = Mapping[str, Array]
@@ -223,7 +224,7 @@ def _examine(problem: Canonical, table: Table, mapping: StreamMap | None) -> tup
         columns = [table.arrays[c] for c in found.columns]
         length = min(len(c) for c in columns)
         lengths.setdefault(length, stream.name)
-        stacked = np.concatenate([c[:length].reshape(length, prod(c.shape[1:])) for c in columns], axis=1)
+        stacked = _beside([c[:length].reshape(length, prod(c.shape[1:])) for c in columns])
         problems += check_values(table, stream, found.columns, stacked)
         given[stream.name] = stacked.reshape(length, *stream.shape)
     if len(lengths) > 1:
@@ -234,6 +235,22 @@ def _examine(problem: Canonical, table: Table, mapping: StreamMap | None) -> tup
         problems += fail("OCO826", f"{table.name} has no rounds").diagnostics
     report = MappingReport(table.name, rounds, assignments, unused(table, assignments), table.times, problems)
     return report, given
+
+
+def _beside(parts: list[Array]) -> Array:
+    """The columns of all parts (rounds, entries) in one array; no copy where they already lie so in memory."""
+    if len(parts) == 1:
+        return parts[0]
+    first, rounds, width = parts[0], len(parts[0]), sum(p.shape[1] for p in parts)
+    addresses = [p.__array_interface__["data"][0] for p in parts]
+    singles = all(p.shape[1] == 1 and p.strides[0] == first.strides[0] and p.dtype == first.dtype for p in parts)
+    if singles and rounds and addresses == [addresses[0] + k * first.itemsize for k in range(width)]:
+        return np.lib.stride_tricks.as_strided(first, (rounds, width), (first.strides[0], first.itemsize))
+    found = spacious((rounds, width))
+    step = max(1, BLOCK // width)
+    for start in range(0, rounds, step):
+        found[start : start + step] = np.concatenate([p[start : start + step] for p in parts], axis=1)
+    return found
 
 
 def _repair(table: Table, on_missing: str) -> Table:

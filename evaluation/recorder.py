@@ -14,6 +14,7 @@ from oco.backends.reckoning import DUALS
 from oco.compiler.canonical import Canonical
 from oco.compiler.storage import FACTORS
 from oco.dsl.diagnostics import fail
+from oco.evaluation.spill import spacious
 from oco.evaluation.trace import Record
 
 Array = np.ndarray[Any, Any]
@@ -138,7 +139,7 @@ class Recorder:
             entry = np.asarray(value)
             rows = (self.expected or 256) if column is None else 2 * len(column)
             rows = max(1, -(-rows // self.every) if name.startswith("decision.") and self.every else rows)
-            grown = np.empty((max(rows, row + 1), *entry.shape), dtype=entry.dtype)
+            grown = spacious((max(rows, row + 1), *entry.shape), entry.dtype)
             if column is not None:
                 grown[: len(column)] = column
             if self.collect and name.startswith("stream.") and grown.nbytes > STREAM_BYTES:

@@ -7,16 +7,18 @@ import gzip
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.diagnostics import fail
+from oco.evaluation.spill import spacious
 
 Array = np.ndarray[Any, Any]
 
+BATCH = 1 << 17  # numbers of a Parquet file that are read together
 ARROW = (".parquet", ".arrow", ".feather")
 KINDS = (".csv", ".tsv", ".txt", *ARROW, ".npy", ".npz")
 _TIME_NAME = re.compile(r"(^|[\W_])(time|date|timestamp|datetime|time stamp)([\W_]|$)", re.IGNORECASE)
@@ -175,7 +177,8 @@ def _read_arrow(path: Path, suffix: str) -> Table:
             "OCO820", f"{path.name}: reading {kind} needs pyarrow", hint="pip install ocolang[parquet]"
         ) from None
     if suffix == ".parquet":
-        return _of_arrow(parquet.read_table(path), path.name)
+        with parquet.ParquetFile(path, pre_buffer=False) as rows:
+            return _of_batches(rows, path.name)
     with pyarrow.memory_map(str(path)) as file:
         try:
             return _of_arrow(pyarrow.ipc.open_file(file).read_all(), path.name)
@@ -184,9 +187,32 @@ def _read_arrow(path: Path, suffix: str) -> Table:
             return _of_arrow(pyarrow.ipc.open_stream(file).read_all(), path.name)
 
 
+def _of_batches(file: Any, name: str) -> Table:
+    """A Parquet file a block of rows after the other: no more than a block is in memory beside what is kept."""
+    import pyarrow
+
+    rounds, start = file.metadata.num_rows, 0
+    arrays: dict[str, Array] = {}
+    texts: dict[str, dict[int, str]] = {}
+    found = _of_arrow(file.schema_arrow.empty_table(), name)
+    for batch in file.iter_batches(batch_size=max(1, BATCH // max(1, file.metadata.num_columns)), use_threads=False):
+        found = _of_arrow(pyarrow.Table.from_batches([batch]), name)
+        for key, part in found.arrays.items():
+            if key not in arrays:
+                arrays[key] = spacious((rounds, *part.shape[1:]), among=len(found.arrays))
+                arrays[key][:start] = np.nan
+            arrays[key][start : start + len(part)] = part
+            texts.setdefault(key, {}).update({start + row: cell for row, cell in found.texts.get(key, {}).items()})
+        for key in arrays.keys() - found.arrays.keys():
+            arrays[key][start : start + batch.num_rows] = np.nan
+        start += batch.num_rows
+    kept = {key: cells for key, cells in texts.items() if cells}
+    return replace(found, arrays=arrays or found.arrays, texts=kept)
+
+
 def _of_arrow(frame: Any, name: str) -> Table:
     """An Arrow table: times stay times, lists become rows of an array."""
-    columns = {n: np.asarray(frame.column(n).to_pylist(), dtype=object) for n in frame.column_names}
+    columns = {n: _cells(frame.column(n)) for n in frame.column_names}
     for n in frame.column_names:
         if str(frame.schema.field(n).type).startswith(("timestamp", "date")):
             columns[n] = columns[n].astype("datetime64[us]")
@@ -195,8 +221,15 @@ def _of_arrow(frame: Any, name: str) -> Table:
     return _table(name, columns, row_word="row")
 
 
+def _cells(column: Any) -> Array:
+    """The cells of an Arrow column: numbers as such, anything else as Python's objects."""
+    if str(column.type) in ("double", "float", "int64", "int32", "int16", "int8") and not column.null_count:
+        return np.asarray(column.to_numpy())
+    return np.asarray(column.to_pylist(), dtype=object)
+
+
 def _read_numpy(path: Path) -> Table:
-    loaded = np.load(path, allow_pickle=False)
+    loaded = np.load(path, mmap_mode="r" if path.suffix.lower() == ".npy" else None, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         columns = {"": loaded} if loaded.ndim != 2 else {str(i): loaded[:, i] for i in range(loaded.shape[1])}
         return _table(path.name, columns, row_word="row", headed=False)

@@ -1,0 +1,144 @@
+"""Runs over data that need not fit in memory: arrays read in place, NPY and Parquet files and iterators with flat memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_c99 import has_compiler
+
+import oco
+from oco.evaluation import data as data_module
+from oco.evaluation import spill, tables
+from oco.evaluation.data import load_data
+
+MODEL = """
+model large
+horizon T = 1000
+decision x[3] in box(0, 1)
+stream c[3] in [-1, 1]
+stream b in [0, 2]
+minimize c @ x
+subject to
+    limit: sum(x) <= b each round
+"""
+
+
+def rounds_of(count: int) -> dict[str, np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(0)
+    return {"c": rng.uniform(-1, 1, (count, 3)), "b": rng.uniform(0, 2, count)}
+
+
+@pytest.fixture
+def plan() -> Any:
+    return oco.compile(oco.parse(MODEL), algorithm="coldq", settings="paper")
+
+
+def test_arrays_are_read_in_place(plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a compiled program is given lies in the caller's arrays."""
+    if not has_compiler():
+        pytest.skip("there is no C compiler")
+    given, seen = rounds_of(600), []
+    from oco.backends.learner import Learner
+
+    advance = Learner.advance
+
+    def watched(self: Any, inputs: Any, rounds: int, keep: Any) -> Any:
+        seen.append([np.shares_memory(a, given[f.name]) for a, f in zip(inputs, self.compiled.program.feedback)])
+        assert all(a.flags.c_contiguous and a.dtype == np.float64 for a in inputs)
+        return advance(self, inputs, rounds, keep)
+
+    monkeypatch.setattr(Learner, "advance", watched)
+    plan.run(given, backend="c")
+    assert seen and all(all(parts) for parts in seen)
+
+
+def test_columns_of_a_matrix_are_a_view_of_it(plan: Any, tmp_path: Path) -> None:
+    matrix = np.random.default_rng(1).uniform(0, 1, (50, 4))
+    np.save(tmp_path / "rounds.npy", matrix)
+    mapping = {"c": ["0", "1", "2"], "b": "3"}
+    data = load_data(plan.canonical, tmp_path / "rounds.npy", mapping=mapping)
+    assert (data.given["c"] == matrix[:, :3]).all() and (data.given["b"] == matrix[:, 3]).all()
+    root = data.given["c"]
+    while getattr(root, "base", None) is not None and not isinstance(root, np.memmap):
+        root = root.base
+    assert isinstance(root, np.memmap)
+    back = load_data(plan.canonical, tmp_path / "rounds.npy", mapping={"c": ["2", "0", "1"], "b": "3"})
+    assert (back.given["c"] == matrix[:, [2, 0, 1]]).all()
+
+
+@pytest.mark.parametrize("large", [1 << 30, 0])
+def test_a_parquet_file_read_in_blocks_is_the_file(
+    plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setattr(spill, "LARGE", large)
+    monkeypatch.setattr(tables, "BATCH", 28)
+    monkeypatch.setattr(data_module, "BLOCK", 33)
+    given = rounds_of(40)
+    columns = {f"c[{i}]": given["c"][:, i] for i in range(3)} | {"b": given["b"]}
+    pandas.DataFrame(columns).to_parquet(tmp_path / "rounds.parquet")
+    data = load_data(plan.canonical, tmp_path / "rounds.parquet")
+    assert (data.given["c"] == given["c"]).all() and (data.given["b"] == given["b"]).all()
+    columns["b"] = np.where(np.arange(40) == 33, np.nan, given["b"])
+    columns["c[1]"] = np.where(np.arange(40) == 25, 3.0, given["c"][:, 1])
+    pandas.DataFrame(columns).to_parquet(tmp_path / "wrong.parquet")
+    with pytest.raises(oco.OcoError) as caught:
+        load_data(plan.canonical, tmp_path / "wrong.parquet")
+    said = str(caught.value)
+    assert "row 34, column `b`" in said and "row 26, column `c[1]`" in said and len(caught.value.errors) == 2
+
+
+GROWTH = """
+import sys, threading
+import numpy as np, oco
+from oco.evaluation import spill
+kind, rounds, folder, model = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+plan = oco.compile(oco.parse(model), algorithm="coldq", settings="paper")
+spill.LARGE = 1 << 20
+most, over = [0], threading.Event()
+def private():
+    return sum(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+def watch():
+    while not over.wait(0.002):
+        most[0] = max(most[0], private())
+def feed():
+    rng = np.random.default_rng(0)
+    c, b = rng.uniform(-1, 1, (1000, 400)), rng.uniform(0, 2, 1000)
+    for t in range(rounds):
+        yield {"c": c[t % 1000], "b": b[t % 1000]}
+source = folder + "/rounds.parquet" if kind == "parquet" else feed()
+if kind == "npy":
+    source = {n: np.load(folder + "/" + n + ".npy", mmap_mode="r") for n in "cb"}
+thread = threading.Thread(target=watch)
+thread.start()
+trace = plan.run(source, backend="c", keep="last")
+over.set()
+thread.join()
+print(max(most[0], private()), len(trace.loss))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("kind", ["npy", "parquet", "iterator"])
+def test_memory_does_not_hold_the_data(kind: str, tmp_path: Path) -> None:
+    """From 4,000 to 12,000 rounds of 3208 bytes, private memory grows by what a trace and its promise keep: some numbers a round."""
+    if not has_compiler():
+        pytest.skip("there is no C compiler")
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    model, found = MODEL.replace("c[3]", "c[400]").replace("x[3]", "x[400]"), []
+    for rounds in (4_000, 12_000):
+        c, b = np.random.default_rng(0).uniform(-1, 1, (rounds, 400)), np.full(rounds, 0.5)
+        np.save(tmp_path / "c.npy", c)
+        np.save(tmp_path / "b.npy", b)
+        columns = {f"c[{i}]": c[:, i] for i in range(400)} | {"b": b}
+        parquet.write_table(pyarrow.table(columns), tmp_path / "rounds.parquet", row_group_size=2000)
+        command = [sys.executable, "-c", GROWTH, kind, str(rounds), str(tmp_path), model]
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        assert int(out[1]) == rounds
+        found.append(1024 * int(out[0]))
+    assert found[1] - found[0] < 0.25 * 3208 * 8_000

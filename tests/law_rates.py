@@ -12,7 +12,7 @@ import sympy
 from law_worlds import Array, Life, lives, plan_in, play, theorem_of
 from scipy.stats import t as student
 
-from oco.compiler.algorithms import Algorithm
+from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.plan import Plan
 
 HORIZONS = tuple(2**k for k in range(8, 15))
@@ -20,26 +20,43 @@ ONE_SIDED = 0.95
 """Confidence of the lower limit of an exponent."""
 
 # With the papers' constants these stay near their first decision, or leave the constraints alone, for longer than 2^14 rounds: a guarantee
-# that is still vacuous there says nothing about exponents. Other constants before the same powers of T stand here in their place.
+# that is still vacuous there says nothing about exponents. Other constants of the theorem's family stand here in their place: before the
+# same powers of T, and within every condition of its proof (`fitted` holds that).
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     # eta and gamma for a V_* that is the worst case: the point needs 4,000 of 2^14 rounds to cross the domain.
     "mirror-prox": {"eta": "2 / sqrt(T)", "gamma": "0.3 * T**(1/4)"},
-    # Erratum 11: theta = 24 R D T^(1/2) keeps the multiplier near zero. Also with the other oracles.
-    "projection-free": {"oracle": "ocg", "theta": "T**(1/2)"},
-    # theta = 12 R D sqrt(d) / T^(1/2): the same.
-    "meta-frank-wolfe": {"theta": "1 / sqrt(T)"},
-    # Erratum 13: the guess of 1 is never doubled, and the weight of the constraint stays 1/(2 T^(3/4)). D is the scale of the step.
-    "ofw-tvc": {"guess": "0.001", "beta": "8", "D": "40"},
-    "bfw-tvc": {"guess": "0.001", "beta": "4", "D": "40", "c": "1.5"},
-    # beta = 1/(2 G D) lets the potential act after 4 G D sqrt(T) log T: more than T here. The authors' code has beta = 1.
-    "sinha-vaze": {"beta": "2"},
+    # Erratum 11: theta = 24 R D T^(1/2) keeps the multiplier near zero; so with the other oracles and their powers.
+    "projection-free ocg": {"theta": "T**(1/2)"},
+    "projection-free orgfw": {"theta": "T**(1/4)"},
+    "projection-free ospf": {"theta": "T**(2/5)"},
+    "projection-free sftrl": {"theta": "T**(1/4)"},
+    # theta = 12 R D sqrt(d) / T^(1/2): the same. The proof asks for little more than R D sqrt(d) / (2 T^(1/2)).
+    "meta-frank-wolfe": {"theta": "0.9 * domain.diameter.l1 * loss.lipschitz.l1 * sqrt(d) / sqrt(T)"},
+    # Erratum 13: the guess of 1 is never doubled, and the constraint weighs 1/(2 T^(3/4)). The proofs bound beta rate above, and G and D
+    # below: a large rate lets the constraint weigh as much as the loss, a large D makes the steps long, a small beta keeps the product.
+    "ofw-tvc": {"G": "6", "D": "120", "rate": "4", "beta": "1 / (200000 * T**(3/4))", "guess": "1e-9"},
+    "bfw-tvc": {
+        "G": "6",
+        "D": "200",
+        "rate": "1",
+        "beta": "1 / (250000 * T**(3/4))",
+        "guess": "1e-12",
+        "c": "3.5",
+        "epsilon": "4 * domain.diameter.l2**2 / sqrt(T)",
+    },
+    # The potential acts after 4 G D sqrt(T) log T: more than T here. The proof bounds beta rate: see ofw-tvc.
+    "sinha-vaze": {"rate": "4", "beta": "0.02 / sqrt(T)"},
     # rho = 1/sqrt(T) makes steps of 0.06/sqrt(T).
     "pfs": {"rho": "8 / sqrt(T)"},
 }
 
 # Worlds where the constants of a method are too large for 2^14 rounds whatever its settings. scbfw-tvc has T^(1/3) blocks, and the mean of
 # m one-point estimates has the variance (d f / (2 delta))^2 / (K m), about 30/m in three dimensions: more than the domain for 20 blocks.
-TOO_SHORT = frozenset({("scbfw-tvc", "ball")})
+# With linear losses in a box these oracles jump between vertices; the square of their regret in a block counts, over theta: a theta that
+# lets the multiplier act by 2^14 makes that term the largest, a larger one leaves the multiplier near zero.
+TOO_SHORT = frozenset(
+    {("scbfw-tvc", "ball"), *((f"projection-free {oracle}", "box") for oracle in ("orgfw", "ospf", "sftrl"))}
+)
 
 
 @dataclass(frozen=True)
@@ -85,10 +102,11 @@ def measured(life: Life, plan: Plan, sequence: str, seeds: range) -> Mapping[str
 
 def fitted(life: Life, sequence: str, horizons: Sequence[int], seeds: range) -> Iterator[Fit]:
     """The exponents of max(measure, what one round can cost) / (the theorem's log factors); a line for each seed."""
-    settings = tuple(SETTINGS.get(life.algorithm, {}).items())
+    settings = (*life.settings, *SETTINGS.get(life.method, {}).items())
     plans = [plan_in(life.algorithm, life.world, T, settings) for T in horizons]
     known = [p for p in plans if p is not None and p.guarantee is not None]
     assert len(known) == len(horizons), f"{life}: no theorem at some horizon"
+    assert not any(w.code == "OCO707" for p in known for w in p.warnings), f"{life}: beyond the theorem's family"
     runs = [measured(life, p, sequence, seeds) for p in known]
     assert known[0].guarantee is not None
     for measure, rate in known[0].guarantee.rates.items():
@@ -101,16 +119,18 @@ def fitted(life: Life, sequence: str, horizons: Sequence[int], seeds: range) -> 
 
 
 def lives_of(algorithm: str, every: bool = False) -> list[Life]:
-    """The worlds of an algorithm: each, or the first for each theorem and region."""
+    """The worlds of an algorithm: each, or the first for each theorem and region; for a method of several, for each theorem."""
     found: dict[tuple[str, ...], Life] = {}
-    for life, plan in lives(algorithm, HORIZONS[0]):
-        key = (theorem_of(plan).name, life.world.region, *([life.world.constraint] if every else []))
-        if (algorithm, life.world.region) not in TOO_SHORT:
-            found.setdefault(key, life)
+    for life, plan in lives(algorithm, HORIZONS[0], variants=True):
+        key = [theorem_of(plan).name, *([] if life.settings and not every else [life.world.region])]
+        if (life.method, life.world.region) not in TOO_SHORT:
+            found.setdefault((*key, *([life.world.constraint] if every else [])), life)
     return list(found.values())
 
 
-def horizons_of(algorithm: Algorithm) -> tuple[int, ...]:
-    """Powers of two up to 2^14; up to 2^10 where a round asks for more oracle calls the longer the run is."""
-    grows = "T" in algorithm.cost.replace("log2(T)", "")
-    return tuple(2**k for k in range(6, 11)) if grows else HORIZONS
+def horizons_of(life: Life) -> tuple[int, ...]:
+    """Powers of two up to 2^14; up to 2^12 where a round asks for more oracle calls the longer the run is."""
+    algorithm = next(a for a in ALGORITHMS if a.name == life.algorithm)
+    leaders = dict(life.settings).get("oracle") in ("ospf", "sftrl")
+    grows = leaders or "T" in algorithm.cost.replace("log2(T)", "")
+    return tuple(2**k for k in range(8, 13)) if grows else HORIZONS

@@ -107,19 +107,28 @@ LOSSES = {"linear": "c @ x", "quadratic": "sum_squares(x - c)"}
 
 @dataclass(frozen=True)
 class World:
-    """Decisions x (d,) of a region, losses by the stream c in [-1, 1]^d, and one constraint on slope @ x."""
+    """Decisions x (d,) of a region, losses by the stream c in [-1, 1]^d, and one constraint on slope @ x.
+
+    independent  whether the model says that the c are independent draws of one law: then only such sequences are drawn
+    """
 
     region: str
     loss: str
     constraint: str
+    independent: bool = False
 
     def __str__(self) -> str:
-        return f"{self.loss} losses, {self.region}, {self.constraint}"
+        return f"{'independent ' if self.independent else ''}{self.loss} losses, {self.region}, {self.constraint}"
+
+    @property
+    def sequences(self) -> tuple[str, ...]:
+        return INDEPENDENT if self.independent else tuple(SEQUENCES)
 
     def text(self, rounds: int) -> str:
         c, d = CONSTRAINTS[self.constraint], self.size
         lines = [
-            f"model world\nhorizon T = {rounds}\ndecision x[{d}] in {REGIONS[self.region].text}\nstream c[{d}] in [-1, 1]",
+            f"model world\nhorizon T = {rounds}\ndecision x[{d}] in {REGIONS[self.region].text}\nstream c[{d}] in [-1, 1]"
+            f"{' iid' if self.independent else ''}",
             c.streams,
             f"minimize {LOSSES[self.loss]}",
             f"subject to\n    {c.text.format(slope=self.slope.tolist())}" if c.text else "",
@@ -182,11 +191,16 @@ SEQUENCES: Mapping[str, Callable[[np.random.Generator, int], Array]] = {
     "turning": lambda rng, rounds: np.where(np.arange(rounds) < rounds // 2, -1.0, 1.0)[:, None] * np.sign(SLOPE),
 }
 """Streams c in [-1, 1]^3, shape (rounds, 3). `pushed` drives linear losses across the constraint."""
+INDEPENDENT = ("coins", "pushed")
 
-WORLDS = tuple(
-    World(region, loss, constraint)
-    for constraint in CONSTRAINTS
-    for region, loss in (("box", "linear"), ("ball", "quadratic"), ("simplex", "linear"), ("segment", "quadratic"))
+WORLDS = (
+    *(
+        World(region, loss, constraint)
+        for constraint in CONSTRAINTS
+        for region, loss in (("box", "linear"), ("ball", "quadratic"), ("simplex", "linear"), ("segment", "quadratic"))
+    ),
+    World("box", "linear", "random on average", independent=True),
+    World("ball", "quadratic", "random on average", independent=True),
 )
 
 
@@ -255,13 +269,18 @@ def play(plan: Plan, streams: Streams, seed: int, start: list[Array] | None = No
 
 @dataclass(frozen=True)
 class Life:
-    """An algorithm in a world where a theorem speaks for it."""
+    """An algorithm, with settings that make another method of it, in a world where a theorem speaks for it."""
 
     algorithm: str
     world: World
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def method(self) -> str:
+        return " ".join([self.algorithm, *(value for _, value in self.settings)])
 
     def __str__(self) -> str:
-        return f"{self.algorithm} in {self.world}"
+        return f"{self.method} in {self.world}"
 
     def regret(self, plan: Plan, streams: Streams, played: Played) -> float:
         """Against the best fixed decision that the theorem speaks of: one that serves each round where violation is hard."""
@@ -275,12 +294,22 @@ class Life:
         return float(np.maximum(g, 0).sum() if hard else np.maximum(g.sum(axis=0), 0).sum())
 
 
-VARIANTS = {"projection-free": tuple((("oracle", oracle),) for oracle in ("ocg", "orgfw", "sftrl"))}
-"""Settings that make another method of an algorithm, beside its own choice."""
+VARIANTS = {"projection-free": tuple((("oracle", oracle),) for oracle in ("ocg", "orgfw", "ospf", "sftrl"))}
+"""Settings that make the methods of an algorithm, in place of its own choice."""
 
 
 def lives(algorithm: str, rounds: int, variants: bool = False) -> list[tuple[Life, Plan]]:
-    """The worlds in which a theorem speaks for the algorithm, with its plans; with `variants` those of its other settings too."""
-    settings = ((), *(VARIANTS.get(algorithm, ()) if variants else ()))
-    found = [(Life(algorithm, w), plan_in(algorithm, w, rounds, given)) for w in WORLDS for given in settings]
-    return [(life, plan) for life, plan in found if plan is not None]
+    """The worlds in which a theorem speaks for the algorithm, with its plans; with `variants` those of each of its methods.
+
+    A world of independent losses counts where they make another theorem apply.
+    """
+    found = []
+    for settings in VARIANTS.get(algorithm, ((),)) if variants else ((),):
+        for world in WORLDS:
+            plan = plan_in(algorithm, world, rounds, settings)
+            same = (
+                plan_in(algorithm, replace(world, independent=False), rounds, settings) if world.independent else None
+            )
+            if plan is not None and (same is None or theorem_of(same) != theorem_of(plan)):
+                found.append((Life(algorithm, world, settings), plan))
+    return found

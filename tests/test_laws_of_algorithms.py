@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from law_worlds import (
     REGIONS,
-    SEQUENCES,
     Array,
     Life,
     Streams,
@@ -39,7 +38,7 @@ ROUNDS = 512
 @each_algorithm
 def test_decisions_lie_in_the_domain(algorithm: Algorithm) -> None:
     for life, plan in lives(algorithm.name, ROUNDS, variants=True):
-        for sequence in SEQUENCES:
+        for sequence in life.world.sequences:
             streams = life.world.draw(sequence, np.random.default_rng(1), ROUNDS)
             x = play(plan, streams, 2).decisions
             assert REGIONS[life.world.region].outside(x).max() <= 1e-9, (str(life), sequence)
@@ -86,7 +85,7 @@ def test_no_more_regret_and_violation_than_promised(algorithm: Algorithm) -> Non
     found = lives(algorithm.name, ROUNDS, variants=True)
     assert found, f"no world here meets the hypotheses of {algorithm.name}"
     for life, plan in found:
-        for sequence in SEQUENCES:
+        for sequence in life.world.sequences:
             kept_promise(life, plan, sequence, range(8 if theorem_of(plan).expected else 2))
 
 

@@ -34,9 +34,10 @@ def draw(
     rounds = next(iter(curves.values())).shape[1]
     picked = np.unique(np.linspace(0, rounds - 1, POINTS).astype(np.int64))
     at = (np.arange(1, rounds + 1) if x is None else x)[picked]
-    for label, values in curves.items():
+    for k, (label, values) in enumerate(curves.items()):
+        width = 1.2 + 0.9 * (len(curves) - 1 - k)  # so that a curve shows under those drawn over it
         style = "--" if label in ("stay at x_1", "best fixed decision") else "-"
-        (line,) = axes.plot(at, values.mean(axis=0)[picked], style, label=label, linewidth=1.6)
+        (line,) = axes.plot(at, values.mean(axis=0)[picked], style, label=label, linewidth=width)
         if len(values) > 1:
             mean, deviation = values.mean(axis=0)[picked], values.std(axis=0, ddof=1)[picked]
             axes.fill_between(at, mean - deviation, mean + deviation, color=line.get_color(), alpha=0.15, linewidth=0)

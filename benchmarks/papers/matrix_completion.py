@@ -63,7 +63,8 @@ def played(minutes: float) -> tuple[dict[str, list[Array]], dict[str, list[float
     cells = [(rounds, c) for rounds in HORIZONS for c in CONTENDERS]
     for k, (rounds, c) in enumerate(cells):
         plan = oco.compile(model, c.algorithm, c.settings).with_horizon(rounds)
-        share = (until - perf_counter()) / (len(cells) - k)  # what a short cell leaves goes to the later ones
+        weight = rounds / sum(later for later, _ in cells[k:])  # what a short cell leaves goes to the later ones
+        share = weight * (until - perf_counter())
         found[c.label].append(np.array(list(runs(plan, rounds, share))))
         promised[c.label].append(None if plan.guarantee is None else plan.guarantee.regret())
         print(f"{c.label}, T = {rounds}: {len(found[c.label][-1])} instances", flush=True)
@@ -88,8 +89,9 @@ def drawn(
     right.set(title="sum of the constraint", xlabel="T", xscale="log")
     for axes in (left, right):
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=7, loc="upper left")
-    left.set_ylim(1e-3, 1e13)
+    left.legend(fontsize=7, loc="upper left", ncols=2)
+    right.legend(fontsize=7, loc="lower left", ncols=2)
+    left.set_ylim(1e-3, 1e14)
     return figure
 
 

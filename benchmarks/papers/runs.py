@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import oco
+from oco.compiler.guarantees import Guarantee
 from oco.evaluation.trace import Trace
 
 Array = np.ndarray[Any, Any]
@@ -30,10 +31,10 @@ STAY = Contender("stay at x_1", "ogd", {"eta": 0})
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """A contender's runs, one a seed. Curves are cumulative, (seeds, T)."""
+    """A contender's runs with their plans, one a seed. Curves are cumulative, (seeds, T)."""
 
     contender: Contender
-    plan: oco.Plan
+    plans: Sequence[oco.Plan]
     traces: Sequence[Trace]
 
     @property
@@ -54,27 +55,36 @@ class Runs:
         return np.array([t.violation("soft", "papers") for t in self.traces])
 
     def regret_bound(self) -> Array | None:
-        """What the plan's theorem promises after each round, (T,)."""
-        return None if self.plan.guarantee is None else self.plan.guarantee.regret_curve(self.loss.shape[1])
+        """What the theorem promises after each round, (T,): the mean over the seeds, where their models differ."""
+        return self._mean_bound(lambda g: g.regret_curve(self.loss.shape[1]))
 
     def violation_bound(self) -> Array | None:
-        return None if self.plan.guarantee is None else self.plan.guarantee.violation_curve(self.loss.shape[1])
+        return self._mean_bound(lambda g: g.violation_curve(self.loss.shape[1]))
+
+    def _mean_bound(self, curve: Callable[[Guarantee], Array | None]) -> Array | None:
+        curves = [None if p.guarantee is None else curve(p.guarantee) for p in dict.fromkeys(self.plans)]
+        known = [c for c in curves if c is not None]
+        return np.mean(known, axis=0) if len(known) == len(curves) else None
 
 
 def play(
-    model: oco.Model,
+    model: oco.Model | Callable[[int], oco.Model],
     contenders: Sequence[Contender],
     seeds: Sequence[int],
     data: Callable[[int], Mapping[str, Array] | None] = lambda seed: None,
     start: Any = None,
     **options: Any,
 ) -> list[Runs]:
-    """Every contender on the data of every seed; data of None is drawn from the model."""
+    """Every contender on the data of every seed, and on its model where each has its own; data of None is drawn from the model."""
+    models = [model(seed) if callable(model) else model for seed in seeds]
     found = []
     for contender in contenders:
-        plan = oco.compile(model, contender.algorithm, contender.settings)
-        traces = [plan.run(data(seed), seed=seed, start=start, **options) for seed in seeds]
-        found.append(Runs(contender, plan, traces))
+        once = {
+            id(m): oco.compile(m, contender.algorithm, contender.settings) for m in {id(m): m for m in models}.values()
+        }
+        plans = [once[id(m)] for m in models]
+        traces = [p.run(data(seed), seed=seed, start=start, **options) for p, seed in zip(plans, seeds)]
+        found.append(Runs(contender, plans, traces))
     return found
 
 

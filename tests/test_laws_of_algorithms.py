@@ -17,6 +17,7 @@ from law_worlds import (
     centre,
     draws_of,
     lives,
+    plan_in,
     plan_where_it_holds,
     play,
     theorem_of,
@@ -156,11 +157,12 @@ def test_oracle_calls_are_what_the_table_says(algorithm: Algorithm, monkeypatch:
 def test_oracles_within_blocks_cost_what_the_table_says(oracle: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One linear minimisation a round; of `sftrl` as many as it takes samples, of `ospf` k after every k rounds."""
     counting(monkeypatch)
-    world = World("ball", "quadratic", "random on average")
-    plan = plan_where_it_holds(world.text(64).replace("] in [", "] iid in ["), "projection-free", {"oracle": oracle})
+    life = Life(
+        "projection-free", World("ball", "quadratic", "random on average", independent=True), (("oracle", oracle),)
+    )
+    plan = plan_in(life.algorithm, life.world, 64, life.settings)
     assert plan is not None
     samples = round(float(plan.settings["k"].value or 1)) if "k" in plan.settings else 1
-    life = Life("projection-free", world)
     calls = calls_of(plan, life, rounds := 4 * samples, monkeypatch)
     blocks = -(-rounds // round(float(plan.settings["K"].value or 1)))
     if oracle == "ospf":  # a block that k does not divide ends with rounds of no step

@@ -63,8 +63,7 @@ def played(minutes: float) -> tuple[dict[str, list[Array]], dict[str, list[float
     cells = [(rounds, c) for rounds in HORIZONS for c in CONTENDERS]
     for k, (rounds, c) in enumerate(cells):
         plan = oco.compile(model, c.algorithm, c.settings).with_horizon(rounds)
-        weight = rounds / sum(later for later, _ in cells[k:])  # what a short cell leaves goes to the later ones
-        share = weight * (until - perf_counter())
+        share = (until - perf_counter()) / (len(cells) - k)  # what a short cell leaves goes to the later ones
         found[c.label].append(np.array(list(runs(plan, rounds, share))))
         promised[c.label].append(None if plan.guarantee is None else plan.guarantee.regret())
         print(f"{c.label}, T = {rounds}: {len(found[c.label][-1])} instances", flush=True)

@@ -137,9 +137,7 @@ def fixed_constraints(
 ) -> Report:
     """Section 6.2: two decisions under three affine constraints that do not change, drawn with each seed."""
     drawn = functools.cache(lambda seed: oco.load(path, params=resources(seed)))
-    runs = play(
-        drawn, (COLDQ, guo, STAY, *more), DRAWS, targets, np.zeros(2), backend="numpy"
-    )  # a program for each draw
+    runs = play(drawn, (COLDQ, guo, STAY, *more), DRAWS, targets, np.zeros(2))
     coldq, other, stay = runs[:3]
     best = best_fixed(coldq)
     one = play(oco.load(path), (COLDQ, guo), SEEDS, targets, np.zeros(2))

@@ -96,8 +96,31 @@ def test_budget_is_exact(rows: list[tuple[float, float, float]], share: float, s
     d = domain("budget", (len(rows),), lo, hi, total)
     p = d.project_array(v)
     assert d.contains(p, 1e-12)
-    if np.abs(v).max() <= 1e3 * scale:
-        assert_close(p, exact_clip_to_total(v, list(lo), list(hi), total), 10 * scale)
+    assert_close(p, exact_clip_to_total(v, list(lo), list(hi), total), 10 * scale)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(
+    st.lists(st.tuples(st.floats(0.05, 1), st.floats(1e-3, 1), entries), min_size=2, max_size=8),
+    st.floats(0.1, 0.9),
+    st.sampled_from(SCALES),
+)
+def test_entropic_step_is_exact(rows: list[tuple[float, float, float]], share: float, scale: float) -> None:
+    """u = clip(e^-theta x e^-p): the logarithms of the entries between their bounds differ from log x - p by one number."""
+    cap, x, p = (np.array(column) for column in zip(*rows))
+    p = np.clip(p, -1e6, 1e6)
+    total = share * math.fsum(scale * cap)
+    d = domain("capped_simplex", (len(rows),), scale * cap, total)
+    u = d.bregman_step_array(scale * x, p)
+    assert d.contains(u, 1e-12)
+    z = np.log(x) - p
+    full = u >= scale * cap * (1 - 1e-12)
+    free = (u > 1e-290 * total) & ~full
+    theta = (z - np.log(np.where(free, u, 1.0) / scale))[free]
+    room = 1e-12 * max(1.0, np.abs(z).max())
+    if len(theta):
+        assert theta.max() - theta.min() <= room
+        assert np.min((z - np.log(cap))[full], initial=np.inf) >= theta.max() - room
 
 
 def test_simplex_of_many_entries_sums_exactly() -> None:

@@ -11,9 +11,9 @@ from typing import ClassVar
 import numpy as np
 
 from oco.compiler.domains.base import Domain, Halfspaces
-from oco.compiler.domains.box_sum import fill
 from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.total_search import Shifts
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.dsl.diagnostics import fail
@@ -67,17 +67,11 @@ class Row:
         """x = clip(v - theta a), where theta is 0 or makes the row hold with equality: a mean over the entries between their bounds."""
         sign, weights, lo, hi = self._constants(t)
 
-        def shift(w: Value, free: Value, rest: Value) -> tuple[Value, Value, Value]:
-            used = t.where(free, weights, 0.0)
-            squares = t.sum(used * used)
-            theta = (t.sum(used * w) - rest) / t.where(squares > 0.0, squares, 1.0)
-            moved = w - theta * weights
-            return moved, moved, t.abs(theta)
-
         y = sign * v
 
         def met() -> Value:
-            return fill(t, shift, y, lo, hi, self.total, 1e3 * self.scale, weights)
+            path = Shifts(t, lo, hi, self.total, self.scale, weights)
+            return path.met(y, (t.sum(weights * y) - self.total) / float(np.sum(self.weights**2)))
 
         if self.equality:
             return sign * met()

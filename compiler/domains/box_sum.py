@@ -15,50 +15,10 @@ from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, unit_rows, vector_norm
 from oco.compiler.domains.sampling import hit_and_run
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
+from oco.compiler.domains.total_search import Bound, Factors, Shifts
 from oco.compiler.domains.totals import extreme_points, largest_transfer, spread_of_transfer
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-
-Candidate = Callable[[Value, Value, Value], tuple[Value, Value, Value]]
-"""(w, free, rest) -> (w, u, move): u adds up to `rest` over the free entries; `move` is the shift of w that this took."""
-
-
-def fill(
-    t: Tracer,
-    candidate: Candidate,
-    w: Value,
-    lo: Value,
-    hi: Value,
-    total: float,
-    reach: float,
-    weights: Value | None = None,
-) -> Value:
-    """The entries lo <= x <= hi of the given total that `candidate` leads to when entries are fixed at their bounds one after another.
-
-    `weights`, which are positive, count in the total; without them it is the plain sum.
-
-    Variable fixing (Bitran & Hax 1981; Kiwiel, J. Optim. Theory Appl. 136, 2008): if the clipped candidate adds up to too little,
-    entries at their upper bound stay there, if to too much, those at their lower. At most n passes, a few in practice.
-    A pass whose shift was beyond `reach` is repeated from the shifted w, so that rounding stays at the scale of the box.
-    """
-
-    def unsettled(w: Value, x: Value, free: Value, go: Value) -> Value:
-        return go
-
-    def summed(x: Value) -> Value:
-        return t.sum(x if weights is None else weights * x)
-
-    def fix(w: Value, x: Value, free: Value, go: Value) -> tuple[Value, Value, Value, Value]:
-        w, u, move = candidate(w, free, total - summed(t.where(free, 0.0, x)))
-        x = t.where(free, t.minimum(t.maximum(u, lo), hi), x)
-        lack = total - summed(x)
-        full = t.and_(t.and_(u >= hi, lack > 0.0), free)
-        empty = t.and_(t.and_(u <= lo, lack < 0.0), free)
-        fixed = t.or_(full, empty)
-        return w, x, t.and_(free, t.not_(fixed)), t.and_(t.not_(lack == 0.0), t.or_(t.any(fixed), move > reach))
-
-    start = (w, lo, t.full(True, w.shape), True)
-    return t.while_(unsettled, fix, start)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,25 +96,22 @@ class BoxSum(Domain):
 
     # Operations of a round.
 
-    def _vectors(self, t: Tracer) -> tuple[Value, Value]:
+    def _bounds(self, t: Tracer) -> tuple[Bound, Bound]:
+        """The bounds as numbers where all entries share them, else as vectors."""
+        if not self.lo.ndim and not self.hi.ndim:
+            return float(self.lo), float(self.hi)
         low, high = (np.broadcast_to(b, self.shape).ravel() for b in (self.lo, self.hi))
-        if self.lo.ndim or self.hi.ndim:
-            why = f"bounds of {self.kind}"
-            return t.constant(low, "lo", why), t.constant(high, "hi", why)
-        return t.full(float(self.lo), (self.size,)), t.full(float(self.hi), (self.size,))
+        why = f"bounds of {self.kind}"
+        return t.constant(low, "lo", why), t.constant(high, "hi", why)
 
     def project(self, t: Tracer, v: Value) -> Value:
-        # x = clip(v - theta): theta averages over the free entries.
-        def shift(w: Value, free: Value, rest: Value) -> tuple[Value, Value, Value]:
-            count = t.maximum(t.sum(t.to_float(free)), 1.0)
-            theta = (t.sum(t.where(free, w, 0.0)) - rest) / count
-            return w - theta, w - theta, t.abs(theta)
-
-        lo, hi = self._vectors(t)
-        return self.shaped(t, fill(t, shift, self.flat(t, v), lo, hi, self.total, 1e3 * self._scale))
+        # x = clip(v - theta), from the theta for which the entries would do without their bounds.
+        w = self.flat(t, v)
+        path = Shifts(t, *self._bounds(t), self.total, self._scale)
+        return self.shaped(t, path.met(w, (t.sum(w) - self.total) / self.size))
 
     def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
-        lo, hi = self._vectors(t)
+        lo, hi = self._bounds(t)
         x, rows = self.flat(t, p), self.rows(t, M)
         free = t.to_float(t.and_(x > lo, x < hi))
         kept = rows * free
@@ -164,16 +121,12 @@ class BoxSum(Domain):
     def bregman_step(self, t: Tracer, x: Value, p: Value) -> Value:
         if self.geometry == "euclidean":
             return self.project(t, x - p)
-
-        # x exp(-p) scaled and clipped; weights are taken relative to the largest free one.
-        def scale(z: Value, free: Value, rest: Value) -> tuple[Value, Value, Value]:
-            largest = t.max(t.where(free, z, -1e300))
-            weight = t.where(free, t.exp(t.minimum(z - largest, 0.0)), 0.0)
-            return z, weight * (rest / t.maximum(t.sum(weight), WEIGHT_FLOOR)), t.lift(0.0)
-
-        lo, hi = self._vectors(t)
+        # x exp(-p) scaled and clipped, in log space: the largest weight is one.
         z = t.log(t.maximum(self.flat(t, x) / self.total, WEIGHT_FLOOR)) - self.flat(t, p)
-        return self.shaped(t, fill(t, scale, z, lo, hi, self.total, 1.0))
+        z = z - t.max(z)
+        lo, hi = (bound / self.total for bound in self._bounds(t))
+        shares = Factors(t, lo, hi, 1.0, self._scale / self.total).met(z, t.lift(0.0))
+        return self.shaped(t, self.total * shares)
 
     def lmo(self, t: Tracer, c: Value) -> Value:
         # Entries are filled from the cheapest on; among equals the one of the lowest index comes first.

@@ -1,0 +1,226 @@
+"""Points between bounds with a given total, over the step IR: the search for the multiplier of the total."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from oco.compiler.ir.trace import Tracer, Values
+from oco.compiler.ir.value import Value
+
+Bound = Value | float
+
+NEWTON_PASSES = 40
+"""Passes after which the bracket of the multiplier is halved instead."""
+
+MAX_PASSES = 400
+ROUNDING = 2.0**-50
+MAX_SHIFTS = 40
+FAST = 1e-9
+"""A lack within this share of all entries together is rounding when Newton's method makes it no less, and ends a search to be repeated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Path(ABC):
+    """x(theta) = clip(u(theta), lo, hi), whose total does not grow with theta; `size` is that of the bounds, `total` is to be met.
+
+    `weights`, which are not negative, count in the total; without them it is the plain sum.
+    """
+
+    t: Tracer
+    lo: Bound
+    hi: Bound
+    total: float
+    size: float
+    weights: Value | None = None
+
+    def clipped(self, u: Value) -> Value:
+        return self.t.minimum(self.t.maximum(u, self.lo), self.hi)
+
+    def lack(self, x: Value) -> Value:
+        return self.total - self.t.sum(x if self.weights is None else self.weights * x)
+
+    def met(self, w: Value, start: Value) -> Value:
+        """x(theta) with the given total, from a first guess of theta.
+
+        w is moved by what is found; a theta so large that its own rounding shows in the total is searched for again from there.
+        """
+        t = self.t
+        low, high = self.ends(w)
+        low, high = low - ROUNDING * t.abs(low), high + ROUNDING * t.abs(high)
+
+        def again(w: Value, theta: Value, low: Value, high: Value, shifts: Value, go: Value) -> tuple[Value, ...]:
+            found, low, high = self._search(w, t.minimum(t.maximum(theta, low), high), low, high)
+            far = t.and_(t.abs(found) > self.reach(w.size), shifts < MAX_SHIFTS)
+            return self.moved(w, found), t.lift(0.0), *self.ends_from(found, low, high), shifts + 1, far
+
+        state = (w, start, low, high, t.lift(0), t.lift(True))
+        return self.clipped(self.entries(t.while_(lambda *state: state[-1], again, state)[0]))
+
+    def _search(self, w: Value, start: Value, low: Value, high: Value) -> Values:
+        """theta and what it lies between, by Newton's method on the piecewise linear total.
+
+        Cominetti, Mascarenhas & Silva, Math. Program. Comput. 6, 2014.
+        Where a step leaves the bracket of what is known to be too low and too high, entries that are at one bound all over the bracket
+        are fixed there (Kiwiel, J. Optim. Theory Appl. 136, 2008); that and halving take turns.
+        """
+        t = self.t
+        finest = ROUNDING / 16 * self.unit / w.size
+        exact, coarse = ROUNDING * max(abs(self.total), self.size), FAST * self.size * w.size
+
+        def step(theta: Value, low: Value, high: Value, last: Value, free: Value, go: Value, passes: Value) -> Values:
+            u = self.entries(self.moved(w, theta))
+            x = self.clipped(u)
+            lack, within = self.lack(x), t.eq(x, u)
+            off, count = t.abs(lack), t.sum(t.to_float(within))
+            high, low = t.where(lack > 0.0, theta, high), t.where(lack < 0.0, theta, low)
+            guess = theta - self.advance(u, within, lack)
+            newton = t.and_(t.and_(guess > low, guess < high), passes < NEWTON_PASSES)
+            (aim,) = t.if_(newton, lambda: (guess,), lambda: (self._fallback(w, theta, guess, low, high, passes),))
+            stalled = t.and_(t.eq(count, free), 4.0 * off >= last)
+            done = t.and_(off <= coarse, t.or_(stalled, t.abs(theta) > self.reach(w.size)))
+            narrow = t.or_(high - low <= finest, passes >= MAX_PASSES)
+            # Where all entries are at bounds theta does not matter, and the lack may be that of the sum's rounding.
+            flat = t.and_(t.eq(count, 0.0), off <= math.sqrt(w.size) * exact)
+            narrow = t.or_(narrow, flat)
+            ended = t.or_(t.or_(off <= exact, done), narrow)
+            go = t.and_(t.and_(aim > low, aim < high), t.not_(ended))
+            return t.where(go, aim, theta), low, high, off, t.where(newton, count, -1.0), go, passes + 1
+
+        state = (start, low, high, t.lift(0.0), t.lift(-1.0), t.lift(True), t.lift(0))
+        return t.while_(lambda theta, low, high, last, free, go, passes: go, step, state)[:3]
+
+    def _fallback(self, w: Value, theta: Value, guess: Value, low: Value, high: Value, passes: Value) -> Value:
+        t = self.t
+        full = self.entries(self.moved(w, high)) >= self.hi
+        empty = self.entries(self.moved(w, low)) <= self.lo
+        fixed = t.where(full, self.hi, t.where(empty, self.lo, 0.0))
+        aim = self.meeting(w, t.not_(t.or_(full, empty)), self.lack(fixed))
+        halved = t.where(t.eq(guess, theta), theta, _middle(t, low, high, self.unit))
+        turn = t.eq(t.mod(passes, 2), 0)
+        kept = t.or_(t.and_(t.and_(aim > low, aim < high), turn), t.eq(aim, theta))
+        return t.where(kept, aim, halved)
+
+    @property
+    @abstractmethod
+    def unit(self) -> float:
+        """The size of a change of theta that matters."""
+
+    @abstractmethod
+    def reach(self, n: int) -> float:
+        """Up to which theta its rounding does not show in the total of n entries."""
+
+    @abstractmethod
+    def moved(self, w: Value, theta: Value) -> Value:
+        """w from where theta counts as zero."""
+
+    @abstractmethod
+    def entries(self, moved: Value) -> Value:
+        """u(theta) of w moved by theta."""
+
+    @abstractmethod
+    def advance(self, u: Value, free: Value, lack: Value) -> Value:
+        """By how much theta is to fall for the entries within their bounds to make up the lack; infinite where there are none."""
+
+    @abstractmethod
+    def meeting(self, w: Value, free: Value, rest: Value) -> Value:
+        """The theta at which the free entries, without their bounds, add up to `rest`; infinite where there is none."""
+
+    @abstractmethod
+    def ends(self, w: Value) -> tuple[Value, Value]:
+        """Below the first theta all entries are at their upper bounds, above the second all at their lower."""
+
+    @abstractmethod
+    def ends_from(self, theta: Value, low: Value, high: Value) -> tuple[Value, Value]:
+        """Those after a move by theta."""
+
+
+class Shifts(Path):
+    """u(theta) = w - theta a, with a the weights: the Euclidean projection."""
+
+    @property
+    def unit(self) -> float:
+        return self.size
+
+    def reach(self, n: int) -> float:
+        return self.size * max(1e-3, 100.0 / n)
+
+    def moved(self, w: Value, theta: Value) -> Value:
+        return w - (theta if self.weights is None else theta * self.weights)
+
+    def entries(self, moved: Value) -> Value:
+        return moved
+
+    def advance(self, u: Value, free: Value, lack: Value) -> Value:
+        t = self.t
+        slope = t.sum(t.to_float(free) if self.weights is None else t.where(free, self.weights * self.weights, 0.0))
+        return t.where(slope > 0.0, lack / t.where(slope > 0.0, slope, 1.0), float("inf"))
+
+    def meeting(self, w: Value, free: Value, rest: Value) -> Value:
+        t, a = self.t, 1.0 if self.weights is None else self.weights
+        slope = t.sum(t.where(free, a * a, 0.0))
+        above = t.sum(t.where(free, a * w, 0.0)) - rest
+        return t.where(slope > 0.0, above / t.where(slope > 0.0, slope, 1.0), float("inf"))
+
+    def ends(self, w: Value) -> tuple[Value, Value]:
+        t = self.t
+        if self.weights is None:
+            return t.min(w) - 2.0 * self.size, t.max(w) + 2.0 * self.size
+        counts = self.weights > 0.0
+        a = t.where(counts, self.weights, 1.0)
+        low = t.min(t.where(counts, (w - self.hi) / a, 1e300))
+        high = t.max(t.where(counts, (w - self.lo) / a, -1e300))
+        return t.maximum(low - self.size, -1e300), t.minimum(high + self.size, 1e300)
+
+    def ends_from(self, theta: Value, low: Value, high: Value) -> tuple[Value, Value]:
+        return low - theta - self.size, high - theta + self.size
+
+
+class Factors(Path):
+    """u(theta) = exp(w - theta), for the total one: the mirror step of the entropy."""
+
+    @property
+    def unit(self) -> float:
+        return 1.0
+
+    def reach(self, n: int) -> float:
+        return 50.0
+
+    def moved(self, w: Value, theta: Value) -> Value:
+        return w - theta
+
+    def entries(self, moved: Value) -> Value:
+        # No share is more than one: larger ones are cut off before they overflow.
+        return self.t.exp(self.t.minimum(moved, 50.0))
+
+    def advance(self, u: Value, free: Value, lack: Value) -> Value:
+        t = self.t
+        held = t.sum(t.where(free, u, 0.0))
+        possible = t.and_(held > 0.0, held + lack > 0.0)
+        factor = t.where(possible, (held + lack) / t.where(possible, held, 1.0), 1.0)
+        return t.where(possible, t.log(factor), float("inf"))
+
+    def meeting(self, w: Value, free: Value, rest: Value) -> Value:
+        t = self.t
+        largest = t.max(t.where(free, w, -1e300))
+        held = t.sum(t.where(free, t.exp(t.minimum(w - largest, 0.0)), 0.0))
+        possible = t.and_(held > 0.0, rest > 0.0)
+        ratio = t.where(possible, held / t.where(possible, rest, 1.0), 1.0)
+        return t.where(possible, largest + t.log(ratio), float("inf"))
+
+    def ends(self, w: Value) -> tuple[Value, Value]:
+        return self.t.min(w) - 1500.0, self.t.max(w) + 1500.0
+
+    def ends_from(self, theta: Value, low: Value, high: Value) -> tuple[Value, Value]:
+        return low - theta - 1.0, high - theta + 1.0
+
+
+def _middle(t: Tracer, low: Value, high: Value, unit: float) -> Value:
+    """Between low < high: their mean where they are alike, else 0, else the geometric mean, so that any scale is reached in a few steps."""
+    near, far = t.minimum(t.abs(low), t.abs(high)), t.maximum(t.abs(low), t.abs(high))
+    floor = t.maximum(near, 1e-20 * unit)
+    geometric = t.sign(low + high) * (t.sqrt(floor) * t.sqrt(far))
+    mean = low + (high - low) * 0.5
+    apart = t.where(t.and_(low < 0.0, high > 0.0), 0.0, t.where(far > 4.0 * floor, geometric, mean))
+    return t.where(high - low <= 4.0 * unit, mean, apart)

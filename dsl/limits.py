@@ -22,7 +22,10 @@ MOST_CONSTRAINTS = 200
 
 def too_deep(span: Span | None) -> Diagnostic:
     return Diagnostic(
-        "OCO107", f"this expression nests deeper than {DEEPEST} levels", span, "name its parts with `let`"
+        "OCO107",
+        f"this expression nests deeper than {DEEPEST} levels",
+        span,
+        "name its parts with `let`; a sum of many terms is one part over a vector: `sum(c * x)`",
     )
 
 

@@ -141,3 +141,23 @@ def test_a_kink_on_the_boundary_is_a_kink(loss: str) -> None:
     """For x >= 0 these equal -x, but the gradient at 0 that a learner computes is no subgradient of it: convexity is not claimed."""
     facts = check(parse(f"model m\nhorizon T = 10\ndecision x in box(0, 1)\nminimize {loss}\n"))
     assert facts["loss.convex"].status is Status.UNKNOWN and [w.code for w in facts.warnings] == ["OCO602"]
+
+
+def test_smooth_terms_are_judged_together_wherever_terms_with_kinks_stand() -> None:
+    head = "model m\nhorizon T = 5\ndecision x[2] in box(-1, 1)\nminimize "
+    terms = ["abs(x[0])", "x[0] * x[1]", "square(x[0])", "norm2(x)", "square(x[1])"]
+    for k in range(len(terms)):
+        assert check(parse(head + " + ".join(terms[k:] + terms[:k])))["loss.convex"].value is True
+    with pytest.raises(
+        OcoError
+    ):  # without square(x[1]) the smooth terms have an eigenvalue below 0, and |x|_2 does not mend it
+        check(parse(head + "abs(x[0]) + 3 * x[0] * x[1] + square(x[0]) + abs(x[1] - 3)"))
+
+
+def test_a_long_sum_names_the_term_that_is_wrong() -> None:
+    terms = [f"square(x[{k % 2}] - {k})" for k in range(150)]
+    terms[77] = "-exp(x[1])"
+    text = f"model m\nhorizon T = 5\ndecision x[2] in box(-1, 1)\nminimize sqrt(2 + x[0]) * 1e6 + {' + '.join(terms)}\n"
+    with pytest.raises(OcoError) as caught:
+        check(parse(text))
+    assert "sqrt(2 + x[0])" in str(caught.value)

@@ -11,11 +11,12 @@ from oco.compiler.facts.entry import is_entrywise
 from oco.compiler.facts.entry_sup import EntrySup
 from oco.compiler.facts.kinks import smooth
 from oco.compiler.facts.leaves import Entrywise, entrywise
+from oco.compiler.facts.sums import summands, total
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import say, span_of_values
 from oco.dsl.atoms import Curvature
 from oco.dsl.build import call
-from oco.dsl.expressions import Call, Name
+from oco.dsl.expressions import Call, Expr, Name
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def by_second_derivative(setting: Setting, node: Call) -> tuple[Curvature, Step]
         found = _entry_by_entry(setting, node)
         if found is not None:
             return found
-    return _as_a_whole(setting, node) if node.shape == () else None
+    if node.shape != ():
+        return None
+    return _as_a_whole(setting, node) or _beside_kinks(setting, node)
 
 
 def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
@@ -65,7 +68,26 @@ def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
     return interval(max(least, bend.least), min(most, bend.greatest))
 
 
-def _as_a_whole(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
+def _beside_kinks(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
+    """A sum whose smooth terms together have a second derivative of one sign, and whose other terms are curved that way."""
+    terms = summands(node)
+    even = [(sign, u) for sign, u in terms if setting.hessians.smooth(u)]
+    kinked = [(sign, u) for sign, u in terms if not setting.hessians.smooth(u)]
+    if not even or not kinked:
+        return None
+    found = _as_a_whole(setting, total(even))
+    if found is None:
+        return None
+    kind, step = found
+    others = [setting.curvatures(u if sign > 0 else call("minus", u)) for sign, u in kinked]
+    if not all(c is kind or c in FLAT for c in others):
+        return None
+    premises = (step, *(setting.curvatures.step(u) for _, u in kinked))
+    words = f"{say(node)} is {kind}: its smooth terms are so together, and each of the others alone"
+    return kind, Step("composition", words, str(kind), premises, node.span, node)
+
+
+def _as_a_whole(setting: Setting, node: Expr) -> tuple[Curvature, Step] | None:
     least, most, step = setting.hessians.eigenvalues(node)
     if math.isnan(least) or math.isnan(most) or (least < 0 < most) or (least < 0 and math.isinf(most)):
         return None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.sums import summands, within_sums
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import Phrases
 from oco.dsl.atoms import ATOMS, Curvature, Monotone
@@ -21,6 +22,8 @@ CONVEX_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONVEX)
 CONCAVE_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONCAVE)
 FLAT_KINDS = (Curvature.CONSTANT, Curvature.AFFINE)
 
+
+FEW_SUMS = 8  # nested in one another
 
 Beyond = Callable[[Call], "tuple[Curvature, Step] | None"]
 
@@ -56,6 +59,7 @@ class Curvatures:
         self.varying = varying
         self._beyond = beyond
         self._known: dict[int, tuple[Expr, Verdict]] = {}
+        self._passed_over: set[int] = set()
         self._steps: dict[int, Step] = {}
         self._phrases = Phrases()
 
@@ -63,10 +67,17 @@ class Curvatures:
         return self.verdict(expr).curvature
 
     def verdict(self, expr: Expr) -> Verdict:
-        if id(expr) not in self._known:
-            for node in walk(expr, self._known):
-                self._known[id(node)] = (node, self._node(node))
+        nodes = list(walk(expr, self._known))
+        inner = within_sums(expr, nodes)
+        for node in nodes:
+            self._known[id(node)] = (node, self._node(node))
+            if id(node) in inner and len(inner) > FEW_SUMS:
+                self._passed_over.add(id(node))  # asking each part of a long sum takes time with its square
+            else:
                 self._try_beyond(node)
+        if id(expr) in self._passed_over:
+            self._passed_over.remove(id(expr))
+            self._try_beyond(expr)
         return self._known[id(expr)][1]
 
     def varies(self, expr: Expr) -> bool:
@@ -183,7 +194,10 @@ class Curvatures:
         if isinstance(root, Call) and verdict.own not in allowed:
             yield Culprit(root, verdict.own, wanted, _own_words(root, verdict.own))
             return
-        pairs = zip(root.children, verdict.monotone or (Monotone.UP,) * len(root.children))
+        pairs = list(zip(root.children, verdict.monotone or (Monotone.UP,) * len(root.children)))
+        terms = summands(root)
+        if len(terms) > FEW_SUMS:  # not one part of a long sum after the other
+            pairs = [(u, Monotone.UP if sign > 0 else Monotone.DOWN) for sign, u in terms]
         for child, monotone in pairs:
             if id(child) in self._known:
                 for found in self.culprits(child, _passed_down(wanted, monotone)):

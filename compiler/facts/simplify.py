@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from oco.compiler.facts.sums import ADDITIVE, within_sums
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
@@ -18,7 +19,6 @@ from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice,
 from oco.dsl.intervals import Interval
 
 Key = tuple[object, ...]
-ADDITIVE = ("add", "sub", "minus")
 
 
 class Simplifier:
@@ -33,7 +33,7 @@ class Simplifier:
 
     def __call__(self, expr: Expr) -> Expr:
         nodes = list(walk(expr, self._done))
-        inner = _within_sums(expr, nodes)
+        inner = within_sums(expr, nodes)
         parts: dict[int, Expr] = {}
         for node in nodes:
             children = tuple(parts[id(c)] if id(c) in parts else self._done[id(c)][1] for c in node.children)
@@ -291,15 +291,6 @@ class Simplifier:
         if total.shape != node.shape:
             total = call("add", total, uniform(0.0, shape))
         return total
-
-
-def _within_sums(root: Expr, nodes: list[Expr]) -> set[int]:
-    """The ids of the sums among `nodes` that stand in other sums alone."""
-    outside = {id(root)}
-    for node in nodes:
-        if not (isinstance(node, Call) and node.atom in ADDITIVE):
-            outside.update(id(c) for c in node.children)
-    return {id(n) for n in nodes if isinstance(n, Call) and n.atom in ADDITIVE and id(n) not in outside}
 
 
 def _folded(node: Call) -> Constant:

@@ -6,6 +6,7 @@ from oco.dsl.build import call
 from oco.dsl.expressions import Call, Expr
 
 Terms = list[tuple[int, Expr]]
+ADDITIVE = ("add", "sub", "minus")
 
 
 def summands(expr: Expr) -> Terms:
@@ -14,7 +15,7 @@ def summands(expr: Expr) -> Terms:
     stack = [(1, expr)]
     while stack:
         sign, e = stack.pop()
-        if not isinstance(e, Call) or e.atom not in ("add", "sub", "minus") or any(a.shape != e.shape for a in e.args):
+        if not isinstance(e, Call) or e.atom not in ADDITIVE or any(a.shape != e.shape for a in e.args):
             found.append((sign, e))
         elif e.atom == "minus":
             stack.append((-sign, e.args[0]))
@@ -31,3 +32,12 @@ def total(terms: Terms) -> Expr:
     for sign, term in rest:
         whole = call("add" if sign > 0 else "sub", whole, term)
     return whole
+
+
+def within_sums(root: Expr, nodes: list[Expr]) -> set[int]:
+    """The ids of the sums among `nodes` that stand in other sums alone."""
+    outside = {id(root)}
+    for node in nodes:
+        if not (isinstance(node, Call) and node.atom in ADDITIVE):
+            outside.update(id(c) for c in node.children)
+    return {id(n) for n in nodes if isinstance(n, Call) and n.atom in ADDITIVE and id(n) not in outside}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.calculus import dependence, vector_jacobian
-from oco.compiler.canonical import Canonical
+from oco.compiler.canonical import Canonical, Inequality
 from oco.compiler.domains import Domain
 from oco.compiler.theorems import Objection, Situation
 from oco.dsl.atoms import ATOMS
@@ -77,17 +77,39 @@ def solver_objection(s: Situation) -> Objection | None:
         return None
     for c in s.canonical.inequalities:
         if s.entries(c.label, c.shape, "smoothness.l2") is None:
-            return Objection(
-                f"its step is solved exactly where constraints are affine, or smooth, or over a box sums of functions of single "
-                f"entries; `{c.origin}` has kinks, or nothing bounds how fast its gradient changes",
-                f"write the pieces of `{c.origin}` as constraints of their own, or `assume constraints.{c.label}.smoothness.l2 <= ...`",
-            )
+            return _unsolved(c)
     if s.size > MOST_ENTRIES:
         return Objection(
             f"its step solves a system of the size of the decision for `{label}`, and {s.size} entries are more than {MOST_ENTRIES}",
             f"linearise `{label}`, or decide in a box under sums of functions of single entries",
         )
     return None
+
+
+def _unsolved(c: Inequality) -> Objection:
+    """Why the step under a constraint without a bound of its smoothness is not solved, and what is solved in its place."""
+    key = f"constraints.{c.label}.smoothness.l2"
+    solved = "its step is solved exactly where constraints are affine, smooth, or over a box sums of functions of single entries"
+    for node in walk(c.expr):
+        if isinstance(node, Call) and node.atom in SMOOTHER and names(node, Kind.DECISION):
+            written = " ".join(node.span.text.split()) if node.span is not None else node.atom
+            inner = written[len(node.atom) + 1 : -1] if written.startswith(f"{node.atom}(") else "v"
+            mend = SMOOTHER[node.atom].format(written, inner, key)
+            return Objection(f"`{c.origin}` has kinks in `{written}`, and {solved}", mend)
+    said = f"nothing bounds how fast the gradient of `{c.origin}` changes, and {solved}"
+    return Objection(said, f"`assume {key} <= ...`")
+
+
+_PIECES = "write the pieces of `{0}` as constraints of their own, without it"
+_PAIR = "write the two sides of `{0} <= b`, `{1} <= b` and `-({1}) <= b`, as constraints of their own"
+_SQUARES = "write `sum_squares({1})` in the place of `{0}`, and the square of its bound"
+SMOOTHER: dict[str, str] = {
+    **dict.fromkeys(("max", "maximum", "pos", "neg", "hinge", "min", "minimum"), _PIECES),
+    **dict.fromkeys(("abs", "norm_inf"), _PAIR),
+    **dict.fromkeys(("norm2", "nuclear_norm", "sigma_max"), _SQUARES),
+    "norm1": "write `sum(huber({1}))` in the place of `{0}`, and how fast its gradient changes: `assume {2} <= ...`",
+}
+"""What to write for a function with kinks: of {0}, whose argument is {1}; {2} is the fact that is needed."""
 
 
 # Marks: which entry of the decisions an entry depends on (from 0), or one of these.

@@ -13,7 +13,7 @@ import pytest
 from driving import Run, plan_of, solve
 
 from oco.compiler.plan import explain_choice
-from oco.compiler.verdicts import Standing
+from oco.compiler.verdicts import Standing, Verdict
 from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]
@@ -144,9 +144,47 @@ def test_steps_equal_those_of_cvxpy(name: str) -> None:
     assert active >= 3  # constraints that hold with equality, between the ends of their multipliers
 
 
-def test_kinks_are_refused_with_a_way_out() -> None:
-    text = ELLIPSES.text.format(domain="box(-1, 1)").replace("sum_squares(A @ x)", "norm1(A @ x)")
-    verdict = next(v for v in explain_choice(parse(text)).verdicts if v.name == "coldq")
-    assert verdict.standing is Standing.REFUSED
-    assert any("`ellipse` has kinks" in reason for reason in verdict.reasons)
-    assert "constraints of their own" in verdict.mend
+HUBER = "ellipse: sum(huber(A @ x)) <= 0.4"
+BENDS = "assume constraints.ellipse.smoothness.l2 <= 24\n"
+"""2 |A|^2 at most: the gradient of huber changes by at most twice the change of its argument."""
+
+
+def with_ellipse(line: str) -> str:
+    """The ellipses in a box with another constraint in place of the first, and x = 0 satisfying every round."""
+    text = ELLIPSES.text.format(domain="box(-1, 1)").replace("<= 1.3", "<= 3")
+    return text.replace("ellipse: sum_squares(A @ x) <= 0.4", line) + (BENDS if line == HUBER else "")
+
+
+@pytest.mark.parametrize(
+    ("kinked", "mend", "mended"),
+    [
+        ("ellipse: norm1(A @ x) <= 0.4", "`sum(huber(A @ x))`", HUBER),
+        ("ellipse: norm2(A @ x) <= 0.6", "`sum_squares(A @ x)`", "ellipse: sum_squares(A @ x) <= 0.36"),
+        ("ellipse: norm_inf(A @ x) <= 0.4", "`-(A @ x) <= b`", "u: A @ x <= 0.4 each round\n    v: -(A @ x) <= 0.4"),
+        ("ellipse: abs(A @ x) <= 0.4", "`A @ x <= b`", "u: A @ x <= 0.4 each round\n    v: -(A @ x) <= 0.4"),
+        ("ellipse: max(A @ x) <= 0.4", "pieces of `max(A @ x)`", "ellipse: A @ x <= 0.4"),
+    ],
+)
+def test_kinks_are_refused_with_a_way_out(kinked: str, mend: str, mended: str) -> None:
+    def verdict(line: str) -> Verdict:
+        return next(v for v in explain_choice(parse(with_ellipse(line))).verdicts if v.name == "coldq")
+
+    refused = verdict(kinked)
+    assert refused.standing is Standing.REFUSED and [r for r in refused.reasons if "`ellipse` has kinks in" in r]
+    assert mend in refused.mend and verdict(mended).standing is not Standing.REFUSED
+
+
+def test_the_step_under_huber_is_solved() -> None:
+    """20 steps from the learner's own state against CVXPY: huber has a second derivative almost everywhere, which is enough."""
+    rng = np.random.default_rng(5)
+    run, active = Run(plan_of(with_ellipse(HUBER), "coldq", {"alpha": "sqrt(t) / 4", "gamma": 6})), 0
+    for t in range(1, 21):
+        data, y = ELLIPSES.draw(rng), np.array(run.decisions[0])
+        run.play(data)
+        x, v, alpha = np.array(run.decisions[0]), cp.Variable(4), math.sqrt(t) / 4
+        g = [cp.sum(cp.huber(data["A"] @ v)) - 0.4, cp.log_sum_exp(v + data["b"]) - 3]
+        cost = data["c"] @ (v - y) + alpha * cp.sum_squares(v - y)
+        solve(cost + sum(q * cp.pos(h) for q, h in zip(run.value("Q"), g)), [v >= -1, v <= 1])
+        assert np.linalg.norm(x - v.value) <= 1e-6 * 4
+        active += abs(float(g[0].value)) <= 1e-5
+    assert active >= 3

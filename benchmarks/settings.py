@@ -1,17 +1,23 @@
 """Settings compared: `paper`, `optimal` and `tuned` for every algorithm that applies to every example, against the best fixed decision.
 
-Run: python benchmarks/settings.py [--rounds 1000,10000] [--models tracking,portfolio] [--seconds 20] [--write]
-`--write` puts the tables into docs/settings.md. A run that would take longer than `--seconds` is left out, and the table says so.
+Run: python benchmarks/settings.py [--rounds 1000,10000] [--models tracking,portfolio] [--algorithms coldq] [--seconds 20] [--write]
+
+Every run is a line of docs/settings.csv as soon as it is over; a run that is there already is not made again (`--again` does), so an
+interrupted table goes on where it stopped. `--write` puts the short tables into docs/settings.md. A run that takes more than `--seconds`
+of processor time is given up, one that would by the time of shorter ones is not begun; the table says so.
 Streams without a law of their own are drawn uniformly from the ranges of USUAL, which are narrower than what the models allow.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import math
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +27,14 @@ import oco
 from oco.compiler.algorithms import ALGORITHMS
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.model import Model
+from oco.dsl.writing import write_text
 from oco.evaluation.comparators import Budget, compare
 from oco.evaluation.data import Data, load_data
 from oco.plan import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "settings.md"
+LINES = ROOT / "docs" / "settings.csv"
 EXAMPLES = ROOT / "examples"
 MODELS = (
     "job_scheduling",
@@ -48,6 +56,12 @@ USUAL: Mapping[str, tuple[float, float]] = {
     "cost": (-1.0, 0.0),
 }
 """What adversarial streams usually look like, by name."""
+PILOT_ROUNDS = 400
+MOST_BYTES = 2e9
+"""Data of a run that is made; the comparator reads it as a whole."""
+
+Key = tuple[str, str, int, str]
+"""Model, algorithm, rounds, kind of settings."""
 
 # A stochastic problem that can be satisfied: the fitted exponents of the table on methods whose printed settings stand still.
 STOCHASTIC = """\
@@ -72,17 +86,77 @@ FITTED = {
 
 @dataclass(frozen=True)
 class Row:
-    """One run. `regret` is against the best fixed decision, `violation` is in units of the constraints' scales; both a round."""
+    """One run. `regret` is against the best fixed decision, `violation` is in units of the constraints' scales; both and `loss` a round.
+
+    said  why there are no numbers
+    """
 
     model: str
     algorithm: str
     rounds: int
     kind: str
-    loss: float
-    regret: float
-    violation: float
-    guarantee: str
+    loss: float = math.nan
+    regret: float = math.nan
+    violation: float = math.nan
+    guarantee: str = ""
+    seconds: float = math.nan
     said: str = ""
+
+    @property
+    def key(self) -> Key:
+        return self.model, self.algorithm, self.rounds, self.kind
+
+
+class Kept:
+    """The lines of the file, and those that are added to it."""
+
+    def __init__(self, path: Path, again: Container[str]) -> None:
+        self.path = path
+        lines = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
+        found = [Row(**{f.name: _read(f, line[f.name]) for f in fields(Row)}) for line in lines]
+        self.rows: dict[Key, Row] = {r.key: r for r in found if r.algorithm not in again}
+        self._write()
+
+    def add(self, row: Row) -> None:
+        self.rows[row.key] = row
+        self._write()
+
+    def _write(self) -> None:
+        """The file, each time anew and in order."""
+        out = io.StringIO()
+        table = csv.DictWriter(out, [f.name for f in fields(Row)], lineterminator="\n")
+        table.writeheader()
+        order = {name: k for k, name in enumerate((*MODELS, *KINDS))}
+        names = [a.name for a in ALGORITHMS]
+        for row in sorted(
+            self.rows.values(), key=lambda r: (order[r.model], names.index(r.algorithm), r.rounds, order[r.kind])
+        ):
+            table.writerow({f.name: _shown(getattr(row, f.name)) for f in fields(Row)})
+        write_text(self.path, out.getvalue())
+
+    def seconds(self, row: Key) -> float:
+        """What a run should take, by the longest of the same settings that was made."""
+        model, algorithm, rounds, kind = row
+        same = [r for r in self.rows.values() if (r.model, r.algorithm, r.kind) == (model, algorithm, kind)]
+        known = [r for r in same if r.rounds < rounds and not math.isnan(r.seconds)]
+        longest = max(known, key=lambda r: r.rounds, default=None)
+        return 0.0 if longest is None else longest.seconds * rounds / longest.rounds
+
+
+def _read(field: Any, text: str) -> Any:
+    return int(text) if field.type == "int" else (float(text) if text else math.nan) if field.type == "float" else text
+
+
+def _shown(value: Any) -> str:
+    return "" if value != value else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+class TooLong(Exception):
+    """A run took more processor time than it may; how much it would have taken."""
+
+    def __init__(self, expected: float) -> None:
+        super().__init__(f"a run would take about {expected:.0f} s")
+        self.expected = expected
 
 
 def data_for(model: Model, rounds: int, seed: int = 0) -> Data:
@@ -111,72 +185,101 @@ def guarantee_text(plan: Plan, rounds: int) -> str:
     )
 
 
-def plan_for(model: Model, name: str, kind: str, pilot: Data | None, weight: float = 1.0) -> Plan:
-    """The plan with one kind of settings; `tuned` on rounds that come before those of the table."""
-    plan = oco.compile(model, name, "paper" if kind == "paper" else "optimal", tradeoff=weight)
-    if kind != "tuned":
-        return plan
-    from oco.tuning import tuned
-
-    return tuned(plan, pilot).plan
-
-
 def measured(plan: Plan, data: Data, best: Any, kind: str, seconds: float) -> Row:
-    """One run over the data, given up where its first rounds say that it takes too long."""
+    """One run over the data, given up after `seconds` of processor time."""
     from oco.evaluation.pilot import score
 
     name, rounds = plan.canonical.name, data.rounds
     planned = plan if plan.horizon == rounds else plan.with_horizon(rounds)
-    guarantee = guarantee_text(planned, rounds)
-    began = time.perf_counter()
-    tenth = data.first(min(rounds, 200))
-    planned.run(tenth if tenth.rounds == rounds else iter(tenth), seed=0)
-    expected = (time.perf_counter() - began) * rounds / tenth.rounds
-    if expected > seconds:
-        return Row(name, plan.algorithm, rounds, kind, math.nan, math.nan, math.nan, guarantee, f"{expected:.0f} s")
-    trace = planned.run(data, seed=0)
+    row = Row(name, plan.algorithm, rounds, kind, guarantee=guarantee_text(planned, rounds))
+    planned.compiled(planned.backend_for(rounds).name)
+    began = time.process_time()
+
+    def watch(done: int, loss: float, violation: float) -> None:
+        spent = time.process_time() - began
+        if spent > seconds:
+            raise TooLong(spent * rounds / done)
+
+    try:
+        trace = planned.run(data, seed=0, keep="last", progress=watch)
+    except TooLong as stopped:
+        return replace(row, seconds=stopped.expected, said=f"{stopped.expected:.0f} s")
+    spent = time.process_time() - began
     _, violation, _ = score(trace, planned.choice.situation, 1.0)
     loss = float(trace.loss.mean())
     known = best.losses is not None and len(best.losses)
     regret = loss - float(np.mean(best.losses)) if known else math.nan
-    return Row(name, plan.algorithm, rounds, kind, loss, regret, violation, guarantee)
+    return replace(row, loss=loss, regret=regret, violation=violation, seconds=spent)
 
 
-def rows(models: list[str], horizons: list[int], kinds: list[str], seconds: float) -> Iterator[Row]:
-    for name in models:
-        model = oco.load(EXAMPLES / f"{name}.oco")
-        pilot = data_for(model, 400, seed=1)
-        applicable = [a.name for a in ALGORITHMS if _applies(model, a.name)]
-        plans: dict[tuple[str, str], Plan | str] = {}
-        for rounds in horizons:
-            data = data_for(model, rounds)
-            best = compare(data.problem, data, "static", Budget(seconds=20.0))
-            for algorithm in applicable:
-                for kind in kinds:
-                    yield _row(plans, model, algorithm, kind, pilot, data, best, seconds)
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be run."""
+
+    models: Sequence[str]
+    algorithms: Sequence[str]
+    horizons: Sequence[int]
+    kinds: Sequence[str]
+    seconds: float
 
 
-def _row(
-    plans: dict[tuple[str, str], Plan | str],
-    model: Model,
-    algorithm: str,
-    kind: str,
-    pilot: Data,
-    data: Data,
-    best: Any,
-    seconds: float,
-    weight: float = 1.0,
-) -> Row:
-    key = (algorithm, kind)
-    try:
-        if key not in plans:
-            plans[key] = plan_for(model, algorithm, kind, pilot, weight)
-        found = plans[key]
-        if not isinstance(found, str):
-            return measured(found, data, best, kind, seconds)
-    except OcoError as error:
-        plans[key] = found = error.message
-    return Row(model.name, algorithm, data.rounds, kind, math.nan, math.nan, math.nan, "", found)
+def fill(kept: Kept, wanted: Wanted) -> None:
+    """Run what is not there yet, short runs first."""
+    plans = {name: Plans(oco.load(EXAMPLES / f"{name}.oco")) for name in wanted.models}
+    for rounds, name in product(wanted.horizons, wanted.models):
+        model = plans[name].model
+        keys = [(name, a, rounds, kind) for a in wanted.algorithms for kind in wanted.kinds]
+        left = [k for k in keys if k not in kept.rows and _applies(model, k[1])]
+        if (size := _bytes(model, rounds)) > MOST_BYTES or not left:
+            for _, algorithm, _, kind in left:
+                kept.add(Row(name, algorithm, rounds, kind, said=f"{size / 1e9:.0f} GB of data"))
+            continue
+        data = data_for(model, rounds)
+        best = compare(data.problem, data, "static", Budget(seconds=20.0))
+        for key in left:
+            expected = kept.seconds(key)
+            row = Row(*key, seconds=expected, said=f"{expected:.0f} s")
+            if expected <= wanted.seconds:
+                row = plans[name].row(key[1], key[3], data, best, wanted.seconds)
+            print(row, flush=True)
+            kept.add(row)
+
+
+def _bytes(model: Model, rounds: int) -> float:
+    """The memory that the streams take."""
+    from oco.compiler.canonical import canonical
+
+    return 8.0 * rounds * sum(math.prod(s.shape) for s in canonical(model).streams)
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Plans by algorithm and kind, each made once: `tuned` for all horizons, on rounds that come before those of the table."""
+
+    model: Model
+    pilot_rounds: int = PILOT_ROUNDS
+    weight: float = 1.0
+    made: dict[tuple[str, str], Plan | str] = field(default_factory=dict)
+
+    def row(self, algorithm: str, kind: str, data: Data, best: Any, seconds: float) -> Row:
+        key = (algorithm, kind)
+        try:
+            if key not in self.made:
+                self.made[key] = self.plan(algorithm, kind)
+            found = self.made[key]
+            if not isinstance(found, str):
+                return measured(found, data, best, kind, seconds)
+        except OcoError as error:
+            self.made[key] = found = error.message
+        return Row(self.model.name, algorithm, data.rounds, kind, said=found)
+
+    def plan(self, algorithm: str, kind: str) -> Plan:
+        plan = oco.compile(self.model, algorithm, "paper" if kind == "paper" else "optimal", tradeoff=self.weight)
+        if kind != "tuned":
+            return plan
+        from oco.tuning import tuned
+
+        return tuned(plan, data_for(self.model, self.pilot_rounds, seed=1)).plan
 
 
 def _applies(model: Model, name: str) -> bool:
@@ -189,15 +292,13 @@ def _applies(model: Model, name: str) -> bool:
 def exponents(horizons: list[int], seconds: float) -> Iterator[tuple[str, str, list[Row]]]:
     """The four methods on the stochastic problem: their average regret and violation over the horizons."""
     for name, when in FITTED.items():
-        model = oco.parse(STOCHASTIC.replace("WHEN", when))
-        pilot = data_for(model, 1200, seed=1)
+        plans = Plans(oco.parse(STOCHASTIC.replace("WHEN", when)), 1200, TRADEOFF)
         for kind in KINDS:
             found = []
-            plans: dict[tuple[str, str], Plan | str] = {}
             for rounds in horizons:
-                data = data_for(model, rounds)
+                data = data_for(plans.model, rounds)
                 best = compare(data.problem, data, "static", Budget(seconds=20.0))
-                found.append(_row(plans, model, name, kind, pilot, data, best, seconds, TRADEOFF))
+                found.append(plans.row(name, kind, data, best, seconds))
             yield name, kind, found
 
 
@@ -209,16 +310,18 @@ def slope(values: list[float], horizons: list[int]) -> str:
     return f"{np.polyfit(*np.array(kept).T, 1)[0]:+.2f}"
 
 
-def table(found: list[Row]) -> str:
+def table(kept: Kept, horizons: list[int]) -> str:
+    """Of each example the algorithm that is chosen for it: regret and violation a round over the horizons."""
     lines = [
-        "| model | algorithm | T | settings | loss | regret | violation | guarantees (regret, violation) |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        f"| model | algorithm | settings | {' | '.join(f'T = {T}' for T in horizons)} |",
+        f"| --- | --- | --- | {' | '.join('---' for _ in horizons)} |",
     ]
-    for r in found:
-        numbers = (
-            [r.said or "-", "", ""] if math.isnan(r.loss) else [f"{x:.4g}" for x in (r.loss, r.regret, r.violation)]
-        )
-        lines.append(f"| {r.model} | {r.algorithm} | {r.rounds} | {r.kind} | {' | '.join(numbers)} | {r.guarantee} |")
+    for name in MODELS:
+        algorithm = oco.compile(oco.load(EXAMPLES / f"{name}.oco")).algorithm
+        for kind in KINDS:
+            rows = [kept.rows.get((name, algorithm, T, kind)) for T in horizons]
+            cells = ["" if r is None else r.said or f"{r.regret:.3g}, {r.violation:.3g}" for r in rows]
+            lines.append(f"| {name} | {algorithm} | {kind} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -237,25 +340,28 @@ def exponent_table(found: list[tuple[str, str, list[Row]]], horizons: list[int])
 
 
 def main() -> None:
+    names = ",".join(a.name for a in ALGORITHMS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", default="1000,10000,100000")
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--kinds", default=",".join(KINDS), help="of the settings in the large table")
+    parser.add_argument("--algorithms", default=names)
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--again", default="", help="algorithms whose runs are made again")
     parser.add_argument("--seconds", type=float, default=20.0, help="of one run; longer ones are left out")
     parser.add_argument("--fitted", default="1000,10000,100000", help="horizons of the exponents")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
-    options = parser.parse_args()
-    horizons, fitted = ([int(T) for T in text.split(",") if T] for text in (options.rounds, options.fitted))
-    of_exponents = exponent_table(list(exponents(fitted, options.seconds)), fitted) if fitted else ""
-    print(of_exponents, flush=True)
-    found = []
-    models, kinds = ([w for w in text.split(",") if w] for text in (options.models, options.kinds))
-    for row in rows(models, horizons, kinds, options.seconds):
-        print(row, flush=True)
-        found.append(row)
-    if options.write:
+    o = parser.parse_args()
+    models, algorithms, kinds, again = (
+        [w for w in text.split(",") if w] for text in (o.models, o.algorithms, o.kinds, o.again)
+    )
+    horizons, fitted = ([int(T) for T in text.split(",") if T] for text in (o.rounds, o.fitted))
+    kept = Kept(LINES, again)
+    fill(kept, Wanted(models, algorithms, horizons, kinds, o.seconds))
+    of_exponents = exponent_table(list(exponents(fitted, o.seconds)), fitted) if fitted else ""
+    print(of_exponents)
+    if o.write:
         words = PAGE.read_text(encoding="utf-8").split("<!-- tables -->")[0]
-        PAGE.write_text(f"{words}<!-- tables -->\n\n{of_exponents}\n\n{table(found)}\n", encoding="utf-8")
+        write_text(PAGE, f"{words}<!-- tables -->\n\n{of_exponents}\n\n{table(kept, horizons)}\n")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,6 +22,7 @@ from oco.dsl.load import parse
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
     from oco.evaluation.comparators import Budget
+    from oco.evaluation.data import Data
     from oco.evaluation.recorder import Keep
     from oco.evaluation.run import Progress
     from oco.evaluation.trace import Trace
@@ -67,8 +68,37 @@ class Plan(core.Plan):
         return choose_backend(self.program, rounds, backend or self.target)
 
     def compiled(self, backend: str | None = None) -> Compiled:
-        """The program as functions of a backend."""
-        return find_backend(backend or self.target).compile(self.program, self.contract)
+        """The program as functions of a backend, made when it is first asked for."""
+        target = find_backend(backend or self.target)
+        if target.name not in self._compiled:
+            self._compiled[target.name] = target.compile(self.program, self.contract)
+        return self._compiled[target.name]
+
+    @cached_property
+    def _compiled(self) -> dict[str, Compiled]:
+        return {}
+
+    def trial(self, rounds: int, runs: int) -> Callable[[Mapping[str, float], Data, int], Trace]:
+        """Runs with other numbers of the free constants, of so many rounds each: numbers, data, seed -> trace.
+
+        They share a program, one for each number of those that are counts and give its arrays their shapes.
+        """
+        paper = self.with_constants({}, rounds).settings
+        usual = {f.name: paper[f.name].value if f.kind == "value" else 1.0 for f in self.free}
+        counts = [f.name for f in self.free if f.kind == "count"]
+
+        @cache
+        def opened(*fixed: float) -> tuple[Self, str]:
+            plan = self.opened(dict(zip(counts, fixed)), rounds)
+            return plan, plan.backend_for(rounds * (1 if counts else runs)).name
+
+        def run(numbers: Mapping[str, float], data: Data, seed: int) -> Trace:
+            all_numbers = {**usual, **numbers}
+            plan, backend = opened(*(all_numbers[name] for name in counts))
+            start = {core.OPEN + name: number for name, number in all_numbers.items() if name not in counts}
+            return plan.run(data, seed=seed, start=start, backend=backend, keep="last")
+
+        return run
 
     def learner(
         self,

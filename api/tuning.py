@@ -92,8 +92,7 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
 
     winner = plan.choice.winner
     assert winner is not None
-    free = winner.theorem.free if winner.theorem is not None else ()
-    free = tuple(f for f in free if f.name in winner.settings and not winner.settings[f.name].given)
+    free = plan.free
     if not free:
         raise fail("OCO711", f"`{plan.algorithm}` leaves no constant free here", hint='use settings="optimal"')
     source, _ = rounds_for(plan, data, seed, TUNING_ROUNDS)

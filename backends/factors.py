@@ -88,7 +88,7 @@ def decisions_of(program: Program, values: Sequence[Any]) -> dict[str, Any]:
 
 def fields_of(program: Program, given: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of the program from decisions by name, as far as they are given."""
-    terms = {f.name: f.type.shape[-1] for f in program.decision}
+    terms = {f.name: f.type.shape[-1] for f in program.decision if f.type.shape}
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name in program.factored:

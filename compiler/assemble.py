@@ -31,16 +31,16 @@ def assemble(algorithm: Algorithm, task: Task, doc: str, norm: str = "l2") -> Pr
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
 
     def init(start: Named) -> Mapping[str, Liftable]:
-        p = Problem(t, task, {})
-        return layout.flat(rule.init(p, p.units.inward(layout.point(start)))) | layout.first_starts()
+        p = Problem(t, task, {}, constants=_open(task, start))
+        return layout.flat(rule.init(p, p.units.inward(layout.point(start)))) | layout.first_starts() | p.constants
 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
-        p = Problem(t, task, {}, state["round"], drawn)
-        return layout.decision(p.units.outward(rule.decide(p, layout.state(state))))
+        p = Problem(t, task, {}, state["round"], drawn, constants=_open(task, state))
+        return layout.decision(p.units.outward(rule.decide(p, layout.state(state)))) | p.constants
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
-        p = Problem(t, task, seen, state["round"], drawn, layout.starts(state))
-        following = layout.flat(rule.update(p, layout.state(state)))
+        p = Problem(t, task, seen, state["round"], drawn, layout.starts(state), _open(task, state))
+        following = layout.flat(rule.update(p, layout.state(state))) | p.constants
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
@@ -60,7 +60,7 @@ def assemble(algorithm: Algorithm, task: Task, doc: str, norm: str = "l2") -> Pr
     return trace_program(
         t,
         doc=doc,
-        decision=[f for fields in layout.decided for f in fields],
+        decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in task.open],
         factored=tuple(b.name for b, room in layout.blocks if room is not None),
         feedback=task.fields(),
         draws=tuple(task.drawn()),
@@ -72,6 +72,11 @@ def assemble(algorithm: Algorithm, task: Task, doc: str, norm: str = "l2") -> Pr
         state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **algorithm.symbols}),
         labels=task.canonical.constraint_labels,
     )
+
+
+def _open(task: Task, fields: Named) -> dict[str, Value]:
+    """The open symbols of the settings, which the state carries along."""
+    return {name: fields[name] for name in task.open}
 
 
 class _Layout:
@@ -87,6 +92,7 @@ class _Layout:
         ]
         warm = [k for k, (b, room) in enumerate(self.blocks) if room is not None or b.domain.lmo_start is not None]
         self.warm = {k: f"last_{self.blocks[k][0].name}" for k in warm if frank_wolfe}
+        self.open = task.open
         self.kinds: dict[str, type[Point] | type[Rows]] = {}
         self.keeper = Keeper(t)
 
@@ -133,7 +139,7 @@ class _Layout:
             s: k(tuple(self.keeper.block(f, fields) for f in self.symbols(s))) for s, k in self.kinds.items()
         }
         used = {name for s in self.kinds for f in self.symbols(s) for name in self.keeper.names(f)}
-        used |= {"round", *self.warm.values()}
+        used |= {"round", *self.warm.values(), *self.open}
         return found | {name: v for name, v in fields.items() if name not in used}
 
     def docs(self, symbols: Mapping[str, str]) -> dict[str, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.optimal import optimum
@@ -230,9 +231,16 @@ def given_formulas(v: Verdict) -> dict[str, str | float]:
 
 
 def resettled(
-    s: Situation, v: Verdict, numbers: FreeNumbers | None = None, horizon: int | None = None
+    s: Situation,
+    v: Verdict,
+    numbers: FreeNumbers | None = None,
+    horizon: int | None = None,
+    open_names: Mapping[str, Any] | None = None,
 ) -> tuple[Situation, Verdict]:
-    """The same algorithm and theorem for another horizon, or with other numbers of the free constants; facts are kept."""
+    """The same algorithm and theorem for another horizon, or with other numbers of the free constants; facts are kept.
+
+    open_names  SymPy symbols for names in `numbers`
+    """
     theorem = v.theorem
     if theorem is None:
         return s, v
@@ -240,7 +248,7 @@ def resettled(
         s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon)
     inner = in_its_units(s, v)
     chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
-    return s, replace(v, settings=settle(theorem, inner, given_formulas(v), None, chosen), guarantee=None)
+    return s, replace(v, settings=settle(theorem, inner, given_formulas(v), None, chosen, open_names), guarantee=None)
 
 
 def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:

@@ -141,7 +141,7 @@ class _Search:
     def _sum_at(self, numbers: tuple[float, ...]) -> float:
         if any(not f.low <= x <= f.high for f, x in zip(self.free, numbers)):
             return math.inf
-        settings = _closed(
+        settings = closed(
             self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)}, self.s.horizon
         )
         try:
@@ -277,7 +277,7 @@ def _moved(logs: tuple[float, ...], direction: tuple[float, ...], by: float) -> 
     return tuple(x + by * d for x, d in zip(logs, direction))
 
 
-def _closed(settings: Mapping[str, Setting], numbers: Mapping[str, float], horizon: int | None) -> dict[str, Setting]:
+def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float], horizon: int | None) -> dict[str, Setting]:
     """The settings with numbers for their open symbols."""
     values = {} if horizon is None else {"T": np.asarray(float(horizon))}
     found = {}

@@ -26,12 +26,13 @@ from oco.compiler.frontier import FrontierPoint, frontier
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.notebook import Explanation, plan_html, plan_latex
+from oco.compiler.optimal import closed
 from oco.compiler.problem import Task
 from oco.compiler.settings import Setting
 from oco.compiler.settle import formulas
 from oco.compiler.storage import rooms
 from oco.compiler.structure import constraint_structure
-from oco.compiler.theorems import Guarantee, Situation
+from oco.compiler.theorems import Free, Guarantee, Situation
 from oco.compiler.verdicts import Standing, Verdict
 from oco.dsl.diagnostics import Diagnostic, fail
 from oco.dsl.expressions import constant
@@ -39,6 +40,7 @@ from oco.dsl.model import Horizon, Model
 from oco.dsl.settings import UNITS
 
 SettingsMode = str | Mapping[str, "str | float"]
+OPEN = "free_"
 MODES = ("paper", "optimal", "tuned")
 
 
@@ -53,6 +55,7 @@ class Plan:
     mode: str = "paper"
     given: Mapping[str, str | float] = field(default_factory=dict)
     tradeoff: float = 1.0
+    open: tuple[str, ...] = ()
 
     @property
     def _winner(self) -> Verdict:
@@ -98,7 +101,7 @@ class Plan:
         structure, _ = constraint_structure(self.canonical)
         rows = self.choice.situation.dependent_rows
         task = Task(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
-        task = replace(task, restarts=self.choice.restarts)
+        task = replace(task, restarts=self.choice.restarts, open=self.open)
         algorithm = self._winner.algorithm
         kept = rooms(self.canonical) if algorithm.frank_wolfe(task) else ()
         return replace(task, draws=algorithm.draws(task), rooms=kept)
@@ -120,16 +123,42 @@ class Plan:
 
         Without a guarantee: `promised` works it out.
         """
-        s, verdict = resettled(self.choice.situation, self._winner, numbers, T)
-        horizon = self.model.horizon if T is None else Horizon(constant(T), self.model.horizon.span)
+        return self._settled_again(*resettled(self.choice.situation, self._winner, numbers, T))
+
+    def opened(self, fixed: Mapping[str, float], T: int | None = None) -> Self:
+        """The same algorithm with its free constants left open, but for those `fixed`: one program for all their numbers.
+
+        The program has a decision more for each, `OPEN` and its name, that a start gives and that stays as it is.
+        """
+        import sympy
+
+        names = {f.name: OPEN + f.name for f in self.free if f.name not in fixed}
+        symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
+        found = self._settled_again(*resettled(self.choice.situation, self._winner, {**names, **fixed}, T, symbols))
+        return replace(found, open=tuple(names.values()))
+
+    def _settled_again(self, s: Situation, verdict: Verdict) -> Self:
+        horizon = Horizon(None if s.horizon is None else constant(s.horizon), self.model.horizon.span)
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
         return replace(self, model=replace(self.model, horizon=horizon), canonical=s.canonical, choice=choice)
 
+    @property
+    def free(self) -> tuple[Free, ...]:
+        """The constants that the theorem leaves free and that were not given."""
+        theorem, settings = self._winner.theorem, self.settings
+        free = () if theorem is None else theorem.free
+        return tuple(f for f in free if f.name in settings and not settings[f.name].given)
+
     def allows(self, numbers: Mapping[str, float]) -> bool:
         """Whether the theorem holds with these numbers of its free constants."""
-        s, verdict = resettled(self.choice.situation, self._winner, numbers)
-        assert verdict.theorem is not None
-        return not verdict.theorem.checks(in_its_units(s, verdict), verdict.settings)
+        theorem, s = self._winner.theorem, in_its_units(self.choice.situation, self._winner)
+        assert theorem is not None
+        values = {OPEN + name: x for name, x in numbers.items()}
+        return not theorem.checks(s, closed(self._opened.settings, values, s.horizon))
+
+    @cached_property
+    def _opened(self) -> Plan:
+        return self.opened({})
 
     def promised(self) -> Self:
         """With the guarantee of its settings."""

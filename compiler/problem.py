@@ -38,7 +38,7 @@ class Problem:
     """The problem of one round, over a tracer.
 
     `seen` holds the round's feedback by field, empty before the first round; `drawn` its random arrays, in `decide` and `update`; `starts`
-    where linear minimisations begin, by the place of the decision.
+    where linear minimisations begin, by the place of the decision; `constants` the open symbols of the settings.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Problem:
         round_: Value | None = None,
         drawn: Mapping[str, Value] | None = None,
         starts: Mapping[int, Value] | None = None,
+        constants: Mapping[str, Value] | None = None,
     ) -> None:
         self.epoch: Epoch | None = None
         self.tracer = tracer
@@ -56,6 +57,7 @@ class Problem:
         self.seen = seen
         self.round = round_
         self.drawn = drawn or {}
+        self.constants = constants or {}
         self.domain = Geometry(tracer, task.domains, Starts(tracer, starts or {}))
         self.structure = task.structure
         self.units = Units(tracer, task)
@@ -101,8 +103,8 @@ class Problem:
     def setting(self, name: str, **more: Value) -> Value:
         """A setting at this round: a constant of the program, or a formula in t (and in `more`: the number m of an expert)."""
         given = self.task.settings[name]
-        values: dict[str, Value | float] = dict(more)
         symbols = {s.name for s in given.formula.free_symbols}
+        values: dict[str, Value | float] = dict(more) | {n: v for n, v in self.constants.items() if n in symbols}
         if "T" in symbols:
             assert self.task.horizon is not None or self.epoch is not None
             values["T"] = self.horizon

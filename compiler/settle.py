@@ -28,6 +28,8 @@ def settle(
     open_names  SymPy symbols for names in `free`
     """
     numbers, words = defaults(theorem, s, given, span)
+    if free:
+        numbers |= {n: d for n, d in theorem.best.items() if n in numbers and n not in given}
     for constant in theorem.free:
         number = (free or {}).get(constant.name)
         if number is not None and constant.name in numbers and constant.name not in given:
@@ -39,9 +41,11 @@ def settle(
 
 
 def formulas(theorem: Theorem, s: Situation, given: GivenSettings, numbers: Mapping[str, float]) -> dict[str, str]:
-    """The free constants at these numbers as settings that may be given."""
+    """The free constants at these numbers as settings that may be given, with those that hang on them."""
     found, _ = defaults(theorem, s, given)
-    return {f.name: str(f.formula(found[f.name], numbers[f.name])) for f in theorem.free if f.name in numbers}
+    chosen = {f.name: str(f.formula(found[f.name], numbers[f.name])) for f in theorem.free if f.name in numbers}
+    best = {n: str(d.formula) for n, d in theorem.best.items() if n in found and n not in given}
+    return chosen | (best if chosen else {})
 
 
 def defaults(

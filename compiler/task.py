@@ -39,7 +39,8 @@ class Task:
     """What does not change while a rule is traced: the problem, its structure, the settings, the horizon.
 
     `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
-    are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin.
+    are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin. `open`:
+    symbols in the settings whose numbers are given with the first decision, so that one program serves many of them.
     """
 
     canonical: Canonical
@@ -51,6 +52,7 @@ class Task:
     scales: Scales | None = None
     rooms: tuple[Room | None, ...] = ()
     restarts: tuple[int, Restart] | None = None
+    open: tuple[str, ...] = ()
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:

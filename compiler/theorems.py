@@ -185,6 +185,7 @@ class Theorem:
     words              the words of settings for which it speaks: it is passed over where another is given
     on_request         it speaks only where its words are given: they ask more of a round than others do
     free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
+    best               settings whose best value is known as a formula in the others: they are so where free constants are varied
     norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
     restart            where an epoch begins when the number of rounds is unknown
     restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
@@ -206,6 +207,7 @@ class Theorem:
     accepts: tuple[str, ...] = ()
     on_request: bool = False
     free: tuple[Free, ...] = ()
+    best: Mapping[str, Default] = field(default_factory=dict)
     norm: str = "l2"
     restart: Restart = Restart.FROM_DECISION
     restarts: Theorem | None = None

@@ -154,8 +154,8 @@ def _given(
     problem: Canonical, start: Any, draws: Mapping[str, Any] | None
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """The first decisions and the draws that were given, by name."""
-    parts = {b.name: start[b.name] if isinstance(start, Mapping) else start for b in problem.blocks}
-    first = {} if start is None else {name: np.asarray(part) for name, part in parts.items()}
+    parts = start if isinstance(start, Mapping) else {b.name: start for b in problem.blocks}
+    first = {} if start is None else {b.name: np.asarray(parts[b.name]) for b in problem.blocks if b.name in parts}
     return first, {name: np.asarray(array) for name, array in (draws or {}).items()}
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 
 from oco.compiler.theorems import Free, Situation
 from oco.dsl.diagnostics import OcoError, fail
 from oco.evaluation.data import Data
-from oco.evaluation.pilot import Piloted, score
+from oco.evaluation.pilot import score
+from oco.evaluation.trace import Trace
 
 SEARCHED = 0.6
 """The part of the rounds that the search may see."""
@@ -25,15 +26,21 @@ KEPT = 3
 """One candidate in so many goes on to a stretch so many times as long."""
 SPREAD = math.log(1000.0)
 """How far from its start a constant is tried, in log."""
+FAR = math.log(1e6)
+"""The same for two that make up for each other."""
 LEAST_ROUNDS = 20
 TRIES = 4
 """Constants are drawn so many times as often as they are wanted, as theorems refuse some."""
 
 
-class Tunable(Piloted, Protocol):
-    """A plan whose free constants may be chosen."""
+Numbers = Mapping[str, float]
+Run = Callable[[Numbers, Data, int], Trace]
 
-    def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self: ...
+
+class Tunable(Protocol):
+    """A plan whose free constants may be chosen: runs of so many rounds with any numbers of them, that share what they can."""
+
+    def trial(self, rounds: int, runs: int) -> Run: ...
 
 
 @dataclass(frozen=True)
@@ -64,12 +71,12 @@ class Tuning:
 def tune(
     plan: Tunable,
     free: tuple[Free, ...],
-    starts: Mapping[str, Mapping[str, float]],
+    starts: Mapping[str, Numbers],
     data: Data,
     s: Situation,
     weight: float = 1.0,
     seed: int = 0,
-    allowed: Callable[[Mapping[str, float]], bool] = lambda numbers: True,
+    allowed: Callable[[Numbers], bool] = lambda numbers: True,
 ) -> Tuning:
     """Search the constants around `starts` (by name: the paper's, the optimal ones), reproducibly from the seed.
 
@@ -87,7 +94,8 @@ def tune(
     scored: dict[str, Tried] = {}
     for rung in range(rungs):
         rounds = max(LEAST_ROUNDS, split // KEPT ** (rungs - 1 - rung))
-        found = [Tried(n, x, _cost(plan, x, past.first(rounds), s, weight, seed), rounds) for n, x in alive.items()]
+        costs = _costs(plan, alive, past.first(rounds), s, weight, seed)
+        found = [Tried(n, x, costs[n], rounds) for n, x in alive.items()]
         scored |= {t.name: t for t in found}
         ranked = sorted(found, key=lambda t: (t.searched, t.name))
         kept = ranked[: max(KEPT, len(ranked) // KEPT)]
@@ -97,25 +105,39 @@ def tune(
     order = sorted(scored.values(), key=lambda t: (-t.rounds, t.searched, t.name))
     judged = [t for t in order if t.rounds == split or t.name in starts]
     future = rest(data, split)
-    held = [replace(t, held_out=_cost(plan, t.numbers, future, s, weight, seed)) for t in judged]
+    costs = _costs(plan, {t.name: t.numbers for t in judged}, future, s, weight, seed)
+    held = [replace(t, held_out=costs[t.name]) for t in judged]
     return Tuning((*held, *(t for t in order if t not in judged)), split, data.rounds, seed)
 
 
 def _samples(
     free: tuple[Free, ...],
-    starts: Mapping[str, Mapping[str, float]],
+    starts: Mapping[str, Numbers],
     rng: np.random.Generator,
-    allowed: Callable[[Mapping[str, float]], bool],
+    allowed: Callable[[Numbers], bool],
 ) -> dict[str, dict[str, float]]:
-    """Constants at random around each start in turn, uniform in log, within their ranges, where the theorem allows them."""
+    """Constants at random around each start in turn, uniform in log, within their ranges, where the theorem allows them.
+
+    Theorems often ask that a product of two constants be small: every other sample moves two of them far, one up as the other goes down.
+    """
     centres = list(starts.values())
     found: dict[str, dict[str, float]] = {}
     for k in range(TRIES * CANDIDATES):
         centre = centres[k % len(centres)]
         drawn = {f.name: _near(f, centre.get(f.name, 1.0), rng) for f in free}
+        if len(free) > 1 and k // len(centres) % 2:
+            drawn = _traded(free, centre, rng)
         if len(found) < CANDIDATES - len(centres) and allowed(drawn):
             found[f"sample {len(found) + 1}"] = drawn
     return found
+
+
+def _traded(free: tuple[Free, ...], centre: Numbers, rng: np.random.Generator) -> dict[str, float]:
+    """Constants near a start, with one of them far up and another as far down."""
+    up, down = (int(i) for i in rng.permutation(len(free))[:2])
+    by = math.exp(float(rng.uniform(0, FAR)))
+    moved = {f.name: centre.get(f.name, 1.0) * {up: by, down: 1 / by}.get(k, 1.0) for k, f in enumerate(free)}
+    return {f.name: _near(f, moved[f.name], rng, SPREAD / 4) for f in free}
 
 
 def _children(
@@ -123,7 +145,7 @@ def _children(
     parents: list[Tried],
     spread: float,
     rng: np.random.Generator,
-    allowed: Callable[[Mapping[str, float]], bool],
+    allowed: Callable[[Numbers], bool],
 ) -> dict[str, dict[str, float]]:
     """Constants near the best ones so far."""
     found = {}
@@ -139,17 +161,26 @@ def _near(f: Free, centre: float, rng: np.random.Generator, spread: float = SPRE
     drawn = centre * math.exp(float(rng.uniform(-spread, spread)))
     if f.kind == "value" and spread == SPREAD:
         drawn = float(rng.uniform(f.low, f.high))
+    if f.kind == "count":  # few different ones, as each makes a program of its own
+        drawn = 2.0 ** round(math.log2(drawn))
     return float(f"{min(max(drawn, f.low), f.high):.4g}")
 
 
-def _cost(plan: Tunable, numbers: Mapping[str, float], data: Data, s: Situation, weight: float, seed: int) -> float:
-    """What these constants cost a round; infinite where the settings have no value or the decisions are not numbers."""
-    try:
-        trace = plan.with_constants(numbers, data.rounds).run(data, seed=seed)
-    except OcoError:
-        return math.inf
-    found = score(trace, s, weight)[2]
-    return found if math.isfinite(found) else math.inf
+def _costs(
+    plan: Tunable, candidates: Mapping[str, Numbers], data: Data, s: Situation, weight: float, seed: int
+) -> dict[str, float]:
+    """What constants cost a round, by name; infinite where the settings have no value or the decisions are not numbers."""
+    run = plan.trial(data.rounds, len(candidates))
+
+    def cost(numbers: Numbers) -> float:
+        try:
+            trace = run(numbers, data, seed)
+        except OcoError:
+            return math.inf
+        found = score(trace, s, weight)[2]
+        return found if math.isfinite(found) else math.inf
+
+    return {name: cost(numbers) for name, numbers in candidates.items()}
 
 
 def rest(data: Data, start: int) -> Data:

@@ -18,7 +18,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "ofw": ("eta",),
     "dpp": ("V", "alpha", "tighten"),
     "yu-neely": ("gamma", "alpha"),
-    "mahdavi": ("eta", "delta"),
+    "mahdavi": ("eta", "delta", "weight"),
     "jenatton": ("R", "G", "b"),
     "recoo": ("alpha", "gamma", "eta"),
     "sinha-vaze": ("beta", "G", "D", "V", "rate", "alpha_f"),

@@ -1,6 +1,7 @@
 """Mahdavi, Jin & Yang 2012, "Trading regret for efficiency: online convex optimization with long term constraints".
 
-The paper has fixed constraints; its proof uses only that the comparator satisfies those of every round.
+The paper has fixed constraints; its proof uses only that the comparator satisfies those of every round. `weight` c is ours: the method on
+the constraints c g_k, which say the same; the paper has c = 1, so that its step fits one unit of the constraints only.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import numpy as np
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
-from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope
 from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, MEAN_INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.points import Point
@@ -34,13 +34,17 @@ from oco.compiler.theorems import (
     inequalities_convex,
     inequalities_know,
     needed,
+    needed_bounds,
     scheduled,
 )
 from oco.dsl.model import Measure
 
 
 class Mahdavi:
-    """Gradient descent in x and ascent in lambda on f_t(x) + sum_k lambda_k g_k(x) - delta eta |lambda|^2 / 2."""
+    """Gradient descent in x and ascent in lambda on f_t(x) + sum_k lambda_k g_k(x) - delta eta |lambda|^2 / 2.
+
+    With weighted constraints c g_k lambda_k is c times the paper's multiplier, and its step c^2 times as large.
+    """
 
     def init(self, p: Problem, start: Point) -> State:
         return {"x": start, "lam": p.tracer.zeros((p.constraint_count,))}
@@ -51,8 +55,8 @@ class Mahdavi:
     def update(self, p: Problem, state: State) -> State:
         x, lam, eta = point(state, "x"), array(state, "lam"), p.setting("eta")
         following = p.domain.project(x - eta * (p.gradient(x) + p.constraint_combination(x, lam)))
-        p.note("lambda_k = [lambda_k + eta (g_k(x_t) - delta eta lambda_k)]_+")
-        ascent = p.constraints(x) - p.setting("delta") * eta * lam
+        p.note("lambda_k = [lambda_k + eta (c^2 g_k(x_t) - delta eta lambda_k)]_+")
+        ascent = p.setting("weight") ** 2 * p.constraints(x) - p.setting("delta") * eta * lam
         return {"x": following, "lam": p.tracer.maximum(lam + eta * ascent, 0.0)}
 
 
@@ -61,22 +65,28 @@ class Mahdavi:
 #
 #   Regret + <lambda, sum_t g_t(x_t)> - (delta eta T + 1/eta) |lambda|^2 / 2 <= R^2 / (2 eta) + eta T ((m+1) G^2 + 2 m D^2) / 2.
 #
-# lambda = 0 gives the regret; the best lambda, with Regret >= -F T, the l2 norm of the violations.
+# lambda = 0 gives the regret; the best lambda, with Regret >= -F T, the l2 norm of the violations. Of the constraints c g_k the violation
+# is c times as large, G the larger of the loss's slope and c times the constraints', and c D takes the place of D.
 REGRET = "R**2 / (2*eta) + eta * T * (K + 2*E) / 2"
-VIOLATION = f"sqrt(m) * sqrt(2 * (delta*eta*T + 1/eta) * (F*T + {REGRET}))"
+VIOLATION = f"sqrt(m) / c * sqrt(2 * (delta*eta*T + 1/eta) * (F*T + {REGRET}))"
 
 
-def _squares(s: Situation) -> tuple[float, float]:
-    """(m + 1) G^2 and m D^2, with G the slope of losses and constraints and D the size of the constraints."""
-    return (s.constraints + 1) * largest_slope(s) ** 2, s.constraints * float(sizes(s).max(initial=0.0)) ** 2
+def _squares(s: Situation, weight: float = 1.0) -> tuple[float, float]:
+    """(m + 1) G^2 and m D^2, with G the slope of losses and weighted constraints and D the size of the weighted constraints."""
+    slope = max(needed(s, "loss.lipschitz.l2"), weight * float(needed_bounds(s, "lipschitz.l2").max(initial=0.0)))
+    return (s.constraints + 1) * slope**2, s.constraints * (weight * float(sizes(s).max(initial=0.0))) ** 2
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
     missing = unknown(s, "lipschitz.l2", "bound")
-    K, E = (0.0, 0.0) if missing else _squares(s)
-    step = missing or f"domain.diameter.l2 / sqrt({K + 2 * E!r} * T)"
-    least = missing or f"(1 - sqrt(max(1 - 8 * {K!r} * eta**2, 0))) / (4 * eta**2)"
+    step = least = missing
+    if not missing:
+        slope, m = float(needed_bounds(s, "lipschitz.l2").max(initial=0.0)), s.constraints
+        K = f"{m + 1} * max({needed(s, 'loss.lipschitz.l2')!r}, weight * {slope!r})**2"
+        step = f"domain.diameter.l2 / sqrt(({K} + {2 * _squares(s)[1]!r} * weight**2) * T)"
+        least = f"(1 - sqrt(max(1 - 8 * {K} * eta**2, 0))) / (4 * eta**2)"
     return {
+        "weight": Default(1, "1: what the constraints are multiplied by"),
         "eta": Default(step, "R / sqrt(((m+1) G^2 + 2 m D^2) T)"),
         "delta": Default(least, "the least with delta >= (m+1) G^2 + 2 delta^2 eta^2"),
     }
@@ -99,7 +109,8 @@ def _long_enough(s: Situation) -> Objection | None:
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
-    K, E = _squares(s)
+    weight = number(settings, "weight", s.horizon or 1)
+    K, E = _squares(s, weight)
     assert s.loss_range is not None
 
     def regularization(rounds: int, horizon: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -109,6 +120,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     quantities = (
         Quantity("R", "R", "diameter of the domain", needed(s, "domain.diameter.l2")),
         Quantity("m", "m", "number of constraints", float(s.constraints)),
+        Quantity("c", "c", "weight of the constraints", weight),
         Quantity("F", "F", "range of the loss", s.loss_range),
         Quantity("K", "(m+1) G^2", "slopes of losses and constraints", K),
         Quantity("E", "m D^2", "sizes of the constraints", E),
@@ -124,7 +136,10 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     found, T = constant_settings(s, settings), s.horizon or 1
-    holds = _regularized(number(settings, "delta", T), number(settings, "eta", T), _squares(s)[0])
+    delta, eta, weight = (number(settings, n, T) for n in ("delta", "eta", "weight"))
+    if not weight > 0:
+        return [*found, "weight must be positive"]
+    holds = _regularized(delta, eta, _squares(s, weight)[0])
     return found if holds else [*found, "delta must be at least (m+1) G^2 + 2 delta^2 eta^2"]
 
 
@@ -158,7 +173,7 @@ MAHDAVI = Algorithm(
                 ),
             ),
             settings=_settings,
-            free=(Free("eta"),),
+            free=(Free("eta"), Free("weight")),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "soft violation": "T**(3/4)"},
             checks=_settings_hold,

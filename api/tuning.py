@@ -38,6 +38,7 @@ def piloted(plan: Plan, data: Any = None, seed: int = 0) -> Plan:
 
 def _pilots(plan: Plan, names: list[str], source: Any, seed: int) -> Pilots:
     from oco.evaluation.pilot import pilot
+    from oco.evaluation.tuning import searched
 
     if plan.canonical.size > MOST_NUMBERS:
         return Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
@@ -45,7 +46,7 @@ def _pilots(plan: Plan, names: list[str], source: Any, seed: int) -> Pilots:
         data, told = rounds_for(plan, source, seed, PILOT_ROUNDS)
     except OcoError as error:
         return Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
-    first = data.first(min(data.rounds, PILOT_ROUNDS))
+    first = data.first(min(data.rounds if source is None else searched(data), PILOT_ROUNDS))
     plans = {name: plan.only(name).with_constants(None, first.rounds) for name in names[:PILOT_CANDIDATES]}
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
     return pilot(plans, first, seeds, plan.choice.situation, plan.tradeoff, told)
@@ -58,7 +59,7 @@ def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, s
     wanted = min(rounds, plan.horizon or rounds)
     if source is None:
         return load_data(plan.canonical, None, seed=seed, rounds=wanted), "drawn from the model"
-    return load_data(plan.canonical, source, seed=seed), "of the data"
+    return load_data(plan.canonical, source, seed=seed), "from the beginning of the data"
 
 
 def explained(model: Model, settings: str, tradeoff: float = 1.0, data: Any = None, seed: int = 0) -> Choice:

@@ -89,6 +89,10 @@ class Choice:
         losers = [replace(v, standing=Standing.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
         return replace(self, judged=(best, *losers, *refused), pilots=pilots)
 
+    def chosen_by(self, pilots: Pilots, reason: str) -> Choice:
+        """The same choice, made by pilot runs for another horizon."""
+        return replace(self, judged=(replace(self.judged[0], reason=reason), *self.judged[1:]), pilots=pilots)
+
     @property
     def winner(self) -> Verdict | None:
         first = self.judged[0] if self.judged else None

@@ -141,9 +141,7 @@ class _Search:
     def _sum_at(self, numbers: tuple[float, ...]) -> float:
         if any(not f.low <= x <= f.high for f, x in zip(self.free, numbers)):
             return math.inf
-        settings = closed(
-            self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)}, self.s.horizon
-        )
+        settings = closed(self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)}, self.s.horizon)
         try:
             if self.theorem.checks(self.s, settings):
                 return math.inf

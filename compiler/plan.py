@@ -116,7 +116,10 @@ class Plan:
         model = replace(self.model, horizon=Horizon(constant(T), self.model.horizon.span))
         settings: SettingsMode = dict(self.given) if self.given else self.mode
         name = self.algorithm if self.choice.forced else None
-        return compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff)
+        found = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff)
+        if self.choice.pilots is None or found.algorithm != self.algorithm:
+            return found
+        return replace(found, choice=found.choice.chosen_by(self.choice.pilots, self._winner.reason))
 
     def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
         """The same algorithm with other numbers of the theorem's free constants, for this horizon or another; facts are kept.

@@ -84,7 +84,7 @@ def tune(
 
     Raises OcoError where the data is too short to be split.
     """
-    split = int(SEARCHED * data.rounds)
+    split = searched(data)
     if split < LEAST_ROUNDS:
         raise fail("OCO710", f"{data.rounds} rounds are too few to tune on and to judge", hint="give 40 or more")
     rng = np.random.default_rng(seed)
@@ -181,6 +181,11 @@ def _costs(
         return found if math.isfinite(found) else math.inf
 
     return {name: cost(numbers) for name, numbers in candidates.items()}
+
+
+def searched(data: Data) -> int:
+    """How many rounds, from the first, a choice of algorithm or settings may see; at least one."""
+    return max(1, int(SEARCHED * data.rounds))
 
 
 def rest(data: Data, start: int) -> Data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from oco.cli.replaying import replay_trace
 from oco.cli.sweeping import Table, run_sweep, values_of
 
 if TYPE_CHECKING:
+    from oco.dsl.model import Model
     from oco.evaluation.comparators import Budget
     from oco.evaluation.data import Data
     from oco.evaluation.trace import Trace
@@ -60,8 +62,10 @@ def run(
         raise typer.BadParameter("name a model file, or a trace with --replay", param_hint="MODEL.oco")
     loaded = oco.load(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
-    told, cost, settings = parse_map(mapping or []), budget_of(budget), pairs(setting, "--set")
-    source = load_data(canonical(loaded), data, mapping=told, seed=seed, rounds=rounds, on_missing=on_missing)
+    cost, settings = budget_of(budget), pairs(setting, "--set")
+    source = load_data(
+        canonical(loaded), data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing
+    )
     several = len(names) * seeds > 1 or bool(grid)
     if journal is not None and several:
         raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
@@ -69,8 +73,24 @@ def run(
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
         table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, backend, cost)
         raise typer.Exit(0 if run_sweep(table, engine, out, as_json) else 1)
-    plan = oco.compile(loaded, names[0], backend=backend, tradeoff=tradeoff, **o.given(settings, kind))
+    if kind == "tuned" and data is not None and not settings:
+        plan, source = _tuned(loaded, source, names[0], tradeoff, backend)
+    else:
+        told = {"tradeoff": tradeoff, "data": None if data is None else source, **o.given(settings, kind)}
+        plan = oco.compile(loaded, names[0], backend=backend, seed=seed, **told)
     _run_one(plan, source, journal, cost, out, as_json)
+
+
+def _tuned(model: Model, source: Data, name: str | None, tradeoff: float, backend: str | None) -> tuple[Plan, Data]:
+    """The plan tuned on the first part of the data, and the part that the search has not seen."""
+    import oco
+    from oco.evaluation.tuning import rest
+
+    found = oco.tune(model, source, name, tradeoff=tradeoff, seed=source.seed)
+    split, total = found.search.split, source.rounds
+    said = f"settings tuned on rounds 1 to {split} of the data; the run is rounds {split + 1} to {total}, which the search did not see"
+    later = rest(source, split)
+    return replace(found.plan, target=backend), replace(later, notes=(*later.notes, said))
 
 
 def _run_one(plan: Plan, source: Data, journal: Path | None, cost: Budget, out: Path | None, as_json: bool) -> None:

@@ -312,7 +312,11 @@ OFW_TVC = Algorithm(
             hypotheses=(*BASIC, GRADIENTS_SEEN),
             settings=_convex_settings,
             free=(Free("beta"), Free("rate")),
-            best={"guess": Default("beta * G * gamma", "beta G gamma: a guess of up to twice that costs the bound nothing")},
+            best={
+                "guess": Default(
+                    "beta * G * gamma", "beta G gamma: a guess of up to twice that costs the bound nothing"
+                )
+            },
             guarantee=_convex_guarantee,
             rates={"static regret": "T**(3/4)", "hard violation": "T**(3/4) * log(T)"},
             checks=_convex_settings_hold,

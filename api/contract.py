@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.contract import Contract, Range
-from oco.backends.reckoning import Constants, Limit
+from oco.backends.reckoning import DUALS, OF_EQUALITIES, Constants, Limit
 from oco.compiler.canonical import entry_labels
 from oco.compiler.plan import Plan
 from oco.compiler.settings import Setting
@@ -32,6 +32,7 @@ def contract_of(plan: Plan) -> Contract:
         equalities=tuple(label for c in problem.equalities for label in entry_labels(c.label, c.shape)),
         laws=plan.laws,
         recipe=recipe_of(plan),
+        duals=_duals(plan),
         constants=_constants(plan),
     )
 
@@ -43,6 +44,19 @@ def _start(plan: Plan) -> dict[str, Any]:
         f.name: np.array(centres[f.name].centre(), dtype=np.float64) if f.name in centres else np.zeros(f.type.shape)
         for f in plan.program.decision
     }
+
+
+def _duals(plan: Plan) -> dict[str, Any]:
+    """The units of queues and multipliers, by field of the state."""
+    winner, kept = plan.choice.winner, plan.kept_equalities
+    if winner is None or winner.scales is None:
+        return {}
+    found = {}
+    for f in (f for f in plan.program.state if f.name in DUALS):
+        equality = f.name == OF_EQUALITIES
+        unit = winner.scales.dual(equality, f.name in winner.algorithm.multipliers, bool(f.type.shape))
+        found[f.name] = unit[list(kept)] if equality else unit
+    return found
 
 
 def _constants(plan: Plan) -> Constants:

@@ -36,6 +36,7 @@ class Contract:
     equalities  labels of the equality constraints (those of the inequalities are the program's)
     laws        of the algorithm's own random draws: "uniform" on [0, 1) or "normal", by field of `Program.draws`
     recipe      what makes the same plan again (JSON values): kept in saved states
+    duals       what brings queues and multipliers to the model's units, by field of the state; the state itself stays without units
     constants   what the guarantee rests on: bounds that the learner compares with what it sees
     """
 
@@ -50,4 +51,5 @@ class Contract:
     equalities: tuple[str, ...] = ()
     laws: Mapping[str, str] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
+    duals: Mapping[str, Array] = field(default_factory=dict)
     constants: Constants = field(default_factory=Constants)

@@ -26,6 +26,7 @@ STILL = 1e-3
 SLACK = 1e-9
 DUALS = ("Q", "H", "lam", "lambda_", "q")
 """The letters of queues and multipliers in the papers."""
+OF_EQUALITIES = "H"
 
 
 @dataclass(frozen=True)

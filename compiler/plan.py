@@ -107,6 +107,11 @@ class Plan:
         return replace(task, draws=algorithm.draws(task), rooms=kept)
 
     @property
+    def kept_equalities(self) -> tuple[int, ...]:
+        """The entries of the equalities that have a multiplier."""
+        return self._task.kept_equalities
+
+    @property
     def laws(self) -> Mapping[str, str]:
         """The law of each random array of the program's rounds: "uniform" on [0, 1) or "normal"."""
         return {f.name: law for f, law in self._task.drawn().items()}

@@ -23,6 +23,17 @@ class Scales:
     inequalities: Floats
     equalities: Floats
 
+    def dual(self, equality: bool, multiplier: bool, vector: bool) -> Floats:
+        """What brings a queue to the user's units, an entry a constraint: g_n for a sum of g_n, loss / g_n for a multiplier of g_n.
+
+        One number for the worst constraint has a unit where all constraints share theirs; else it stays in that of the problem in u.
+        """
+        own = self.equalities if equality else self.inequalities
+        if not vector:
+            own = own[:1] if own.size and bool((own == own[0]).all()) else np.ones(1)
+            own = own.reshape(())
+        return np.asarray(self.loss / own if multiplier else own)
+
     def domains(self, domains: Sequence[Domain]) -> tuple[Domain, ...]:
         """The sets that u lies in."""
         return tuple(d.in_units(o, self.radius) for d, o in zip(domains, self.origins, strict=True))

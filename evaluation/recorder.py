@@ -163,7 +163,8 @@ class Recorder:
             decisions = {n: self._columns[f"decision.{n}"][: len(kept)] for n in self._last}
         else:
             decisions = {n: np.asarray(v)[None] for n, v in self._last.items()}
-        duals = [self._columns[f"dual.{n}"][:rows].reshape(rows, -1) for n in self._duals]
+        units = self.learner.contract.duals
+        duals = [(self._columns[f"dual.{n}"][:rows] * units.get(n, 1.0)).reshape(rows, -1) for n in self._duals]
         return Record(
             self._columns["loss"][:rows],
             self._columns["constraints"][:rows].reshape(rows, -1),

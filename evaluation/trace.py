@@ -29,7 +29,7 @@ PREFIXES = 50  # rounds at which the regret against the best of the rounds so fa
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The numbers of a run, round first: loss (T,), constraints g (T, N), equalities h (T, M), duals (T, D).
+    """The numbers of a run, round first: loss (T,), constraints g (T, N), equalities h (T, M), duals (T, D) in the model's units.
 
     `decisions` has the decisions of the rounds `kept` (from 0), by name.
     """
@@ -146,7 +146,7 @@ class Trace:
 
     @property
     def duals(self) -> Array:
-        """(T, D) the queues or multipliers that the algorithm carried, after each round."""
+        """(T, D) the queues or multipliers that the algorithm carried, after each round, in the model's units."""
         return self.record.duals
 
     @property

@@ -16,6 +16,7 @@ from oco.compiler.choice import Policy, choose
 from oco.compiler.facts.check import check
 from oco.compiler.plan import Plan as CorePlan
 from oco.compiler.plan import compile_plan
+from oco.compiler.settings import schedule
 from oco.compiler.theorems import Situation
 from oco.compiler.unit_free import scales_of, unit_free
 from oco.dsl.evaluate import evaluate
@@ -221,3 +222,44 @@ def test_paper_settings_carry_the_users_units() -> None:
     data = {"p": rng.uniform(-1, 1, (24, 2))}
     a, b = (Plan.of(plan).run(data).decisions for plan in (cheap, dear))
     assert np.abs(a - b).max() > 0.1
+
+
+WEIGHS = {"coldq", "coldq-expert", "projection-free", "meta-frank-wolfe", "mahdavi", "jenatton"}
+"""Queues that are multipliers: loss per unit of their constraint. The others add up values of constraints."""
+WORST = {"jenatton", "sinha-vaze", "ofw-tvc", "scofw-tvc", "bfw-tvc", "scbfw-tvc"}
+"""One queue for the worst constraint, whose scales differ here: its sums have no unit."""
+
+
+@pytest.mark.parametrize(("name", "world"), CASES)
+def test_queues_come_back_in_the_users_units(name: str, world: str) -> None:
+    rng = np.random.default_rng(7)
+    given = {"price": rng.uniform(-1, 1, (T, 3)), "need": rng.uniform(0.25, 0.75, T)}
+    data = {n: values for n, values in given.items() if f"stream {n}" in WORLDS[world]}
+    u = POWERS_OF_TWO
+    ours, theirs = (planned(world, name, units).run(data, seed=3).duals for units in (Units(), u))
+    if not ours.shape[1]:
+        assert name in ("ogd", "oeg", "ofw", "pfs")
+        return
+    own = np.array([1.0, 1.0] if name in WORST else [u.first, u.second])
+    unit = u.loss / own if name in WEIGHS else own
+    columns = ours.shape[1] if name not in WORST else 1
+    assert ours.shape[1] == columns
+    assert ours.any() or (name, world) == ("mirror-descent", "in the mean, simplex")  # nothing is broken there
+    np.testing.assert_array_equal(theirs, ours * np.resize(unit, columns))
+
+
+def test_a_queue_is_the_weight_of_the_constraint_in_the_users_step() -> None:
+    """coldq: x_{t+1} minimizes <grad f_t, x> + alpha_t |x - x_t|^2 + Q_t [g_t(x)]_+, all in the user's units, for the trace's Q_t."""
+    text = "model m\nhorizon T = 12\ndecision x in box(2, 10)\nstream p in [-3, 3]\nminimize 50 * p * x\n"
+    plan = Plan.of(
+        compile_plan(parse(text + "subject to\n    cap: 7 * x - 30 <= 0    each round\n"), "coldq", "optimal")
+    )
+    prices = np.random.default_rng(1).uniform(-3, 3, 12)
+    trace, winner = plan.run({"p": prices}), plan.choice.winner
+    assert winner is not None and winner.scales is not None
+    grid, steps = np.linspace(2, 10, 800_001), schedule(plan.settings["alpha"].formula, 12, 12)
+    for t in range(1, 12):
+        alpha = steps[t - 1] * winner.scales.loss / winner.scales.radius**2
+        x, Q = trace.decisions[t - 1], trace.duals[t - 1, 0]
+        worth = 50 * prices[t - 1] * grid + alpha * (grid - x) ** 2 + Q * np.maximum(7 * grid - 30, 0)
+        assert trace.decisions[t] == pytest.approx(grid[worth.argmin()], abs=1e-4)

@@ -37,6 +37,7 @@ class Algorithm:
     cost          what a round costs, in words; `cost_rank` orders algorithms where guarantees tie
     baseline      shipped to compare with: chosen only for a number that says something, or where nothing else applies
     symbols       what the state's variables are, for the reader of generated code
+    multipliers   those that weigh constraints against the loss; other queues add up values of constraints
     draws         the random arrays of a round, for a problem and its settings
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
@@ -51,6 +52,7 @@ class Algorithm:
     requirements: tuple[Hypothesis, ...] = ()
     baseline: bool = False
     symbols: Mapping[str, str] = field(default_factory=dict)
+    multipliers: tuple[str, ...] = ()
     reads: Feedback | None = None
     draws: Callable[[Task], tuple[Draw, ...]] = lambda task: ()
     frank_wolfe: Callable[[Task], bool] = lambda task: False

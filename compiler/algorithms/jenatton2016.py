@@ -121,6 +121,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 
 JENATTON = Algorithm(
     name="jenatton",
+    multipliers=("lam",),
     title="adaptive primal-dual gradient descent",
     cite="Jenatton, Huang & Archambeau 2016",
     rule=Jenatton,

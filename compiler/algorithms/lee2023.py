@@ -336,6 +336,7 @@ def _theorem(oracle: Oracle, duality: bool) -> Theorem:
 
 PROJECTION_FREE = Algorithm(
     name="projection-free",
+    multipliers=("lam",),
     frank_wolfe=lambda task: oracle_of(task.settings).frank_wolfe,
     title="online primal-dual projection-free method",
     cite="Lee, Ho-Nguyen & Lee 2023, Algorithm 1",

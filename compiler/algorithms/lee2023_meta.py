@@ -271,6 +271,7 @@ def _theorem(duality: bool) -> Theorem:
 
 META_FRANK_WOLFE = Algorithm(
     name="meta-frank-wolfe",
+    multipliers=("lam",),
     title="primal-dual meta-Frank-Wolfe",
     cite="Lee, Ho-Nguyen & Lee 2023, Algorithms 2 and 3",
     rule=MetaFrankWolfe,

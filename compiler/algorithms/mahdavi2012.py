@@ -148,6 +148,7 @@ BOUNDED = inequalities_know("bound", "The constraints are bounded by D.", "the s
 
 MAHDAVI = Algorithm(
     name="mahdavi",
+    multipliers=("lam",),
     title="primal-dual gradient descent with regularized multipliers",
     cite="Mahdavi, Jin & Yang 2012",
     rule=Mahdavi,

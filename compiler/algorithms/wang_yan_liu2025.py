@@ -327,6 +327,7 @@ def comparator_conditions(s: Situation) -> tuple[str, ...]:
 
 COLDQ = Algorithm(
     name="coldq",
+    multipliers=("Q",),
     title="constrained online learning with a doubly bounded queue",
     cite="Wang, Yan & Liu 2025, Algorithm 1",
     rule=Coldq,

@@ -158,6 +158,7 @@ def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:
 
 COLDQ_EXPERT = Algorithm(
     name="coldq-expert",
+    multipliers=("Q",),
     title="COLDQ with expert tracking",
     cite="Wang, Yan & Liu 2025, Algorithm 2",
     rule=ColdqExpert,

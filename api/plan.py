@@ -88,7 +88,7 @@ class Plan(core.Plan):
         counts = [f.name for f in self.free if f.kind == "count"]
 
         @cache
-        def opened(*fixed: float) -> tuple[Self, str]:
+        def opened(*fixed: float) -> tuple[Plan, str]:
             plan = self.opened(dict(zip(counts, fixed)), rounds)
             return plan, plan.backend_for(rounds * (1 if counts else runs)).name
 

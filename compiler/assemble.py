@@ -31,16 +31,19 @@ def assemble(algorithm: Algorithm, task: Task, doc: str, norm: str = "l2") -> Pr
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
 
     def init(start: Named) -> Mapping[str, Liftable]:
-        p = Problem(t, task, {}, constants=_open(task, start))
-        return layout.flat(rule.init(p, p.units.inward(layout.point(start)))) | layout.first_starts() | p.constants
+        constants = _open(task, start)
+        p = Problem(t, task, {}, constants=constants)
+        return layout.flat(rule.init(p, p.units.inward(layout.point(start)))) | layout.first_starts() | constants
 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
-        p = Problem(t, task, {}, state["round"], drawn, constants=_open(task, state))
-        return layout.decision(p.units.outward(rule.decide(p, layout.state(state)))) | p.constants
+        constants = _open(task, state)
+        p = Problem(t, task, {}, state["round"], drawn, constants=constants)
+        return layout.decision(p.units.outward(rule.decide(p, layout.state(state)))) | constants
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
-        p = Problem(t, task, seen, state["round"], drawn, layout.starts(state), _open(task, state))
-        following = layout.flat(rule.update(p, layout.state(state))) | p.constants
+        constants = _open(task, state)
+        p = Problem(t, task, seen, state["round"], drawn, layout.starts(state), constants)
+        following = layout.flat(rule.update(p, layout.state(state))) | constants
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:

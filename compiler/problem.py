@@ -104,7 +104,7 @@ class Problem:
         """A setting at this round: a constant of the program, or a formula in t (and in `more`: the number m of an expert)."""
         given = self.task.settings[name]
         symbols = {s.name for s in given.formula.free_symbols}
-        values: dict[str, Value | float] = dict(more) | {n: v for n, v in self.constants.items() if n in symbols}
+        values: dict[str, Value | float] = {**more, **{n: v for n, v in self.constants.items() if n in symbols}}
         if "T" in symbols:
             assert self.task.horizon is not None or self.epoch is not None
             values["T"] = self.horizon

@@ -129,7 +129,7 @@ def planned(world: str, name: str, u: Units, optimal: bool = True) -> Plan:
     problem = canonical(model)
     s = Situation(problem, check(model), problem.horizon)
     algorithm, *oracle = name.split()
-    choice = choose(s, algorithm, {"oracle": word for word in oracle}, None, Policy(optimal))
+    choice = choose(s, algorithm, {"oracle": oracle[0]} if oracle else {}, None, Policy(optimal))
     return Plan.of(CorePlan(model, problem, s.facts, choice, "optimal" if optimal else "paper"))
 
 

@@ -1,6 +1,7 @@
 """The command line: what it prints where, what it writes, and its exit status."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -34,6 +35,17 @@ def test_the_script_is_installed_and_gives_its_status(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert done.returncode == 1 and not done.stdout
     assert "OCO901" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_tuned_run_is_of_the_rounds_that_the_search_did_not_see(oco, tmp_path):
+    model = "model m\nhorizon T = 80\ndecision x[2] in box(-1, 1)\nstream p[2] in [-1, 1]\nminimize p @ x\nusing ogd\n"
+    (tmp_path / "m.oco").write_text(model)
+    rows = "\n".join(f"{math.sin(k):.6f},{math.cos(k):.6f}" for k in range(80))
+    (tmp_path / "p.csv").write_text(f"p[0],p[1]\n{rows}\n")
+    status, out, err = oco("run", "m.oco", "--data", "p.csv", "--settings", "tuned")
+    assert status == 0, err
+    assert "tuned on rounds 1 to 48 of the data; the run is rounds 49 to 80" in err
+    assert "32 rounds in" in out
 
 
 def test_run_on_real_prices_prints_the_plan_and_the_measures_and_writes_them(oco, tmp_path):

@@ -196,6 +196,18 @@ def test_pilots_that_cannot_be_made_are_said_to_be_missing() -> None:
     assert given.choice.pilots is not None and given.choice.pilots.results
 
 
+def test_pilots_see_the_beginning_of_the_data_alone_and_their_reason_stays() -> None:
+    model, rng = parse(VACUOUS.replace("~ uniform(-1, 1)", "in [-1, 1]")), np.random.default_rng(0)
+    given = rng.uniform(-1, 1, (30, 3))
+    later = np.where(np.arange(30)[:, None] < 18, given, -given)
+    one, other = (oco.compile(model, data={"p": p}) for p in (given, later))
+    assert one.choice.pilots == other.choice.pilots and one.choice.pilots is not None
+    assert one.choice.pilots.rounds == 18
+    longer = one.with_horizon(40)
+    assert longer.algorithm == one.algorithm and longer.choice.pilots == one.choice.pilots
+    assert longer.choice.verdicts[0].reason == one.choice.verdicts[0].reason
+
+
 # Tuning.
 
 TUNED = PLAIN.replace("5 * p @ x", "p @ x").replace("T = 400", "T = 200")
@@ -228,6 +240,19 @@ def test_tuning_finds_no_use_of_the_future() -> None:
     assert [(t.name, t.searched) for t in plain.search.tried] == [(t.name, t.searched) for t in other.search.tried]
     assert plain.line == other.line
     assert plain.search.best.held_out != other.search.best.held_out
+
+
+def test_two_constants_that_make_up_for_each_other_are_found_far_away() -> None:
+    """ofw-tvc allows a weight of the constraint (rate) of any size beside a beta as small; near the paper's it stands still."""
+    text = CAPPED.replace("p @ x", "(p @ x - x[0] - x[1])").replace("horizon T = 400", "horizon T = 300")
+    rounds = {"p": np.random.default_rng(3).uniform(-1, 1, (300, 3))}
+    found = oco.tune(parse(text), rounds, "ofw-tvc", tradeoff=10.0)
+    tried = {t.name: t for t in found.search.tried}
+    assert found.search.best.searched < tried["paper"].searched
+    numbers = found.search.best.numbers
+    assert numbers["rate"] > 100 and numbers["beta"] < 0.01
+    written = oco.compile(parse(text + found.line + "\n"))
+    assert str(written.settings["guess"].formula) == str(found.plan.settings["guess"].formula)
 
 
 def test_too_little_to_tune_on_is_an_error() -> None:

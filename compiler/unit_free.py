@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -169,10 +169,13 @@ class _Scaling:
     def _of_time(self) -> Iterator[Fact]:
         """How much a sequence of problems varies: |x*_t - x*_{t-1}|, |grad f_t - grad f_{t-1}|^2, |g_t - g_{t-1}|."""
         R, F, G = self.scales.radius, self.scales.loss, self.scales.inequalities
-        units = {"path_length": 1 / R, "variation.gradient": (R / F) ** 2}
-        units |= {"variation.constraint": 1 / float(G.min())} if G.size else {}
-        for key, unit in units.items():
-            yield _times(self.s.facts[key], unit)
+        units = {
+            "path_length": (1 / R,),
+            "variation.gradient": (R / F, R / F),
+        }  # one by one: a square may be beyond all numbers
+        units |= {"variation.constraint": (1 / float(G.min()),)} if G.size else {}
+        for key, factors in units.items():
+            yield reduce(_times, factors, self.s.facts[key])
 
     def _solved(self) -> dict[str, Fact]:
         """Feasibility has no unit. A Slater margin is sought again, since each constraint has a unit of its own."""

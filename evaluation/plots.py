@@ -38,6 +38,9 @@ MARKED: Mapping[str, Any] = {
 POINTS = 2000  # the most points of a curve that are drawn
 LINES = 6  # the most curves in one picture
 TIMES = 4.0  # a guarantee more than so many times above a curve is written on a linear axis, not drawn
+NARROW = (
+    1e-2  # an axis of large numbers that spans less of them has them in full: in thousands they would all look the same
+)
 DECADES = 4.0  # and on a logarithmic axis when it is more than so many powers of ten above
 
 
@@ -247,7 +250,7 @@ def _guarantee(ax: Axes, name: str, bound: Array, top: float, vacuous: bool, log
     """Draw the bound where it fits beside the curves; else say its value, so that it does not flatten them."""
     last = float(bound[-1])
     far = last > TIMES * top if not log else top <= 0 or np.log10(max(last, 1e-300) / top) > DECADES
-    words = f"{name} at round {len(bound)}: {last:.3g}" + (" (vacuous)" if vacuous else "")
+    words = f"{name} at round {len(bound):,}: {last:.3g}" + (" (vacuous)" if vacuous else "")
     if far or not np.isfinite(last):
         return f"{words}, above this picture"
     from matplotlib import rcParams
@@ -274,9 +277,14 @@ def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round
     note = fill(note, int(_width(ax) / NOTE_LETTER))
     ax.set_xlabel(f"{across}\n{note}" if note else across, fontsize=9)
     ax.set_ylabel(what, fontsize=9)
-    if ax.get_yscale() == "linear":
-        large = max(map(abs, ax.get_ylim())) >= 1e4
-        ax.yaxis.set_major_formatter(EngFormatter(sep=" ") if large else ScalarFormatter(useOffset=False))
+    for axis, scale, (low, high) in (
+        (ax.xaxis, ax.get_xscale(), ax.get_xlim()),
+        (ax.yaxis, ax.get_yscale(), ax.get_ylim()),
+    ):
+        if scale == "linear":
+            largest = max(abs(low), abs(high))
+            short = largest >= 1e4 and abs(high - low) > NARROW * largest
+            axis.set_major_formatter(EngFormatter(sep=" ") if short else ScalarFormatter(useOffset=False))
     ax.tick_params(labelsize=8)
     ax.grid(True, lw=0.7)
     ax.set_axisbelow(True)

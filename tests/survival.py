@@ -47,7 +47,8 @@ def kill_at_random(target: Callable[..., None], arguments: tuple[Any, ...], rng:
     """Run `target(*arguments, done)` in a process of its own and end it with SIGKILL at some moment of its work.
 
     `done` is a number in shared memory, for the rounds that the process believes safe; what stands in it last is returned.
-    The process is killed up to `longest` seconds after it has begun its first round.
+    The process is killed somewhere in its first three rounds, by how long these take on the machine; up to `longest` seconds after it
+    has begun the first.
     """
     context = multiprocessing.get_context("fork")
     done = context.Value(ctypes.c_int64, -1, lock=False)
@@ -56,7 +57,11 @@ def kill_at_random(target: Callable[..., None], arguments: tuple[Any, ...], rng:
     while done.value < 0 and process.is_alive():
         time.sleep(0.0002)
     assert process.is_alive(), "the process ended by itself"
-    time.sleep(rng.uniform(0, longest))
+    begun, rounds, began = done.value, rng.randrange(3), time.monotonic()
+    while done.value < begun + rounds and process.is_alive():
+        time.sleep(0.0002)
+    each = (time.monotonic() - began) / rounds if rounds else longest
+    time.sleep(rng.uniform(0, each))
     process.kill()
     process.join()
     assert process.exitcode == -9

@@ -21,21 +21,23 @@ BODY = """\
 model numbers
 horizon T = 1000
 decision x[3] in {domain}
-stream c[3] in [-{size}, {size}]
-stream need in [0, 1]
+stream c[3] {law}in [-{size}, {size}]
+stream need {law}in [0, 1]
 minimize {loss}
 {constraints}
 {feedback}
 using {algorithm}
 """
 CONSTRAINTS = "subject to\n    cap: x[0] + x[1] - need - 0.5 <= 0  {when}"
+SHARE = "subject to\n    share: x[0] - 0.5 * x[1] - 0.1 * need == 0  on average"
 SHAPES = [
-    {"domain": domain, "loss": loss, "constraints": constraints, "feedback": feedback}
+    {"domain": domain, "loss": loss, "constraints": constraints, "feedback": feedback, "law": ""}
     for domain in ("simplex", "ball(1)")
     for loss in ("c @ x", "c @ x + sum_squares(x)")
     for constraints in (CONSTRAINTS.format(when="each round"), "")
     for feedback in ("", "feedback bandit")
 ]
+SHAPES.append({"domain": "simplex", "loss": "c @ x", "constraints": SHARE, "feedback": "", "law": "iid "})
 
 
 @cache
@@ -60,6 +62,15 @@ CASES = {
     "one jump": lambda t, rng, size: (np.full(3, size if t > 30 else -size), float(t % 2)),
     "an empty round": lambda t, rng, size: (rng.uniform(-size, size, 3), 0.0 if t == 20 else 1.0),
     "tiny beside large": lambda t, rng, size: (np.array([size, 1e-300, -size]), 1e-300),
+    "ties of two": lambda t, rng, size: (np.array([size, size, -size])[np.roll([0, 1, 2], t)], 0.5),
+    "denormals and the largest by turns": lambda t, rng, size: (np.full(3, 5e-324 if t % 2 else size), float(t % 2)),
+    "one entry": lambda t, rng, size: (np.eye(3)[t % 3] * size, 0.0),
+    "powers of ten": lambda t, rng, size: (
+        size * 10.0 ** -rng.uniform(0, 320, 3) * rng.choice([-1, 1], 3),
+        rng.uniform(),
+    ),
+    "a sum that cancels": lambda t, rng, size: (np.array([size, -size, size * 1e-16]), 1.0 - 1e-16),
+    "nothing, then much": lambda t, rng, size: (np.full(3, 0.0 if t < 50 else size), 0.0),
     "flips": lambda t, rng, size: (np.full(3, size * (-1) ** t), float(t % 2)),
 }
 
@@ -78,7 +89,23 @@ def inside(plan: Plan, x: np.ndarray, slack: float) -> bool:
     return bool(np.isfinite(x).all()) and plan.canonical.blocks[0].domain.contains(x, tolerance=slack)
 
 
-@pytest.mark.parametrize("size", ["1", "1e300"])
+def outside(t: int, size: float) -> tuple[np.ndarray, float]:
+    """Round 20 has constraints that nothing satisfies, round 40 a loss beyond its bounds: data that is accepted all the same."""
+    return np.full(3, 3 * size if t == 40 else -size), -7.0 if t == 20 else 1.0
+
+
+@pytest.mark.parametrize("algorithm", [a.name for a in ALGORITHMS])
+def test_a_round_that_nothing_satisfies_leaves_a_decision_in_the_domain(algorithm):
+    plan = found(algorithm, "1")
+    if plan is None:
+        return  # see `needs_more` below
+    learner = plan.learner(seed=1, backend="numpy", on_out_of_bounds="accept")
+    for t in range(1, ROUNDS + 1):
+        c, need = outside(t, 1.0)
+        assert inside(plan, play(plan, learner, {"c": c, "need": need}), 1e-7), t
+
+
+@pytest.mark.parametrize("size", ["1", "1e300", "1e-300"])
 @pytest.mark.parametrize("algorithm", [a.name for a in ALGORITHMS])
 def test_every_algorithm_stays_finite_and_inside(algorithm, size):
     plan = found(algorithm, size)
@@ -120,7 +147,7 @@ def test_a_nan_in_an_entry_that_nothing_reads_is_refused_all_the_same():
 def test_weights_do_not_overflow_after_many_equal_rounds():
     """Exponential weights of a loss that is always the same reach one vertex, not infinity."""
     text = BODY.format(
-        domain="simplex", loss="c @ x", constraints="", feedback="", size="1", algorithm="oeg with eta = 50"
+        domain="simplex", loss="c @ x", constraints="", feedback="", law="", size="1", algorithm="oeg with eta = 50"
     )
     plan = plan_of(text)
     learner = plan.learner(backend="numpy")

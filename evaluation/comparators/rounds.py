@@ -40,7 +40,7 @@ def dynamic(
     parts: list[_Part] = []
     for streams, numbers in _chunks(problem, data):
         if perf_counter() - began > budget.seconds:
-            why = f"{len(numbers)} rounds were left after {budget.seconds:g} s"
+            why = f"{data.rounds - numbers[0] + 1:,} rounds were left after {budget.seconds:g} s"
             return Comparator("dynamic", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
         rounds = Rounds.of(problem, streams, numbers)
         if region.complete:

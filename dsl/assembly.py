@@ -19,7 +19,7 @@ from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, names
 from oco.dsl.fact_keys import catalogue, of_the_whole
 from oco.dsl.formulas import check_using
-from oco.dsl.limits import check_depth
+from oco.dsl.limits import LONGEST, check_depth
 from oco.dsl.model import (
     Assumption,
     Constraint,
@@ -97,6 +97,13 @@ class Assembly:
                     f"the horizon must be a whole number of rounds from 1 on; here it is {value.item()!r}",
                     rounds.span,
                     "`horizon T unknown` where the number of rounds is not known",
+                )
+            if value is not None and value > LONGEST:
+                raise fail(
+                    "OCO323",
+                    f"the horizon is at most {LONGEST:,} rounds; here it is {int(value):,}",
+                    rounds.span,
+                    "give the most that is allowed: after it a learner goes on with its settings",
                 )
         self.horizon = Horizon(rounds, span)
 

@@ -19,6 +19,9 @@ MOST_PARTS = 5_000
 MOST_CONSTRAINTS = 200
 """How many constraints a model may state; each may be a vector of many."""
 
+LONGEST = 10_000_000
+"""The most rounds of a horizon: guarantees are sums over all of them."""
+
 
 def too_deep(span: Span | None) -> Diagnostic:
     return Diagnostic(

@@ -142,22 +142,23 @@ decision X[4, 5] in nuclear_ball(3)
 stream i[6] in 0..3
 stream j[6] in 0..4
 stream y[6] in [-1, 1]
-stream G[4, 5] in [-1, 1]
-minimize 0.5 * sum_squares(X[i, j] - y) + 0.1 * sum_squares(X)
+stream G[2, 4, 5] in [-1, 1]
+minimize 0.5 * sum(huber(X[i, j] - y)) + 0.1 * sum_squares(X)
 subject to
-    side: sum(G * X) <= 0 each round
+    side: sum(G[0] * X) <= 0 each round
+    other: sum(G[1] * X) <= 0.05 each round
 {feedback}
 """,
     lambda rng: {
         "i": rng.integers(0, 4, 6),
         "j": rng.integers(0, 5, 6),
         "y": rng.uniform(-1, 1, 6),
-        "G": rng.uniform(-1, 1, (4, 5)),
+        "G": rng.uniform(-1, 1, (2, 4, 5)),
     },
-    lambda d, x: float(((x[0][d["i"], d["j"]] - d["y"]) ** 2).sum() / 2 + (x[0] ** 2).sum() / 10),
-    lambda d, x: [_at(d["i"], d["j"], x[0][d["i"], d["j"]] - d["y"]) + 0.2 * x[0]],
-    lambda d, x: [float((d["G"] * x[0]).sum())],
-    lambda d, x: [[d["G"]]],
+    lambda d, x: float(_huber(x[0][d["i"], d["j"]] - d["y"]).sum() / 2 + (x[0] ** 2).sum() / 10),
+    lambda d, x: [_at(d["i"], d["j"], np.clip(x[0][d["i"], d["j"]] - d["y"], -1, 1)) + 0.2 * x[0]],
+    lambda d, x: [float((G * x[0]).sum() - limit) for G, limit in zip(d["G"], (0, 0.05))],
+    lambda d, x: [[G] for G in d["G"]],
     alone(in_nuclear_ball(3)),
     [np.zeros((4, 5))],
     6.0,

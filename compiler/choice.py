@@ -167,10 +167,18 @@ def check_setting_names(given: GivenSettings, algorithm: Algorithm | None, span:
 
 
 def judge(
-    a: Algorithm, s: Situation, given: GivenSettings, span: Span | None = None, policy: Policy = PAPER
+    a: Algorithm,
+    s: Situation,
+    given: GivenSettings,
+    span: Span | None = None,
+    policy: Policy = PAPER,
+    asked: bool = False,
 ) -> Verdict:
-    """The verdict on one algorithm: the theorem that promises most, the first of equals; else what stands in the way of the nearest one."""
-    required = [o for h in a.requirements if (o := h.test(s)) is not None]
+    """The verdict on one algorithm: the theorem that promises most, the first of equals; else what stands in the way of the nearest one.
+
+    `asked`: the user named it, so that it may take its time.
+    """
+    required = _required(a, s, asked)
     theorems = [t for t in a.theorems if t.speaks_for(given)] or list(a.theorems)
     theorems = [restarted(t) for t in theorems] if s.horizon is None else theorems
     measured = [t for t in theorems if s.canonical.measure in t.measures]
@@ -191,6 +199,11 @@ def judge(
         if given:
             raise
         return Verdict(a, Standing.REFUSED, theorem, (Objection(f"its settings have no value here: {error.message}"),))
+
+
+def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
+    found = [o for h in a.requirements if (o := h.test(s)) is not None]
+    return [o for o in found if not (asked and o.slow)]
 
 
 def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
@@ -288,7 +301,7 @@ def unit_word(given: GivenSettings, span: Span | None) -> str:
 
 def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None, policy: Policy) -> Choice:
     check_setting_names(given, a, span)
-    verdict = judge(a, s, given, span, policy)
+    verdict = judge(a, s, given, span, policy, asked=True)
     warnings: list[Diagnostic] = []
     if verdict.standing is Standing.REFUSED:
         verdict = _against_objections(a, verdict, s, given, span, policy)
@@ -317,7 +330,7 @@ def _against_objections(
     a: Algorithm, verdict: Verdict, s: Situation, given: GivenSettings, span: Span | None, policy: Policy
 ) -> Verdict:
     """Settings without a guarantee, where the rule itself can run: the paper's, in the user's units where numbers are given."""
-    required = [o for h in a.requirements if (o := h.test(s)) is not None] + _inapplicable(a, s)
+    required = _required(a, s, True) + _inapplicable(a, s)
     if required:
         said = "; ".join(o.reason for o in required)
         raise fail("OCO705", f"`{a.name}` cannot run on this model: {said}", span, required[0].mend)

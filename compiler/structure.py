@@ -63,15 +63,21 @@ def separable_over_box(structure: Structure, domains: Sequence[Domain]) -> bool:
     return structure is Structure.SEPARABLE and all(d.kind == "box" for d in domains)
 
 
+def ask_for_it(mend: str, slow: bool) -> str:
+    """The way out of an objection; where it is about time alone there is another one."""
+    return f"{mend}, or ask for the algorithm by its name" if slow else mend
+
+
 def solver_objection(s: Situation) -> Objection | None:
     """Why argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+ over the domain has no exact solver here, if so."""
     structure, label = constraint_structure(s.canonical)
     for d in s.domains:
         for operation in ("project", "project_jacobian"):
-            if operation in d.refusals:
+            why, slow = d.hindrance(operation)
+            if why:
+                said = f"its step needs a projection onto {d}: {why}"
                 return Objection(
-                    f"its step needs a projection onto {d}: {d.refusals[operation]}",
-                    "decide in a set that has one, such as a box, a ball or a simplex",
+                    said, ask_for_it("decide in a set that has one, such as a box, a ball or a simplex", slow), slow
                 )
     if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
         return None

@@ -121,10 +121,14 @@ def _joined(parts: list[Floats | None]) -> Floats | None:
 
 @dataclass(frozen=True)
 class Objection:
-    """Why a hypothesis does not hold; the smallest change of the model that would make it hold ("" where there is none)."""
+    """Why a hypothesis does not hold; the smallest change of the model that would make it hold ("" where there is none).
+
+    `slow`: it is about time alone, and nothing to one who asks for the algorithm.
+    """
 
     reason: str
     mend: str = ""
+    slow: bool = False
 
 
 Test = Callable[[Situation], "Objection | None"]

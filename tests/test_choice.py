@@ -299,3 +299,27 @@ def test_an_equality_on_average_is_mended_for_soft_methods_too(name: str) -> Non
     pair = "low: x[0] - x[1] <= 0 on average\n    high: x[1] - x[0] <= 0 on average"
     mended = explain_choice(parse(text.replace("even: x[0] == x[1] on average", pair)))
     assert next(v for v in mended.verdicts if v.name == name).standing is not Standing.REFUSED
+
+
+LARGE_MATRIX = """model large
+horizon T = 50
+decision X[700, 700] in nuclear_ball(5)
+stream row in 0..699
+stream column in 0..699
+stream rating in [-1, 1]
+minimize 0.5 * (X[row, column] - rating) ** 2
+"""
+
+
+@pytest.mark.parametrize(
+    "name, constraint", [("ogd", ""), ("sinha-vaze", "subject to\n    c: X[row, 0] <= 1 each round\n")]
+)
+def test_full_decompositions_of_large_matrices_are_for_those_who_ask(name: str, constraint: str) -> None:
+    """No algorithm that projects is chosen; one that is asked for keeps its guarantee."""
+    text = LARGE_MATRIX + constraint
+    plan = compile_plan(parse(text))
+    assert plan.algorithm in ("ofw", "ofw-tvc")
+    refused = next(v for v in plan.choice.verdicts if v.name == name)
+    assert "decompose a matrix of 700 x 700" in refused.reasons[0] and "by its name" in refused.mend
+    asked = compile_plan(parse(text), name)
+    assert asked.guarantee is not None and asked.guarantee.regret_bound is not None

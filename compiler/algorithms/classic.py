@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, point
+from oco.compiler.algorithms.common import PROJECTION
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting
@@ -216,6 +217,7 @@ OGD = Algorithm(
     title="online gradient descent",
     cite="Zinkevich 2003; Hazan 2016, chapter 3",
     rule=OnlineGradientDescent,
+    requirements=(PROJECTION,),
     theorems=(
         Theorem(
             name="Theorem 3.3",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from oco.compiler.structure import solver_objection
+from oco.compiler.structure import ask_for_it, solver_objection
 from oco.compiler.theorems import Floats, Hypothesis, Objection, Quantity, Situation
 from oco.dsl.expressions import Kind, names
 from oco.dsl.model import Feedback
+
+NOUNS = {"project": "projection", "bregman_step": "mirror step", "lmo": "linear minimisation"}
 
 
 def domain_offers(operation: str, words: str) -> Hypothesis:
@@ -15,9 +17,12 @@ def domain_offers(operation: str, words: str) -> Hypothesis:
 
     def test(s: Situation) -> Objection | None:
         for d in s.domains:
-            if operation in d.refusals:
-                said = f"it needs a {operation.replace('_', ' ')} of {d}: {d.refusals[operation]}"
-                return Objection(said, "decide in a set that has it, such as a box, a ball or a simplex")
+            why, slow = d.hindrance(operation)
+            if why:
+                said = f"it needs a {NOUNS[operation]} over {d}: {why}"
+                return Objection(
+                    said, ask_for_it("decide in a set that has it, such as a box, a ball or a simplex", slow), slow
+                )
         return None
 
     return Hypothesis(words, test)
@@ -70,6 +75,7 @@ FUNCTIONS_SEEN = Hypothesis("The constraints are known as functions.", _function
 SLATER = Hypothesis("Some decision has g_k(x) <= -s < 0 for every k (Slater).", _slater, ("slater.margin",))
 EXACT_STEP = Hypothesis("The step can be solved exactly.", _exact_step, ("constraints.*.smoothness.l2",))
 PROJECTION = domain_offers("project", "Points can be projected onto the domain.")
+MIRROR_STEP = domain_offers("bregman_step", "Mirror steps can be made over the domain.")
 
 
 def slopes(s: Situation) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
-from oco.compiler.algorithms.common import FIXED_CONSTRAINTS, SLATER
+from oco.compiler.algorithms.common import FIXED_CONSTRAINTS, MIRROR_STEP, SLATER
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
@@ -351,6 +351,7 @@ MIRROR_PROX = Algorithm(
     title="online primal-dual mirror prox",
     cite="Qiu & Wei 2020, Algorithms 1 and 2",
     rule=MirrorProx,
+    requirements=(MIRROR_STEP,),
     theorems=(
         Theorem(
             name="Theorems 4.1 and 4.2",

@@ -12,6 +12,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN, ONE_SIMPLEX
+from oco.compiler.algorithms.common import MIRROR_STEP
 from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
@@ -322,6 +323,7 @@ MIRROR_DESCENT = Algorithm(
     title="online primal-dual mirror descent",
     cite="Wei, Yu & Neely 2020, Algorithms 1 and 2",
     rule=MirrorDescent,
+    requirements=(MIRROR_STEP,),
     theorems=(
         Theorem(
             name="Theorem 3.1",

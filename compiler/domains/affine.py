@@ -39,6 +39,10 @@ class Affine(Domain):
         return self.inner.refusals
 
     @property
+    def dear(self) -> Mapping[str, str]:
+        return self.inner.dear
+
+    @property
     def bounds_only(self) -> frozenset[str]:
         moved = frozenset({"radius"}) if np.any(self.shift) else frozenset()
         return self.inner.bounds_only | moved

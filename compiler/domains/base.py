@@ -111,6 +111,16 @@ class Domain(ABC):
         """The operations that this set does not offer, each with the reason in words."""
         return {}
 
+    @property
+    def dear(self) -> Mapping[str, str]:
+        """The operations that are offered, but take too long for a step of every round, each with the reason in words."""
+        return {}
+
+    def hindrance(self, operation: str) -> tuple[str, bool]:
+        """Why no step of a round should need `operation`, and whether it is offered all the same; "" where nothing is in the way."""
+        refused = self.refusals.get(operation)
+        return (refused, False) if refused else (self.dear.get(operation, ""), True)
+
     def require(self, operation: str) -> None:
         """Raise the refusal of `operation` as an error; do nothing where the set offers it."""
         if operation in self.refusals:

@@ -63,6 +63,10 @@ class Cut(Domain):
         return {**said, **self.base.refusals}
 
     @property
+    def dear(self) -> Mapping[str, str]:
+        return self.base.dear
+
+    @property
     def bounds_only(self) -> frozenset[str]:
         return frozenset(
             {

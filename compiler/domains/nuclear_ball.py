@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from oco.compiler.domains.spectral import (
     SMALL,
     WARM_RESIDUAL,
     column,
+    dear_decompositions,
     each_row,
     slopes,
     stirred,
@@ -46,6 +48,10 @@ class NuclearBall(Domain):
     @property
     def _rank(self) -> int:
         return min(self.shape)
+
+    @property
+    def dear(self) -> Mapping[str, str]:
+        return dear_decompositions(self.shape)
 
     def excess(self, x: Floats) -> float:
         return math.fsum(np.linalg.svd(x / self.r, compute_uv=False)) - 1

@@ -35,6 +35,10 @@ class Product(Domain):
         return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.refusals.items()}
 
     @property
+    def dear(self) -> Mapping[str, str]:
+        return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.dear.items()}
+
+    @property
     def bounds_only(self) -> frozenset[str]:
         return frozenset().union(*(d.bounds_only for d in self.blocks))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +14,15 @@ from oco.compiler.domains.base import Domain
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.simplex import WEIGHT_FLOOR, simplex_threshold
-from oco.compiler.domains.spectral import SMALL, WARM_RESIDUAL, bottom_eigenvector, each_row, slopes, stirred
+from oco.compiler.domains.spectral import (
+    SMALL,
+    WARM_RESIDUAL,
+    bottom_eigenvector,
+    dear_decompositions,
+    each_row,
+    slopes,
+    stirred,
+)
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.dsl.diagnostics import InternalError
@@ -46,6 +55,10 @@ class Spectrahedron(Domain):
     @property
     def _order(self) -> int:
         return self.shape[0]
+
+    @property
+    def dear(self) -> Mapping[str, str]:
+        return dear_decompositions(self.shape)
 
     def excess(self, x: Floats) -> float:
         share = x / self.trace

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.lanczos import top_pair
@@ -19,6 +19,18 @@ RESIDUAL = 1e-9
 WARM_RESIDUAL = 1e-6
 """The same for a pair that is sought round after round; the value of the minimisation is off by its square over the relative gap."""
 GOLDEN = 0.6180339887498949
+
+
+LARGEST_DECOMPOSITION = 1 << 28
+"""m n min(m, n) up to which a full decomposition of an m x n matrix may be part of every round: about a fifth of a second."""
+
+
+def dear_decompositions(shape: tuple[int, ...]) -> Mapping[str, str]:
+    """The operations of a set that is given by singular values or eigenvalues that take too long for every round."""
+    if math.prod(shape) * min(shape) <= LARGEST_DECOMPOSITION:
+        return {}
+    why = f"each call would decompose a matrix of {shape[0]} x {shape[1]} in full"
+    return dict.fromkeys(("project", "project_jacobian", "bregman_step"), why)
 
 
 def column(t: Tracer, v: Value) -> Value:

@@ -20,9 +20,9 @@ SECONDS_TO_START, SECONDS_A_LINE = 0.3, 0.004
 """Of a C compiler: to begin with, and for each operation of the program."""
 TURNS = 2
 """Of a loop whose number of turns is not written out."""
-LINEAR_ALGEBRA = frozenset({"svd", "eigh", "solve", "matmul"})
+DECOMPOSITIONS = frozenset({"svd", "eigh", "solve"})
 LARGE = 10_000
-"""Entries of a matrix on which LAPACK and BLAS, which NumPy calls, are quicker than loops."""
+"""Entries of a matrix on which LAPACK and the matrix products of BLAS, which NumPy calls, are quicker than loops."""
 
 
 @dataclass(frozen=True)
@@ -91,5 +91,11 @@ def _turns(e: Equation) -> int:
 
 
 def _has_large_matrices(program: Program) -> bool:
-    found = (e for f in all_functions(program) for e in equations_of(f.body) if e.op in LINEAR_ALGEBRA)
-    return any(len(a.type.shape) == 2 and math.prod(a.type.shape) >= LARGE for e in found for a in e.args)
+    return any(_has_large_matrix(e) for f in all_functions(program) for e in equations_of(f.body))
+
+
+def _has_large_matrix(e: Equation) -> bool:
+    """Products with a vector read each entry once: memory is what they wait for, however they are written."""
+    matrices = [a for a in e.args if len(a.type.shape) == 2]
+    counts = e.op in DECOMPOSITIONS or (e.op == "matmul" and len(matrices) == 2)
+    return counts and any(math.prod(a.type.shape) >= LARGE for a in matrices)

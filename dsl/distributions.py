@@ -141,20 +141,22 @@ class Law:
     def sample(self, rng: np.random.Generator, rounds: int) -> Array:
         """Independent draws for `rounds` rounds: (rounds, *shape), int64 for a discrete law."""
         size = (rounds, *self.shape)
-        values = np.array(LAWS[self.kind].draw(self.args, rng, size))
-        lower, upper = (np.broadcast_to(end, size) for end in (self.lower, self.upper))
-        probability = self.probability()
+        values = np.asarray(LAWS[self.kind].draw(self.args, rng, size))
+        probability = self._few(0)
         if not np.all(probability > 0):
             raise InternalError(f"draws of the law {self.kind} from a range that it never falls in")
-        rare = np.broadcast_to(probability < RARE, size)
+        rare = probability < RARE
         if rare.any():
             values = np.where(rare, self._invert(rng.random(size)), values)
-        outside = (values < lower) | (values > upper)
-        while outside.any():
-            again = LAWS[self.kind].draw(self.args, rng, size)
-            values = np.where(outside, again, values)
-            outside = (values < lower) | (values > upper)
+        while (outside := self._outside(values)).any():
+            values = np.where(outside, LAWS[self.kind].draw(self.args, rng, size), values)
         return values.astype(np.int64) if self.discrete else values
+
+    def _outside(self, values: Array) -> Array:
+        """Which entries are not within the bounds."""
+        outside = values < self.lower
+        outside |= values > self.upper
+        return outside
 
     def _moment(self, k: int) -> Array:
         return np.broadcast_to(self._few(k), self.shape)

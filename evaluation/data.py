@@ -186,6 +186,8 @@ def draw(stream: StreamRange, seed: int, start: int, stop: int) -> Array:
         rng = np.random.default_rng([seed, zlib.crc32(stream.name.encode()), block])
         values = stream.law.sample(rng, step)
         parts.append(values[max(0, start - block * step) : stop - block * step])
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts) if parts else np.empty((0, *stream.shape))
 
 

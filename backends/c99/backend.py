@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,18 @@ class Native:
     ) -> Recorded:
         """Many rounds in one call; arrays of float64 in row order are read where they lie."""
         struct, _ = self._struct(state)
+        recorded = self.run_at(struct, inputs, draws, rounds, keep)
+        return replace(recorded, state=self._state(struct))
+
+    def run_at(
+        self,
+        struct: ctypes.Structure,
+        inputs: Sequence[Any],
+        draws: Sequence[Any],
+        rounds: int,
+        keep: Collection[str],
+    ) -> Recorded:
+        """The same where the state lies in a struct and stays there; what is returned does not have it."""
         fields = [*self.program.feedback, *self.program.draws]
         arrays: list[Array] = [
             np.ascontiguousarray(a, dtype=KINDS[f.type.dtype]).reshape(rounds, *f.type.shape)
@@ -114,7 +127,7 @@ class Native:
         played = self._function("run")(
             ctypes.byref(struct), ctypes.c_int64(rounds), *map(_pointer, arrays), ctypes.byref(record)
         )
-        return Recorded(played, self._state(struct), {fields_of.get(n, n): a[:played] for n, a in kept.items()})
+        return Recorded(played, (), {fields_of.get(n, n): a[:played] for n, a in kept.items()})
 
     def _wanted(self, keep: Collection[str]) -> Mapping[str, tuple[DType, tuple[int, ...]]]:
         """Arrays of the record that are asked for: "decisions", "loss", ..., "after_FIELD"; kinds and shapes of a round's part."""

@@ -15,6 +15,9 @@ _WIDTH = 110
 
 def array_lines(name: str, made: Type, values: np.ndarray[Any, Any]) -> Iterator[str]:
     """`static const double name[3] = {1.0, 2.0, 3.0};`"""
+    if values.size > _WIDTH and not values.any() and not np.signbit(values).any():
+        yield f"static const {C_TYPES[made.dtype]} {name}[{values.size}] = {{0}};"
+        return
     texts = [literal(Literal(v.item(), Type(made.dtype))).code for v in np.asarray(values).ravel()]
     kind = C_TYPES[made.dtype]
     if not made.shape:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from oco.backends.c99.constants import array_lines
+from oco.backends.c99.expressions import C_TYPES
 from oco.backends.c99.interface import Named
 from oco.backends.c99.module import Source
 from oco.backends.contract import Contract, Range
 from oco.compiler.ir.program import DType, Program, Type
 
 ROUNDS = 3
+WRITTEN_OUT = 10_000
+"""Numbers of an input that are written out; a program of more makes them when it runs."""
 
 
 def example_main(program: Program, source: Source, contract: Contract) -> str:
@@ -29,6 +33,9 @@ def _lines(program: Program, source: Source, contract: Contract) -> Iterator[str
     yield ""
     rng = np.random.default_rng(0)
     for n in (*interface.inputs, *interface.draws):
+        if _is_long(n):
+            yield f"static {C_TYPES[n.type.dtype]} {n.name}_data[{ROUNDS * n.size}];"
+            continue
         values = np.stack([_made_up(rng, n, contract) for _ in range(ROUNDS)])
         yield from array_lines(f"{n.name}_data", Type(n.type.dtype, values.shape), values)
     yield ""
@@ -36,7 +43,11 @@ def _lines(program: Program, source: Source, contract: Contract) -> Iterator[str
     yield f"    static {name} learner;"
     yield f"    {name}_init(&learner, {', '.join('NULL' for _ in interface.decisions)});"
     for d in interface.decisions:
-        yield f"    {d.declared(d.name)};"
+        yield f"    static {d.declared(d.name)};"
+    for n in filter(_is_long, (*interface.inputs, *interface.draws)):
+        yield f"    for (int i = 0; i < {ROUNDS * n.size}; ++i) {{"
+        yield f"        {n.name}_data[i] = {_spread(n, contract)};"
+        yield "    }"
     yield f"    for (int t = 0; t < {ROUNDS}; ++t) {{"
     draws = [_argument(n) for n in interface.draws]
     outs = [d.name if d.type.shape else f"&{d.name}" for d in interface.decisions]
@@ -56,10 +67,27 @@ def _argument(n: Named) -> str:
     return f"{n.name}_data + t * {n.size}" if n.type.shape else f"{n.name}_data[t]"
 
 
-def _made_up(rng: np.random.Generator, n: Named, contract: Contract) -> np.ndarray:
-    """Data within the bounds that the model states."""
+def _is_long(n: Named) -> bool:
+    return ROUNDS * n.size > WRITTEN_OUT
+
+
+def _spread(n: Named, contract: Contract) -> str:
+    """The i-th number of a long input, within the bounds of all of its entries."""
+    lower, upper = _within(n, contract)
+    low, high = float(np.max(lower)), float(np.min(upper))
+    if n.type.dtype is DType.INT:
+        return f"{math.ceil(low)} + i % {max(1, math.floor(high) - math.ceil(low) + 1)}"
+    return f"{low!r} + {max(high - low, 0.0)!r} * (i % 97) / 97.0"
+
+
+def _within(n: Named, contract: Contract) -> tuple[np.ndarray, np.ndarray]:
+    """The bounds of each entry, and no number that is too large to read."""
     r = contract.ranges.get(n.field.name, Range())
     lower = np.broadcast_to(np.clip(r.lower, -1e3, 1e3), n.type.shape)
-    upper = np.maximum(np.broadcast_to(np.clip(r.upper, -1e3, 1e3), n.type.shape), lower)
-    drawn = np.asarray(rng.uniform(lower, upper))
+    return lower, np.maximum(np.broadcast_to(np.clip(r.upper, -1e3, 1e3), n.type.shape), lower)
+
+
+def _made_up(rng: np.random.Generator, n: Named, contract: Contract) -> np.ndarray:
+    """Data within the bounds that the model states."""
+    drawn = np.asarray(rng.uniform(*_within(n, contract)))
     return np.floor(drawn).astype(np.int64) if n.type.dtype is DType.INT else drawn

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from oco.backends.base import Compiled
+from oco.backends.base import Compiled, Recorded
 from oco.backends.c99.build import stepper
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
@@ -81,6 +81,12 @@ class NativeLearner(Learner):
     def _state(self, values: tuple[Any, ...]) -> None:
         for view, value in zip(self._views, values, strict=True):
             view[...] = value
+
+    def _run(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
+        """Many rounds on the struct where it lies."""
+        native = self.compiled.native
+        found: Recorded = native.run_at(native.layout.from_buffer(self._memory), inputs, (), rounds, keep)
+        return found
 
     def decisions(self) -> tuple[Any, ...]:
         return self.compiled.decide(*self._state, *self._random_arrays())

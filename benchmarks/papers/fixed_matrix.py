@@ -52,8 +52,8 @@ def best_fixed(data: Data, shape: tuple[int, int], radius: float, seconds: float
     if not satisfied(X, data, count > 0, deadline):
         return Fixed(lower, None, "no matrix was found in time that satisfies the constraint of every round")
     norm = float(np.linalg.svd(X, compute_uv=False).sum())
-    if norm > radius:
-        return Fixed(lower, None, f"the matrix that satisfies every constraint has the nuclear norm {norm:.6g}")
+    if norm > radius:  # a shorter matrix satisfies the same constraints
+        X, norm = X * (radius / norm), radius
     losses = (X[user, item] - rating) ** 2 / 2
     return Fixed(
         lower, losses, f"nuclear norm {norm:.5g} of {radius:g}, every constraint of the {data.rounds} rounds holds"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +77,7 @@ class Report:
 
 def number(value: float | None) -> str:
     """Four digits that mean something."""
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "-"
     if value == 0:
         return "0"

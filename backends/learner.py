@@ -265,17 +265,10 @@ class Learner:
             raise InternalError("a learner that runs round by round alone")
         with self._owned():
             first = self.round
-            recorded = self._run(inputs, rounds, keep)
-            self._decided = None
+            recorded = self.compiled.run(self._state, inputs, (), rounds, keep)
+            self._state, self._decided = recorded.state, None
             self._see_horizon(first, first + recorded.rounds - 1)
             return recorded
-
-    def _run(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
-        """Many rounds of the program, and its state after them."""
-        assert self.compiled.run is not None
-        recorded = self.compiled.run(self._state, inputs, (), rounds, keep)
-        self._state = recorded.state
-        return recorded
 
     def _see_horizon(self, first: int, last: int) -> None:
         """Say so once when these rounds pass the horizon."""

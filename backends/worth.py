@@ -22,7 +22,9 @@ TURNS = 2
 """Of a loop whose number of turns is not written out."""
 DECOMPOSITIONS = frozenset({"svd", "eigh", "solve"})
 LARGE = 10_000
-"""Entries of a matrix on which LAPACK and the matrix products of BLAS, which NumPy calls, are quicker than loops."""
+"""Entries of a matrix on which LAPACK, which NumPy calls, is quicker than loops."""
+LARGE_PRODUCT = 1 << 21
+"""Multiplications of a product of matrices on which BLAS is."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def _has_large_matrices(program: Program) -> bool:
 
 def _has_large_matrix(e: Equation) -> bool:
     """Products with a vector read each entry once: memory is what they wait for, however they are written."""
-    matrices = [a for a in e.args if len(a.type.shape) == 2]
-    counts = e.op in DECOMPOSITIONS or (e.op == "matmul" and len(matrices) == 2)
-    return counts and any(math.prod(a.type.shape) >= LARGE for a in matrices)
+    shapes = [a.type.shape for a in e.args if len(a.type.shape) == 2]
+    if e.op == "matmul" and len(shapes) == 2:
+        return math.prod(shapes[0]) * shapes[1][1] >= LARGE_PRODUCT
+    return e.op in DECOMPOSITIONS and any(math.prod(shape) >= LARGE for shape in shapes)

@@ -82,11 +82,16 @@ class NativeLearner(Learner):
         for view, value in zip(self._views, values, strict=True):
             view[...] = value
 
-    def _run(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
-        """Many rounds on the struct where it lies."""
-        native = self.compiled.native
-        found: Recorded = native.run_at(native.layout.from_buffer(self._memory), inputs, (), rounds, keep)
-        return found
+    def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
+        """As of any learner, on the struct where it lies."""
+        if self.compiled.program.draws or self.journal is not None:
+            return super().advance(inputs, rounds, keep)
+        with self._owned():
+            first, native = self.round, self.compiled.native
+            recorded: Recorded = native.run_at(native.layout.from_buffer(self._memory), inputs, (), rounds, keep)
+            self._decided = None
+            self._see_horizon(first, first + recorded.rounds - 1)
+            return recorded
 
     def decisions(self) -> tuple[Any, ...]:
         return self.compiled.decide(*self._state, *self._random_arrays())

@@ -18,7 +18,7 @@ from oco.evaluation.comparators.region import Region, region, with_tail
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
 from oco.evaluation.comparators.rounds import dynamic
 from oco.evaluation.comparators.smoothing import smoothed
-from oco.evaluation.comparators.structure import smooth
+from oco.evaluation.comparators.structure import degree, smooth
 from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
@@ -33,6 +33,8 @@ BEYOND = "a function with kinks is beyond the solvers that are here"
 def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = None) -> Comparator:
     """The comparator of a run over `data`, within a budget; never without a certificate or a word that there is none."""
     budget = budget or Budget()
+    if too_wide := _too_wide(problem, budget):
+        return Comparator(kind, Status.NOT_COMPUTED, why=too_wide)
     if kind == "dynamic":
         return _dynamic(problem, data, budget)
     if data.nbytes > budget.memory:
@@ -50,6 +52,8 @@ def _static(rounds: Rounds, budget: Budget) -> Comparator:
 def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget | None = None) -> Prefixes:
     """The best fixed decisions for the first t rounds, for rising t: all solved side by side, on sums that are formed once."""
     budget = budget or Budget()
+    if too_wide := _too_wide(problem, budget):
+        return unknown(ends, too_wide)
     if data.nbytes > budget.memory:
         return unknown(ends, _too_large(data, budget))
     rounds = _all_rounds(problem, data.first(int(ends[-1])))
@@ -62,6 +66,16 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
 def _too_large(data: Data, budget: Budget) -> str:
     needed, allowed = data.nbytes / 2**30, budget.memory / 2**30
     return f"the data of all rounds takes {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"
+
+
+def _too_wide(problem: Canonical, budget: Budget) -> str:
+    """Why second derivatives, which every solver here forms where there are any, do not fit in memory; "" where they do."""
+    size, names = sum(b.domain.size for b in problem.blocks), tuple(b.name for b in problem.blocks)
+    bent = any(degree(f, names) > 1 for f in (problem.objective, *(c.expr for c in problem.inequalities)))
+    if not bent or 8 * size**2 <= budget.memory:
+        return ""
+    needed, allowed = 8 * size**2 / 2**30, budget.memory / 2**30
+    return f"second derivatives for {size:,} numbers take {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"
 
 
 def _all_rounds(problem: Canonical, data: Data) -> Rounds:

@@ -90,11 +90,16 @@ class Plan:
         return (*self.facts.warnings, *self.choice.warnings)
 
     @cached_property
-    def program(self) -> Program:
-        """The learner in the step IR, after the passes."""
+    def traced(self) -> Program:
+        """The learner in the step IR, as its rule was traced."""
         a, theorem = self._winner.algorithm, self._winner.theorem
         norm = "l2" if theorem is None else theorem.norm
-        return optimize(assemble(a, self._task, f"{a.title} ({a.cite}) for the model {self.model.name}", norm))
+        return assemble(a, self._task, f"{a.title} ({a.cite}) for the model {self.model.name}", norm)
+
+    @cached_property
+    def program(self) -> Program:
+        """The learner in the step IR, after the passes."""
+        return optimize(self.traced)
 
     @cached_property
     def _task(self) -> Task:

@@ -1,32 +1,65 @@
-"""Interpreter, NumPy and C give the same decisions, for every algorithm that takes a model."""
+"""Interpreter, NumPy and C give the same: every algorithm on models that it takes, and every atom with its derivatives.
+
+`pytest tests/test_backends_agree.py --agreement 10000` plays so many rounds, and prints the worst difference of each algorithm and model.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from test_c99 import has_compiler
+from atom_cases import CASES, FIXED_CASES, Case
+from test_c99 import build, has_compiler, needs_compiler
 
 import oco
 from oco.backends.base import backend
 from oco.backends.learner import make_learner
+from oco.compiler.algorithms import ALGORITHMS
+from oco.compiler.calculus import vector_jacobian
+from oco.compiler.choice import Standing
+from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.interpret import interpret
+from oco.compiler.ir.passes import PASSES, optimize
+from oco.compiler.ir.program import DType, Field, Program, Type
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.lower import lower_expr
 from oco.compiler.plan import explain_choice
-from oco.compiler.verdicts import Standing
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import constant
 from oco.dsl.model import Feedback
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-ROUNDS = 40
+SHORT = 40
+HEAD = "model {name}\nhorizon T = 200\ndecision x[4] in {domain}\nstream a[4] in [-2, 2]\n"
+UNCONSTRAINED = HEAD + "minimize sum_squares(x - a) + a @ x\n"
+FIXED = HEAD + "minimize a @ x\nsubject to\n    cap: sum_squares(x) + x[0] <= 0.9 on average\n"
+MODELS = {
+    "in_a_ball": UNCONSTRAINED.format(name="in_a_ball", domain="ball(1)"),
+    "on_a_simplex": UNCONSTRAINED.format(name="on_a_simplex", domain="simplex"),
+    "fixed_cap": FIXED.format(name="fixed_cap", domain="box(0, 1)"),
+    "separable": "model separable\nhorizon T = 200\ndecision x[4] in box(0, 3)\nstream a[4] in [-2, 2]\nminimize a @ x\n"
+    "subject to\n    supply: 2 - sum(log(1 + x)) <= 0 each round\n    use: sum(exp(x)) <= 20 each round\n",
+    "bent": "model bent\nhorizon T = 200\ndecision x[4] in box(0, 3)\nstream a[4] in [-2, 2]\nminimize a @ x\n"
+    "subject to\n    supply: 2 + 0.1 * a[0] - sum(log(1 + x)) <= 0 each round\n",
+}
+NAMES = ["portfolio", "tracking", "online_qp", "blind_pricing", "datacenter", *MODELS]
 
 
+@cache
+def model_of(name: str) -> Any:
+    return oco.parse(MODELS[name]) if name in MODELS else oco.load(EXAMPLES / f"{name}.oco")
+
+
+@cache
 def applicable(name: str) -> list[str]:
     """The algorithms that take a model."""
-    verdicts = explain_choice(oco.load(EXAMPLES / f"{name}.oco")).verdicts
-    return [v.name for v in verdicts if v.standing is not Standing.REFUSED]
+    return [v.name for v in explain_choice(model_of(name)).verdicts if v.standing is not Standing.REFUSED]
 
 
-def rounds_of(plan, count):
+def rounds_of(plan: Any, count: int) -> Any:
     """Made-up rounds within the bounds."""
     rng = np.random.default_rng(0)
     for _ in range(count):
@@ -39,23 +72,103 @@ def rounds_of(plan, count):
         }
 
 
-@pytest.mark.parametrize("name", ["portfolio", "tracking", "online_qp", "blind_pricing", "datacenter"])
-def test_backends_agree(name):
+def worst_difference(plan: Any, count: int, interpreted: int) -> float:
+    """Of the decisions, as a share of their size (at least one)."""
+    program, given = plan.program, plan.contract
+    targets = ["numpy", "c"] if has_compiler() else ["numpy"]
+    learners = [make_learner(backend(b).compile(program, given), given, on_out_of_bounds="accept") for b in targets]
+    state, worst = interpret(program, "init", [given.start[f.name] for f in program.decision]), 0.0
+    for k, streams in enumerate(rounds_of(plan, count)):
+        decisions = [np.asarray(a.decide()) for a in learners]
+        if not program.draws and k < interpreted:
+            decisions.append(interpret(program, "decide", state)[0])
+            state = interpret(program, "update", [*state, *(streams[f.name] for f in program.feedback)])
+        scale = max(1.0, float(np.abs(decisions[0]).max()))
+        worst = max(
+            worst, *(float(np.abs(other - decisions[0]).max()) / scale for other in (*decisions[1:], decisions[0]))
+        )
+        losses = [a.observe(**streams).loss for a in learners]
+        assert np.allclose(losses, losses[0], rtol=1e-9), f"round {k + 1}"
+    return worst
+
+
+@pytest.mark.filterwarnings("ignore:the horizon of")
+@pytest.mark.parametrize("name", NAMES)
+def test_backends_agree(name: str, request: pytest.FixtureRequest) -> None:
+    count = request.config.getoption("--agreement")
     names = applicable(name)
     assert names
     for algorithm in names:
-        plan = oco.compile(oco.load(EXAMPLES / f"{name}.oco"), algorithm=algorithm)
-        program, given = plan.program, plan.contract
-        targets = ["numpy", "c"] if has_compiler() else ["numpy"]
-        learners = [make_learner(backend(b).compile(program, given), given, on_out_of_bounds="accept") for b in targets]
-        state = interpret(program, "init", [given.start[f.name] for f in program.decision])
-        for k, streams in enumerate(rounds_of(plan, ROUNDS)):
-            decisions = [np.asarray(a.decide()) for a in learners]
-            if not program.draws and k < 5:
-                decisions.append(interpret(program, "decide", state)[0])
-                state = interpret(program, "update", [*state, *(streams[f.name] for f in program.feedback)])
-            scale = max(1.0, float(np.abs(decisions[0]).max()))
-            for other in decisions[1:]:
-                assert np.abs(other - decisions[0]).max() <= 1e-9 * scale, f"{algorithm}, round {k + 1}"
-            losses = [a.observe(**streams).loss for a in learners]
-            assert np.allclose(losses, losses[0], rtol=1e-9)
+        plan = oco.compile(model_of(name), algorithm=algorithm)
+        worst = worst_difference(plan, count, max(5, count // 100))
+        if count > SHORT:
+            print(f"| {algorithm} | {name} | {count} | {worst:.1e} |")
+        assert worst <= 1e-9, f"{algorithm}: {worst}"
+
+
+def test_every_algorithm_takes_one_of_the_models() -> None:
+    taken = {a for name in NAMES for a in applicable(name)}
+    assert {a.name for a in ALGORITHMS} <= taken, {a.name for a in ALGORITHMS} - taken
+
+
+@pytest.mark.parametrize("name", ["tracking", "bent"])
+def test_any_pass_can_be_left_out(name: str) -> None:
+    """The rule with every pass but one decides the same bits."""
+    plan = oco.compile(model_of(name), algorithm="coldq")
+    raw = plan.traced
+    found = []
+    for skip in ((), *((p,) for p in PASSES), tuple(PASSES)):
+        program, path = optimize(raw, skip), []
+        compiled = backend("numpy").compile(program)
+        state = compiled.init(*(plan.contract.start[f.name] for f in program.decision))
+        for streams in rounds_of(plan, 15):
+            state = compiled.update(*state, *(streams[f.name] for f in program.feedback))
+            path.append(np.asarray(compiled.decide(*state)))
+        found.append(np.array(path))
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+def atom_program(k: int, case: Case, weights: np.ndarray[Any, Any]) -> Program:
+    """A program whose `measure` gives the value of an atom and what its derivative makes of the weights."""
+    t, expr = Tracer(f"atom{k}"), case.call()
+    slopes = vector_jacobian(expr, constant(weights), case.boxes)
+
+    def measure(now: Any, x: Any, seen: Any) -> Any:
+        env = {name: seen[name] for name in case.boxes}
+        shapes = {name: shape for name, (shape, _) in case.boxes.items()}
+        found = [t.to_float(lower_expr(expr, t, env))]
+        found += [t.broadcast(t.to_float(lower_expr(slopes[n], t, env)), shapes[n]) for n in case.boxes]
+        return t.lift(0.0), t.concat(*(t.reshape(v, (v.size,)) for v in found)), t.zeros((0,))
+
+    return optimize(
+        trace_program(
+            t,
+            decision=[Field("x", Type(DType.FLOAT, (2,)))],
+            feedback=[Field(name, Type(DType.FLOAT, shape)) for name, (shape, _) in case.boxes.items()],
+            init=lambda start: {"x": start["x"]},
+            decide=lambda state, drawn: {"x": state["x"]},
+            update=lambda state, seen, drawn: {"x": state["x"]},
+            measure=measure,
+        )
+    )
+
+
+@needs_compiler
+def test_every_atom_and_derivative_is_the_same_in_c(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """On three draws: to 1e-12 of NumPy's value. One case an atom, all of them in a long run."""
+    rng, cases = np.random.default_rng(0), [c for c in CASES + FIXED_CASES if c.boxes]
+    if request.config.getoption("--agreement") <= SHORT:
+        cases = list({c.atom: c for c in cases}.values())
+    weights = [rng.normal(size=c.call().shape) for c in cases]
+    programs = [atom_program(k, c, w) for k, (c, w) in enumerate(zip(cases, weights))]
+    quiet = ("-Wno-error=unused-function", "-Wno-tautological-compare", "-Wno-type-limits")
+    for native, case, w in zip(build(programs, tmp_path, *quiet), cases, weights):
+        slopes = vector_jacobian(case.call(), constant(w), case.boxes)
+        for _ in range(3):
+            at = case.draw(rng)
+            parts = [evaluate(case.call(), at)]
+            parts += [np.broadcast_to(evaluate(slopes[n], at), shape) for n, (shape, _) in case.boxes.items()]
+            expected = np.concatenate([np.ravel(p) for p in parts])
+            found = native.measure(1, np.zeros(2), *at.values())[1]
+            size = max(1.0, float(np.abs(expected).max()))
+            assert np.abs(found - expected).max() <= 1e-12 * size, case.name

@@ -147,10 +147,10 @@ def test_hull_is_the_support_along_the_axes(case: Case) -> None:
         assert d.lower.flat[k] == pytest.approx(-d.support(-axis), abs=10 * case.tolerance * d.radius)
 
 
-def widest(d: Domain, order: int) -> float:
+def widest(d: Domain, order: int, starts: int) -> float:
     """The greatest distance found by alternating linear maximisation from random directions (a lower bound)."""
     best = 0.0
-    for start in rng().standard_normal((15, *d.shape)):
+    for start in rng().standard_normal((starts, *d.shape)):
         c = start
         for _ in range(8):
             x, y = d.lmo_array(-c), d.lmo_array(c)
@@ -163,9 +163,10 @@ def widest(d: Domain, order: int) -> float:
 @pytest.mark.parametrize(("norm", "order"), [("l1", 1), ("l2", 2)])
 def test_diameter_is_attained(case: Case, norm: str, order: int) -> None:
     d = case.at(1.0)
-    found = widest(d, order)
+    exact = f"diameter.{norm}" not in d.bounds_only
+    found = widest(d, order, 15 if exact else 3)
     assert found <= d.diameter(norm) * (1 + 1e-9)
-    if f"diameter.{norm}" not in d.bounds_only:
+    if exact:
         assert found == pytest.approx(d.diameter(norm), rel=1e-6)
 
 

@@ -20,6 +20,10 @@ def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None
     """
     A, b = _rows("A", A, "b", b, base.size)
     E, f = _rows("E", E, "f", f, base.size)
+    if isinstance(base, Cut):
+        before = base.rows_added
+        pairs = ((before.A, A), (before.b, b), (before.E, E), (before.f, f))
+        return cut(base.base, *(np.concatenate(pair) for pair in pairs))
     rows = Halfspaces(A, b, E, f)
     one_row = base.kind == "box" and len(b) + len(f) == 1 and bool(np.any(A) or np.any(E))
     if one_row and base.size > SMALL:

@@ -12,13 +12,22 @@ import numpy as np
 
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.dual_newton import project_on_cut
-from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.domains.polyhedron import Polyhedron
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.dsl.diagnostics import fail
 
 HALVINGS = 10
+LONG = 1e3
+"""Length of a proximal step of a linear minimisation, in diameters."""
+
+CERTIFIED = 1e-10
+"""What a linear minimisation may leave, relative to the diameter and the length of the cost."""
+
+MAX_PROXIMAL_STEPS = 200
+FEW = 16
+"""Entries up to which the hull is computed; beyond, it is that of the base."""
 
 
 def _written(base: Domain, count: int) -> str:
@@ -40,7 +49,7 @@ class CutPolyhedron(Polyhedron):
 
 @dataclass(frozen=True, eq=False)
 class Cut(Domain):
-    """{ x in base : A x <= b, E x = f } for a base that is not a polyhedron; hull, diameters and radii are those of the base."""
+    """{ x in base : A x <= b, E x = f } for a base that is not a polyhedron; diameters and radii are those of the base."""
 
     kind: ClassVar[str] = "cut domain"
 
@@ -55,12 +64,14 @@ class Cut(Domain):
         return f"several projections on the base ({self.base.projection_cost}), one for each Newton step on {len(self._sides)} multipliers"
 
     @property
+    def lmo_cost(self) -> str:  # type: ignore[override]
+        return f"a few projections (proximal point method), each {self.projection_cost}"
+
+    @property
     def refusals(self) -> Mapping[str, str]:
-        said = {
-            "lmo": "a linear function over a cut curved set needs a conic solver",
-            "project_jacobian": "the multipliers of the cut would have to be differentiated too",
-        }
-        return {**said, **self.base.refusals}
+        said = {"project_jacobian": "the multipliers of the cut would have to be differentiated too"}
+        why = self.base.refusals.get("project")
+        return said if why is None else {**said, "project": why, "lmo": why, "bregman_step": why}
 
     @property
     def dear(self) -> Mapping[str, str]:
@@ -68,10 +79,10 @@ class Cut(Domain):
 
     @property
     def bounds_only(self) -> frozenset[str]:
+        wide = {"hull"} if self.size > FEW else set()
         return frozenset(
-            {
-                "hull",
-                "support",
+            wide
+            | {
                 "diameter.l1",
                 "diameter.l2",
                 "radius",
@@ -117,7 +128,26 @@ class Cut(Domain):
         raise fail("OCO416", f"{self} has no project_jacobian: {self.refusals['project_jacobian']}")
 
     def lmo(self, t: Tracer, c: Value) -> Value:
-        raise fail("OCO416", f"{self} has no lmo: {self.refusals['lmo']}")
+        """The limit of x = P(x - s c) from the centre: among several minimisers one near the centre.
+
+        Proximal point method (Rockafellar, SIAM J. Control Optim. 14, 1976): <c, x> - min <= |x - before| diameter / s for a step of length
+        s, which certifies the answer. A step is a thousand times as long as the set is wide.
+        """
+        diameter, centre = self.base.diameter("l2"), t.constant(self.centre(), "centre", "where the search begins")
+        largest = t.max(t.abs(c))
+        direction = c / t.where(largest > 0.0, largest, 1.0)
+        length = t.sqrt(t.sum(direction * direction))
+        step = direction * (LONG * diameter / t.where(length > 0.0, length, 1.0))
+
+        def moving(x: Value, moved: Value, steps: Value) -> Value:
+            return t.and_(moved > CERTIFIED * LONG * diameter, steps < MAX_PROXIMAL_STEPS)
+
+        def proximal(x: Value, moved: Value, steps: Value) -> tuple[Value, Value, Value]:
+            following = self.project(t, x - step)
+            d = (following - x) / diameter
+            return following, diameter * t.sqrt(t.sum(d * d)), steps + 1
+
+        return t.while_(moving, proximal, (centre, t.lift(np.inf), t.lift(0)))[0]
 
     @cached_property
     def _inner(self) -> tuple[Floats, float]:
@@ -160,16 +190,28 @@ class Cut(Domain):
             return None
         return self.project_array(s * centre + (1 - s) * np.asarray(u.value))
 
+    @cached_property
+    def _hull(self) -> tuple[Floats, Floats]:
+        if self.size > FEW or "lmo" in self.refusals:
+            return self.base.lower, self.base.upper
+        axes = np.eye(self.size).reshape(-1, *self.shape)
+        low, high = (np.array([sign * self.support(sign * a) for a in axes]).reshape(self.shape) for sign in (-1, 1))
+        return np.maximum(low, self.base.lower), np.minimum(high, self.base.upper)
+
     @property
     def lower(self) -> Floats:
-        return self.base.lower
+        return self._hull[0]
 
     @property
     def upper(self) -> Floats:
-        return self.base.upper
+        return self._hull[1]
 
     def support(self, c: Floats) -> float:
-        return self.base.support(c)
+        """An upper bound, by what the linear minimisation may leave."""
+        if "lmo" in self.refusals:
+            return self.base.support(c)
+        room = CERTIFIED * self.base.diameter("l2") * vector_norm(c)
+        return min(math.fsum((c * self.lmo_array(-c)).ravel()) + room, self.base.support(c))
 
     def _diameter_l2(self) -> float:
         return self.base.diameter("l2")

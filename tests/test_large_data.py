@@ -43,16 +43,16 @@ def test_arrays_are_read_in_place(plan: Any, monkeypatch: pytest.MonkeyPatch) ->
     if not has_compiler():
         pytest.skip("there is no C compiler")
     given, seen = rounds_of(600), []
-    from oco.backends.learner import Learner
+    from oco.backends.c99.learner import NativeLearner
 
-    advance = Learner.advance
+    advance = NativeLearner.advance
 
     def watched(self: Any, inputs: Any, rounds: int, keep: Any) -> Any:
         seen.append([np.shares_memory(a, given[f.name]) for a, f in zip(inputs, self.compiled.program.feedback)])
         assert all(a.flags.c_contiguous and a.dtype == np.float64 for a in inputs)
         return advance(self, inputs, rounds, keep)
 
-    monkeypatch.setattr(Learner, "advance", watched)
+    monkeypatch.setattr(NativeLearner, "advance", watched)
     plan.run(given, backend="c")
     assert seen and all(all(parts) for parts in seen)
 

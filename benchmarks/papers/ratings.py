@@ -57,7 +57,8 @@ class Played:
 def played(plan: oco.Plan, ratings: Array, rounds: int) -> Played:
     """The first ratings, in as many rounds."""
     trace = plan.run(rounds_of(ratings, rounds), seed=0, keep="last")
-    promised = plan.with_horizon(rounds).guarantee
+    broken = any(w.code == "OCO707" for w in plan.choice.warnings)  # the theorem does not hold with the given settings
+    promised = None if broken else plan.with_horizon(rounds).guarantee
     bounds = (None, None) if promised is None else (promised.regret_curve(rounds), promised.violation_curve(rounds))
     return Played(trace.loss, np.maximum(trace.constraints[:, 0], 0), trace.seconds / rounds, *bounds)
 

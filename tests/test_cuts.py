@@ -83,6 +83,7 @@ def test_the_builder_writes_cuts() -> None:
         ("box(0, 1) with x[0] + x[1] == 3", "OCO410", "empty"),
         ("ball(1) with x[0] >= 2", "OCO410", "empty"),
         ("ball(1) with x[0] >= 1", "OCO410", "no interior"),
+        ("box(0, 1) with 0 * x[0] <= -1", "OCO410", "never holds"),
         ("box(0, 1) with sum(square(x)) <= 1", "OCO419", "affine"),
         ("box(0, 1) with A[0, 0] <= 1", "OCO419", "narrows nothing"),
         ("box(0, 1) with t * x[0] <= 1", "OCO419", "known before the first round"),

@@ -11,6 +11,7 @@ from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.box_row import SMALL, BoxRow, SmallBoxRow
 from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
 from oco.compiler.domains.norms import Floats
+from oco.dsl.diagnostics import fail
 
 
 def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None) -> Domain:
@@ -20,6 +21,9 @@ def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None
     """
     A, b = _rows("A", A, "b", b, base.size)
     E, f = _rows("E", E, "f", f, base.size)
+    (A, b), (E, f) = _without_zeros(A, b, b < 0, base), _without_zeros(E, f, f != 0, base)
+    if not len(b) + len(f):
+        return base
     if isinstance(base, Cut):
         before = base.rows_added
         pairs = ((before.A, A), (before.b, b), (before.E, E), (before.f, f))
@@ -36,6 +40,14 @@ def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None
     if one_row:
         return SmallBoxRow(base.shape, *joined, **named, rows_added=rows)
     return CutPolyhedron(base.shape, *joined, **named)
+
+
+def _without_zeros(A: Floats, b: Floats, broken: Floats, base: Domain) -> tuple[Floats, Floats]:
+    """The rows that are not zero; an error where a row of zeros is broken everywhere."""
+    zero = ~np.any(A, axis=1)
+    if np.any(zero & broken):
+        raise fail("OCO410", f"{base} cut by a row of zeros that never holds is empty")
+    return A[~zero], b[~zero]
 
 
 def _rows(left: str, A: Any, right: str, b: Any, size: int) -> tuple[Floats, Floats]:

@@ -48,9 +48,11 @@ def main() -> None:
 def rows(tracking: Plan, data: dict[str, np.ndarray]) -> Iterator[Row]:
     scheduling = oco.compile(oco.load(EXAMPLES / "job_scheduling.oco"), algorithm="coldq", settings="paper")
     simplex = oco.compile(oco.load(HERE / "simplex.oco"), algorithm="mirror-descent", settings="paper")
+    nuclear = oco.compile(oco.load(HERE / "nuclear.oco"), algorithm="ofw", settings="paper")
     yield horizon("tracking, whole horizon in C", tracking, data, "tracking.c")
     yield horizon("job_scheduling, whole horizon in C", scheduling, drawn(scheduling, 500), "job_scheduling.c")
     yield horizon("simplex of 1000, whole horizon in C", simplex, drawn(simplex, 2000), "simplex.c")
+    yield horizon("OFW on nuclear 50 x 50, whole horizon in C", nuclear, drawn(nuclear, 500), "nuclear.c")
     yield round_by_round(tracking, data)
     yield numpy_module(tracking, data)
     yield fleet(tracking)

@@ -1,0 +1,34 @@
+/* Online Frank-Wolfe on 50 x 50 matrices of nuclear norm at most 5, written by hand: benchmarks/speed/nuclear.oco.
+   The linear minimisation is the top singular pair by Lanczos bidiagonalization from the pair of the last round. */
+#include "top_pair.c"
+
+#include <stdint.h>
+
+enum { N = 50, SIZE = N * N };
+
+static const double RADIUS = 5, TOLERANCE = 1e-11;
+
+void reference(int64_t rounds, const double *C, double T, double *decisions) {
+    static double x[SIZE], G[SIZE], F[SIZE], u[N], v[N], work[(STEPS + 1) * (2 * N + STEPS) + 2 * STEPS];
+    /* eta = D / (2 G T^(3/4)): diameter 2 RADIUS, gradients of at most RADIUS + |C| = RADIUS + 50 */
+    const double eta = 2 * RADIUS / (2 * (RADIUS + N) * pow(T, 0.75));
+    memset(x, 0, sizeof x);
+    memset(G, 0, sizeof G);
+    for (int j = 0; j < N; ++j) {
+        v[j] = 1 + 0.1 * (j % 7);
+    }
+    for (int64_t t = 1; t <= rounds; ++t, C += SIZE) {
+        memcpy(decisions + (t - 1) * SIZE, x, sizeof x);
+        for (int k = 0; k < SIZE; ++k) {
+            G[k] += x[k] - C[k];
+            F[k] = eta * G[k] + 2 * x[k];
+        }
+        top_pair(F, N, N, TOLERANCE, u, v, work);
+        const double step = fmin(1, 2 / sqrt((double)t));
+        for (int i = 0; i < N; ++i) {
+            for (int j = 0; j < N; ++j) {
+                x[i * N + j] += step * (-RADIUS * u[i] * v[j] - x[i * N + j]);
+            }
+        }
+    }
+}

@@ -1,87 +1,206 @@
-"""The values of a stream against its declaration: each finding names the file, the row, the column, the stream and the rule."""
+"""The values of a stream against its declaration: a finding for each rule that is broken, with how often and where."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from oco.compiler.canonical import StreamRange
-from oco.dsl.diagnostics import Diagnostic, fail
+from oco.dsl.diagnostics import Diagnostic
 from oco.evaluation.tables import Array, Table
 
-SHOWN = 20  # findings shown of one kind for one stream
+SHOWN = 3  # places that the message of a finding names
+KEPT = 10_000  # places that a finding keeps
 BLOCK = 1 << 17  # numbers that are looked at together
 
 
-def check_values(table: Table, stream: StreamRange, columns: tuple[str, ...], values: Array) -> tuple[Diagnostic, ...]:
+@dataclass(frozen=True)
+class Rule:
+    """What a cell must satisfy: the words for one cell, for several together, and for each of several.
+
+    They may name the `{value}` of a cell and its `{bounds}`; of several the `{stream}`, the `{least}` and the `{greatest}`.
+    """
+
+    code: str
+    one: str
+    many: str
+    each: str
+    hint: str
+
+
+TEXT = Rule(
+    "OCO828",
+    "is `{value}`, which is not a number",
+    "cells of stream `{stream}` are not numbers",
+    " holds `{value}`",
+    "write a number with a decimal point",
+)
+MISSING = Rule(
+    "OCO827",
+    "is missing",
+    "values of stream `{stream}` are missing",
+    "",
+    'fill it, or say --on-missing hold (the last value before) or skip (leave the round out); in Python on_missing="hold"',
+)
+INFINITE = Rule("OCO827", "is infinite", "values of stream `{stream}` are infinite", "", MISSING.hint)
+FRACTION = Rule(
+    "OCO829",
+    "is {value}, and the stream takes whole numbers",
+    "values of stream `{stream}` are not whole numbers",
+    " is {value}",
+    "declare the stream without `in 0..k-1` if it may be fractional",
+)
+OUTSIDE = Rule(
+    "OCO830",
+    "is {value}, outside the declared bounds {bounds}",
+    "values of stream `{stream}` leave its declared bounds; the least is {least:g}, the greatest {greatest:g}",
+    " is {value}, outside {bounds}",
+    "check the data, or widen the bounds in the model",
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell: where it stands in the source, the entry of the stream that it fills, and what it holds."""
+
+    at: str
+    column: str
+    entry: str
+    value: float | str
+
+    def __str__(self) -> str:
+        column = f", column `{self.column}`" if self.column else ""
+        return f"{self.at}{column}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; what JSON has no number for as text."""
+        value = self.value if isinstance(self.value, str) or np.isfinite(self.value) else str(self.value)
+        return {"at": self.at, "column": self.column, "entry": self.entry, "value": value}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong: `count` cells break the same rule, at `places`, of which the first `KEPT` are listed."""
+
+    diagnostic: Diagnostic
+    count: int = 1
+    places: tuple[Place, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        said = {"code": self.diagnostic.code, "message": self.diagnostic.message, "hint": self.diagnostic.hint}
+        return said | {"count": self.count, "places": [p.to_json() for p in self.places]}
+
+
+@dataclass
+class _Tally:
+    """The cells that break a rule: how many, the first of them as (row, entry), the least and the greatest number."""
+
+    count: int = 0
+    cells: list[tuple[int, int]] = field(default_factory=list)
+    least: float = np.inf
+    greatest: float = -np.inf
+
+    def add(self, wrong: Array, values: Array, start: int) -> None:
+        """Take in a part of the rounds: `wrong` and `values` (rounds, entries) from round `start` on."""
+        found = int(np.count_nonzero(wrong))
+        if not found:
+            return
+        self.count += found
+        self.cells += [(int(r) + start, int(e)) for r, e in np.argwhere(wrong)[: KEPT - len(self.cells)]]
+        known = values[wrong & np.isfinite(values)]
+        self.least = min(self.least, float(known.min(initial=np.inf)))
+        self.greatest = max(self.greatest, float(known.max(initial=-np.inf)))
+
+
+def check_values(table: Table, stream: StreamRange, columns: Sequence[str], values: Array) -> tuple[Finding, ...]:
     """What is wrong with `values` (rounds, entries): cells that are no numbers, missing, not whole, or out of bounds."""
     texts = _texts(table, columns)
-    found: list[tuple[int, int, str, str]] = []
-    for (row, entry), text in texts.items():
-        found.append((row, entry, "OCO828", f"is `{text}`, which is not a number"))
+    tallies = {rule: _Tally() for rule in (TEXT, MISSING, INFINITE, FRACTION, OUTSIDE)}
     step = max(1, BLOCK // max(1, values.shape[1]))
     for start in range(0, len(values), step):
-        for row, entry, code, words in _wrong(stream, values[start : start + step]):
-            if (row + start, entry) not in texts:
-                found.append((row + start, entry, code, words))
-    return _report(table, stream, columns, found)
+        block = values[start : start + step]
+        for rule, wrong in _wrong(stream, block, _within(texts, start, block.shape)):
+            tallies[rule].add(wrong, block, start)
+    return tuple(_finding(table, stream, columns, values, rule, t) for rule, t in tallies.items() if t.count)
 
 
-def _wrong(stream: StreamRange, values: Array) -> list[tuple[int, int, str, str]]:
-    """The first entries that are missing, not whole, or out of bounds: row, entry, code and words."""
-    found: list[tuple[int, int, str, str]] = []
-    missing = ~np.isfinite(values)
-    for row, entry in _first(missing):
-        infinite = np.isinf(values[row, entry])
-        found.append((row, entry, "OCO827", "is infinite" if infinite else "is missing"))
+def _wrong(stream: StreamRange, values: Array, texts: Array | None) -> Iterator[tuple[Rule, Array]]:
+    """Where `values` (rounds, entries) break each rule; a cell of text breaks that rule alone."""
+    unknown = ~np.isfinite(values)
+    if unknown.any():
+        read = unknown if texts is None else unknown & ~texts
+        infinite = np.isinf(values)
+        yield MISSING, read & ~infinite
+        yield INFINITE, read & infinite
+    if texts is not None:
+        yield TEXT, texts
+        unknown |= texts
     if stream.integer:
-        whole = np.where(missing, 0.0, values)
-        for row, entry in _first(whole != np.rint(whole)):
-            found.append((row, entry, "OCO829", f"is {values[row, entry]:g}, and the stream takes whole numbers"))
+        whole = np.where(unknown, 0.0, values)
+        yield FRACTION, whole != np.rint(whole)
+    low, high = _bounds(stream)
+    yield OUTSIDE, ~unknown & ((values < low) | (values > high))
+
+
+def _bounds(stream: StreamRange) -> tuple[Array, Array]:
+    """The bounds of every entry, in row-major order."""
     low, high = (np.broadcast_to(b, stream.shape).reshape(-1) for b in (stream.lower, stream.upper))
-    for row, entry in _first(~missing & ((values < low) | (values > high))):
-        rule = f"[{low[entry]:g}, {high[entry]:g}]"
-        found.append((row, entry, "OCO830", f"is {values[row, entry]:g}, outside the declared bounds {rule}"))
-    return found
+    return low, high
 
 
-def _texts(table: Table, columns: tuple[str, ...]) -> dict[tuple[int, int], str]:
+def _texts(table: Table, columns: Sequence[str]) -> dict[tuple[int, int], str]:
     """Cells that are no numbers, by row and entry (columns of text are never arrays, so a column is one entry)."""
     return {(row, i): text for i, c in enumerate(columns) for row, text in table.texts.get(c, {}).items()}
 
 
-def _first(wrong: Array) -> list[tuple[int, int]]:
-    """The places where it is so, by row, somewhat more than can be shown."""
-    rows = np.flatnonzero(wrong.any(axis=1))[: SHOWN + 1]
-    return [(int(r), int(e)) for r in rows for e in np.flatnonzero(wrong[r])]
+def _within(texts: Mapping[tuple[int, int], str], start: int, shape: tuple[int, ...]) -> Array | None:
+    """Whether each cell of the rounds from `start` on is text; None where none is."""
+    cells = np.array(list(texts), dtype=np.int64).reshape(-1, 2) - [start, 0]
+    cells = cells[(cells[:, 0] >= 0) & (cells[:, 0] < shape[0])]
+    if not len(cells):
+        return None
+    found = np.zeros(shape, dtype=bool)
+    found[tuple(cells.T)] = True
+    return found
 
 
-_HINTS = {
-    "OCO827": 'fill it, or say --on-missing hold (the last value before) or skip (leave the round out); in Python on_missing="hold"',
-    "OCO828": "write a number with a decimal point",
-    "OCO829": "declare the stream without `in 0..k-1` if it may be fractional",
-    "OCO830": "check the data, or widen the bounds in the model",
-}
-
-
-def _report(
-    table: Table, stream: StreamRange, columns: tuple[str, ...], found: list[tuple[int, int, str, str]]
-) -> tuple[Diagnostic, ...]:
-    whole_array = len(columns) == 1
-    diagnostics: list[Diagnostic] = []
-    for row, entry, code, words in sorted(found)[:SHOWN]:
-        column = columns[0] if whole_array else columns[entry]
-        place = (
-            f"{table.name}, {table.where(row)}, column `{column}`" if column else f"{table.name}, {table.where(row)}"
+def _finding(
+    table: Table, stream: StreamRange, columns: Sequence[str], values: Array, rule: Rule, tally: _Tally
+) -> Finding:
+    texts = _texts(table, columns) if rule is TEXT else {}
+    places = tuple(
+        Place(
+            table.where(row),
+            columns[0] if len(columns) == 1 else columns[entry],
+            f"{stream.name}[{_index(stream, entry)}]" if stream.shape else stream.name,
+            texts.get((row, entry), float(values[row, entry])),
         )
-        name = stream.name if not stream.shape else f"{stream.name}[{_index(stream, entry)}]"
-        problem = fail(
-            code, f"{place}: `{name}` {words}", stream.stream.span if code == "OCO830" else None, _HINTS[code]
-        )
-        diagnostics.extend(problem.diagnostics)
-    if len(found) > SHOWN:
-        more = fail(found[SHOWN][2], f"{table.name}: stream `{stream.name}` has more findings like these, not shown")
-        diagnostics.extend(more.diagnostics)
-    return tuple(diagnostics)
+        for row, entry in tally.cells
+    )
+    span = stream.stream.span if rule is OUTSIDE else None
+    message, note = _said(table, stream, rule, tally, places)
+    return Finding(Diagnostic(rule.code, message, span, rule.hint, note=note), tally.count, places)
+
+
+def _said(table: Table, stream: StreamRange, rule: Rule, tally: _Tally, places: Sequence[Place]) -> tuple[str, str]:
+    """The message, and the first places where there are several."""
+    entries = [entry for _, entry in tally.cells[:SHOWN]]
+    if tally.count == 1:
+        return f"{table.name}, {places[0]}: `{places[0].entry}` {_words(rule.one, stream, entries[0], places[0])}", ""
+    said = rule.many.format(stream=stream.name, least=tally.least, greatest=tally.greatest)
+    first = [f"{p}: `{p.entry}`{_words(rule.each, stream, e, p)}" for p, e in zip(places, entries)]
+    more = [f"and {tally.count - SHOWN} more"] if tally.count > SHOWN else []
+    return f"{table.name}: {tally.count} {said}", "; ".join(first + more)
+
+
+def _words(words: str, stream: StreamRange, entry: int, place: Place) -> str:
+    low, high = _bounds(stream)
+    value = place.value if isinstance(place.value, str) else f"{place.value:g}"
+    return words.format(value=value, bounds=f"[{low[entry]:g}, {high[entry]:g}]")
 
 
 def _index(stream: StreamRange, entry: int) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from oco.compiler.canonical import Canonical, StreamRange, canonical
 from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail
 from oco.dsl.model import Model
-from oco.evaluation.check import BLOCK, check_values
+from oco.evaluation.check import BLOCK, Finding, check_values
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
 from oco.evaluation.spill import spacious
 from oco.evaluation.tables import Array, Table, read
@@ -36,7 +36,12 @@ class MappingReport:
     assignments: tuple[Assignment, ...]
     unused: tuple[str, ...]
     times: tuple[str, ...]
-    problems: tuple[Diagnostic, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        """What is wrong, in words: one for a stream and a rule, however many values break it."""
+        return tuple(f.diagnostic for f in self.findings)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -58,7 +63,7 @@ class MappingReport:
             "unused": list(self.unused),
             "times": list(self.times),
             "notes": list(self.notes),
-            "problems": [{"code": d.code, "message": d.message, "hint": d.hint} for d in self.problems],
+            "problems": [f.to_json() for f in self.findings],
         }
 
 
@@ -216,6 +221,7 @@ def _refuse_undrawable(stream: StreamRange, where: str) -> None:
 
 def _examine(problem: Canonical, table: Table, mapping: StreamMap | None) -> tuple[MappingReport, dict[str, Array]]:
     assignments, problems = assign(problem.streams, table, mapping)
+    findings = [Finding(p) for p in problems]
     streams = {s.name: s for s in problem.streams}
     given: dict[str, Array] = {}
     lengths: dict[int, str] = {}
@@ -227,16 +233,20 @@ def _examine(problem: Canonical, table: Table, mapping: StreamMap | None) -> tup
         length = min(len(c) for c in columns)
         lengths.setdefault(length, stream.name)
         stacked = _beside([c[:length].reshape(length, prod(c.shape[1:])) for c in columns])
-        problems += check_values(table, stream, found.columns, stacked)
+        findings += check_values(table, stream, found.columns, stacked)
         given[stream.name] = stacked.reshape(length, *stream.shape)
     if len(lengths) > 1:
         words = ", ".join(f"`{name}` {length}" for length, name in lengths.items())
-        problems += fail("OCO826", f"{table.name} has streams of different numbers of rounds: {words}").diagnostics
+        findings += _about(f"{table.name} has streams of different numbers of rounds: {words}")
     rounds = min(lengths, default=0)
-    if not rounds and not problems:
-        problems += fail("OCO826", f"{table.name} has no rounds").diagnostics
-    report = MappingReport(table.name, rounds, assignments, unused(table, assignments), table.times, problems)
+    if not rounds and not findings:
+        findings += _about(f"{table.name} has no rounds")
+    report = MappingReport(table.name, rounds, assignments, unused(table, assignments), table.times, tuple(findings))
     return report, given
+
+
+def _about(rounds: str) -> list[Finding]:
+    return [Finding(d) for d in fail("OCO826", rounds).diagnostics]
 
 
 def _beside(parts: list[Array]) -> Array:

@@ -12,6 +12,7 @@ from oco.compiler.canonical import Canonical, canonical
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model
+from oco.evaluation import check
 from oco.evaluation.data import describe, from_rounds, load_data
 from oco.evaluation.mapping import parse_map
 from oco.evaluation.tables import read_csv
@@ -240,11 +241,30 @@ def test_a_wrong_cell_is_named(rows: str, code: str, words: tuple[str, ...]) -> 
         assert word in str(caught.value)
 
 
-def test_all_findings_come_together_up_to_a_number(problem: Canonical) -> None:
-    rows = "".join(f"{11 + k},2,,4\n" for k in range(30))
-    found = codes(problem, table(HEADER + rows))
-    assert len(found) == 21
-    assert message(problem, table(HEADER + "11,2,3,x\n")).count("OCO8") == 2
+def test_a_rule_that_many_values_break_is_one_finding(problem: Canonical) -> None:
+    rows = "".join(f"{11 + k},2,{'' if k % 2 else 'cheap'},{-k}\n" for k in range(30))
+    report = describe(problem.model, table(HEADER + GOOD + rows))
+    found = {(d.code, d.message.split("stream ")[1].split()[0]): f for d, f in zip(report.problems, report.findings)}
+    counts = {key: f.count for key, f in found.items()}
+    rules = {("OCO828", "`price`"): 15, ("OCO827", "`price`"): 15, ("OCO830", "`price`"): 30, ("OCO830", "`jobs`"): 29}
+    assert counts == rules
+    outside = found["OCO830", "`price`"].diagnostic
+    assert "30 values" in outside.message and "the least is 11, the greatest 40" in outside.message
+    assert "line 3, column `price[0]`: `price[0]` is 11, outside [0, 10]; line 4" in outside.note
+    assert outside.note.endswith("and 27 more")
+    assert "the least is -29, the greatest -1" in found["OCO830", "`jobs`"].diagnostic.message
+
+
+def test_every_place_of_a_finding_is_in_the_report(problem: Canonical, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "BLOCK", 12)  # four rounds of prices together
+    prices = np.ones((50, 3))
+    prices[7:40, 1], prices[3::10, 2], prices[4] = 11.5, np.nan, np.inf
+    told = describe(problem.model, {"price": prices}).to_json()["problems"]
+    placed = [{(int(p["at"].split()[-1]), p["entry"], p["value"]) for p in f["places"]} for f in told]
+    assert [f["count"] for f in told] == [len(p) for p in placed] == [5, 3, 33]
+    assert placed[0] == {(t + 1, "price[2]", "nan") for t in range(3, 50, 10)}
+    assert placed[1] == {(5, f"price[{k}]", "inf") for k in range(3)}
+    assert placed[2] == {(t + 1, "price[1]", 11.5) for t in range(7, 40)}
 
 
 def test_the_number_of_columns_must_fit(problem: Canonical) -> None:

@@ -242,16 +242,17 @@ class Learner:
             self._state, self._decided, self._drawn = after, None, None
             self._see_horizon(feedback.round, feedback.round)
             if looked_at(feedback.round):
-                self._look(feedback)
+                self.look(feedback, feedback.decisions, tuple(feedback.values.values()))
             if self.journal is not None:
                 self.journal.settle(self)
 
-    def _look(self, feedback: Feedback) -> None:
-        """Dead reckoning after this round: see `reckoning`."""
-        self.reckoning.see(feedback.loss, feedback.constraints)
-        self.glance(feedback.round, feedback.decisions, tuple(feedback.values.values()))
-        duals = {name: np.asarray(self.value(name)) for name in self._places if name in DUALS}
-        self.reckoning.look(feedback.round, np.concatenate([np.ravel(d) for d in feedback.decisions]), duals)
+    def look(self, worth: Feedback, decisions: Sequence[Any], values: Sequence[Any]) -> None:
+        """Dead reckoning after a round of these decisions and inputs: see `reckoning`."""
+        with self._owned():
+            self.reckoning.see(worth.loss, worth.constraints)
+            self.glance(worth.round, decisions, values)
+            duals = {name: np.asarray(self.value(name)) for name in self._places if name in DUALS}
+            self.reckoning.look(worth.round, np.concatenate([np.ravel(d) for d in decisions]), duals)
 
     def glance(self, round: int, decisions: Sequence[Any], values: Sequence[Any]) -> None:
         """See how large the gradients of a round are at its decisions, where bounds of them are known."""

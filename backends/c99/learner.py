@@ -50,7 +50,7 @@ class NativeLearner(Learner):
         inputs = tuple((f.name, _CODES[f.type.dtype], f.type.shape) for f in program.feedback)
         decisions = tuple((f.name, "d", f.type.shape) for f in program.decision)
         counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
-        words = partial(Learner.decide, self), partial(Learner.observe, self)
+        words = partial(Learner.decide, self), partial(Learner.observe, self), partial(Learner.look, self)
         self._quick = quick(self._memory, *words, *addresses, inputs, decisions, horizon, *counts)
         self.__dict__.update(decide=self._quick.decide, observe=self._quick.observe)
 

@@ -29,6 +29,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *memory;   /* an array of bytes that holds the learner's struct */
     PyObject *slow_decide, *slow_observe; /* the same in Python */
+    PyObject *look; /* what the learner sees of itself: look(worth, decisions, inputs) */
     char busy; /* Python is at work on the learner: every call goes there, and is told so if it comes from another thread */
     void *self;
     int64_t *round;
@@ -51,12 +52,17 @@ typedef struct {
 
 static PyTypeObject WorthType;
 
-static PyObject *array_of(const double *values, int axes, const npy_intp *shape, size_t count) {
-    PyObject *array = PyArray_SimpleNew(axes, shape, NPY_DOUBLE);
+static PyObject *array_of(const Form *form, const void *values) {
+    PyObject *array = PyArray_SimpleNew(form->axes, form->shape, form->type);
     if (array) {
-        memcpy(PyArray_DATA((PyArrayObject *)array), values, count * sizeof(double));
+        memcpy(PyArray_DATA((PyArrayObject *)array), values, (size_t)PyArray_NBYTES((PyArrayObject *)array));
     }
     return array;
+}
+
+static PyObject *vector_of(const double *values, Py_ssize_t count) {
+    const Form form = {NULL, NPY_DOUBLE, 1, {count}};
+    return array_of(&form, values);
 }
 
 static size_t size_of(const Form *form) {
@@ -81,23 +87,21 @@ static PyObject *worth_loss(Worth *w, void *closure) {
 
 static PyObject *worth_constraints(Worth *w, void *closure) {
     (void)closure;
-    npy_intp shape = w->constraints;
-    return array_of(w->worth + 1, 1, &shape, (size_t)shape);
+    return vector_of(w->worth + 1, w->constraints);
 }
 
 static PyObject *worth_equalities(Worth *w, void *closure) {
     (void)closure;
-    npy_intp shape = w->equalities;
-    return array_of(w->worth + 1 + w->constraints, 1, &shape, (size_t)shape);
+    return vector_of(w->worth + 1 + w->constraints, w->equalities);
 }
 
 static PyObject *worth_violation(Worth *w, void *closure) {
     (void)closure;
-    npy_intp shape = w->constraints + w->equalities;
-    PyObject *array = array_of(w->worth + 1, 1, &shape, (size_t)shape);
+    const Py_ssize_t count = w->constraints + w->equalities;
+    PyObject *array = vector_of(w->worth + 1, count);
     if (array) {
         double *v = PyArray_DATA((PyArrayObject *)array);
-        for (Py_ssize_t k = 0; k < shape; ++k) {
+        for (Py_ssize_t k = 0; k < count; ++k) {
             v[k] = k >= w->constraints && v[k] < 0 ? -v[k] : k < w->constraints && v[k] <= 0 ? 0.0 : v[k];
         }
     }
@@ -154,12 +158,12 @@ static PyObject *stepper_decide(Stepper *s, PyObject *ignored) {
     s->decide(s->self, s->space);
     const Form *forms = s->forms + s->inputs;
     if (s->decisions == 1) {
-        return array_of(s->space, forms->axes, forms->shape, size_of(forms));
+        return array_of(forms, s->space);
     }
     PyObject *all = PyDict_New();
     const double *from = s->space;
     for (int k = 0; all && k < s->decisions; ++k) {
-        PyObject *one = array_of(from, forms[k].axes, forms[k].shape, size_of(forms + k));
+        PyObject *one = array_of(forms + k, from);
         if (!one || PyDict_SetItem(all, forms[k].name, one) < 0) {
             Py_CLEAR(all);
         }
@@ -232,17 +236,48 @@ static bool gathered(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObje
     return true;
 }
 
-/* Rounds in which a learner looks at itself, as `looked_at` in reckoning.py says, and those that need words, go through Python. */
-static bool needs_python(const Stepper *s) {
-    int64_t round = *s->round;
-    bool look = round >= 64 && ((round & (round - 1)) == 0 || (round & 8191) == 0);
-    return s->busy || round == s->horizon + 1 || look;
+/* As in reckoning.py. */
+static bool looked_at(int64_t round) {
+    return round >= 64 && ((round & (round - 1)) == 0 || (round & 8191) == 0);
+}
+
+/* A tuple of arrays and numbers of these forms. */
+static PyObject *tuple_of(const Form *forms, int count, const void *const *values) {
+    PyObject *all = PyTuple_New(count);
+    for (int k = 0; all && k < count; ++k) {
+        PyObject *one = array_of(forms + k, values[k]);
+        one = one ? PyArray_Return((PyArrayObject *)one) : NULL;
+        if (one) {
+            PyTuple_SET_ITEM(all, k, one);
+        } else {
+            Py_CLEAR(all);
+        }
+    }
+    return all;
+}
+
+/* Let the learner look at itself after a round: -1 where Python raised. */
+static int look(Stepper *s, Worth *w, const void *const *inputs) {
+    const void *decisions[MOST_INPUTS];
+    const double *from = s->space;
+    for (int k = 0; k < s->decisions; ++k) {
+        decisions[k] = from;
+        from += size_of(s->forms + s->inputs + k);
+    }
+    PyObject *decided = tuple_of(s->forms + s->inputs, s->decisions, decisions);
+    PyObject *values = decided ? tuple_of(s->forms, s->inputs, inputs) : NULL;
+    PyObject *done = values ? PyObject_CallFunctionObjArgs(s->look, (PyObject *)w, decided, values, NULL) : NULL;
+    Py_XDECREF(decided);
+    Py_XDECREF(values);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
 }
 
 static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     const void *inputs[MOST_INPUTS];
     double numbers[MOST_INPUTS];
-    if (needs_python(s) || !gathered(s, args, count, names, inputs, numbers)) {
+    const int64_t round = *s->round;
+    if (s->busy || round == s->horizon + 1 || !gathered(s, args, count, names, inputs, numbers)) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     Worth *w = new_worth(s);
@@ -254,6 +289,9 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
     if (s->observe(s->self, inputs) != 0) {
         Py_DECREF(w);
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
+    }
+    if (looked_at(round) && look(s, w, inputs) < 0) {
+        Py_CLEAR(w);
     }
     return (PyObject *)w;
 }
@@ -268,6 +306,7 @@ static void stepper_dealloc(Stepper *s) {
     Py_XDECREF(s->memory);
     Py_XDECREF(s->slow_decide);
     Py_XDECREF(s->slow_observe);
+    Py_XDECREF(s->look);
     PyObject_GC_Del(s);
 }
 
@@ -275,12 +314,14 @@ static int stepper_traverse(Stepper *s, visitproc visit, void *arg) {
     Py_VISIT(s->memory);
     Py_VISIT(s->slow_decide);
     Py_VISIT(s->slow_observe);
+    Py_VISIT(s->look);
     return 0;
 }
 
 static int stepper_clear(Stepper *s) {
     Py_CLEAR(s->slow_decide);
     Py_CLEAR(s->slow_observe);
+    Py_CLEAR(s->look);
     return 0;
 }
 
@@ -304,16 +345,16 @@ static int read_form(Form *form, PyObject *row) {
 
 static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *options) {
     (void)options;
-    PyObject *memory, *slow_decide, *slow_observe, *inputs, *decisions;
+    PyObject *memory, *slow_decide, *slow_observe, *look, *inputs, *decisions;
     unsigned long long decide, observe, measure;
     long long horizon;
     Py_ssize_t constraints, equalities;
-    if (!PyArg_ParseTuple(args, "O!OOKKKO!O!Lnn", &PyArray_Type, &memory, &slow_decide, &slow_observe, &decide, &observe, &measure, &PyTuple_Type, &inputs,
+    if (!PyArg_ParseTuple(args, "O!OOOKKKO!O!Lnn", &PyArray_Type, &memory, &slow_decide, &slow_observe, &look, &decide, &observe, &measure, &PyTuple_Type, &inputs,
                           &PyTuple_Type, &decisions, &horizon, &constraints, &equalities)) {
         return NULL;
     }
-    if (PyTuple_GET_SIZE(inputs) > MOST_INPUTS) {
-        PyErr_SetString(PyExc_ValueError, "too many inputs");
+    if (PyTuple_GET_SIZE(inputs) > MOST_INPUTS || PyTuple_GET_SIZE(decisions) > MOST_INPUTS) {
+        PyErr_SetString(PyExc_ValueError, "too many inputs or decisions");
         return NULL;
     }
     Stepper *s = (Stepper *)type->tp_alloc(type, 0);
@@ -323,6 +364,7 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
     s->memory = Py_NewRef(memory);
     s->slow_decide = Py_NewRef(slow_decide);
     s->slow_observe = Py_NewRef(slow_observe);
+    s->look = Py_NewRef(look);
     s->self = PyArray_DATA((PyArrayObject *)memory);
     s->round = s->self;
     s->horizon = horizon;

@@ -94,6 +94,32 @@ static void step(const double *y, const double *c, const double *A, const double
     }
 }
 
+/* Round t, from 0: the decision x and the queues after it. */
+static void play(int64_t t, double T, const double *H, const double *noise, const double *A, const double *b, double *x, double *Q) {
+    double c[D] = {0}, g[N], following[D];
+    for (int i = 0; i < M; ++i) {
+        double r = -noise[i];
+        for (int j = 0; j < D; ++j) {
+            r += H[i * D + j] * (x[j] - 1);
+        }
+        for (int j = 0; j < D; ++j) {
+            c[j] += r * H[i * D + j];
+        }
+    }
+    for (int n = 0; n < N; ++n) {
+        g[n] = -b[n];
+        for (int j = 0; j < D; ++j) {
+            g[n] += A[n * D + j] * x[j];
+        }
+        if (t > 0) {
+            const double grown = (1 - 1 / T) * Q[n] + (g[n] > 0 ? g[n] : 0);
+            Q[n] = grown > T / 2 ? grown : T / 2;
+        }
+    }
+    step(x, c, A, Q, sqrt(t + 1 < T ? (double)t + 1 : T), g, following);
+    memcpy(x, following, sizeof following);
+}
+
 void reference(int64_t rounds, const double *H, const double *noise, const double *A, const double *b, double T, double *decisions) {
     double x[D], Q[N] = {T / 2, T / 2};
     for (int j = 0; j < D; ++j) {
@@ -101,27 +127,6 @@ void reference(int64_t rounds, const double *H, const double *noise, const doubl
     }
     for (int64_t t = 0; t < rounds; ++t, H += M * D, noise += M, A += N * D, b += N) {
         memcpy(decisions + t * D, x, sizeof x);
-        double c[D] = {0}, g[N], following[D];
-        for (int i = 0; i < M; ++i) {
-            double r = -noise[i];
-            for (int j = 0; j < D; ++j) {
-                r += H[i * D + j] * (x[j] - 1);
-            }
-            for (int j = 0; j < D; ++j) {
-                c[j] += r * H[i * D + j];
-            }
-        }
-        for (int n = 0; n < N; ++n) {
-            g[n] = -b[n];
-            for (int j = 0; j < D; ++j) {
-                g[n] += A[n * D + j] * x[j];
-            }
-            if (t > 0) {
-                const double grown = (1 - 1 / T) * Q[n] + (g[n] > 0 ? g[n] : 0);
-                Q[n] = grown > T / 2 ? grown : T / 2;
-            }
-        }
-        step(x, c, A, Q, sqrt(t + 1 < T ? (double)t + 1 : T), g, following);
-        memcpy(x, following, sizeof x);
+        play(t, T, H, noise, A, b, x, Q);
     }
 }

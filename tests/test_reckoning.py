@@ -102,6 +102,28 @@ def test_a_gradient_larger_than_its_bound_is_told_once(backend: str) -> None:
     assert len(about(learner.warnings, "the gradient of")) == 2
 
 
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+def test_a_compiled_learner_sees_what_one_in_numpy_sees() -> None:
+    """Numbers, names in any order, two decisions: what the quick way hands over is what the slow one has."""
+    model = (
+        "model m\nhorizon T = 400\ndecision x[2] in box(-1, 1)\ndecision y in box(0, 2)\nstream p[2] in [-1, 1]\n"
+        "stream q in [0, 3]\nminimize p @ x + square(y - q)\nsubject to\n    cap: q * x[0] + y - 2 <= 0    each round\n"
+    )
+    plan, rng, seen = oco.compile(parse(model), "coldq"), np.random.default_rng(3), []
+    data = [(rng.uniform(-1, 1, 2), rng.uniform(0, 3)) for _ in range(300)]
+    for backend in ("numpy", "c"):
+        learner = plan.learner(backend=backend)
+        for p, q in data:
+            learner.observe(q=float(q), p=p)
+        found = learner.reckoning
+        assert found.values.any() and found.slopes.any() and found.duals
+        seen.append((found.values, found.slopes, *found.duals.values(), found.broken, learner.warnings))
+    for (*arrays, broken, said), (*others, also_broken, also_said) in [seen]:
+        assert (broken, said) == (also_broken, also_said)
+        for one, other in zip(arrays, others, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_single_steep_round_is_found(backend: str) -> None:
     """A run looks at the rounds with the largest data, wherever they are."""

@@ -18,6 +18,9 @@ from oco.dsl.model import Distribution
 RARE = 0.05
 """Below this probability a truncated draw inverts the distribution function instead of drawing until a value falls inside."""
 
+MANY = 1000
+"""Whole numbers from here on are more than one would give a probability each."""
+
 
 @dataclass(frozen=True)
 class DistributionKind:
@@ -105,6 +108,25 @@ def check_values(kind: DistributionKind, given: Args) -> Complaint | None:
             "OCO423", "p", f"the probabilities must add up to 1; they add up to {float(given['p'].sum()):.12g}"
         )
     return None
+
+
+def within(low: Array, high: Array, whole: bool, ends: tuple[str, str]) -> str | None:
+    """A law, as in the language, that reaches every value in [low, high] and, truncated to it, leaves nothing else.
+
+    `low` and `high` have an entry for each of the stream's, and `ends` are the words for them; None where no law fits.
+    """
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return None if whole else "normal(0, 1)"
+    least, greatest = float(low.min()), float(high.max())
+    if not whole:
+        return f"uniform({', '.join(ends)})" if (low < high).all() else None
+    if least < 0:
+        return None
+    if greatest <= 1:
+        return "bernoulli(0.5)"
+    if greatest < MANY:
+        return f"categorical(ones({greatest + 1:.0f}) / {greatest + 1:.0f})"
+    return f"poisson({(least + greatest) / 2:.0f})"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical, StreamRange, canonical
 from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail
+from oco.dsl.distributions import within
 from oco.dsl.model import Model
+from oco.dsl.text.printer import print_expr, print_stream
 from oco.evaluation.check import BLOCK, Finding, check_values
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
 from oco.evaluation.spill import spacious
@@ -215,8 +217,17 @@ def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
 def _refuse_undrawable(stream: StreamRange, where: str) -> None:
     if stream.stream.distribution is None:
         why = "is iid, but its law is not stated" if stream.stream.iid else "is adversarial, so it has no distribution"
-        hint = f"give its values (--data, in Python the first argument of run), or a law: stream {stream.name} ~ uniform(0, 1)"
+        law = _with_a_law(stream)
+        hint = "give its values (--data, in Python the first argument of run)" + (f", or a law: {law}" if law else "")
         raise fail("OCO825", f"{where} has no values for stream `{stream.name}`, which {why}", stream.stream.span, hint)
+
+
+def _with_a_law(stream: StreamRange) -> str | None:
+    """The declaration of the stream with a law that its bounds and whole numbers allow; None where there is none."""
+    ends = tuple(map(print_expr, stream.stream.bounds or ()))
+    low, high = (np.broadcast_to(b, stream.shape) for b in (stream.lower, stream.upper))
+    law = within(low, high, stream.integer, (ends[0], ends[-1]) if ends else ("", ""))
+    return f"{print_stream(replace(stream.stream, iid=False, mean=None))} ~ {law}" if law else None
 
 
 def _examine(problem: Canonical, table: Table, mapping: StreamMap | None) -> tuple[MappingReport, dict[str, Array]]:

@@ -206,6 +206,41 @@ def test_streams_without_a_law_cannot_be_drawn(problem: Canonical) -> None:
     assert "law is not stated" in message(unknown, None)
 
 
+@pytest.mark.parametrize(
+    ("bounds", "law"),
+    [
+        ("in [-1000, 3000]", "uniform(-1000, 3000)"),
+        ("in [0, 2 * k] iid", "uniform(0, 2 * k)"),
+        ("in [0, 9] iid mean = 4.5", "uniform(0, 9)"),
+        ("in [[1, 2], [3, 5]]", "uniform([1, 2], [3, 5])"),
+        ("in 0..1", "bernoulli(0.5)"),
+        ("in 0..k", "categorical(ones(5) / 5)"),
+        ("in 2..4 iid", "categorical(ones(5) / 5)"),
+        ("in 1000..9000", "poisson(5000)"),
+        ("iid", "normal(0, 1)"),
+        ("in [1, 1]", ""),
+        ("in -3..3", ""),
+    ],
+)
+def test_the_law_that_is_proposed_fits_the_declaration(bounds: str, law: str) -> None:
+    """What the hint says is written into the model, and the stream can be drawn, within its bounds."""
+    text = f"model m\nhorizon T = 3\nparam k = 4\ndecision x[2] in box(0, 1)\nstream c[2] {bounds}\nminimize c @ x\n"
+    asked = canonical(parse(text))
+    with pytest.raises(OcoError) as caught:
+        load_data(asked, None)
+    hint = caught.value.errors[0].hint
+    if not law:
+        assert "a law" not in hint
+        return
+    proposed = hint.split("or a law: ")[1]
+    assert proposed.endswith(f" ~ {law}")
+    drawable = canonical(parse(text.replace(f"stream c[2] {bounds}", proposed)))
+    drawn = load_data(drawable, None, rounds=500).array("c")
+    before = asked.streams[0]
+    assert ((before.lower <= drawn) & (drawn <= before.upper)).all() and len(np.unique(drawn)) > 1
+    assert not before.integer or (drawn == np.rint(drawn)).all()
+
+
 def test_an_unknown_horizon_needs_a_number_of_rounds() -> None:
     problem = canonical(
         parse("model m\nhorizon T unknown\ndecision x in box(0, 1)\nstream c ~ uniform(0, 1)\nminimize c * x\n")

@@ -178,7 +178,7 @@ def print_model(model: Model) -> str:
         [f"model {model.name}"],
         *([params, horizon] if sized else [horizon, params]),
         [_decision(d) for d in model.decisions],
-        [_stream(s) for s in model.streams],
+        [print_stream(s) for s in model.streams],
         [f"let {let.name} = {print_expr(let.value)}" for let in model.lets],
         [f"minimize {print_expr(model.objective)}"] if model.objective is not None else [],
         ["subject to", *_constraints(model.constraints)] if model.constraints else [],
@@ -251,7 +251,8 @@ def print_distribution(distribution: Distribution) -> str:
     return f"{distribution.kind}({', '.join([*map(print_expr, distribution.args), *options])})"
 
 
-def _stream(stream: Stream) -> str:
+def print_stream(stream: Stream) -> str:
+    """`stream jobs ~ poisson(2500) in [0, 3200]`."""
     law = f" ~ {print_distribution(stream.distribution)}" if stream.distribution is not None else ""
     iid = " iid" if stream.iid else ""
     mean = f" mean = {print_expr(stream.mean)}" if stream.mean is not None else ""

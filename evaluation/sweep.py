@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
@@ -169,7 +170,10 @@ def here(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcom
 
 @dataclass(frozen=True)
 class Processes:
-    """On the cores of this machine, each run in a process of its own; None: all cores."""
+    """On the cores of this machine, each run in a process of its own; None: all cores.
+
+    Where nobody takes the outcomes any more (Ctrl-C), runs that have not begun are left out.
+    """
 
     workers: int | None = None
 
@@ -179,13 +183,21 @@ class Processes:
         from concurrent.futures.process import BrokenProcessPool
 
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(self.workers, mp_context=context) as pool:
+        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_end_when_interrupted)
+        try:
             waiting = {pool.submit(work, job): job for job in jobs}
             for future in as_completed(waiting):
                 try:
                     yield future.result()
                 except BrokenProcessPool:
                     yield Outcome(waiting[future], error="its process ended before it was done")
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _end_when_interrupted() -> None:
+    """In a worker: Ctrl-C ends it at once, where Python would take it for the failure of one run and begin the next."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,36 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, outcomes: list[Outcome]) -
         parse(TEXT), {"a": DATA["a"] + 0.01 * (DATA["a"] < 1)}, ["coldq"], 3, GRID, folder=tmp_path, engine=counted
     )
     assert len(ran) == 13, "outcomes of other data are not taken for these"
+
+
+def test_processes_begin_no_more_runs_when_nobody_waits(tmp_path: Path) -> None:
+    work: Any = subprocess.call
+    jobs: Any = [["sh", "-c", f"sleep 0.1; touch {tmp_path / str(k)}"] for k in range(40)]
+    outcomes: Any = Processes(1)(work, jobs)
+    assert next(outcomes) == 0
+    outcomes.close()
+    assert 1 <= len(list(tmp_path.iterdir())) < 40
+
+
+def test_an_interrupted_table_says_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "demo.oco").write_text(TEXT)
+    np.savez(tmp_path / "a.npz", **DATA)
+
+    def interrupted(work: Any, jobs: Any) -> Any:
+        yield work(jobs[0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("oco.evaluation.sweep.here", interrupted)
+    words = ["run", "demo.oco", "--data", "a.npz", "--seeds", "3", "--engine", "here"]
+    assert main([*words, "--out", "o"]) == 1
+    assert "1 of 3 runs are kept in o/: the same command goes on" in capsys.readouterr().err
+    assert main([*words, "--out", "o"]) == 1
+    assert "2 of 3 runs are kept" in capsys.readouterr().err
+    assert main(words) == 1
+    assert "1 of 3 runs are lost; --out DIR keeps them" in capsys.readouterr().err
 
 
 def test_an_algorithm_without_a_setting_of_the_grid_is_run_once() -> None:

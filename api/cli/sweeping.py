@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,8 @@ def engine_of(name: str) -> Engine:
     if name == "processes":
         return Processes()
     if name == "ray" or name.startswith("ray://"):
+        if find_spec("ray") is None:
+            raise typer.BadParameter("it needs ray: pip install ocolang[ray]", param_hint="--engine")
         return Ray(None if name == "ray" else name)
     raise typer.BadParameter(f"{name!r} is not one of here, processes, ray, ray://ADDRESS", param_hint="--engine")
 
@@ -86,20 +89,33 @@ def _run(table: Table, engine: Engine, out: Path | None) -> list[Outcome]:
     jobs = jobs_for(table.algorithms, table.seeds, table.grid)
     screen = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    done: list[Outcome] = []
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("runs", total=len(jobs))
-        return sweep(
-            table.model,
-            table.data,
-            table.algorithms,
-            table.seeds,
-            table.grid,
-            folder=None if out is None else out / "runs",
-            engine=engine,
-            backend=table.backend,
-            budget=table.budget,
-            progress=lambda o: bar.update(task, advance=1, description=f"{o.job.label}, seed {o.job.seed}"),
-        )
+
+        def count(outcome: Outcome) -> None:
+            done.append(outcome)
+            bar.update(task, advance=1, description=f"{outcome.job.label}, seed {outcome.job.seed}")
+
+        try:
+            return sweep(
+                table.model,
+                table.data,
+                table.algorithms,
+                table.seeds,
+                table.grid,
+                folder=None if out is None else out / "runs",
+                engine=engine,
+                backend=table.backend,
+                budget=table.budget,
+                progress=count,
+            )
+        except KeyboardInterrupt:
+            kept = (
+                f"are kept in {out}/: the same command goes on" if out is not None else "are lost; --out DIR keeps them"
+            )
+            note(f"{len(done)} of {len(jobs)} runs {kept}")
+            raise
 
 
 def _failed(found: Sequence[Outcome]) -> dict[str, str]:

@@ -7,7 +7,7 @@ back. One lane: the rule of the program itself, on the caller's arrays.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.interface import Interface, Named, size
@@ -16,11 +16,15 @@ from oco.backends.c99.names import module_name
 from oco.backends.c99.vectors import LANE, WIDTH, c_type, is_vector
 from oco.backends.contract import Contract
 from oco.compiler.ir.batching import batch
+from oco.compiler.ir.check import check
+from oco.compiler.ir.common_subexpressions import share_subexpressions
 from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.passes import optimize
-from oco.compiler.ir.program import Equation, Program, Type
-from oco.compiler.ir.rewrite import all_functions, equations_of
+from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Type
+from oco.compiler.ir.rename import rename_function
+from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, substitute
 
+WHOLE = "whole_round"
 LARGEST_IN_LANES = 16384
 """Entries of all arrays of a rule in one learner: beyond it, blocks would leave the cache, and learners go one by one."""
 
@@ -45,6 +49,31 @@ def in_lanes(program: Program) -> Program | None:
     return None if any(_picks(e) for f in all_functions(many) for e in equations_of(f.body)) else many
 
 
+def with_whole_round(program: Program) -> Program:
+    """The program and a function of all that a round does, where its decision, its worth and the next state share what they compute."""
+    decide, measure, update = program.decide, program.measure, program.update
+    assert measure is not None
+    state, inputs = len(program.state), len(program.feedback)
+    own, first = update.body, update.body.params
+    decided = _beside(decide, [*first[:state], *first[state + inputs :]], [own])
+    valued = _beside(measure, [first[0], *decided.results, *first[state : state + inputs]], [own, decided])
+    parts = {"decided": decided, "worth": valued, "after": own}
+    body = Block(
+        first,
+        tuple(e for b in parts.values() for e in b.equations),
+        tuple(r for b in parts.values() for r in b.results),
+    )
+    names = tuple(f"{part}_{k}" for part, b in parts.items() for k in range(len(b.results)))
+    whole = Function(WHOLE, body, names, "A whole round: the decision, what it was worth, the state after it.")
+    return check(share_subexpressions(replace(program, functions=(*program.functions, whole))))
+
+
+def _beside(function: Function, given: Sequence[Operand], others: Sequence[Block]) -> Block:
+    """The body of a function at these arguments, with names of its own beside those of other blocks."""
+    body = rename_function(function, {}, {name for b in others for name in bound_names(b)}).body
+    return substitute(body, {p.name: a for p, a in zip(body.params, given, strict=True)})
+
+
 def _picks(e: Equation) -> bool:
     """Whether an equation looks at the learners of a block one by one."""
     if e.op == "iota":
@@ -62,11 +91,12 @@ def emit_fleet(program: Program, contract: Contract) -> FleetSource:
     name, program = module_name(program.name), remove_dead_code(program)
     many = in_lanes(program)
     count = 1 if many is None else WIDTH
-    lines, block = rule(many or program, f"{name}_block", mixed=many is not None)
+    stepped = with_whole_round(many or program)
+    lines, block = rule(stepped, f"{name}_block", mixed=many is not None)
     one = Interface(name, program, block.signatures)
     glue = [*_struct(block), *lines, *EntryPoints(one, contract).check(), "", *_Glue(one, block, count).lines()]
     headers = ("float", "math", "stdbool", "stddef", "stdint", "string")
-    code = [*(f"#include <{h}.h>" for h in headers), "", *assembled(many or program, block, glue)]
+    code = [*(f"#include <{h}.h>" for h in headers), "", *assembled(stepped, block, glue)]
     return FleetSource(name, "\n".join(code) + "\n", count, one, block)
 
 
@@ -112,8 +142,6 @@ class _Glue:
             [
                 *self._begin(),
                 *self._taken([*self.one.inputs, *self.one.draws]),
-                *self._decided(),
-                *self._measured(),
                 *self._stepped(),
                 *self._end(),
             ],
@@ -162,39 +190,37 @@ class _Glue:
         return [f"self->{n.name}" for n in self.block.state]
 
     def _decided(self) -> Iterator[str]:
+        yield from self._declared_decisions()
+        outs = [f"{d.name}_lanes" for d in self.one.decisions]
+        yield self._call("decide", [*self._state(), *self._passed(self.one.draws)], outs)
+        yield from self._collected_decisions()
+
+    def _declared_decisions(self) -> Iterator[str]:
         for k, d in enumerate(self.one.decisions):
             rows = f"decisions[{k}] + first * {d.size}"
             yield (f"    double *const {d.name}_lanes = {rows};" if self.lanes == 1 else _array(d, self._kind(d)))
-        outs = [f"{d.name}_lanes" for d in self.one.decisions]
-        yield self._call("decide", [*self._state(), *self._passed(self.one.draws)], outs)
+
+    def _collected_decisions(self) -> Iterator[str]:
         if self.lanes > 1:
             for k, d in enumerate(self.one.decisions):
                 yield from _collect(f"decisions[{k}] + first * {d.size}", f"{d.name}_lanes", d.size, self.lanes)
 
-    def _measured(self) -> Iterator[str]:
-        sizes = (1, *self.one.outputs)
-        names = ("loss", "g", "h")
-        if self.lanes > 1:
-            yield from (f"    @vector {n}_lanes[{max(k, 1)}];" for n, k in zip(names, sizes))
-            outs = [f"{n}_lanes" for n in names]
-        else:
-            outs = [f"{n} + first * {k}" for n, k in zip(names, sizes)]
-        given = [self._state()[0], *self._passed(self.one.decisions), *self._passed(self.one.inputs)]
-        yield self._call("measure", given, outs)
-        if self.lanes > 1:
-            for n, k in zip(names, sizes):
-                yield from (
-                    _collect(f"{n} + first * {k}", f"{n}_lanes", k, self.lanes)
-                    if k
-                    else [f"    (void){n}, (void){n}_lanes;"]
-                )
-
     def _stepped(self) -> Iterator[str]:
+        """The whole round: decisions, what they were worth, the state after it."""
+        yield from self._declared_decisions()
+        sizes = dict(zip(("loss", "g", "h"), (1, *self.one.outputs)))
+        if self.lanes > 1:
+            yield from (f"    @vector {w}_lanes[{max(k, 1)}];" for w, k in sizes.items())
+        worth = [f"{w}_lanes" if self.lanes > 1 else f"{w} + first * {k}" for w, k in sizes.items()]
         targets = [f"{n.name}_new" for n in self.block.state]
         yield from (f"    {n.declared(t)};" for n, t in zip(self.block.state, targets))
-        outs = [t if n.type.shape else f"&{t}" for n, t in zip(self.block.state, targets)]
-        given = self._passed([*self.one.inputs, *self.one.draws])
-        yield self._call("update", [*self._state(), *given], outs)
+        after = [t if n.type.shape else f"&{t}" for n, t in zip(self.block.state, targets)]
+        given = [*self._state(), *self._passed([*self.one.inputs, *self.one.draws])]
+        yield self._call(WHOLE, given, [*(f"{d.name}_lanes" for d in self.one.decisions), *worth, *after])
+        yield from self._collected_decisions()
+        for w, k in sizes.items() if self.lanes > 1 else ():
+            unused = [f"    (void){w}, (void){w}_lanes;"]
+            yield from _collect(f"{w} + first * {k}", f"{w}_lanes", k, self.lanes) if k else unused
         for n, t in zip(self.block.state, targets):
             whole = f"memcpy(self->{n.name}, {t}, sizeof self->{n.name});"
             yield f"    {whole if n.type.shape else f'self->{n.name} = {t};'}"

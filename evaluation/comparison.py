@@ -12,15 +12,15 @@ import numpy as np
 
 from oco.dsl.writing import replacing, write_text
 from oco.evaluation import html
-from oco.evaluation.numbers import number
 from oco.evaluation.plots import COLOURS, finish, in_style, vector
+from oco.evaluation.sweep import grids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from xarray import Dataset
 
-    from oco.evaluation.sweep import Row
+    from oco.evaluation.sweep import Grid, Row
 
 Array = np.ndarray[Any, Any]
 
@@ -118,21 +118,15 @@ def comparison_page(dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, 
         drawings.append(
             html.drawing(picture, f"{measure.replace('_', ' ').capitalize()}: mean over the seeds, and one deviation.")
         )
-    said = "Differences are to the first way, paired by seed: runs with the same seed see the same data."
+    said = "Runs with the same seed see the same data. Violations are sums over the constraints, each in units of its scale."
     parts = [
         f"<header><h1>{escape(title)}</h1>{html.paragraph(said, 'soft')}</header>",
         *(html.paragraph(f"failed: {label}: {why}", "warn") for label, why in failed.items()),
-        html.section("Measures", _table(rows)),
+        *(html.section(grid.title.capitalize(), _table(grid)) for grid in grids(rows)),
         html.section("Pictures", html.gallery(drawings)),
     ]
     return html.page(title, parts)
 
 
-def _table(rows: Sequence[Row]) -> str:
-    headings = ("measure", "", "mean", "deviation", "difference", "its deviation", "runs")
-    cells = []
-    for row in rows:
-        paired = (row.difference, row.difference_deviation) if row.compared else (None, None)
-        numbers = ("" if n is None else number(n) for n in (row.mean, row.deviation, *paired))
-        cells.append((row.measure.replace("_", " "), row.label, *numbers, str(row.runs)))
-    return html.table(headings, cells, numbers=(2, 3, 4, 5, 6))
+def _table(grid: Grid) -> str:
+    return html.table(grid.headings, grid.rows, numbers=range(1, len(grid.headings)))

@@ -15,6 +15,7 @@ import numpy as np
 
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.writing import write_text
+from oco.evaluation.numbers import number
 from oco.evaluation.summary import summarize
 from oco.evaluation.trace import RegretKind, Trace
 
@@ -293,6 +294,40 @@ def compared(dataset: Dataset, measures: Sequence[str] = MEASURES) -> list[Row]:
             gap = _spread(own - values[0])
             rows.append(Row(str(label), measure, *_spread(own), *gap, int(np.isfinite(own).sum()), place > 0))
     return rows
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table for people: an algorithm a row, a measure a column, in each cell a mean and below it the deviation."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def grids(rows: Sequence[Row]) -> list[Grid]:
+    """The measures themselves, then the differences to the first algorithm where there is a second one."""
+    labels, measures = list(dict.fromkeys(r.label for r in rows)), list(dict.fromkeys(r.measure for r in rows))
+    at = {(r.label, r.measure): r for r in rows}
+    units = [m.replace("_", " ") + (", in scales" if m.endswith("violation") else "") for m in measures]
+    runs = {label: max(r.runs for r in rows if r.label == label) for label in labels}
+    own = [(label, *(_cell(at[label, m].mean, at[label, m].deviation) for m in measures)) for label in labels]
+    gaps = [
+        (label, *(_cell(at[label, m].difference, at[label, m].difference_deviation) for m in measures))
+        for label in labels[1:]
+    ]
+    spread = " ± deviation" if any(r.deviation is not None for r in rows) else ""
+    found = [Grid(f"mean{spread}", ("", *units, "runs"), tuple((*r, str(runs[r[0]])) for r in own))]
+    if gaps:
+        found.append(Grid(f"difference to {labels[0]}{spread}, paired by seed", ("", *units), tuple(gaps)))
+    return found
+
+
+def _cell(mean: float | None, deviation: float | None) -> str:
+    """Nothing where no run says it; one run has no deviation."""
+    if mean is None:
+        return ""
+    return number(mean) if deviation is None else f"{number(mean)}\n± {number(deviation, 3)}"
 
 
 def _spread(values: Array) -> tuple[float | None, float | None]:

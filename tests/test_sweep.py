@@ -16,7 +16,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 from oco.evaluation.comparison import tradeoff, write_comparison
 from oco.evaluation.numbers import number
-from oco.evaluation.sweep import Job, Outcome, Processes, Ray, compared, here, jobs_of, sweep, to_dataset
+from oco.evaluation.sweep import Job, Outcome, Processes, Ray, compared, grids, here, jobs_of, sweep, to_dataset
 from oco.sweeps import Runner, jobs_for
 from oco.sweeps import sweep as sweep_model
 
@@ -61,6 +61,21 @@ def test_one_table_of_all_and_paired_differences(outcomes: list[Outcome]) -> Non
     assert rows[1].difference == pytest.approx((second - first).mean())
     assert rows[1].difference_deviation == pytest.approx((second - first).std(ddof=1))
     np.testing.assert_allclose(table["curve.loss"].to_numpy()[:, :, -1], table["loss"].to_numpy())
+
+
+def test_the_tables_say_what_differences_are_from(outcomes: list[Outcome]) -> None:
+    own, gaps = grids(compared(to_dataset(outcomes), ["loss", "hard_violation"]))
+    loss = to_dataset(outcomes)["loss"].to_numpy()
+    assert own.title == "mean ± deviation" and own.headings == ("", "loss", "hard violation, in scales", "runs")
+    for row, losses in zip(own.rows, loss):
+        assert row[1] == f"{number(losses.mean())}\n± {number(losses.std(ddof=1), 3)}" and row[3] == "3"
+    assert gaps.title == f"difference to {outcomes[0].job.label} ± deviation, paired by seed"
+    gap = loss[1] - loss[0]
+    assert [r[:2] for r in gaps.rows] == [
+        (outcomes[3].job.label, f"{number(gap.mean())}\n± {number(gap.std(ddof=1), 3)}")
+    ]
+    single = grids(compared(to_dataset(outcomes[:1])))
+    assert [g.title for g in single] == ["mean"] and "±" not in str(single), "one run has no deviation"
 
 
 def test_seeds_change_what_is_drawn_and_not_what_was_given(outcomes: list[Outcome]) -> None:

@@ -13,7 +13,6 @@ import typer
 from oco.cli.options import pairs
 from oco.cli.output import console, note, say, show_json
 from oco.cli.results import make_folder
-from oco.evaluation.numbers import number
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model
@@ -123,17 +122,17 @@ def _failed(found: Sequence[Outcome]) -> dict[str, str]:
 
 
 def _show(rows: Sequence[Row]) -> None:
-    """Means and deviations, and the paired difference to the first row's algorithm."""
-    from rich.table import Table as Grid
+    """An algorithm a row and a measure a column: means and deviations, then the differences to the first algorithm."""
+    from rich.table import Table as Lines
 
-    table = Grid("measure", "", box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for heading in ("mean", "deviation", "difference", "its deviation", "runs"):
-        table.add_column(heading, justify="right")
-    before = ""
-    for row in rows:
-        word = row.measure.replace("_", " ")
-        paired = (row.difference, row.difference_deviation) if row.compared else (None, None)
-        cells = ("" if n is None else number(n) for n in (row.mean, row.deviation, *paired))
-        table.add_row("" if word == before else word, row.label, *cells, str(row.runs))
-        before = word
-    console().print(table)
+    from oco.evaluation.sweep import grids
+
+    for place, grid in enumerate(grids(rows)):
+        say(("\n" if place else "") + grid.title, "bold")
+        lines = Lines(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for column, heading in enumerate(grid.headings):
+            width = max(10, console().width // 8) if column else None
+            lines.add_column(heading, justify="right" if column else "left", max_width=width)
+        for cells in grid.rows:
+            lines.add_row(*cells)
+        console().print(lines)

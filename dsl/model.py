@@ -184,6 +184,10 @@ class Model:
 
         return print_model(self)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The text of the model, in a shell of IPython."""
+        printer.text(self.to_oco().rstrip("\n"))
+
     def _repr_html_(self) -> str:
         from oco.dsl.text.notebook import model_html
 

@@ -75,6 +75,12 @@ def test_models_show_themselves(path: Path) -> None:
     assert f"model {model.name}" in shown and "minimize" in shown
 
 
+def test_a_model_is_its_text_in_a_shell() -> None:
+    pretty = pytest.importorskip("IPython.lib.pretty")
+    model = oco.parse(SMALL)
+    assert oco.parse(pretty.pretty(model)) == model
+
+
 @pytest.mark.parametrize(
     ("text", "latex"),
     [

@@ -15,7 +15,7 @@ from oco.compiler.ir.loop_groups import accumulates
 from oco.compiler.ir.program import DType, Equation, Var
 
 Index = Sequence[str]
-LONG = 64
+LONG = 32
 """Entries from which an inner product of two runs of memory is added up in several parts at once."""
 
 

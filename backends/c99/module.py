@@ -91,8 +91,11 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
 
 
 def _brought(lines: Sequence[str]) -> Iterator[str]:
-    """The helpers and kernels that the lines use."""
+    """The helpers and kernels that the lines use, and the helpers that those kernels use."""
     used = {found for line in lines for found in _BROUGHT.findall(line)}
+    folder = files("oco.backends.c99").joinpath("kernels")
+    kernels = [folder.joinpath(f"{name}.c").read_text(encoding="utf-8") for name in KERNELS if name in used]
+    used |= {found for text in kernels for found in _BROUGHT.findall(text)}
     used |= {more for name in used for more in vectors.NEEDS.get(name, ())}
     used |= {more for name in used & vectors.HELPERS.keys() for more in ("choose", "splat")}
     if used & {"vector", "whole"}:
@@ -101,10 +104,8 @@ def _brought(lines: Sequence[str]) -> Iterator[str]:
         if name in used:
             lines_of = f"static inline {text}".split("\n")
             yield from (*lines_of, "") if len(lines_of) > 1 else lines_of
-    for name in KERNELS:
-        if name in used:
-            kernel = files("oco.backends.c99").joinpath("kernels", f"{name}.c").read_text(encoding="utf-8")
-            yield from [*kernel.rstrip("\n").split("\n"), ""]
+    for text in kernels:
+        yield from [*text.rstrip("\n").split("\n"), ""]
 
 
 def _header(interface: Interface) -> Iterator[str]:

@@ -11,8 +11,8 @@ from oco.compiler.ir.value import Value
 
 Map = Callable[[Value], Value]
 
-MANY, FEW = 24, 12
-"""Vectors on each side that the iteration works with; few where small decompositions would cost more than products, or memory is short."""
+MANY, FEW, LEAST = 24, 12, 8
+"""Vectors on each side that the iteration works with: few where memory is short, least where products are cheap."""
 SMALL_PRODUCT, LARGE_VECTORS = 1 << 14, 1 << 15
 """Entries of an operator up to which its products are cheap, and entries of a pair of vectors from which memory is short."""
 KEPT = 4
@@ -25,8 +25,8 @@ ROUNDING = 1e-15
 def steps_of(shape: tuple[int, int]) -> int:
     """How many vectors on each side are worked with."""
     m, n = shape
-    few = m * n <= SMALL_PRODUCT or m + n > LARGE_VECTORS
-    return min(FEW if few else MANY, m, n)
+    wanted = LEAST if m * n <= SMALL_PRODUCT else FEW if m + n > LARGE_VECTORS else MANY
+    return min(wanted, m, n)
 
 
 def top_pair(

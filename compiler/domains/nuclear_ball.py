@@ -19,6 +19,7 @@ from oco.compiler.domains.spectral import (
     RESIDUAL,
     SMALL,
     WARM_RESIDUAL,
+    WARM_SMALL,
     column,
     dear_decompositions,
     each_row,
@@ -98,10 +99,12 @@ class NuclearBall(Domain):
 
     @property
     def lmo_start(self) -> int | None:
-        return self.shape[1] if self._rank > SMALL else None
+        return self.shape[1] if self._rank > WARM_SMALL else None
 
     def lmo_from(self, t: Tracer, c: Value | Combination, start: Value) -> tuple[Value | Combination, Value]:
-        u, v = self.lmo_factors(t, c, stirred(t, start), WARM_RESIDUAL)
+        exact = self._rank <= SMALL and not isinstance(c, Combination)
+        tolerance = RESIDUAL if exact else WARM_RESIDUAL
+        u, v = self.lmo_factors(t, c, stirred(t, start), tolerance)
         return Combination(((1.0, atom(t, u, v)),)) if isinstance(c, Combination) else t.outer(u, v), v
 
     def lmo_factors(

@@ -13,11 +13,13 @@ from oco.compiler.ir.value import Value
 
 SMALL = 200
 """Up to this many rows or columns a full decomposition is faster than a cold start for one singular pair or eigenvector."""
+WARM_SMALL = 40
+"""The same for a start from the last answer; in C such a start is quicker from some ten rows on."""
 
 RESIDUAL = 1e-9
 """Relative residual of a singular pair that counts as exact."""
 WARM_RESIDUAL = 1e-6
-"""The same for a pair that is sought round after round; the value of the minimisation is off by its square over the relative gap."""
+"""Of a large matrix, sought round after round: the value of the minimisation is off by its square over the relative gap."""
 GOLDEN = 0.6180339887498949
 
 

@@ -11,32 +11,37 @@ static void @svd(const double *a, double *u, double *s, double *vt, double *w, i
     if (largest_entry > 0 && largest_entry <= DBL_MAX) {
         frexp(largest_entry, &exponent);
     }
+    const double half = ldexp(1.0, -(exponent / 2)), rest = ldexp(1.0, exponent / 2 - exponent); /* a power of two in two factors */
     double *g = w, *v = w + rows * k; /* column c of the tall matrix is g[c * rows ...], of the rotations v[c * k ...] */
     for (int c = 0; c < k; ++c) {
         for (int r = 0; r < rows; ++r) {
-            g[c * rows + r] = ldexp(wide ? a[c * n + r] : a[r * n + c], -exponent);
+            g[c * rows + r] = (wide ? a[c * n + r] : a[r * n + c]) * half * rest;
         }
         for (int r = 0; r < k; ++r) {
             v[c * k + r] = r == c ? 1.0 : 0.0;
         }
     }
+    const double least = DBL_EPSILON * sqrt((double)rows); /* the cosine of two columns that are orthogonal but for rounding */
     bool rotated = true;
     for (int sweep = 0; rotated && sweep < 60; ++sweep) {
         rotated = false;
+        for (int c = 0; c < k; ++c) { /* squared lengths, kept up to date within a sweep */
+            s[c] = @dot(g + c * rows, g + c * rows, rows);
+        }
         for (int p = 0; p < k - 1; ++p) {
-            for (int q = p + 1; q < k; ++q) {
-                double pp = 0, qq = 0, pq = 0;
-                for (int r = 0; r < rows; ++r) {
-                    pp += g[p * rows + r] * g[p * rows + r];
-                    qq += g[q * rows + r] * g[q * rows + r];
-                    pq += g[p * rows + r] * g[q * rows + r];
+            for (int q = p + 1; q < k && s[p] > 0; ++q) {
+                if (!(s[q] > 0)) {
+                    continue;
                 }
-                if (!(fabs(pq) > 1e-16 * sqrt(pp) * sqrt(qq))) {
+                const double pq = @dot(g + p * rows, g + q * rows, rows);
+                if (!(fabs(pq) > least * sqrt(s[p]) * sqrt(s[q]))) {
                     continue;
                 }
                 rotated = true;
-                const double z = (qq - pp) / (2 * pq);
+                const double z = (s[q] - s[p]) / (2 * pq);
                 const double t = (z >= 0 ? 1.0 : -1.0) / (fabs(z) + sqrt(1 + z * z));
+                s[p] = fmax(s[p] - t * pq, 0);
+                s[q] = fmax(s[q] + t * pq, 0);
                 const double cosine = 1 / sqrt(1 + t * t), sine = cosine * t;
                 for (int r = 0; r < rows; ++r) {
                     const double x = g[p * rows + r], y = g[q * rows + r];

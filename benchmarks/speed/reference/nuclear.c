@@ -9,19 +9,23 @@ enum { N = 50, SIZE = N * N };
 static const double RADIUS = 5, TOLERANCE = 1e-11;
 
 void reference(int64_t rounds, const double *C, double T, double *decisions) {
-    static double x[SIZE], G[SIZE], F[SIZE], u[N], v[N], work[(STEPS + 1) * (2 * N + STEPS) + 2 * STEPS];
+    static double x[SIZE], G[SIZE], F[SIZE], u[N], v[N], stir[N], work[(STEPS + 1) * (2 * N + STEPS) + 2 * STEPS];
     /* eta = D / (2 G T^(3/4)): diameter 2 RADIUS, gradients of at most RADIUS + |C| = RADIUS + 50 */
     const double eta = 2 * RADIUS / (2 * (RADIUS + N) * pow(T, 0.75));
     memset(x, 0, sizeof x);
     memset(G, 0, sizeof G);
     for (int j = 0; j < N; ++j) {
-        v[j] = 1 + 0.1 * (j % 7);
+        stir[j] = (fmod(j * j * 0.6180339887498949, 1) - 0.5) * sqrt(12.0 / N);
+        v[j] = stir[j];
     }
     for (int64_t t = 1; t <= rounds; ++t, C += SIZE) {
         memcpy(decisions + (t - 1) * SIZE, x, sizeof x);
         for (int k = 0; k < SIZE; ++k) {
             G[k] += x[k] - C[k];
             F[k] = eta * G[k] + 2 * x[k];
+        }
+        for (int j = 0; j < N; ++j) { /* a little of every direction: the residual alone does not tell the largest singular value */
+            v[j] += 0.01 * stir[j];
         }
         top_pair(F, N, N, TOLERANCE, u, v, work);
         const double step = fmin(1, 2 / sqrt((double)t));

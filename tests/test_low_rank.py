@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
+import oco
 from oco.compiler.domains import domain, low_rank
 from oco.compiler.domains.combination import Combination, Whole
 from oco.compiler.ir.interpret import as_numpy
@@ -102,3 +104,20 @@ def test_reading_needs_no_dense_matrix() -> None:
     np.testing.assert_allclose(right, X @ v)
     np.testing.assert_allclose(left, X.T @ u)
     np.testing.assert_allclose(whole, X)
+
+
+@pytest.mark.parametrize("target", ["numpy", "c"])
+def test_a_start_from_the_last_answer_plays_as_full_decompositions_do(target: str) -> None:
+    """ofw on matrices of more than 40 rows, against the rule written out with LAPACK (Hazan 2016, chapter 7)."""
+    m, n, rounds, eta = 45, 50, 12, 0.05
+    text = f"model warm\nhorizon T = {rounds}\ndecision X[{m}, {n}] in nuclear_ball(5)\nstream C[{m}, {n}] in [-1, 1]\n"
+    plan = oco.compile(oco.parse(text + "minimize 0.5 * sum_squares(X - C)\n"), "ofw", {"eta": eta})
+    C = np.random.default_rng(3).uniform(-1, 1, (rounds, m, n))
+    learner, x, G = plan.learner(backend=target), np.zeros((m, n)), np.zeros((m, n))
+    for t in range(1, rounds + 1):
+        np.testing.assert_allclose(learner.decide(), x, atol=1e-7)
+        learner.observe(C=C[t - 1])
+        G += x - C[t - 1]
+        u, _, vt = np.linalg.svd(eta * G + 2 * x)
+        x = x + min(1, 2 / np.sqrt(t)) * (-5 * np.outer(u[:, 0], vt[0]) - x)
+    assert np.abs(x).max() > 0.1

@@ -7,6 +7,8 @@ A cotangent may be smaller than what it belongs to where its entries do not diff
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,13 +61,23 @@ def minus(x: Expr) -> Expr:
     return mul(number(-1), x) if _leads(x) else call("minus", x)
 
 
+def _folded(op: Callable[..., Any], *args: Expr) -> Expr | None:
+    """What an operation on constants gives, where numbers hold it."""
+    values = [a.value.array for a in args if isinstance(a, Constant)]
+    if len(values) < len(args):
+        return None
+    with np.errstate(all="ignore"):
+        value = op(*values)
+    return constant(value) if np.all(np.isfinite(value)) else None
+
+
 def add(a: Expr, b: Expr) -> Expr:
     if value_of(a) == 0 and _stretched(b.shape, a.shape):
         return b
     if value_of(b) == 0 and _stretched(a.shape, b.shape):
         return a
-    if isinstance(a, Constant) and isinstance(b, Constant):
-        return constant(a.value.array + b.value.array)
+    if (found := _folded(operator.add, a, b)) is not None:
+        return found
     if is_call(b, "minus"):
         return sub(a, _args(b)[0])
     if is_call(a, "minus"):
@@ -78,8 +90,8 @@ def sub(a: Expr, b: Expr) -> Expr:
         return a
     if value_of(a) == 0 and _stretched(b.shape, a.shape):
         return minus(b)
-    if isinstance(a, Constant) and isinstance(b, Constant):
-        return constant(a.value.array - b.value.array)
+    if (found := _folded(operator.sub, a, b)) is not None:
+        return found
     return add(a, _args(b)[0]) if is_call(b, "minus") else call("sub", a, b)
 
 
@@ -94,8 +106,8 @@ def mul(a: Expr, b: Expr) -> Expr:
         return b
     if value_of(b) == 1 and _stretched(a.shape, b.shape):
         return a
-    if isinstance(a, Constant) and isinstance(b, Constant):
-        return constant(a.value.array * b.value.array)
+    if (found := _folded(operator.mul, a, b)) is not None:
+        return found
     if factor is not None and isinstance(b, Call) and (found := _absorbed(a, b)) is not None:
         return found
     if factor == -1:
@@ -145,15 +157,16 @@ def _product(a: Expr, b: Expr) -> Expr:
 def div(a: Expr, b: Expr) -> Expr:
     if value_of(b) == 1 and _stretched(a.shape, b.shape):
         return a
-    if isinstance(a, Constant) and isinstance(b, Constant) and np.all(b.value.array != 0):
-        return constant(a.value.array / b.value.array)
+    if (found := _folded(operator.truediv, a, b)) is not None:
+        return found
     if is_call(a, "minus"):
         return minus(div(_args(a)[0], b))
     return call("div", a, b)
 
 
 def square(x: Expr) -> Expr:
-    return constant(x.value.array**2) if isinstance(x, Constant) else call("square", x)
+    found = _folded(np.square, x)
+    return call("square", x) if found is None else found
 
 
 def pow(x: Expr, p: Expr) -> Expr:

@@ -213,10 +213,12 @@ def _ordered(shape: tuple[int, ...], given: Values) -> Complaint | None:
 def _budget_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
     if len(given) < 3:
         return None
-    least, most = (np.broadcast_to(given[a], shape).sum() for a in ("lo", "hi"))
-    total = float(given["total"])
+    lo, hi = (np.broadcast_to(given[a], shape).ravel() for a in ("lo", "hi"))
+    least, most, total = lo.sum(), hi.sum(), float(given["total"])
+    size = np.maximum(abs(lo), abs(hi)).sum()
+    rounding = lo.size * 2.0**-52 * size if np.isfinite(size) else 0.0  # of totals that were added up
     said = _ordered(shape, given)
-    if said or least <= total <= most:
+    if said or least - rounding <= total <= most + rounding:
         return said
     return Complaint(
         "OCO410",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.checks import distribution_spec, domain_spec
 from oco.dsl.expressions import constant
+from oco.dsl.limits import LONGEST
 from oco.dsl.model import Model, Relation
 from oco.dsl.terms import Comparison, DistributionTerm, DomainTerm, Term, apply, term
 
@@ -134,7 +135,7 @@ class _Drawer:
 def models(draw: st.DrawFn) -> Model:
     """A model with every kind of statement that the draw brings up."""
     names = draw(st.permutations(NAMES))
-    builder = ModelBuilder(names[0], draw(st.one_of(st.none(), st.integers(1, 10**9))))
+    builder = ModelBuilder(names[0], draw(st.one_of(st.none(), st.integers(1, LONGEST))))
     drawer = _Drawer(draw, builder)
     free = iter(names[1:])
     for _ in range(draw(st.integers(0, 2))):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from oco.evaluation.trace import Trace
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan(core.Plan):
     """A model, its algorithm, settings and guarantee; makes learners. `target` is the backend's name, None for the fastest."""
 

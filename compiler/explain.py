@@ -112,6 +112,8 @@ def formula_text(formula: Any) -> str:
     """A SymPy formula with short numbers."""
     import sympy
 
+    if formula.is_Float:
+        return f"{float(formula):.6g}"
     return str(
         formula.xreplace({n: sympy.Float(n, 6) for n in formula.atoms(sympy.Float, sympy.Rational) if len(str(n)) > 8})
     )

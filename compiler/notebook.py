@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from oco.compiler.explain import explain_text, formula_text
 from oco.compiler.verdicts import Standing, Verdict
+from oco.dsl.shown import shown_as_text
 from oco.dsl.text.latex import escaped
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Explanation(str):
         found = cls(explain_text(choice))
         found.choice = choice
         return found
+
+    _repr_pretty_ = shown_as_text
 
     def _repr_html_(self) -> str:
         rows = [_verdict_cells(v) for v in self.choice.verdicts]

@@ -199,6 +199,9 @@ class Plan:
         """Every algorithm: chosen, applicable, or why not and what would make it apply."""
         return Explanation.of(self.choice)
 
+    def __repr__(self) -> str:
+        return f"Plan({self.model.name}, {self.algorithm})"
+
     def _repr_html_(self) -> str:
         return plan_html(self)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from oco.dsl.dims import Shape
 from oco.dsl.expressions import Expr
+from oco.dsl.shown import shown_as_text
 from oco.dsl.source import Span
 
 
@@ -184,9 +185,13 @@ class Model:
 
         return print_model(self)
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """The text of the model, in a shell of IPython."""
-        printer.text(self.to_oco().rstrip("\n"))
+    def __str__(self) -> str:
+        return self.to_oco()
+
+    def __repr__(self) -> str:
+        return f"<model {self.name}>"
+
+    _repr_pretty_ = shown_as_text
 
     def _repr_html_(self) -> str:
         from oco.dsl.text.notebook import model_html

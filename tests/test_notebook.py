@@ -152,3 +152,16 @@ def test_notebooks_run(name: str) -> None:
     )
     client = {"timeout": 120, "kernel_name": "python3", "resources": {"metadata": {"path": str(EXAMPLES)}}}
     nbclient.NotebookClient(nbformat.from_dict(kept), **client).execute()
+
+
+def test_a_shell_shows_what_a_person_reads():
+    pretty = pytest.importorskip("IPython.lib.pretty").pretty
+    model = oco.load(EXAMPLES / "portfolio.oco")
+    facts, plan = oco.check(model), oco.compile(model)
+    assert pretty(model) == model.to_oco().rstrip("\n") and pretty(plan.explain()) == plan.explain().rstrip("\n")
+    assert pretty(facts).startswith("loss.convex") and pretty(facts["loss.bound"]).startswith("loss.bound: 0.693")
+    assert [repr(v) for v in (model, facts, plan)] == [
+        "<model portfolio>",
+        "Facts(portfolio)",
+        "Plan(portfolio, mirror-descent)",
+    ]

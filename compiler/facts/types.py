@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from oco.dsl.diagnostics import Diagnostic
+from oco.dsl.shown import shown_as_text
 from oco.dsl.source import Span
 
 
@@ -39,6 +40,9 @@ class Step:
     def claim(self) -> str:
         return self.words if isinstance(self.words, str) else self.words()
 
+    def __repr__(self) -> str:
+        return f"Step({self.rule!r}, {self.claim!r})"
+
 
 @dataclass(frozen=True)
 class Witness:
@@ -65,6 +69,16 @@ class Fact:
     def known(self) -> bool:
         """Whether the value may be relied on: proved, declared or measured."""
         return self.status in (Status.PROVED, Status.DECLARED, Status.MEASURED)
+
+    def __str__(self) -> str:
+        from oco.compiler.facts.ledger import derivation_text
+
+        return derivation_text(self)
+
+    def __repr__(self) -> str:
+        return f"Fact({self.key!r}, {self.value!r}, {self.status.value})"
+
+    _repr_pretty_ = shown_as_text
 
     def _repr_html_(self) -> str:
         from oco.compiler.facts.notebook import fact_html
@@ -123,6 +137,16 @@ class Facts(Mapping[str, Fact]):
         """The value where it may be relied on, else `default`."""
         fact = self.get(key)
         return fact.value if fact is not None and fact.known else default
+
+    def __str__(self) -> str:
+        from oco.compiler.facts.ledger import ledger_text
+
+        return ledger_text(self)
+
+    def __repr__(self) -> str:
+        return f"Facts({self.model.name})"
+
+    _repr_pretty_ = shown_as_text
 
     def _repr_html_(self) -> str:
         from oco.compiler.facts.notebook import facts_html

@@ -31,7 +31,7 @@ def oco(tmp_path, monkeypatch, capsys):
 
 
 def test_the_script_is_installed_and_gives_its_status(tmp_path):
-    words = [sys.executable, "-c", "import sys; from oco.cli import main; sys.exit(main())", "check", "nowhere.oco"]
+    words = [sys.executable, "-m", "oco", "check", "nowhere.oco"]
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert done.returncode == 1 and not done.stdout
     assert "OCO901" in done.stderr and "Traceback" not in done.stderr

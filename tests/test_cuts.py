@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import cvxpy as cp
 import numpy as np
 import pytest
 
 import oco
+from oco.compiler.domains import cut, domain
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.text.formatter import format_text
 
@@ -96,3 +99,11 @@ def test_what_narrows_nothing_or_too_much_is_refused(domain: str, code: str, sai
         oco.compile(model(domain))
     assert caught.value.code == code and said in str(caught.value)
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-2, 1e-4, 1e-6, 1e-7, 1e-9])
+def test_support_of_a_cut_ball_is_never_too_small(tilt: float) -> None:
+    """Over the disc with x_0 <= 1/2 the cost (1, tilt) has its most, 1/2 + tilt sqrt(3)/2, at the end of the chord."""
+    half = cut(domain("ball", (3,), 1.0), [[1.0, 0, 0]], 0.5)
+    most = 0.5 + tilt * math.sqrt(0.75)
+    assert most <= half.support(np.array([1.0, tilt, 0.0])) <= most + 2e-6

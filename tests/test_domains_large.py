@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from oco.compiler.domains import domain
+from oco.compiler.domains.chebyshev import small_top_pair
 from oco.compiler.domains.lanczos import top_pair
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
@@ -13,11 +14,11 @@ from oco.compiler.ir.program import DType, Type
 M, N = 210, 240
 
 
-def spectrum(values: np.ndarray) -> np.ndarray:
+def spectrum(values: np.ndarray, columns: int = N) -> np.ndarray:
     """A matrix with the given singular values."""
-    rng = np.random.default_rng(4)
-    u = np.linalg.qr(rng.standard_normal((M, M)))[0]
-    v = np.linalg.qr(rng.standard_normal((N, M)))[0]
+    rng, rows = np.random.default_rng(4), len(values)
+    u = np.linalg.qr(rng.standard_normal((rows, rows)))[0]
+    v = np.linalg.qr(rng.standard_normal((columns, rows)))[0]
     return (u * values) @ v.T
 
 
@@ -109,3 +110,38 @@ def test_projections_of_many_entries_are_fast_enough(kind: str) -> None:
     p = d.project_array(np.ldexp(1.0, -(np.arange(n) % 1000)))
     assert d.contains(p, 1e-12)
     assert float(p.sum()) == pytest.approx(1.0, abs=1e-12)
+
+
+SMALL = {
+    "flat": np.random.default_rng(0).standard_normal((40, 40)),
+    "wide": np.random.default_rng(1).standard_normal((12, 70)),
+    "tall": np.random.default_rng(2).standard_normal((70, 12)),
+    "dominant": spectrum(np.r_[10.0, np.linspace(1, 0, 39)], 50),
+    "twins": spectrum(np.r_[2.0, 2.0, 2.0, np.linspace(1, 0, 37)], 50),
+    "near twins": spectrum(np.r_[2.0, 2.0 - 1e-7, np.linspace(1.9, 0, 38)], 50),
+    "crowded": spectrum(np.linspace(1, 0.999, 40), 50),
+    "rank one": np.outer(np.arange(40.0), np.ones(30)),
+    "one entry": np.array([[3.0]]),
+    "zero": np.zeros((5, 7)),
+}
+
+
+@pytest.mark.parametrize("start", ["near", "anywhere", "the least", "nothing"])
+@pytest.mark.parametrize("name", SMALL)
+def test_small_matrices_have_their_top_pair(name: str, start: str) -> None:
+    """The greatest singular value and a residual within the tolerance, also from a start that has little of the answer."""
+    c, rng = SMALL[name], np.random.default_rng(9)
+    m, n = c.shape
+    vectors, noise = np.linalg.svd(c)[2], rng.standard_normal(n) / np.sqrt(n)
+    starts = {"near": vectors[0] + 0.02 * noise, "anywhere": noise, "the least": vectors[-1] + 0.01 * noise}
+    begun = starts.get(start, np.zeros(n))
+    run = as_numpy(
+        "pair", lambda t, c, x: small_top_pair(t, c, x, 1e-9), Type(DType.FLOAT, (m, n)), Type(DType.FLOAT, (n,))
+    )
+    for scale in (1e-150, 1.0, 1e150):
+        u, sigma, v = run(scale * c, begun)
+        top = np.linalg.norm(c, 2)
+        assert float(sigma) / scale == pytest.approx(top, rel=1e-9, abs=1e-300)
+        assert np.linalg.norm(u) == pytest.approx(1) and np.linalg.norm(v) == pytest.approx(1)
+        assert np.linalg.norm(c @ v - float(sigma) / scale * u) <= 1.1e-9 * top
+        assert np.linalg.norm(c.T @ u - float(sigma) / scale * v) <= 1.1e-9 * top

@@ -11,10 +11,10 @@ from oco.compiler.ir.value import Value
 
 Map = Callable[[Value], Value]
 
-MANY, FEW, LEAST = 24, 12, 8
-"""Vectors on each side that the iteration works with: few where memory is short, least where products are cheap."""
-SMALL_PRODUCT, LARGE_VECTORS = 1 << 14, 1 << 15
-"""Entries of an operator up to which its products are cheap, and entries of a pair of vectors from which memory is short."""
+MANY, FEW = 24, 12
+"""Vectors on each side that the iteration works with: few where memory is short."""
+LARGE_VECTORS = 1 << 15
+"""Entries of a pair of vectors from which memory is short."""
 KEPT = 4
 """Approximations that are kept when the basis is full."""
 MAX_LOOKS = 600
@@ -24,9 +24,7 @@ ROUNDING = 1e-15
 
 def steps_of(shape: tuple[int, int]) -> int:
     """How many vectors on each side are worked with."""
-    m, n = shape
-    wanted = LEAST if m * n <= SMALL_PRODUCT else FEW if m + n > LARGE_VECTORS else MANY
-    return min(wanted, m, n)
+    return min(FEW if sum(shape) > LARGE_VECTORS else MANY, *shape)
 
 
 def top_pair(

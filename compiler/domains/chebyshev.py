@@ -1,0 +1,71 @@
+"""The largest singular value of a small dense matrix from a good guess, over the step IR: few products, none of them long."""
+
+from __future__ import annotations
+
+from oco.compiler.domains.norms import scaled_norm
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+
+SMALL_PRODUCT = 1 << 14
+"""Entries of a matrix up to which the product with its transpose costs no more than a few steps of a Lanczos iteration."""
+DEGREE = 16
+DAMPED = 0.97
+"""The filter damps eigenvalues up to this part of the greatest one as it is known."""
+MAX_FILTERS = 8
+
+
+def small_top_pair(t: Tracer, c: Value, start: Value, tolerance: float) -> tuple[Value, Value, Value]:
+    """(u, sigma, v) with |u| = |v| = 1, c v = sigma u and |c' u - sigma v| <= tolerance sigma, from the vector `start` (n,).
+
+    A step of the power method; then Chebyshev polynomials of c' c, normalized to stay within one on its lesser eigenvalues (Saad,
+    Numerical Methods for Large Eigenvalue Problems, 2011, section 7.4); where those do not settle, a full decomposition. The pair is the
+    top one where the start has some part of it. A matrix that is wide is transposed, and so are the two equations.
+    """
+    if c.shape[0] < c.shape[1]:
+        v, sigma, u = small_top_pair(t, c.T, c @ start, tolerance)
+        return u, sigma, v
+
+    def pair(v: Value) -> tuple[Value, ...]:
+        u, sigma = _unit(t, c @ v)
+        w = u @ c
+        rest = w - sigma * v
+        return v, u, sigma, t.sqrt(rest @ rest)
+
+    def settled(sigma: Value, left: Value) -> Value:
+        return t.and_(sigma > 0.0, left <= tolerance * sigma)
+
+    def filtered() -> tuple[Value, ...]:
+        scaled = c / t.where(sigma > 0.0, sigma, 1.0)
+        gram = scaled.T @ scaled
+
+        def unsettled(v: Value, u: Value, s: Value, left: Value, filters: Value) -> Value:
+            return t.and_(t.not_(settled(s, left)), filters < MAX_FILTERS)
+
+        def better(v: Value, u: Value, s: Value, left: Value, filters: Value) -> tuple[Value, ...]:
+            ratio = s / t.where(sigma > 0.0, sigma, 1.0)
+            return *pair(_damped(t, gram, DAMPED * ratio * ratio, v)), filters + 1
+
+        *found, _ = t.while_(unsettled, better, (v, u, sigma, left, t.lift(0)))
+        return t.if_(settled(*found[2:]), lambda: tuple(found[:3]), decomposed)
+
+    def decomposed() -> tuple[Value, ...]:
+        unit, _, scale = scaled_norm(t, c)
+        U, s, Vt = t.svd(unit)
+        return Vt[0], U[:, 0], s[0] * scale
+
+    v, u, sigma, left = pair(_unit(t, _unit(t, c @ start)[0] @ c)[0])
+    v, u, sigma = t.if_(settled(sigma, left), lambda: (v, u, sigma), filtered)
+    return u, sigma, v
+
+
+def _unit(t: Tracer, x: Value) -> tuple[Value, Value]:
+    """x / |x| and |x|; zero for zero."""
+    length = t.sqrt(x @ x)
+    return x / t.where(length > 0.0, length, 1.0), length
+
+
+def _damped(t: Tracer, gram: Value, bound: Value, v: Value) -> Value:
+    """The Chebyshev polynomial that is within one on [0, bound], of the symmetric `gram`, times v, as a unit vector."""
+    double = gram * (4.0 / t.where(bound > 0.0, bound, 1.0)) - 2.0 * t.eye(v.size)
+    _, x = t.for_(DEGREE - 1, lambda i, before, x: (x, double @ x - before), (v, 0.5 * (double @ v)))
+    return _unit(t, x)[0]

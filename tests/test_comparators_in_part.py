@@ -9,6 +9,10 @@ import pytest
 from comparator_cases import MODELS, drawn, problem, reference
 
 from oco.evaluation.comparators import Budget, Status, compare, compare_prefixes
+from oco.evaluation.comparators import composite as composite_module
+from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.kkt import WIDE, Newton
+from oco.evaluation.comparators.make import implicit
 from oco.evaluation.data import load_data
 
 
@@ -109,3 +113,53 @@ def test_what_does_not_hold_yet_within_the_budget_is_not_called_impossible() -> 
     cut = compare(p, data, "static", Budget(seconds=0.0))
     assert cut.status is Status.NOT_COMPUTED and "budget of time" in cut.words
     assert cut.bound <= compare(p, data, "static").value
+
+
+@pytest.mark.parametrize("pairs", [5, 1 << 16])
+def test_sums_over_first_rounds_are_those_of_the_rounds_one_by_one(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions of affine forms add up their rounds for all prefixes together; the rounds' own jets and Hessians say what comes out."""
+    monkeypatch.setattr(composite_module, "PAIRS", pairs)
+    p = problem(
+        "decision x[6] in ball(2)\nstream A[2, 6] in [-1, 1]\nstream y[2] in [-1, 1]\n"
+        "minimize sum(exp(A @ x - y)) + logistic(y @ (A @ x))\n",
+        30,
+    )
+    data = drawn(p, 30)
+    rounds = Rounds.of(p, data.read(0, 30), np.arange(30) + 1)
+    f, ends, points = (
+        implicit(rounds, p.objective),
+        np.array([1, 2, 9, 10, 30]),
+        np.random.default_rng(3).normal(size=(5, 6)),
+    )
+    assert isinstance(f, composite_module.Composite)
+    values, slopes = f.jet_upto(points, ends)
+    starts, weights = np.array([0, 1, 0, 5, 12]), np.arange(1.0, 6.0)[:, None]
+    bends = f.hessian_between(points, weights, starts, ends)
+    for b, (start, end) in enumerate(zip(starts, ends)):
+        each = f.jet(np.repeat(points[b : b + 1], end, axis=0), np.arange(end))
+        np.testing.assert_allclose(values[b], each[0].sum(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(slopes[b], each[1].sum(axis=0), rtol=1e-11, atol=1e-12)
+        rows = np.arange(start, end)
+        own = f.hessian(
+            np.repeat(points[b : b + 1], len(rows), axis=0), np.repeat(weights[b : b + 1], len(rows), axis=0), rows
+        )
+        np.testing.assert_allclose(bends[b], own.sum(axis=0), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [5, WIDE, WIDE + 7])
+def test_newton_systems_are_solved_whatever_their_size(size: int) -> None:
+    rng = np.random.default_rng(size)
+    half = rng.normal(size=(3, size, size))
+    hessian, diagonal = half @ half.transpose(0, 2, 1), 10.0 ** rng.uniform(-6, 6, (3, size))
+    jacobian, ratio, matrix = (
+        rng.normal(size=(3, 4, size)),
+        10.0 ** rng.uniform(-3, 3, (3, 4)),
+        rng.normal(size=(3, 2, size)),
+    )
+    a, b, c = rng.normal(size=(3, size)), rng.normal(size=(3, 4)), rng.normal(size=(3, 2))
+    dx, dlam, dnu = Newton(hessian, diagonal, jacobian, ratio, matrix).solve(a, b, c)
+    bend = np.einsum("bij,bj->bi", hessian, dx) + diagonal * dx
+    pull = np.einsum("bmn,bm->bn", jacobian, dlam) + np.einsum("bkn,bk->bn", matrix, dnu)
+    np.testing.assert_allclose(bend + pull, a, atol=1e-8)
+    np.testing.assert_allclose(np.einsum("bmn,bn->bm", jacobian, dx) - ratio * dlam, b, atol=1e-8)
+    np.testing.assert_allclose(np.einsum("bkn,bn->bk", matrix, dx), c, atol=1e-8)

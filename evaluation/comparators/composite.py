@@ -5,6 +5,7 @@ Their derivatives are those of phi, in as many variables as there are forms, and
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from oco.evaluation.comparators.structure import degrees, separable
 
 Array = np.ndarray[Any, Any]
 
+PAIRS = 1 << 16  # pairs of a member and a round that one call holds
 FORMS = 0.5  # a function is taken as one of affine forms when these are at most this share of the decision's entries
 
 
@@ -41,6 +43,10 @@ class Composite(OfRounds):
         linear = self.inner.linear
         return np.broadcast_to(linear, (len(rows), *linear.shape[1:])) if len(linear) == 1 else pick(linear, rows)
 
+    def _constant(self, rows: Array) -> Array:
+        constant = self.inner.constant
+        return constant if len(constant) == 1 else pick(constant, rows)
+
     def values(self, x: Array, rows: Array) -> Array:
         return self.outer.values(self.inner.values(x, rows), rows)
 
@@ -54,6 +60,31 @@ class Composite(OfRounds):
         flat = [_flat(turned[:, p], self.entries) @ _forms(linear[p]) for p in stretches(cuts, len(rows))]
         return np.add.reduceat(values, cuts, axis=0), np.stack(flat)
 
+    def jet_upto(self, x: Array, ends: Array) -> tuple[Array, Array]:
+        """The rounds between two ends belong to all members that end later: one product with their L_t serves these together."""
+        values = np.zeros((len(ends), self.entries))
+        slopes = np.zeros((len(ends), self.entries, x.shape[1]))
+        for several in together(bands(ends)):
+            linears = [self._linear(band.rows) for band in several]
+            inner = [_forms(linear) @ x[band.first :].T for band, linear in zip(several, linears)]
+            pairs = [by_pairs(part, len(band.rows)) for part, band in zip(inner, several)]
+            rows = [np.repeat(band.rows, band.members) for band in several]
+            points, of_round = np.concatenate(pairs), np.concatenate(rows)
+            points += self._constant(of_round)
+            value, slope = self.outer.jet(points, of_round)
+            place = 0
+            for band, linear in zip(several, linears):
+                part = slice(place, place + band.pairs)
+                place += band.pairs
+                values[band.first :] += value[part].reshape(len(band.rows), band.members, -1).sum(axis=0)
+                slopes[band.first :] += self._pulled_back(slope[part], linear, band.members)
+        return values, slopes
+
+    def _pulled_back(self, slopes: Array, linear: Array, members: int) -> Array:
+        """Slopes of phi for each round and member (b members, entries, k), times the L_t of their rounds, added up over these."""
+        turned = slopes.reshape(len(linear), members * self.entries, -1).transpose(1, 0, 2)
+        return (turned.reshape(members * self.entries, -1) @ _forms(linear)).reshape(members, self.entries, -1)
+
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         linear = self._linear(rows)
         bend = self.outer.hessian(self.inner.values(x, rows), weights, rows)
@@ -65,12 +96,64 @@ class Composite(OfRounds):
         bend = self.outer.hessian(self.inner.values(x, rows), weights, rows)
         return np.stack([self._folded(bend[p], linear[p]) for p in stretches(cuts, len(rows))])
 
+    def hessian_between(self, x: Array, weights: Array, starts: Array, ends: Array) -> Array:
+        rows = [np.arange(start, end) for start, end in zip(starts, ends)]
+        linears = [self._linear(own) for own in rows]
+        points = np.concatenate([linear @ point for linear, point in zip(linears, x)])
+        of_round = np.concatenate(rows)
+        spread = np.repeat(weights, ends - starts, axis=0)
+        bend = self.outer.hessian(points + self._constant(of_round), spread, of_round)
+        cuts = np.cumsum(ends - starts)[:-1]
+        return np.stack([self._folded(part, linear) for part, linear in zip(np.split(bend, cuts), linears)])
+
     def _folded(self, bend: Array, linear: Array) -> Array:
         """sum_t L_t' B_t L_t: (n, n). The functions are convex, so that a diagonal B_t has a root."""
         if self.outer.diagonal:
             half = _forms(linear * np.sqrt(np.maximum(bend, 0.0))[:, :, None])
             return np.asarray(half.T @ half)
         return np.asarray(_forms(linear).T @ _forms(np.matmul(bend, linear)))
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Rounds that all members from `first` on have, and none before."""
+
+    rows: Array
+    first: int
+    members: int
+
+    @property
+    def pairs(self) -> int:
+        return len(self.rows) * self.members
+
+
+def bands(ends: Array) -> Iterator[Band]:
+    """The rounds between neighbouring ends (rising), cut where they are more than one call should hold."""
+    start = 0
+    for first, end in enumerate(ends):
+        members = len(ends) - first
+        most = max(1, PAIRS // members)
+        for begin in range(start, int(end), most):
+            yield Band(np.arange(begin, min(begin + most, int(end))), first, members)
+        start = int(end)
+
+
+def together(parts: Iterable[Band]) -> Iterator[list[Band]]:
+    """Bands that follow each other, as many as one call should hold."""
+    several: list[Band] = []
+    for band in parts:
+        if several and sum(b.pairs for b in several) + band.pairs > PAIRS:
+            yield several
+            several = []
+        several.append(band)
+    if several:
+        yield several
+
+
+def by_pairs(inner: Array, rounds: int) -> Array:
+    """Values of the forms (b k, members) with a row for each round and member: (b members, k)."""
+    members = inner.shape[1]
+    return inner.reshape(rounds, -1, members).transpose(0, 2, 1).reshape(rounds * members, -1)
 
 
 def _forms(linear: Array) -> Array:

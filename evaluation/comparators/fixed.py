@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 
 TOLERANCE = 1e-7  # excess of a round's constraint that counts as none, in units of its slope over the region
 FEASIBLE = 1e-6  # the same of a program's own constraints after it was solved
-ENOUGH = 2e-7  # of how much the loss can change over the set: the gap at which one of many prefixes is left
+ENOUGH = 5e-7  # of how much the loss can change over the set: the gap at which one of many prefixes is left
 FIRST, MORE = 64, 256  # rounds whose constraints are taken first, and at most added at a time
 PASSES = 40
 

@@ -6,7 +6,7 @@ Wherever a function is asked for its values, `x` has one row for each of the rou
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -109,8 +109,25 @@ def stretches(cuts: Array, length: int) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(cuts, [*cuts[1:], length])]
 
 
+PAIRS = 1024  # pairs of a member and a round that are evaluated in one call
 ALL = np.zeros(1, dtype=np.int64)
 """The `cuts` of a single stretch."""
+
+
+def calls(x: Array, starts: Array, ends: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
+    """Which points in which rounds: members with few rounds share a call. Members, points, rounds, and where each member's begin."""
+    first = 0
+    while first < len(ends):
+        lengths = np.cumsum(ends[first:] - starts[first:])
+        last = first + max(1, int(np.searchsorted(lengths, PAIRS, side="right")))
+        members = slice(first, last)
+        if last - first == 1:
+            yield members, x[members], np.arange(starts[first], ends[first]), ALL
+        else:
+            counts = ends[members] - starts[members]
+            rows = np.concatenate([np.arange(a, b) for a, b in zip(starts[members], ends[members])])
+            yield members, np.repeat(x[members], counts, axis=0), rows, np.append(0, np.cumsum(counts)[:-1])
+        first = last
 
 
 class OfRounds(ABC):
@@ -140,6 +157,20 @@ class OfRounds(ABC):
     def added_hessian(self, x: Array, weights: Array, rows: Array, cuts: Array) -> Array:
         """Sums of `hessian` over stretches: (S, n) if diagonal, else (S, n, n). Those of rounds hold no matrix for each."""
         return np.asarray(np.add.reduceat(self.hessian(x, weights, rows), cuts, axis=0))
+
+    def jet_upto(self, x: Array, ends: Array) -> tuple[Array, Array]:
+        """Sums over the first ends_b rounds at x_b, for ends that rise: values (B, entries) and gradients (B, entries, n)."""
+        parts = [self.added_jet(*part) for _, *part in calls(x, np.zeros_like(ends), ends)]
+        values, slopes = (np.concatenate(p) for p in zip(*parts))
+        return values, slopes
+
+    def hessian_between(self, x: Array, weights: Array, starts: Array, ends: Array) -> Array:
+        """For each b the sum of `hessian` over the rounds from starts_b to ends_b at x_b with weights_b (entries,)."""
+        parts = []
+        for members, points, rows, cuts in calls(x, starts, ends):
+            spread = np.repeat(weights[members], ends[members] - starts[members], axis=0)
+            parts.append(self.added_hessian(points, spread, rows, cuts))
+        return np.concatenate(parts)
 
     @property
     def same_slope(self) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 Array = np.ndarray[Any, Any]
 
 REFINEMENTS = 2
+EXACT = 1e-14  # of the right-hand sides: what a solution may leave over unrefined
+WIDE = 64  # from this size on a factorization for each matrix takes less than inverses of all in one call
 REGULARIZATION = 1e-12  # keeps the system regular when rows of the equalities depend on each other
 
 
@@ -29,13 +33,16 @@ class Newton:
         size, constraints = jacobian.shape[2], jacobian.shape[1]
         self.folded = constraints > size
         self.is_diagonal = hessian.ndim == 2 and not self.folded
+        self.factors: _Factors | None = None
         if self.is_diagonal:
             self.inverse = 1.0 / (hessian + diagonal)
         else:
             full = added(hessian, diagonal)
             if self.folded:
                 full = added(full, np.einsum("bmi,bm,bmj->bij", jacobian, 1.0 / ratio, jacobian, optimize=True))
-            self.inverse = _inverse(full)
+            self.factors = _factors(full) if size >= WIDE else None
+            if self.factors is None:
+                self.inverse = _inverse(full)
         self.rows = matrix if self.folded else np.concatenate([jacobian, matrix], axis=1)
         self.spread = self._apply(self.rows)
         schur = np.einsum("bin,bjn->bij", self.rows, self.spread)
@@ -49,14 +56,19 @@ class Newton:
 
     def _apply(self, rows: Array) -> Array:
         """(H + diag)^-1 on each row: (B, m, n)."""
-        return rows * self.inverse[:, None, :] if self.is_diagonal else rows @ self.inverse
+        if self.is_diagonal:
+            return rows * self.inverse[:, None, :]
+        return rows @ self.inverse if self.factors is None else self.factors.apply(rows)
 
     def solve(self, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
         """dx, dlam, dnu for right-hand sides a (B, n), b (B, M), c (B, k), refined by what the first solution leaves over."""
         dx, dlam, dnu = self._once(a, b, c)
+        size = max(np.abs(part).max(initial=0.0) for part in (a, b, c))
         for _ in range(REFINEMENTS):
-            left = self._product(dx, dlam, dnu)
-            more = self._once(a - left[0], b - left[1], c - left[2])
+            left = [part - product for part, product in zip((a, b, c), self._product(dx, dlam, dnu))]
+            if max(np.abs(part).max(initial=0.0) for part in left) <= EXACT * size:
+                break
+            more = self._once(*left)
             dx, dlam, dnu = dx + more[0], dlam + more[1], dnu + more[2]
         return dx, dlam, dnu
 
@@ -91,12 +103,43 @@ def added(first: Array, second: Array) -> Array:
     return total
 
 
+@dataclass(frozen=True, eq=False)
+class _Factors:
+    """Cholesky factors of S M S for each matrix M of a batch, S = diag(scale) with scale (B, n)."""
+
+    lower: list[Array]
+    scale: Array
+
+    def apply(self, rows: Array) -> Array:
+        """M^-1 on each row: (B, m, n)."""
+        right = rows * self.scale[:, None, :]
+        solved = [dpotrs(factor, own.T, lower=1)[0].T for factor, own in zip(self.lower, right)]
+        return np.asarray(np.stack(solved) * self.scale[:, None, :])
+
+
+def _factors(matrices: Array) -> _Factors | None:
+    """Factors of symmetric positive definite matrices; None where one is not definite to the last digit."""
+    scale = _unit_scale(matrices)
+    found = []
+    for matrix, own in zip(matrices, scale):
+        factor, failed = dpotrf(matrix * np.multiply.outer(own, own), lower=1, clean=0)
+        if failed:
+            return None
+        found.append(factor)
+    return _Factors(found, scale)
+
+
+def _unit_scale(matrices: Array) -> Array:
+    """What makes the diagonals ones, for the sake of the digits: (B, n)."""
+    diagonal = np.einsum("bii->bi", matrices)
+    return np.asarray(1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)))
+
+
 def _inverse(matrices: Array) -> Array:
-    """Inverses of symmetric positive definite matrices, scaled to a diagonal of ones first for the sake of the digits."""
+    """Inverses of symmetric positive definite matrices."""
     if matrices.shape[1] == 0:
         return matrices
-    diagonal = np.einsum("bii->bi", matrices)
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    scale = _unit_scale(matrices)
     both = scale[:, :, None] * scale[:, None, :]
     try:
         inverse = np.linalg.inv(matrices * both)

@@ -138,7 +138,9 @@ class Scaled:
             return np.asarray(hessian[:, self.free] * self.width**2 * wf[:, None])
         if len(self.free) < self.base.size:
             hessian = hessian[:, self.free[:, None], self.free]
-        return np.asarray(hessian * (np.multiply.outer(self.width, self.width) * wf[:, None, None]))
+        in_y = hessian * np.multiply.outer(self.width, self.width)
+        in_y *= wf[:, None, None]
+        return np.asarray(in_y)
 
 
 def scaled(base: Programs, start: Array) -> Scaled:

@@ -5,20 +5,19 @@ A batch has one member for each prefix 1..ends_b of the rounds; the whole run is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.expressions import Expr
-from oco.evaluation.comparators.functions import ALL, OfRounds, Rounds
+from oco.evaluation.comparators.functions import OfRounds, Rounds, calls
 from oco.evaluation.comparators.make import implicit, total
 
 Array = np.ndarray[Any, Any]
 
 SHARE = 0.125  # prefixes with more than this share of the rounds have second derivatives in common
-PAIRS = 1024  # pairs of a member and a round that are evaluated in one call
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +38,7 @@ class Upto(OfRounds):
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
         ends = self.ends[rows]
-        parts = [self.base.added_jet(*part) for _, *part in _calls(x, np.zeros_like(ends), ends)]
-        values, slopes = (np.concatenate(p) for p in zip(*parts))
+        values, slopes = self.base.jet_upto(x, ends)
         weights = self.weights[rows][:, None]
         return weights * values, weights[:, :, None] * slopes
 
@@ -66,33 +64,13 @@ class Upto(OfRounds):
         """Of each member over its rounds from `starts` to `ends`."""
         if not len(ends):
             return np.zeros((0, x.shape[1])) if self.diagonal else np.zeros((0, x.shape[1], x.shape[1]))
-        parts = []
-        for members, points, rows, cuts in _calls(x, starts, ends):
-            spread = np.repeat(weights[members], ends[members] - starts[members], axis=0)
-            parts.append(self.base.added_hessian(points, spread, rows, cuts))
-        return np.concatenate(parts)
-
-
-def _calls(x: Array, starts: Array, ends: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
-    """Which points in which rounds: members with few rounds share a call. Members, points, rounds, and where each member's begin."""
-    first = 0
-    while first < len(ends):
-        lengths = np.cumsum(ends[first:] - starts[first:])
-        last = first + max(1, int(np.searchsorted(lengths, PAIRS, side="right")))
-        members = slice(first, last)
-        if last - first == 1:
-            yield members, x[members], np.arange(starts[first], ends[first]), ALL
-        else:
-            counts = ends[members] - starts[members]
-            rows = np.concatenate([np.arange(a, b) for a, b in zip(starts[members], ends[members])])
-            yield members, np.repeat(x[members], counts, axis=0), rows, np.append(0, np.cumsum(counts)[:-1])
-        first = last
+        return self.base.hessian_between(x, weights, starts, ends)
 
 
 def values_upto(function: OfRounds, x: Array, ends: Array) -> list[Array]:
     """For each member the values in its rounds: (ends_b, entries)."""
     found: list[Array] = []
-    for _, points, rows, cuts in _calls(x, np.zeros_like(ends), ends):
+    for _, points, rows, cuts in calls(x, np.zeros_like(ends), ends):
         values = function.values(points, rows)
         found += np.split(values, cuts[1:]) if len(cuts) > 1 else [values]
     return found

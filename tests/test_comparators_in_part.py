@@ -6,14 +6,16 @@ import sys
 
 import numpy as np
 import pytest
-from comparator_cases import MODELS, drawn, problem, reference
+from comparator_cases import MODELS, check_certificate, drawn, problem, reference
 
+from oco.compiler.canonical import Canonical
 from oco.evaluation.comparators import Budget, Status, compare, compare_prefixes
 from oco.evaluation.comparators import composite as composite_module
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.kkt import WIDE, Newton
 from oco.evaluation.comparators.make import implicit
-from oco.evaluation.data import load_data
+from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static
+from oco.evaluation.data import Data, load_data
 
 
 def test_what_takes_longer_than_the_budget_is_not_computed() -> None:
@@ -83,20 +85,51 @@ KINKED = {
 }
 
 
+def _all_rounds(p: Canonical, data: Data) -> Rounds:
+    return Rounds.of(p, data.read(0, data.rounds), np.arange(data.rounds) + 1)
+
+
 @pytest.mark.parametrize("body", KINKED.values(), ids=KINKED.keys())
-def test_many_kinks_give_an_interval_around_the_value(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["oco.evaluation.comparators.compare"], "LARGEST", 10)
+def test_many_kinks_of_pieces_and_lengths_are_one_sparse_program(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["oco.evaluation.comparators.compare"], "LARGEST", 0)
+    p = problem(body, 60)
+    data = drawn(p, 60)
+    ends = [7, 30, 60]
+    several = compare_prefixes(p, data, np.array(ends))
+    for end, value, bound, status in zip(ends, several.value, several.bound, several.status):
+        found = compare(p, data.first(end), "static")
+        if found.status is Status.LEAST_VIOLATING:
+            assert status is Status.LEAST_VIOLATING
+            continue
+        exact = reference(p, data, list(range(end)), averages=True)
+        check_certificate(found)
+        assert "sparse" in found.method and status is Status.CERTIFIED
+        assert found.value == pytest.approx(exact, rel=1e-6, abs=1e-6) == value
+        assert bound <= exact + 1e-6 and np.all(found.excess <= 1e-6)
+        assert all(b.domain.contains(found.decision[b.name], 1e-7) for b in p.blocks)
+
+
+@pytest.mark.parametrize("body", KINKED.values(), ids=KINKED.keys())
+def test_rounded_kinks_give_an_interval_around_the_value(body: str) -> None:
     p = problem(body, 60)
     data = drawn(p, 60)
     exact = reference(p, data, list(range(60)), averages=True)
-    found = compare(p, data, "static")
+    found = rounded_static(_all_rounds(p, data), Budget())
     assert found.status in (Status.INTERVAL, Status.CERTIFIED)
     slack = 1e-6 * abs(exact)
     assert found.bound <= exact + slack and exact <= found.value + slack
     assert found.gap <= 0.02 * abs(exact) and np.all(found.excess <= 1e-6)
-    ends = np.array([30, 60])
-    several = compare_prefixes(p, data, ends)
+    several = rounded_prefixes(_all_rounds(p, data), np.array([30, 60]), Budget())
     assert several.bound[1] <= exact + slack and exact <= several.value[1] + slack
+
+
+def test_kinks_beside_a_logarithm_are_rounded_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["oco.evaluation.comparators.compare"], "LARGEST", 0)
+    p = problem("decision x[2] in box(0, 3)\nstream a[2] in [-1, 1]\nminimize sum(abs(x - a)) - sum(log(1 + x))\n", 60)
+    data = drawn(p, 60)
+    found, exact = compare(p, data, "static"), reference(p, data, list(range(60)), averages=True)
+    assert "rounded" in found.method
+    assert found.bound <= exact + 1e-5 and exact <= found.value + 1e-5 and found.gap <= 0.02 * abs(exact)
 
 
 def test_what_was_reached_within_the_budget_is_an_interval() -> None:

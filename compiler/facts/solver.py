@@ -31,7 +31,7 @@ def within_reach(blocks: tuple[Block, ...]) -> bool:
     return sum(b.domain.size for b in blocks) <= MOST_ENTRIES and sum(spectral) <= MOST_SPECTRAL_ENTRIES
 
 
-def solve(objective: Any, constraints: list[Any]) -> float | None:
+def solve(objective: Any, constraints: list[Any], seconds: float = TIME_LIMIT) -> float | None:
     """Solve; the optimal value, None where the solver gives no answer. `inf` where the program is infeasible."""
     import warnings
 
@@ -41,7 +41,7 @@ def solve(objective: Any, constraints: list[Any]) -> float | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            problem.solve(solver=cp.CLARABEL, time_limit=TIME_LIMIT)
+            problem.solve(solver=cp.CLARABEL, time_limit=seconds)
         except cp.error.SolverError:
             return None
     if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):

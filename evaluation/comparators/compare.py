@@ -18,6 +18,7 @@ from oco.evaluation.comparators.region import Region, region, with_tail
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
 from oco.evaluation.comparators.rounds import dynamic
 from oco.evaluation.comparators.smoothing import smoothed
+from oco.evaluation.comparators.sparse import sparse_prefixes, sparse_static
 from oco.evaluation.comparators.structure import degree, smooth
 from oco.evaluation.data import Data
 
@@ -46,7 +47,9 @@ def _static(rounds: Rounds, budget: Budget) -> Comparator:
     made = _setting(rounds, np.array([rounds.count]))
     if isinstance(made, Setting):
         return static(made, budget)
-    return rounded_static(rounds, budget) if made else Comparator("static", Status.NOT_COMPUTED, why=BEYOND)
+    if not made:
+        return Comparator("static", Status.NOT_COMPUTED, why=BEYOND)
+    return sparse_static(rounds, budget) or rounded_static(rounds, budget)
 
 
 def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget | None = None) -> Prefixes:
@@ -60,7 +63,7 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
     made = _setting(rounds, ends)
     if isinstance(made, Setting):
         return prefixes(made, budget)
-    return rounded_prefixes(rounds, ends, budget) if made else unknown(ends, BEYOND)
+    return sparse_prefixes(rounds, ends, budget, rounded_prefixes) if made else unknown(ends, BEYOND)
 
 
 def _too_large(data: Data, budget: Budget) -> str:

@@ -127,7 +127,7 @@ def static(setting: Setting, budget: Budget) -> Comparator:
         return _open(solved.found, "the constraints were not all met within the budget of time", began)
     if not solved.met[0]:
         return _least_violating(setting, solved, began)
-    return _comparator(setting, solved.found, began)
+    return comparator_of(setting, solved.found, began)
 
 
 def prefixes(setting: Setting, budget: Budget) -> Prefixes:
@@ -253,7 +253,8 @@ def _method(region: Region) -> str:
     return "interior point" if region.complete else "augmented Lagrangian"
 
 
-def _comparator(setting: Setting, found: Certified, began: float) -> Comparator:
+def comparator_of(setting: Setting, found: Certified, began: float, method: str = "") -> Comparator:
+    """The decision at the head of a solution, with what it costs in each round and by how much it breaks what binds it."""
     rounds = setting.original
     x = found.x[0, : rounds.size]
     losses = _losses(rounds, found.x, setting.ends)[0]
@@ -267,7 +268,7 @@ def _comparator(setting: Setting, found: Certified, began: float) -> Comparator:
         value,
         bound,
         _excess(rounds, x),
-        method=_method(setting.region),
+        method=method or _method(setting.region),
         seconds=perf_counter() - began,
     )
 
@@ -284,7 +285,7 @@ def _least_violating(setting: Setting, solved: _Solved, began: float) -> Compara
         f"rounds {shown} cannot hold together" if len(which) > 1 else f"round {shown} cannot hold" if len(which) else ""
     )
     why = words or "the means cannot hold together"
-    return replace(_comparator(setting, again, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=why)
+    return replace(comparator_of(setting, again, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=why)
 
 
 def _relaxed(setting: Setting, programs: Assembled, members: Array) -> tuple[Array, Certified, Array]:

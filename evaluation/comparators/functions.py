@@ -47,6 +47,10 @@ class Rounds:
         """The same rounds for functions of other arrays."""
         return replace(self, layout=layout)
 
+    def first(self, count: int) -> Rounds:
+        """The first rounds alone."""
+        return replace(self, streams={n: v[:count] for n, v in self.streams.items()}, numbers=self.numbers[:count])
+
     @property
     def count(self) -> int:
         return len(self.numbers)

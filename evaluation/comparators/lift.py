@@ -58,11 +58,15 @@ NEVER_NEGATIVE = frozenset({"abs", "norm1", "norm_inf", "norm2", "pos", "neg", "
 
 @dataclass(frozen=True, eq=False)
 class Lifted:
-    """The problem with new decisions and what defines them; `each_round` names the new ones that differ by the round."""
+    """The problem with new decisions and what defines them; `each_round` names the new ones that differ by the round.
+
+    `lengths` has the argument of each `norm2`, by the name of the new decision, which is the origin of its definition.
+    """
 
     problem: Canonical
     definitions: tuple[Inequality, ...]
     each_round: tuple[str, ...]
+    lengths: Mapping[str, Expr]
 
 
 class _Lifting:
@@ -72,6 +76,7 @@ class _Lifting:
         self.shared: list[Block] = []
         self.local: list[Block] = []
         self.definitions: list[Inequality] = []
+        self.lengths: dict[str, Expr] = {}
 
     def expression(self, root: Expr) -> Expr | None:
         """The expression with new variables for its kinks; None where one has no such form."""
@@ -104,6 +109,8 @@ class _Lifting:
         block = Block(name, shape, _box(bounds, shape, node.atom in NEVER_NEGATIVE, whole))
         each = any(self.rounds.enters(a) for a in node.args) or any(b.name in _named(args) for b in self.local)
         (self.local if each else self.shared).append(block)
+        if node.atom == "norm2":
+            self.lengths[name] = args[0]
         for k, piece in enumerate(PIECES[node.atom](s, *args)):
             self.definitions.append(Inequality(f"{name}.{k}", known(piece.shape), piece, Timing.EACH_ROUND, name))
         return _summed(s, axis) if whole else s
@@ -144,4 +151,4 @@ def lift(rounds: Rounds) -> Lifted | None:
     smooth = tuple(replace(c, expr=i) for c, i in zip(problem.inequalities, inequalities) if i is not None)
     blocks = (*problem.blocks, *lifting.shared, *lifting.local)
     new = replace(problem, objective=objective, inequalities=smooth, blocks=blocks)
-    return Lifted(new, tuple(lifting.definitions), tuple(b.name for b in lifting.local))
+    return Lifted(new, tuple(lifting.definitions), tuple(b.name for b in lifting.local), lifting.lengths)

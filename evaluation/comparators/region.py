@@ -39,16 +39,17 @@ class Region:
 
     def least(self, slopes: Array) -> Array:
         """min <c, x> over the set for each row c of `slopes` (B, n): (B,)."""
-        parts = [_least(b, slopes[:, place]) for b, place in self._parts()]
+        parts = [_least(b, slopes[:, place]) for b, place in self.parts()]
         last = sum(b.domain.size for b in self.blocks)
         tail = np.minimum(slopes[:, last:] * self.lower[last:], slopes[:, last:] * self.upper[last:])
         return np.asarray(np.sum(parts, axis=0) + tail.sum(axis=1))
 
     def project(self, x: Array) -> Array:
         """The nearest point of the set to x (n,)."""
-        return np.concatenate([b.domain.project_array(x[place].reshape(b.shape)).ravel() for b, place in self._parts()])
+        return np.concatenate([b.domain.project_array(x[place].reshape(b.shape)).ravel() for b, place in self.parts()])
 
-    def _parts(self) -> list[tuple[Block, slice]]:
+    def parts(self) -> list[tuple[Block, slice]]:
+        """The blocks and where each stands in x."""
         ends = np.cumsum([b.domain.size for b in self.blocks])
         return [(b, slice(int(end) - b.domain.size, int(end))) for b, end in zip(self.blocks, ends)]
 

@@ -14,6 +14,7 @@ from oco.compiler.optimal import ANY_HORIZON
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Bound, Guarantee
 from oco.compiler.verdicts import Standing, Strength, Verdict
+from oco.dsl.source import Span
 
 WIDTH = 116
 
@@ -26,7 +27,7 @@ def explain_text(choice: Choice) -> str:
     for v in choice.verdicts:
         lines += _verdict_lines(v, choice)
     if choice.winner is None:
-        lines += ["", *_wrapped("", refusal_text(choice), WIDTH)]
+        lines += ["", *_wrapped("", ". ".join(filter(None, refusal(choice)[:2])), WIDTH)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -56,15 +57,14 @@ def _few_words(v: Verdict) -> str:
     return re.split(r", and |[:;] |, not ", v.reasons[0])[0] if v.reasons else ""
 
 
-def refusal_text(choice: Choice) -> str:
-    """Why nothing applies, in a sentence: the algorithm that comes nearest, and what would make it apply."""
+def refusal(choice: Choice) -> tuple[str, str, Span | None]:
+    """Why nothing applies, the way out and the place: constraints that cannot hold, else the algorithm that comes nearest."""
+    impossible = next((w for w in choice.situation.facts.warnings if w.code == "OCO605"), None)
+    if impossible is not None:
+        return f"no algorithm applies to this model: {impossible.message}", impossible.hint, impossible.span
     nearest = min(choice.verdicts, key=lambda v: (len(v.objections), not v.mend))
     said = f"no algorithm applies to this model yet: the nearest is {nearest.name}, but {_joined(nearest.reasons)}"
-    return f"{said}. It would apply if you {_imperative(nearest.mend)}" if nearest.mend else said
-
-
-def _imperative(mend: str) -> str:
-    return mend
+    return said, f"{nearest.name} would apply if you {nearest.mend}" if nearest.mend else "", None
 
 
 def _joined(parts: tuple[str, ...]) -> str:

@@ -19,7 +19,7 @@ from oco.compiler.choice import (
     promised_again,
     resettled,
 )
-from oco.compiler.explain import explain_data, refusal_text
+from oco.compiler.explain import explain_data, refusal
 from oco.compiler.facts.check import check
 from oco.compiler.facts.types import Facts
 from oco.compiler.frontier import FrontierPoint, frontier
@@ -243,7 +243,8 @@ def compile_plan(
     )
     choice = choose(situation, name, given | formulas, span, policy)
     if choice.winner is None:
-        raise fail("OCO708", refusal_text(choice), model.span)
+        message, hint, place = refusal(choice)
+        raise fail("OCO708", message, place or model.span, hint)
     if keep is not None and choice.winner.name != keep:
         choice = choose(situation, keep, given | formulas, span, policy)
     return Plan(model, problem, facts, choice, mode, formulas, tradeoff)

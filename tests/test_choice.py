@@ -82,7 +82,14 @@ def test_a_model_that_no_algorithm_takes_says_what_is_missing() -> None:
     with pytest.raises(OcoError) as caught:
         compile_plan(parse(text))
     assert caught.value.code == "OCO708"
-    assert "bandit" in caught.value.message and "write `" in caught.value.message
+    assert "bandit" in caught.value.message and "write `" in caught.value.diagnostics[0].hint
+
+
+def test_a_model_that_nothing_satisfies_says_which_constraint_and_by_how_much() -> None:
+    with pytest.raises(OcoError) as caught:
+        compile_plan(parse(capped("on average").replace("<= 0.5", "<= -0.5")))
+    assert "cap cannot hold in the mean" in caught.value.message
+    assert "relax cap by" in caught.value.diagnostics[0].hint
 
 
 def test_hard_constraints_get_a_hard_bound_and_soft_ones_go_to_mirror_descent() -> None:

@@ -42,6 +42,8 @@ FLAT = np.array([[1.0, 1, 1], [-1, -1, -1], [-1, 0, 0], [0, -1, 0], [0, 0, -1], 
 FLAT_RIGHT = np.array([1.0, -1, 0, 0, 0, 1])
 POINT = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
 MANY = np.concatenate([np.random.default_rng(0).standard_normal((12, 8)), np.eye(8), -np.eye(8)])
+ACUTE = np.concatenate([SLABS, SLABS[6:] + 1e-8 * np.random.default_rng(0).standard_normal((2, 3))])
+ACUTE_RIGHT = np.append(SLABS_RIGHT, SLABS_RIGHT[6:])
 GRAPH = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [2, 4], [3, 4], [4, 5]])
 PAIRS = np.array([0, 0, 1, 1])
 FIXED = {"exact": False, "scales": False}
@@ -87,6 +89,7 @@ CASES = [
         "polytope-point", lambda s: domain("polytope", (2,), POINT, s * np.array([1.0, -1.0, 2.0, -2.0])), exact=False
     ),
     Case("polytope-many", lambda s: domain("polytope", (8,), MANY, s * np.ones(28)), exact=False),
+    Case("polytope-acute", lambda s: domain("polytope", (3,), ACUTE, s * ACUTE_RIGHT), exact=False),
     Case("birkhoff", lambda _: domain("birkhoff", (3, 3), 3), **FIXED),
     Case("birkhoff-seven", lambda _: domain("birkhoff", (7, 7), 7), **FIXED),
     Case("flow", lambda _: domain("flow", (8,), GRAPH, 0, 4), **FIXED),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from oco.compiler.domains.norms import Floats
-from oco.compiler.ir.trace import Tracer
+from oco.compiler.domains.working_set import enter, leave
+from oco.compiler.ir.trace import Tracer, Values
 from oco.compiler.ir.value import Value
 
 DEPENDENT = 1e-20
@@ -39,22 +40,20 @@ def _project_once(t: Tracer, v: Value, G: Value, h: Value) -> Value:
     its violation is gone (p becomes active) or the multiplier of an active row is used up (that row is dropped).
     """
     m, d = G.shape
+    last = 50 * (m + d)
 
-    def unsettled(*state: Value) -> Value:
-        w, _, _, _, _, _, pending, passes = state
-        return t.and_(t.or_(pending, t.max(G @ w - h) > FEASIBLE), passes < 50 * (m + d))
+    def unsettled(violation: Value, *state: Value) -> Value:
+        *_, waits, passes = state
+        return t.and_(t.or_(waits, t.max(violation) > FEASIBLE), passes < last)
 
-    def step(
-        w: Value, chosen: Value, active: Value, u: Value, p: Value, u_p: Value, pending: Value, passes: Value
-    ) -> tuple[Value, ...]:
-        violation = G @ w - h
-        p = t.where(pending, p, t.argmax(violation))
-        u_p = t.where(pending, u_p, 0.0)
-        N, K = _active_rows(t, G, chosen, active)
+    def step(violation: Value, w: Value, chosen: Value, active: Value, u: Value, *state: Value) -> Values:
+        Q, inverse, p, u_p, waits, passes = state
+        p = t.where(waits, p, t.argmax(violation))
+        u_p = t.where(waits, u_p, 0.0)
         g = t.gather(G, p)
-        r = t.solve(K, t.where(active, N @ g, 0.0))
-        z = g - N.T @ r
-        zz = t.sum(z * z)
+        r = inverse @ g
+        part = t.where(active, 0.0, g @ Q)
+        z, zz = Q @ part, t.sum(part * part)
         blocked = t.and_(active, r > 0.0)
         ratios = t.where(blocked, u / t.where(blocked, r, 1.0), np.inf)
         t_drop = t.min(ratios)
@@ -67,25 +66,31 @@ def _project_once(t: Tracer, v: Value, G: Value, h: Value) -> Value:
         u, u_p = t.maximum(u - length * r, 0.0), u_p + length
         full = t.and_(t_full <= t_drop, t.not_(stuck))
         slot = t.where(full, t.argmin(t.to_int(active)), t.argmin(ratios))
+        Q, inverse = t.if_(
+            full,
+            lambda: enter(t, Q, inverse, part, z, r, slot),
+            lambda: t.if_(
+                stuck,
+                lambda: (Q, inverse),
+                lambda: leave(t, Q, inverse, _active_rows(t, G, chosen, active), active, slot),
+            ),
+        )
         chosen = t.where(full, t.put(chosen, p, slot), chosen)
         u = t.put(u, t.where(full, u_p, 0.0), slot)
         active = t.where(stuck, active, t.put(active, full, slot))
-        passes = t.where(stuck, 50 * (m + d), passes + 1)
-        return w, chosen, active, u, p, u_p, t.not_(full), passes
+        passes = t.where(stuck, last, passes + 1)
+        return G @ w - h, w, chosen, active, u, Q, inverse, p, u_p, t.not_(full), passes
 
     slots = (t.to_int(t.zeros((d,))), t.full(False, (d,)), t.zeros((d,)))
-    start = (v, *slots, t.lift(0), t.lift(0.0), t.lift(False), t.lift(0))
-    w, chosen, active, *_ = t.while_(unsettled, step, start)
-    # Twice onto the face of the active rows: the first removes what rounding along the way has left.
-    N, K = _active_rows(t, G, chosen, active)
-    edge = t.gather(h, chosen)
+    start = (G @ v - h, v, *slots, t.eye(d), t.zeros((d, d)), t.lift(0), t.lift(0.0), t.lift(False), t.lift(0))
+    _, w, chosen, active, _, _, inverse, *_ = t.while_(unsettled, step, start)
+    # Onto the face of the active rows: each time removes what rounding along the way has left.
+    N, edge = _active_rows(t, G, chosen, active), t.gather(h, chosen)
     for _ in range(2):
-        w = w - N.T @ t.solve(K, t.where(active, N @ w - edge, 0.0))
+        w = w - t.where(active, N @ w - edge, 0.0) @ inverse
     return w
 
 
-def _active_rows(t: Tracer, G: Value, chosen: Value, active: Value) -> tuple[Value, Value]:
-    """The active rows N (zero where a slot is empty) and N N' (the identity there)."""
-    used = t.to_float(active)
-    N = t.gather(G, chosen) * t.reshape(used, (used.size, 1))
-    return N, N @ N.T + t.diag(1.0 - used)
+def _active_rows(t: Tracer, G: Value, chosen: Value, active: Value) -> Value:
+    """The active rows, zero where a slot is empty."""
+    return t.gather(G, chosen) * t.reshape(t.to_float(active), (active.size, 1))

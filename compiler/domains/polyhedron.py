@@ -33,8 +33,12 @@ class Polyhedron(Domain):
     E: Floats | None = None
     f: Floats | None = None
 
-    projection_cost = "a few to several dozen solutions of d equations, d the dimension (active-set method)"
-    lmo_cost = "the smallest of all vertices where they are few, else pivots of O(d^3 + d m) for m inequalities"
+    projection_cost = (
+        "O(d (d + m)) for each inequality that becomes tight, d the dimension, m inequalities (active-set method)"
+    )
+    lmo_cost = (
+        "the smallest of all vertices where they are few, else pivots of O(d (d + m)), d the dimension, m inequalities"
+    )
 
     def __post_init__(self) -> None:
         A = finite("A", self.A).reshape(-1, self.size)
@@ -76,12 +80,26 @@ class Polyhedron(Domain):
         r = self._reduced
         return np.asarray(r.origin + r.size * (w @ r.Z.T)).reshape(*w.shape[:-1], *self.shape)
 
-    def _frame(self, t: Tracer) -> tuple[Value, Value]:
+    @cached_property
+    def _whole(self) -> bool:
+        """Whether the set has no equalities, so that its coordinates are those of x."""
         r = self._reduced
-        return (
-            t.constant(r.origin, "origin", f"the middle of the {self.kind}"),
-            t.constant(r.Z, "Z", f"an orthonormal basis of the directions in the {self.kind}"),
-        )
+        return r.dimension == self.size and bool(np.array_equal(r.Z, np.eye(self.size)))
+
+    def _origin(self, t: Tracer) -> Value:
+        return t.constant(self._reduced.origin, "origin", f"the middle of the {self.kind}")
+
+    def _basis(self, t: Tracer) -> Value:
+        return t.constant(self._reduced.Z, "Z", f"an orthonormal basis of the directions in the {self.kind}")
+
+    def _coordinates(self, t: Tracer, x: Value) -> Value:
+        """Of vectors, or of the rows of a matrix."""
+        return x if self._whole else x @ self._basis(t)
+
+    def _place(self, t: Tracer, w: Value) -> Value:
+        """The point of the set with the coordinates w."""
+        r = self._reduced
+        return self.shaped(t, self._origin(t) + r.size * (w if self._whole else self._basis(t) @ w))
 
     # Membership.
 
@@ -104,24 +122,23 @@ class Polyhedron(Domain):
 
     def project(self, t: Tracer, v: Value) -> Value:
         r = self._reduced
-        origin, Z = self._frame(t)
         if r.dimension == 0:
-            return self.shaped(t, origin)
-        w = ((self.flat(t, v) - origin) / r.size) @ Z
-        return self.shaped(t, origin + r.size * (Z @ nearest_point(t, w, r.G, r.h)))
+            return self.shaped(t, self._origin(t))
+        w = self._coordinates(t, (self.flat(t, v) - self._origin(t)) / r.size)
+        return self._place(t, nearest_point(t, w, r.G, r.h))
 
     def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
         # The projector on the directions that keep the tight rows tight: the null space of the sum of g g' over them.
         r = self._reduced
         if r.dimension == 0:
             return M * 0.0
-        origin, Z = self._frame(t)
         G = t.constant(r.G, "G", "rows of the inequalities G w <= h, of norm one")
-        w = ((self.flat(t, p) - origin) / r.size) @ Z
+        w = self._coordinates(t, (self.flat(t, p) - self._origin(t)) / r.size)
         tight = t.to_float(G @ w - r.h > -1e-9)
         values, Q = t.eigh(G.T @ (G * t.reshape(tight, (len(r.h), 1))))
         keep = t.to_float(values < 1e-9)
-        return self.shaped_rows(t, ((self.rows(t, M) @ Z @ Q) * keep) @ Q.T @ Z.T)
+        kept = ((self._coordinates(t, self.rows(t, M)) @ Q) * keep) @ Q.T
+        return self.shaped_rows(t, kept if self._whole else kept @ self._basis(t).T)
 
     def lmo(self, t: Tracer, c: Value) -> Value:
         r = self._reduced
@@ -129,9 +146,7 @@ class Polyhedron(Domain):
         if corners is not None:
             table = t.constant(corners.reshape(len(corners), -1), "V", f"vertices of the {self.kind}")
             return self.shaped(t, t.gather(table, t.argmin(table @ self.flat(t, c))))
-        origin, Z = self._frame(t)
-        w = cheapest_vertex(t, self.flat(t, c) @ Z, r.G, r.h, r.basis)
-        return self.shaped(t, origin + r.size * (Z @ w))
+        return self._place(t, cheapest_vertex(t, self._coordinates(t, self.flat(t, c)), r.G, r.h, r.basis))
 
     # Geometry.
 

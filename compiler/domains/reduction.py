@@ -16,6 +16,9 @@ THIN = 1e-9
 
 MAX_CORNERS = 20_000
 
+EXACT = 1e-12
+"""By how much a vertex of a table may break a row."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
@@ -170,7 +173,7 @@ def _first_basis(G: Floats, h: Floats) -> Floats:
 
 
 def _corners(G: Floats, h: Floats) -> Floats | None:
-    """All vertices where they can be few, in lexicographic order."""
+    """All vertices where they can be few, in lexicographic order; None too where rows are so nearly parallel that they are not exact."""
     m, d = G.shape
     if d == 1:
         ends = h / G[:, 0]
@@ -185,4 +188,5 @@ def _corners(G: Floats, h: Floats) -> Floats | None:
         tight = h - G @ w < 1e-8
         exact = w + np.linalg.lstsq(G[tight], h[tight] - G[tight] @ w, rcond=None)[0]
         found.setdefault(tuple(np.round(exact, 8) + 0.0), exact)
-    return np.array([found[key] for key in sorted(found)])
+    corners = np.array([found[key] for key in sorted(found)])
+    return corners if np.max(corners @ G.T - h) <= EXACT else None

@@ -34,6 +34,7 @@ def contract_of(plan: Plan) -> Contract:
         recipe=recipe_of(plan),
         duals=_duals(plan),
         constants=_constants(plan),
+        from_centre=plan.guarantee is not None and plan.guarantee.from_centre,
     )
 
 
@@ -93,7 +94,7 @@ def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
         says_nothing = T is not None and bound.vacuous(T)
         vacuous = " (vacuous: no sequence of decisions can do worse)" if says_nothing else ""
         lines.append(f"{bound.measure}{size}, O({bound.rate}){vacuous}")
-    return (*lines, *guarantee.conditions)
+    return (*lines, *guarantee.provisos)
 
 
 def recipe_of(plan: Plan) -> dict[str, Any]:

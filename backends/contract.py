@@ -10,6 +10,7 @@ import numpy as np
 
 from oco.backends.reckoning import Constants
 from oco.compiler.domains import Domain
+from oco.compiler.guarantees import FROM_CENTRE
 
 Array = np.ndarray[Any, Any]
 
@@ -38,6 +39,7 @@ class Contract:
     recipe      what makes the same plan again (JSON values): kept in saved states
     duals       what brings queues and multipliers to the model's units, by field of the state; the state itself stays without units
     constants   what the guarantee rests on: bounds that the learner compares with what it sees
+    from_centre whether the guarantee is for the plan's own first decision alone
     """
 
     text: str
@@ -53,3 +55,9 @@ class Contract:
     recipe: Mapping[str, Any] = field(default_factory=dict)
     duals: Mapping[str, Array] = field(default_factory=dict)
     constants: Constants = field(default_factory=Constants)
+    from_centre: bool = False
+
+    def about_start(self, first: Mapping[str, Array]) -> str:
+        """What these first decisions, by field, mean for the guarantee; "" where nothing."""
+        elsewhere = any(not np.array_equal(x, self.start[name]) for name, x in first.items())
+        return f"{FROM_CENTRE}, and this run begins elsewhere" if self.from_centre and elsewhere else ""

@@ -173,6 +173,8 @@ class Learner:
             if domain is not None and not domain.contains(value):
                 raise fail("OCO846", f"the start of {field.name} lies outside {domain}")
             first.append(value)
+        if said := self.contract.about_start(dict(zip(self._names, first))):
+            self.warn(said)
         self.reckoning.start = np.concatenate([np.ravel(v) for v in first])
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))

@@ -19,6 +19,7 @@ from oco.compiler.theorems import (
     Theorem,
     UnknownFact,
     Violation,
+    without_sense,
 )
 from oco.compiler.unit_free import in_user_units, unit_free, without_units
 from oco.compiler.unused import unused_settings
@@ -194,7 +195,8 @@ def judge(
     if left:
         return Verdict(a, Standing.REFUSED, theorem, tuple(left))
     try:
-        return min((_promised(a, t, s, given, span, policy) for t, left in objections if not left), key=rank)
+        found = [_promised(a, t, s, given, span, policy) for t, left in objections if not left]
+        return min((v for v in found if v.guarantee is not None), key=rank, default=found[0])
     except OcoError as error:
         if given:
             raise
@@ -225,12 +227,16 @@ def _promised(
     """What the theorem promises with its settings, in the user's units."""
     if not made_without_units(given, span, policy):
         settings = settle(theorem, s, given, span)
+        if given and (senseless := without_sense(theorem, s, settings)):
+            return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)
         guarantee = theorem.guarantee(s, settings)
         strength, score = weigh(s, guarantee, policy.weight)
         return Verdict(a, Standing.APPLICABLE, theorem, (), settings, guarantee, score, strength)
     inner, scales = without_units(s, theorem.norm)
     best = None if numbers_given(given) else optimum(theorem, inner, given, policy.weight)
     settings = dict(best.settings) if best is not None else settle(theorem, inner, given, span)
+    if given and (senseless := without_sense(theorem, inner, settings)):
+        return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
     strength, score = weigh(inner, guarantee, policy.weight)
     promised = in_user_units(guarantee, s, scales)

@@ -84,7 +84,7 @@ def _verdict_lines(v: Verdict, choice: Choice) -> list[str]:
         lines += _wrapped("by", v.guarantee.theorem)
         for bound in v.guarantee.bounds:
             lines += _wrapped("bound", bound_text(bound, v.guarantee))
-        for condition in v.guarantee.conditions:
+        for condition in v.guarantee.provisos:
             lines += _wrapped("note", condition) if condition not in v.reasons else []
     if v.standing is Standing.CHOSEN:
         s, weight = choice.situation, choice.policy.weight
@@ -167,7 +167,7 @@ def guarantee_data(guarantee: Guarantee) -> dict[str, Any]:
         }
         for b in guarantee.bounds
     ]
-    return {"theorem": guarantee.theorem, "bounds": bounds, "conditions": list(guarantee.conditions)}
+    return {"theorem": guarantee.theorem, "bounds": bounds, "conditions": list(guarantee.provisos)}
 
 
 def _verdict_data(v: Verdict) -> dict[str, Any]:

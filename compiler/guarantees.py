@@ -13,6 +13,7 @@ import numpy as np
 from oco.compiler.settings import evaluated, parse_formula
 
 Floats = np.ndarray[Any, Any]
+FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain"
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,10 @@ def exponent_of(rate: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Guarantee:
-    """What holds of a plan's learner. `violation` covers the inequalities, `equality` the equalities on average; None: there are none."""
+    """What holds of a plan's learner. `violation` covers the inequalities, `equality` the equalities on average; None: there are none.
+
+    from_centre  whether it is for a first decision at the centre of the domain alone
+    """
 
     theorem: str
     horizon: int | None
@@ -149,6 +153,12 @@ class Guarantee:
     violation_bound: Bound | None = None
     equality_bound: Bound | None = None
     conditions: tuple[str, ...] = ()
+    from_centre: bool = False
+
+    @property
+    def provisos(self) -> tuple[str, ...]:
+        """What a reader should know of it."""
+        return (*self.conditions, *((FROM_CENTRE,) if self.from_centre else ()))
 
     @property
     def bounds(self) -> tuple[Bound, ...]:

@@ -104,7 +104,7 @@ def _guarantee(guarantee: Guarantee) -> str:
         empty = " (vacuous)" if T is not None and bound.vacuous(T) else ""
         rows.append((escape(bound.measure), "" if number is None else f"{number:.6g}{empty}", f"$O({_rate(bound)})$"))
     when = "for every T" if T is None else f"for T = {T:,}"
-    conditions = "".join(f"<p>{escape(c)}</p>" for c in guarantee.conditions)
+    conditions = "".join(f"<p>{escape(c)}</p>" for c in guarantee.provisos)
     return f"<p>{escape(guarantee.theorem)}, {when}:</p>{_table(('measure', 'at most', 'rate'), rows)}{conditions}"
 
 

@@ -116,7 +116,10 @@ class _Reader:
         several = 2 if name in ("add", "sub", "mul", "div", "pow") else None if name in ("min", "max") else 1
         if not args or (several is not None and len(args) != several):
             raise self.refuse(f"`{name}` has the wrong number of arguments")
-        return rows[name](*args)
+        try:
+            return rows[name](*args)
+        except ValueError:  # SymPy's, of complex numbers
+            raise self.refuse(f"`{name}` has an argument that is not a real number") from None
 
     def quotient(self, above: Any, below: Any) -> Any:
         if below.is_zero:

@@ -22,6 +22,8 @@ from oco.dsl.diagnostics import InternalError
 from oco.dsl.model import Measure
 
 Floats = np.ndarray[Any, Any]
+ANY_LENGTH = 1000
+"""Rounds for which settings are looked at where their number is unknown."""
 
 
 class Violation(StrEnum):
@@ -186,6 +188,7 @@ class Theorem:
 
     settings_of_words  the settings that hang on those that are words
     accepts            settings beside those that the rule reads where they are given
+    positive           settings without which it says nothing unless they are positive in every round
     words              the words of settings for which it speaks: it is passed over where another is given
     on_request         it speaks only where its words are given: they ask more of a round than others do
     free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
@@ -209,6 +212,7 @@ class Theorem:
     )
     words: Mapping[str, str] = field(default_factory=dict)
     accepts: tuple[str, ...] = ()
+    positive: tuple[str, ...] = ()
     on_request: bool = False
     free: tuple[Free, ...] = ()
     best: Mapping[str, Default] = field(default_factory=dict)
@@ -230,6 +234,13 @@ class Theorem:
     def objections(self, s: Situation) -> list[Objection]:
         found = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]
         return found or [o for h in self.hypotheses if h.last and (o := h.test(s)) is not None]
+
+
+def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[Objection]:
+    """Settings for which the formulas of a guarantee mean nothing: numbers that must be positive and are not."""
+    T = s.horizon or ANY_LENGTH
+    found = [n for n in theorem.positive if n in settings and not (schedule(settings[n].formula, T, T) > 0).all()]
+    return [Objection(f"the setting {n} must be positive in every round") for n in found]
 
 
 def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[int, int], Floats]:

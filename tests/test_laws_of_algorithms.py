@@ -109,8 +109,7 @@ def test_a_start_that_violates(algorithm: Algorithm, timing: str) -> None:
     if plan is None:
         pytest.skip(f"no theorem of {algorithm.name} speaks of this game")
     assert plan.guarantee is not None
-    anywhere = all("from the domain's centre" not in b.note for b in plan.guarantee.bounds)
-    streams, start = {"s": np.zeros(ROUNDS)}, [np.array(1.5)] if anywhere else centre(plan)
+    streams, start = {"s": np.zeros(ROUNDS)}, centre(plan) if plan.guarantee.from_centre else [np.array(1.5)]
     hard = theorem_of(plan).violation is Violation.HARD
     runs = [play(plan, streams, seed, start) for seed in range(8 if theorem_of(plan).expected else 1)]
     x = np.stack([r.decisions[:, 0] for r in runs])

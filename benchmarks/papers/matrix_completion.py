@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import csv
+import io
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -11,8 +14,10 @@ import numpy as np
 import oco
 from benchmarks.papers.experiment import EXAMPLES, Experiment
 from benchmarks.papers.figures import panels
-from benchmarks.papers.report import Claim, Report, number
+from benchmarks.papers.report import FOLDER, Claim, Report, number
 from benchmarks.papers.runs import Array, Contender
+from oco.backends.identity import learner_hash
+from oco.dsl.writing import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +28,8 @@ CONTENDERS = (
     *(Contender(o.upper(), "projection-free", {"oracle": o}) for o in ("ocg", "orgfw", "ospf", "sftrl")),
     Contender("PDMFW", "meta-frank-wolfe"),
 )
+Key = tuple[str, int, int, str]
+COLUMNS = ("contender", "T", "seed", "plan", "loss", "sum of g")
 
 
 def instance(seed: int) -> Array:
@@ -39,34 +46,66 @@ def observations(M: Array, rounds: int, seed: int) -> Mapping[str, Array]:
     return {"row": row, "col": col, "rating": M[row, col]}
 
 
-def runs(plan: oco.Plan, rounds: int, seconds: float) -> Iterator[tuple[float, float]]:
-    """Loss and sum of g, instance by instance: at most 30, at least one, as many as the seconds hold.
+class Finished:
+    """The instances that are done, in the file: loss and sum of g by contender, T and seed, for a plan that is still the same."""
 
-    M satisfies the constraint in the mean and has the loss 0, so that the loss is the regret. NumPy takes a third of the time of C
-    here: a round is one or more singular value decompositions of 50 x 50 matrices, which are LAPACK's there.
-    """
-    until = perf_counter() + seconds
-    for seed in range(INSTANCES):
-        data = observations(instance(seed), rounds, seed)
-        trace = plan.run(data, seed=seed, keep="last", backend="numpy")
-        yield float(trace.loss.sum()), float(trace.constraints.sum())
-        if perf_counter() > until:
-            return
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
+        self.found = {
+            (r["contender"], int(r["T"]), int(r["seed"]), r["plan"]): (float(r["loss"]), float(r["sum of g"]))
+            for r in lines
+        }
+
+    def add(self, key: Key, measured: tuple[float, float]) -> None:
+        self.found[key] = measured
+        out = io.StringIO()
+        table = csv.writer(out, lineterminator="\n")
+        table.writerow(COLUMNS)
+        order = [c.label for c in CONTENDERS]
+        table.writerows(
+            (*k, *v) for k, v in sorted(self.found.items(), key=lambda e: (order.index(e[0][0]), *e[0][1:]))
+        )
+        write_text(self.path, out.getvalue())
+
+    def drop_others(self, plans: Collection[str]) -> None:
+        """Forget the instances of plans that are no longer what is compiled."""
+        self.found = {key: v for key, v in self.found.items() if key[3] in plans}
+
+    def of(self, contender: str, rounds: int, plan: str) -> Array:
+        """Loss and sum of g, (instances, 2)."""
+        rows = (v for (c, T, _, p), v in self.found.items() if (c, T, p) == (contender, rounds, plan))
+        return np.array(list(rows)).reshape(-1, 2)
 
 
 def played(minutes: float) -> tuple[dict[str, list[Array]], dict[str, list[float | None]]]:
-    """Loss and sum of g (instances, 2) of each contender at each horizon, and the regret that its theorem promises there."""
+    """Loss and sum of g (instances, 2) of each contender at each horizon, and the regret that its theorem promises there.
+
+    Seed by seed, until all are done or the minutes are over. M satisfies the constraint in the mean and has the loss 0, so that the
+    loss is the regret. NumPy takes two thirds of the time of C here: a round is one or more singular value decompositions of 50 x 50
+    matrices, which are LAPACK's there.
+    """
     model = oco.load(EXAMPLES / "matrix_completion.oco")
-    found: dict[str, list[Array]] = {c.label: [] for c in CONTENDERS}
-    promised: dict[str, list[float | None]] = {c.label: [] for c in CONTENDERS}
-    until = perf_counter() + 60 * minutes
     cells = [(rounds, c) for rounds in HORIZONS for c in CONTENDERS]
-    for k, (rounds, c) in enumerate(cells):
-        plan = oco.compile(model, c.algorithm, c.settings).with_horizon(rounds)
-        share = (until - perf_counter()) / (len(cells) - k)  # what a short cell leaves goes to the later ones
-        found[c.label].append(np.array(list(runs(plan, rounds, share))))
-        promised[c.label].append(None if plan.guarantee is None else plan.guarantee.regret())
-        print(f"{c.label}, T = {rounds}: {len(found[c.label][-1])} instances", flush=True)
+    plans = {(c.label, rounds): oco.compile(model, c.algorithm, c.settings).with_horizon(rounds) for rounds, c in cells}
+    names = {cell: learner_hash(plan.program, plan.contract)[:12] for cell, plan in plans.items()}
+    done = Finished(FOLDER / "matrix-completion.csv")
+    done.drop_others(names.values())
+    until = perf_counter() + 60 * minutes
+    for seed in range(INSTANCES):
+        M = instance(seed)
+        for (label, rounds), plan in plans.items():
+            key = label, rounds, seed, names[label, rounds]
+            if key in done.found or perf_counter() > until:
+                continue
+            trace = plan.run(observations(M, rounds, seed), seed=seed, keep="last", backend="numpy")
+            done.add(key, (float(trace.loss.sum()), float(trace.constraints.sum())))
+        print(f"instance {seed + 1} of {INSTANCES}: {len(done.found)} runs", flush=True)
+    found = {c.label: [done.of(c.label, T, names[c.label, T]) for T in HORIZONS] for c in CONTENDERS}
+    guarantees = {cell: plan.guarantee for cell, plan in plans.items()}
+    promised = {
+        c.label: [None if (g := guarantees[c.label, T]) is None else g.regret() for T in HORIZONS] for c in CONTENDERS
+    }
     return found, promised
 
 

@@ -118,8 +118,9 @@ ONE_SIMPLEX = Hypothesis("Decisions lie in a simplex.", _one_simplex)
 def path_weight(alpha: Floats, step: float, path: float) -> Floats:
     """max of sum_{t=2}^{tau} alpha_{t-1} d_t over 0 <= d_t <= step with sum d_t <= path, for tau = 1..len(alpha).
 
-    `alpha` does not decrease, so the path is walked in the last rounds.
+    The path is walked in the last rounds, where `alpha` does not decrease; else the largest so far stands for each.
     """
+    alpha = np.maximum.accumulate(alpha)
     tau = np.arange(len(alpha))
     total = np.concatenate([[0.0], np.cumsum(alpha[:-1])])
     if step <= 0 or path <= 0:
@@ -207,7 +208,7 @@ def _exponential_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Gua
     bound = Bound(
         "static regret", "sqrt(T * log(d))", "B / eta + eta * scale * G**2 * rounds / 2", quantities, s.loss_range
     )
-    return Guarantee("Hazan 2016, chapter 5", s.horizon, bound)
+    return Guarantee("Hazan 2016, chapter 5", s.horizon, bound, from_centre=True)
 
 
 _BASIC = (NO_CONSTRAINTS, GRADIENTS_SEEN, CONVEX_LOSS, BOUNDED_DOMAIN, BOUNDED_GRADIENT)
@@ -225,6 +226,7 @@ OGD = Algorithm(
             hypotheses=(*_BASIC, STRONGLY_CONVEX),
             settings=_strong_settings,
             free=(Free("eta", 0.001, 1000),),
+            positive=("eta",),
             guarantee=_strong_guarantee,
             rates={"static regret": "log(T)"},
         ),
@@ -234,6 +236,7 @@ OGD = Algorithm(
             hypotheses=_BASIC,
             settings=_gradient_settings,
             free=(Free("eta", powers=(-1, 1)),),
+            positive=("eta",),
             guarantee=_convex_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)"},
         ),
@@ -268,6 +271,7 @@ OEG = Algorithm(
             free=(Free("eta", powers=(-1, 1)),),
             norm="l1",
             restart=Restart.FROM_CENTRE,
+            positive=("eta",),
             guarantee=_exponential_guarantee,
             rates={"static regret": "sqrt(T * log(d))"},
             checks=constant_settings,

@@ -77,9 +77,7 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 
 def _checks(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     T = s.horizon or 1000
-    alpha, gamma, eta = (schedule(settings[n].formula, T, T) for n in ("alpha", "gamma", "eta"))
-    found = [] if (alpha > 0).all() and (np.diff(alpha) >= 0).all() else ["alpha must be positive and not decrease"]
-    return found + ([] if (gamma > 0).all() and (eta > 0).all() else ["gamma and eta must be positive"])
+    return [] if (np.diff(schedule(settings["alpha"].formula, T, T)) >= 0).all() else ["alpha must not decrease"]
 
 
 # Guarantees: what the optimality of the step gives (see `penalized`), with penalties of at least eta_t gamma_t. For the regret
@@ -151,6 +149,7 @@ RECOO = Algorithm(
             ),
             settings=_settings,
             free=(Free("alpha"), Free("gamma"), Free("eta")),
+            positive=("alpha", "gamma", "eta"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T**(3/4)"},
             checks=_checks,

@@ -141,6 +141,7 @@ OFW = Algorithm(
             ),
             settings=_settings,
             free=(Free("eta"),),
+            positive=("eta",),
             guarantee=_guarantee,
             rates={"static regret": "T**(3/4)"},
             checks=constant_settings,

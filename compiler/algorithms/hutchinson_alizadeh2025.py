@@ -143,8 +143,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
-    violation = Bound("hard violation", "1", VIOLATION, quantities, float(sizes(s).sum()), "from the domain's centre")
-    return Guarantee("Hutchinson & Alizadeh 2025", s.horizon, regret, violation)
+    violation = Bound("hard violation", "1", VIOLATION, quantities, float(sizes(s).sum()))
+    return Guarantee("Hutchinson & Alizadeh 2025", s.horizon, regret, violation, from_centre=True)
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
@@ -181,6 +181,7 @@ PFS = Algorithm(
             ),
             settings=_settings,
             free=(Free("rho"), Free("eta")),
+            positive=("eta",),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "hard violation": "1"},
             checks=_settings_hold,

@@ -144,6 +144,7 @@ JENATTON = Algorithm(
             ),
             settings=_settings,
             free=(Free("R"), Free("b", 0.05, 0.95, "value")),
+            positive=("R", "G"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "soft violation": "T**(3/4)"},
             checks=_settings_hold,

@@ -328,6 +328,7 @@ def _theorem(oracle: Oracle, duality: bool) -> Theorem:
         on_request=oracle.on_request,
         restart=Restart.NEVER if oracle.grows else Restart.FROM_DECISION,
         free=(Free("K", 0.0001, 10000, "count"), Free("theta"), Free("mu"), *oracle.free),
+        positive=("R", "D", "K", "theta", "mu", "k", "delta"),
         guarantee=lambda s, settings: _guarantee(s, settings, duality),
         rates={"static regret": regret, "soft violation": violation},
         checks=_settings_hold,

@@ -263,6 +263,7 @@ def _theorem(duality: bool) -> Theorem:
         free=(Free("theta"), Free("mu"), Free("delta")),
         norm="l1",
         restart=Restart.NEVER,
+        positive=("R", "D", "theta", "mu", "delta"),
         guarantee=lambda s, settings: _guarantee(s, settings, duality),
         rates={"static regret": "sqrt(T)", "soft violation": violation},
         checks=_settings_hold,

@@ -175,6 +175,7 @@ MAHDAVI = Algorithm(
             ),
             settings=_settings,
             free=(Free("eta"), Free("weight")),
+            positive=("weight", "eta", "delta"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "soft violation": "T**(3/4)"},
             checks=_settings_hold,

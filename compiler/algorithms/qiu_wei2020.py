@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import FIXED_CONSTRAINTS, MIRROR_STEP, SLATER
+from oco.compiler.algorithms.qiu_wei2020_bounds import Constants
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
@@ -201,6 +201,31 @@ def _settings(s: Situation) -> Mapping[str, Default]:
     return found | ({"nu": Default("1 / T", "1/T (Theorem 6.1)")} if entropic(s.domains) else {})
 
 
+def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    """Assumption 2.1 of the constants that are given; larger ones, and a smaller modulus, only make steps shorter."""
+    if found := constant_settings(s, settings):
+        return found
+    value = {n: number(settings, n, s.horizon or 1) for n in settings}
+    slope = "lipschitz.l1" if entropic(s.domains) else "lipschitz.l2"
+    sizes, slopes, bends = (s.inequality_bounds(w) for w in ("bound", slope, "smoothness.l2"))
+    least = {
+        "L_f": ("how fast the gradient of the loss changes", needed(s, "loss.smoothness.l2")),
+        "L_g": ("how fast the gradients of the constraints change", _most(bends)),
+        "G": ("the sum of |g_k|", _total(sizes)),
+        "H": ("the sum of the constraints' Lipschitz constants", _total(slopes)),
+    }
+    found = [
+        f"{name} must bound {what}: it is at least {bound:.6g}"
+        for name, (what, bound) in least.items()
+        if value[name] < bound * (1 - 1e-12)
+    ]
+    rules = {
+        "rho must be at most the modulus 1 of the mirror map": value["rho"] <= 1,
+        "nu must be at most 1": value.get("nu", 1.0) <= 1,
+    }
+    return found + [words for words, holds in rules.items() if not holds]
+
+
 def _most(values: Floats | None) -> float:
     return 0.0 if values is None or not values.size else float(values.max())
 
@@ -209,90 +234,16 @@ def _total(values: Floats | None) -> float:
     return 0.0 if values is None else float(values.sum())
 
 
-# Guarantees: the proofs of Lemmas 5.3 to 5.5 and B.3 to B.5, before their constants are gathered.
+# Guarantees.
 
 
-@dataclass(frozen=True)
-class _Constants:
-    """The symbols of the proofs at a horizon. `reach` bounds |x - y|^2, `divergence` D(z, .) at the point where it is taken."""
-
-    eta: float
-    gamma: float
-    L_f: float
-    L_g: float
-    G: float
-    H: float
-    F: float
-    K: int
-    V: float
-    sigma: float
-    reach: float
-    divergence: float
-    mixing: float
-    """What mixing adds to each unit of alpha over one round: nu (log d + 2 nu)."""
-    factor: float
-    """2 in Theorem 4.1, 3 in Theorem 6.1: alpha is factor times xi and its kin."""
-
-    @property
-    def base(self) -> float:
-        """alpha without its queue, (21) and (52)."""
-        return (
-            self.factor * (self.eta * self.L_f**2 + self.gamma**2 * (2 * self.L_g * self.G + self.H**2)) + 2 / self.eta
-        )
-
-    def slack(self, delta: Floats) -> Floats:
-        """C-bar of (28) and (60), as a function of the length of a stretch."""
-        G, sigma = self.G, self.sigma
-        pull = self.factor / 2 * self.reach
-        squares = pull * (self.L_g * G + self.H**2) + (G**2 + sigma * delta**2 * G) / 2 + sigma * delta * G
-        return np.asarray(
-            squares * self.gamma**2
-            + (pull * self.L_f**2 + self.V / 2) * self.eta
-            + self.F * math.sqrt(self.reach) * delta
-        )
-
-    def queue(self, horizon: int) -> float:
-        """The bound of |Q(t)|_2: (33) and (64) for the best stretch that the proof allows, at most gamma (T + 1) G."""
-        trivial = self.gamma * (horizon + 1) * self.G
-        # (34) prints 2 sqrt(K) L_g R^2 / (rho sigma delta) where 2 * 4 belongs; here the share of alpha is taken as it is.
-        delta = np.unique(np.round(np.geomspace(1, max(horizon, 1), 400)))
-        per_alpha = self.divergence + delta * self.mixing
-        share = self.factor * math.sqrt(self.K) * self.L_g * 4 * per_alpha / (self.sigma * delta)
-        allowed = (share < 1) & (self.sigma * delta >= self.factor * self.reach * self.L_g)
-        if not allowed.any():
-            return trivial
-        delta, per_alpha, share = delta[allowed], per_alpha[allowed], share[allowed]
-        step = self.sigma * delta * self.gamma
-        free = 4 * self.slack(delta) / step + 3 * delta * self.gamma * self.G
-        alpha = (self.base + self.factor * math.sqrt(self.K) * self.gamma * self.L_g * free) / (1 - share)
-        return min(trivial, float((free + 4 * per_alpha * alpha / step).min()))
-
-    def last_alpha(self, horizon: int) -> float:
-        return self.base + self.factor * self.gamma * self.L_g * math.sqrt(self.K) * self.queue(horizon)
-
-    def regret(self, horizon: int) -> float:
-        """Lemmas 5.4 and B.5."""
-        start = (
-            self.factor
-            / 2
-            * self.reach
-            * (self.eta * self.L_f**2 + self.gamma**2 * (2 * self.L_g * self.G + self.H**2))
-        )
-        alpha = self.last_alpha(horizon) * (self.divergence + horizon * self.mixing)
-        return self.eta / 2 * self.V + start + 1.5 * self.gamma**2 * self.G**2 + alpha
-
-    def violation(self, horizon: int) -> float:
-        """Lemma 5.5 for each constraint, summed: |Q|_1 <= sqrt(K) |Q|_2."""
-        return math.sqrt(self.K) * self.queue(horizon) / self.gamma
-
-
-def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> _Constants:
+def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> Constants:
     on_simplex = entropic(s.domains)
     value = {name: number(settings, name, horizon) for name in settings}
     slope = needed(s, "loss.lipschitz.l1" if on_simplex else "loss.lipschitz.l2")
     reach = needed(s, "domain.diameter.l1" if on_simplex else "domain.diameter.l2") ** 2
     nu, d = value.get("nu", 0.0), s.size
-    return _Constants(
+    return Constants(
         eta=value["eta"],
         gamma=value["gamma"],
         L_f=value["L_f"],
@@ -308,6 +259,7 @@ def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> _
         divergence=math.log(d / nu) if on_simplex else reach / 2,
         mixing=nu * (math.log(d) + 2 * nu) if on_simplex else 0.0,
         factor=3.0 if on_simplex else 2.0,
+        rho=value["rho"],
     )
 
 
@@ -364,9 +316,10 @@ MIRROR_PROX = Algorithm(
             ),
             settings=_settings,
             free=(Free("eta"), Free("gamma")),
+            positive=("eta", "gamma", "rho"),
             guarantee=_euclidean_guarantee,
             rates={"static regret": "sqrt(V_star)", "soft violation": "1"},
-            checks=constant_settings,
+            checks=_settings_hold,
         ),
         # Theorems 6.1 and 6.2 say Algorithm 1 and mean Algorithm 2 (erratum 2).
         Theorem(
@@ -382,9 +335,10 @@ MIRROR_PROX = Algorithm(
             free=(Free("eta"), Free("gamma")),
             norm="l1",
             restart=Restart.FROM_CENTRE,
+            positive=("eta", "gamma", "rho", "nu"),
             guarantee=_simplex_guarantee,
             rates={"static regret": "sqrt(V_star) * log(T * d)**2", "soft violation": "log(T)"},
-            checks=constant_settings,
+            checks=_settings_hold,
         ),
     ),
     cost="two mirror steps",

@@ -317,6 +317,7 @@ OFW_TVC = Algorithm(
                     "beta * G * gamma", "beta G gamma: a guess of up to twice that costs the bound nothing"
                 )
             },
+            positive=("G", "D", "beta", "gamma", "guess", "rate"),
             guarantee=_convex_guarantee,
             rates={"static regret": "T**(3/4)", "hard violation": "T**(3/4) * log(T)"},
             checks=_convex_settings_hold,
@@ -348,6 +349,7 @@ SCOFW_TVC = Algorithm(
             hypotheses=(*BASIC, STRONGLY_CONVEX, GRADIENTS_SEEN),
             settings=_strong_settings,
             free=(Free("gamma", 1e-06, 1), Free("beta", 1e-06, 2)),
+            positive=("alpha_f", "gamma", "beta"),
             guarantee=_strong_guarantee,
             rates={"static regret": "T**(2/3)", "hard violation": "T**(5/6)"},
             checks=_strong_settings_hold,

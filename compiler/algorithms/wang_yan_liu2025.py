@@ -37,6 +37,7 @@ from oco.compiler.theorems import (
     Situation,
     Theorem,
     Violation,
+    constant_settings,
     horizon_known,
     inequalities_convex,
     inequalities_know,
@@ -189,16 +190,10 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """What Algorithm 1 asks of its parameters."""
     T = s.horizon or 1
-    alpha, eta, gamma = (
-        schedule(settings["alpha"].formula, T, T),
-        number(settings, "eta", T),
-        number(settings, "gamma", T),
-    )
-    found = (
-        [] if (alpha > 0).all() and (np.diff(alpha) >= 0).all() else ["alpha must be positive and must not decrease"]
-    )
-    found += [] if 0 < eta <= 1 else ["eta must lie between 0 and 1"]
-    return found + ([] if gamma > 0 else ["gamma must be positive"])
+    alpha, eta = schedule(settings["alpha"].formula, T, T), number(settings, "eta", T)
+    found = constant_settings(s, {n: settings[n] for n in ("eta", "gamma")})
+    found += [] if (np.diff(alpha) >= 0).all() else ["alpha must not decrease"]
+    return found + ([] if eta <= 1 else ["eta must lie between 0 and 1"])
 
 
 # Guarantees.
@@ -340,6 +335,7 @@ COLDQ = Algorithm(
             hypotheses=(*BASIC, STRONGLY_CONVEX),
             settings=_strong_settings,
             free=(Free("alpha"), Free("epsilon")),
+            positive=("alpha", "eta", "gamma"),
             guarantee=_strong_guarantee,
             rates={"static regret": "log(T)", "hard violation": "T**V_g"},
             checks=_settings_hold,
@@ -351,6 +347,7 @@ COLDQ = Algorithm(
             hypotheses=BASIC,
             settings=_convex_settings,
             free=(Free("alpha"), Free("epsilon")),
+            positive=("alpha", "eta", "gamma"),
             guarantee=_convex_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**((1 + V_x)/2)", "hard violation": "T**V_g"},
             checks=_settings_hold,

@@ -22,7 +22,18 @@ from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point, Rows, repeated
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number, schedule
-from oco.compiler.theorems import Bound, Floats, Free, Guarantee, Quantity, Situation, Theorem, Violation, needed
+from oco.compiler.theorems import (
+    Bound,
+    Floats,
+    Free,
+    Guarantee,
+    Quantity,
+    Situation,
+    Theorem,
+    Violation,
+    constant_settings,
+    needed,
+)
 from oco.dsl.model import Measure
 
 MOST_EXPERTS = 16
@@ -92,8 +103,9 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     T = s.horizon or 1
     steps = [schedule(settings["alpha"].formula, T, T, m) for m in range(1, _experts(settings, T) + 1)]
-    good = all((a > 0).all() and (np.diff(a) >= 0).all() for a in steps)
-    return [] if good else ["alpha must be positive and must not decrease"]
+    found = constant_settings(s, {n: settings[n] for n in ("M", "kappa", "eta", "gamma")})
+    found += [] if all((np.diff(a) >= 0).all() for a in steps) else ["alpha must not decrease"]
+    return found + ([] if number(settings, "eta", T) <= 1 else ["eta must lie between 0 and 1"])
 
 
 def _experts(settings: Mapping[str, Setting], horizon: int) -> int:
@@ -171,6 +183,7 @@ COLDQ_EXPERT = Algorithm(
             hypotheses=BASIC,
             settings=_settings,
             free=(Free("alpha"), Free("epsilon"), Free("kappa", powers=(-1, 1))),
+            positive=("M", "kappa", "alpha", "eta", "gamma"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**((1 + V_x)/2)", "hard violation": "T**V_g"},
             checks=_settings_hold,

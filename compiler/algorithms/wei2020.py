@@ -264,7 +264,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, slop
             trivial=scale,
             note="in expectation; its constants c_0, l_0 exist without a number",
         )
-    return Guarantee(theorem, s.horizon, regret_bound, violation, equality)
+    return Guarantee(theorem, s.horizon, regret_bound, violation, equality, from_centre=c.entropic)
 
 
 def euclidean_guarantee(
@@ -339,6 +339,7 @@ MIRROR_DESCENT = Algorithm(
             ),
             settings=_settings,
             free=(Free("V"), Free("alpha")),
+            positive=("V", "alpha"),
             guarantee=euclidean_guarantee,
             rates=_RATES,
             checks=constant_settings,
@@ -365,6 +366,7 @@ MIRROR_DESCENT = Algorithm(
             free=(Free("V"), Free("alpha"), Free("theta")),
             norm="l1",
             restart=Restart.FROM_CENTRE,
+            positive=("V", "alpha", "theta"),
             guarantee=_entropic_guarantee,
             rates={
                 "static regret": "sqrt(T) * log(d)",

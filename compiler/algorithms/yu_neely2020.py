@@ -167,6 +167,7 @@ YU_NEELY = Algorithm(
             ),
             settings=_settings,
             free=(Free("gamma"), Free("alpha")),
+            positive=("gamma", "alpha"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "soft violation": "1"},
             checks=_settings_hold,

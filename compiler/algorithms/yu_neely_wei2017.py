@@ -94,6 +94,7 @@ DPP = Algorithm(
             ),
             settings=_settings,
             free=(Free("V"), Free("alpha")),
+            positive=("V", "alpha"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "soft violation": "sqrt(T)"},
             checks=_settings_hold,

@@ -1,0 +1,104 @@
+"""Given settings and starts that a theorem does not speak of: no guarantee, or a warning, and never a bound that is false."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from driving import Run, plan_of
+from law_worlds import Life, lives, theorem_of
+
+import oco
+from oco.compiler.algorithms import ALGORITHMS, Algorithm
+from oco.compiler.algorithms.qiu_wei2020 import _constants
+from oco.compiler.plan import Plan
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.settings import WORD_SETTINGS
+
+ROUNDS = 64
+
+
+def theorems(algorithm: Algorithm) -> Iterator[tuple[Life, Plan]]:
+    """A world for each theorem of the algorithm that speaks for one of its methods somewhere."""
+    seen = set()
+    for life, plan in lives(algorithm.name, ROUNDS, variants=True):
+        if (key := (life.method, theorem_of(plan).name)) not in seen:
+            seen.add(key)
+            yield life, plan
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
+def test_settings_that_are_not_positive_promise_nothing(algorithm: Algorithm) -> None:
+    """Zero, or minus the theorem's own: an error, no guarantee, or a warning; no crash and no bound below zero."""
+    tried = 0
+    for life, plan in theorems(algorithm):
+        for name, setting in plan.settings.items():
+            if name in WORD_SETTINGS:
+                continue
+            must = name in theorem_of(plan).positive
+            given = {**dict(life.settings), name: f"{0 if must else -1} * ({setting.formula})"}
+            try:
+                found = plan_of(life.world.text(ROUNDS), algorithm.name, given)
+            except OcoError:
+                continue
+            tried += 1
+            same = theorem_of(found) is theorem_of(plan)
+            assert not (must and same) or found.guarantee is None, (str(life), given)
+            warned = {w.code for w in found.choice.warnings} & {"OCO704", "OCO707"}
+            bounds = [] if found.guarantee is None else [b.number(ROUNDS) for b in found.guarantee.bounds]
+            assert warned or all(b is None or b >= 0 for b in bounds), (str(life), given)
+            assert warned or found.guarantee is not None, (str(life), given)
+    assert tried
+
+
+PROX = """
+model m
+horizon T = 300
+decision x[3] in {domain}
+stream c[3] in [-1, 1]
+minimize c @ x + 0.05 * sum_squares(x)
+subject to
+    cap: sum_squares(x) + x[1] <= {limit} on average
+"""
+
+
+@pytest.mark.parametrize(("domain", "limit"), [("box(0, 1)", 1.1), ("simplex", 0.9)])
+def test_constants_below_the_facts_break_the_promise_of_mirror_prox(domain: str, limit: float) -> None:
+    """Assumption 2.1: constants may be given larger, not smaller; and a modulus smaller, not larger."""
+    text = PROX.format(domain=domain, limit=limit)
+    known = plan_of(text, "mirror-prox").settings
+    for name in ("L_f", "L_g", "G", "H", "rho"):
+        for factor in (0.5, 2.0):
+            value = known[name].value
+            assert value is not None and value > 0
+            warnings = plan_of(text, "mirror-prox", {name: factor * value}).choice.warnings
+            assert any(w.code == "OCO707" and name in w.message for w in warnings) == ((factor < 1) != (name == "rho"))
+
+
+@pytest.mark.parametrize(("domain", "limit"), [("box(0, 1)", 1.1), ("simplex", 0.9)])
+@pytest.mark.parametrize("rho", [1.0, 0.5])
+def test_queue_and_step_of_mirror_prox_stay_below_their_bounds(domain: str, limit: float, rho: float) -> None:
+    """(33) and (34), or (64) and (66), with the modulus that is given, on losses that push across the constraint."""
+    plan = plan_of(PROX.format(domain=domain, limit=limit), "mirror-prox", {"rho": rho})
+    bound = _constants(plan.choice.situation, plan.settings, 300)
+    run, rng = Run(plan), np.random.default_rng(0)
+    for _ in range(300):
+        run.play({"c": rng.choice([-1.0, 1.0], 3, p=[0.8, 0.2])})
+        assert np.linalg.norm(run.value("Q")) <= bound.queue(300)
+        assert run.value("alpha") <= bound.last_alpha(300)
+    assert run.value("alpha") > bound.base / 2
+
+
+def test_a_promise_from_the_centre_is_not_made_from_elsewhere() -> None:
+    """Exponentiated gradient never leaves a vertex: the regret 2 T is far above the bound, and the learner says why."""
+    text = "model m\nhorizon T = 400\ndecision x[3] in simplex\nstream c[3] in [-1, 1]\nminimize c @ x\nusing oeg\n"
+    plan = oco.compile(oco.parse(text))
+    costs = np.tile([1.0, -1.0, -1.0], (400, 1))
+    assert plan.guarantee is not None and plan.guarantee.from_centre
+    promised = plan.guarantee.regret()
+    assert promised is not None
+    stuck, usual = (plan.run({"c": costs}, start=s) for s in (np.array([1.0, 0.0, 0.0]), None))
+    assert stuck.loss.sum() + 400 == pytest.approx(800) and promised < 60
+    assert usual.loss.sum() + 400 <= promised
+    assert any("centre" in w for w in stuck.warnings) and not any("centre" in w for w in usual.warnings)

@@ -287,8 +287,7 @@ RULES: dict[str, tuple[str, Rule, dict[str, str | float]]] = {
 }
 
 
-# The step of recoo in the nuclear ball is that of coldq, which is compared from the same state in test_smooth_steps: over a whole run
-# what the solver leaves of each semidefinite program adds up.
+# recoo in the nuclear ball is in test_nuclear_trajectories: what a solver leaves of each semidefinite program adds up over a run.
 PAIRS = [(rule, case) for rule in RULES for case in CASES if (rule, case) != ("recoo", "nuclear")]
 
 

@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
+from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.optimal import optimum
 from oco.compiler.pilots import Pilots
 from oco.compiler.restarts import first_epoch, restarted
 from oco.compiler.settle import FreeNumbers, GivenSettings, settle
+from oco.compiler.structure import step_cost
 from oco.compiler.theorems import (
     Objection,
     Restart,
@@ -195,7 +197,9 @@ def judge(
     if left:
         return Verdict(a, Standing.REFUSED, theorem, tuple(left))
     try:
-        found = [_promised(a, t, s, given, span, policy) for t, left in objections if not left]
+        cost = step_cost(s.canonical).rank if EXACT_STEP in a.requirements else 0
+        promised = (_promised(a, t, s, given, span, policy) for t, left in objections if not left)
+        found = [replace(v, inner_cost=cost) for v in promised]
         return min((v for v in found if v.guarantee is not None), key=rank, default=found[0])
     except OcoError as error:
         if given:
@@ -225,21 +229,15 @@ def _promised(
     a: Algorithm, theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None, policy: Policy
 ) -> Verdict:
     """What the theorem promises with its settings, in the user's units."""
-    if not made_without_units(given, span, policy):
-        settings = settle(theorem, s, given, span)
-        if given and (senseless := without_sense(theorem, s, settings)):
-            return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)
-        guarantee = theorem.guarantee(s, settings)
-        strength, score = weigh(s, guarantee, policy.weight)
-        return Verdict(a, Standing.APPLICABLE, theorem, (), settings, guarantee, score, strength)
-    inner, scales = without_units(s, theorem.norm)
-    best = None if numbers_given(given) else optimum(theorem, inner, given, policy.weight)
+    scaled = made_without_units(given, span, policy)
+    inner, scales = without_units(s, theorem.norm) if scaled else (s, None)
+    best = optimum(theorem, inner, given, policy.weight) if scaled and not numbers_given(given) else None
     settings = dict(best.settings) if best is not None else settle(theorem, inner, given, span)
     if given and (senseless := without_sense(theorem, inner, settings)):
         return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
     strength, score = weigh(inner, guarantee, policy.weight)
-    promised = in_user_units(guarantee, s, scales)
+    promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
     return Verdict(a, Standing.APPLICABLE, theorem, (), settings, promised, score, strength, "", scales, best)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from oco.compiler.calculus import dependence, vector_jacobian
 from oco.compiler.canonical import Canonical, Inequality
 from oco.compiler.domains import Domain
+from oco.compiler.facts.words import plural
 from oco.compiler.theorems import Objection, Situation
 from oco.dsl.atoms import ATOMS
 from oco.dsl.dims import known
@@ -61,6 +62,27 @@ def is_separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
 def separable_over_box(structure: Structure, domains: Sequence[Domain]) -> bool:
     """Whether a step falls apart into its entries."""
     return structure is Structure.SEPARABLE and all(d.kind == "box" for d in domains)
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What a penalized step asks of a round beside its theorem's oracle calls, in words; `rank` is added to that of the algorithm."""
+
+    words: str
+    rank: int
+
+
+def step_cost(canonical: Canonical) -> StepCost:
+    """Of argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, solved by Newton's method on its N multipliers (see `penalty`)."""
+    structure, _ = constraint_structure(canonical)
+    n = sum(c.size for c in canonical.inequalities)
+    steps = f"a few Newton steps in {plural(n, 'multiplier')}, each with"
+    if structure is Structure.AFFINE:
+        return StepCost(f"{steps} a projection onto the domain and its derivative", 0)
+    if separable_over_box(structure, [b.domain for b in canonical.blocks]):
+        return StepCost(f"{steps} {plural(canonical.size, 'equation')} in one unknown, solved by a search", 0)
+    inner = f"an inner Newton's method that solves systems of {plural(canonical.size, 'unknown')} and projects, twice a step"
+    return StepCost(f"{steps} {inner}", 1)
 
 
 def ask_for_it(mend: str, slow: bool) -> str:

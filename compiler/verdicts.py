@@ -35,7 +35,8 @@ class Strength(StrEnum):
 class Verdict:
     """What became of one algorithm. `mend` is the smallest change of the model that would make a refused one apply.
 
-    `scales` are the units that its settings are made for (None: the user's), `best` the search for its free constants.
+    `scales` are the units that its settings are made for (None: the user's), `best` the search for its free constants, `inner_cost` what
+    solving its step here adds to the algorithm's `cost_rank`.
     """
 
     algorithm: Algorithm
@@ -49,6 +50,11 @@ class Verdict:
     reason: str = ""
     scales: Scales | None = None
     best: Optimum | None = None
+    inner_cost: int = 0
+
+    @property
+    def cost_rank(self) -> int:
+        return self.algorithm.cost_rank + self.inner_cost
 
     @property
     def name(self) -> str:
@@ -99,7 +105,7 @@ def rank(v: Verdict) -> tuple[Any, ...]:
     order = list(Strength)
     against = 0 if v.guarantee is None else len(v.guarantee.conditions)
     by_rate = _exponents(v) if v.strength is not Strength.NUMBERS else 0.0
-    by_score = (v.score, v.algorithm.baseline, v.algorithm.cost_rank, v.name)
+    by_score = (v.score, v.algorithm.baseline, v.cost_rank, v.name)
     return _only_compared(v), against, order.index(v.strength), by_rate, *by_score
 
 
@@ -136,5 +142,5 @@ def why_lost(v: Verdict, best: Verdict) -> str:
         return f"its guarantee {said.get(v.strength, 'says less')}"
     if v.score > best.score * (1 + 1e-12):
         return f"its guarantee is weaker: {v.score:.3g} against {best.score:.3g} (regret and violations in units of one round's range)"
-    costs = " and it costs more a round" if v.algorithm.cost_rank > best.algorithm.cost_rank else ""
+    costs = " and it costs more a round" if v.cost_rank > best.cost_rank else ""
     return f"its guarantee is no better{costs}"

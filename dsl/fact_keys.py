@@ -36,6 +36,7 @@ MODEL_FACTS: tuple[FactKey, ...] = (
     FactKey("domain.bregman_diameter", "<=", "largest Bregman divergence of two decisions"),
     FactKey("domain.projection", "", "what a projection onto the domain costs"),
     FactKey("domain.linear_minimisation", "", "what a linear minimisation over the domain costs"),
+    FactKey("domain.penalized_step", "", "what a step with penalties for the constraints costs, as in `coldq`"),
     FactKey("feasible.common", "", "one decision satisfies every round's constraints"),
     FactKey("feasible.each_round", "", "each round has a decision that satisfies its constraints"),
     FactKey("feasible.mean", "", "one decision satisfies the constraints in the mean"),

@@ -195,3 +195,14 @@ def test_a_fact_that_says_more_than_its_derivation_is_refused() -> None:
     claimed = replace(facts["domain.diameter.l2"], value=0.5 * facts["domain.diameter.l2"].value)
     found = verify(Facts(facts.model, {"domain.diameter.l2": claimed}))
     assert [c.outcome for c in found][-1] is Outcome.FAILED
+
+
+def test_a_false_cost_of_a_penalized_step_is_found() -> None:
+    """Said to be that of affine constraints, of one that is not."""
+    text = "model m\nhorizon T = 10\ndecision x[2] in ball(1)\nminimize sum(x)\nsubject to\n    u: [x[0], sum(x)] ** 2 <= 1 each round\n"
+    facts = check(parse(text))
+    true = facts["domain.penalized_step"]
+    assert all(c.outcome is not Outcome.FAILED for c in verify(Facts(facts.model, {"domain.penalized_step": true})))
+    said = "a few Newton steps in 2 multipliers, each with a projection onto the domain and its derivative"
+    false = Fact("k", said, Status.PROVED, Step("oracle", f"it costs {said}", said))
+    assert any(c.outcome is Outcome.FAILED for c in verify(Facts(facts.model, {"k": false})))

@@ -188,3 +188,23 @@ def test_the_step_under_huber_is_solved() -> None:
         assert np.linalg.norm(x - v.value) <= 1e-6 * 4
         active += abs(float(g[0].value)) <= 1e-5
     assert active >= 3
+
+
+@pytest.mark.parametrize(
+    ("domain", "line", "words", "rank"),
+    [
+        ("box(-1, 1)", "sum(x) + s <= 0", "each with a projection onto the domain and its derivative", 0),
+        ("box(-1, 1)", "sum_squares(x) + s <= 0", "each with 4 equations in one unknown", 0),
+        ("ball(1)", "sum_squares(x) + s <= 0", "solves systems of 4 unknowns", 1),
+    ],
+)
+def test_the_facts_say_what_a_penalized_step_costs(domain: str, line: str, words: str, rank: int) -> None:
+    """As the program has it: systems of the decision's size are solved where the facts say so, and nowhere else; the tie rule knows."""
+    text = f"model m\nhorizon T = 100\ndecision x[4] in {domain}\nstream s in [-1, 0]\nminimize sum(x)\n"
+    text += f"subject to\n    u: {line} each round\n"
+    plan = plan_of(text, "coldq")
+    assert words in plan.facts["domain.penalized_step"].value
+    assert ("float64[4] = solve(" in str(plan.program)) == (rank == 1)
+    verdicts = {v.name: v for v in explain_choice(parse(text)).verdicts}
+    assert verdicts["coldq"].cost_rank == verdicts["coldq"].algorithm.cost_rank + rank
+    assert verdicts["ofw-tvc"].inner_cost == 0

@@ -222,8 +222,7 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
         "alpha_f": Default("loss.strong_convexity.l2", "modulus of strong convexity"),
         "r": Default(inner_radius(s), "radius of a ball within the domain (Assumption 1)"),
         "delta": Default("r / T**(1/3)", "c T^(-1/3) with c = r (Theorem 4)"),
-        "K": rounded,
-        "L": rounded,
+        **dict.fromkeys(("K", "L"), rounded),
         "beta": Default(1, "1 (proof of Theorem 4)"),
         "gamma": Default(
             f"16 * (8*log(T)/3 + {C_3}) * {G}**2 * T**(2/3) / alpha_f",

@@ -29,6 +29,7 @@ DETAILS = (
     ".structure",
     ".projection",
     ".linear_minimisation",
+    ".penalized_step",
 )
 
 

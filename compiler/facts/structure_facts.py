@@ -12,6 +12,7 @@ from oco.compiler.facts.separable import Separable
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.words import plural
+from oco.compiler.structure import step_cost
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
 
@@ -72,10 +73,14 @@ def _size(node: Index) -> int:
 
 
 def oracle_facts(setting: Setting) -> Iterator[Fact]:
-    """What a projection and a linear minimisation cost on each decision's domain, n being its number of entries."""
+    """What a projection and a linear minimisation cost on each decision's domain, n being its number of entries; and a penalized step."""
     for key, cost in (("projection", "projection_cost"), ("linear_minimisation", "lmo_cost")):
         said = [f"{getattr(b.domain, cost)} on {b.domain}" for b in setting.canonical.blocks]
-        value = " and ".join(said)
-        yield Fact(
-            f"domain.{key}", value, Status.PROVED, Step("oracle", f"a {key.replace('_', ' ')} costs {value}", value)
-        )
+        yield _cost(key, " and ".join(said))
+    if setting.canonical.inequalities:
+        yield _cost("penalized_step", step_cost(setting.canonical).words)
+
+
+def _cost(operation: str, words: str) -> Fact:
+    step = Step("oracle", f"a {operation.replace('_', ' ')} costs {words}", words)
+    return Fact(f"domain.{operation}", words, Status.PROVED, step)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, Structured, call_over
 from oco.compiler.problem import Problem
@@ -42,6 +43,7 @@ STEP_DOC = (
 ASCENT_DOC = (
     "Newton's step of the multipliers, cut where the first one meets a bound of [0, Q], and the gain that it promises."
 )
+ALONG_DOC = "Along the step, at this share of it: the dual's value, the size of its terms, its slope, the constraints, the decision."
 SEARCH_DOC = "Along the step: all of it where the dual still rises at its end, else a point where it has risen and its slope is small."
 
 
@@ -149,20 +151,24 @@ class _Ascent:
         track = response.start()
         lam = t.name("lam", t.zeros(self.Q.shape))
         g = t.name("g_x", response.constraints(track[-1]))
-        begin = (lam, g, *self.ascent(lam, g, track), t.lift(0), *_flat(track))
+        move = track[-1] - response.y
+        value = t.name("value", response.c.dot(move) + response.alpha * move.squared_norm())
+        begin = (lam, value, g, *self.ascent(lam, g, track), t.lift(0), *_flat(track))
 
-        def unfinished(lam: Value, g_x: Value, step: Value, promise: Value, count: Value, *track: Value) -> Value:
+        def unfinished(
+            lam: Value, value: Value, g_x: Value, step: Value, promise: Value, count: Value, *track: Value
+        ) -> Value:
             return t.and_(promise > enough, count < MAX_STEPS)
 
         def ascend(
-            lam: Value, g_x: Value, step: Value, promise: Value, count: Value, *track: Value
+            lam: Value, value: Value, g_x: Value, step: Value, promise: Value, count: Value, *track: Value
         ) -> tuple[Value, ...]:
-            reached, g_x, points = self.search(lam, g_x, step, self.points(track))
+            reached, value, g_x, points = self.search(lam, value, t.sum(g_x * step), step, self.points(track))
             t.note("rounding has the last word where no multiplier moves")
             count = t.where(t.any(t.not_(t.eq(reached, lam))), count + 1, MAX_STEPS)
-            return (reached, g_x, *self.ascent(reached, g_x, points), count, *_flat(points))
+            return (reached, value, g_x, *self.ascent(reached, g_x, points), count, *_flat(points))
 
-        return self.points(t.while_(unfinished, ascend, begin)[5:])[-1]
+        return self.points(t.while_(unfinished, ascend, begin)[6:])[-1]
 
     def ascent(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, ...]:
         """The next step, and the gain that ends the search where it is too small."""
@@ -209,15 +215,20 @@ class _Ascent:
         found, _, _ = t.while_(unsettled, solve, (t.zeros((count,)), held, t.not_(t.all(held))))
         return found
 
-    def search(self, lam: Value, g: Value, step: Value, track: list[Point]) -> tuple[Value, Value, list[Point]]:
-        """The line search: lambda, g and the track at its end."""
+    def search(
+        self, lam: Value, value: Value, slope: Value, step: Value, track: list[Point]
+    ) -> tuple[Value, Value, Value, list[Point]]:
+        """The line search: lambda, D, g and the track at its end."""
 
-        def run(lam: Value, g_x: Value, step: Value, *rest: Structured) -> tuple[Value, ...]:
-            points, parts = rest[: len(track)], rest[len(track) :]
-            return _LineSearch(self, self.response.over(*parts), lam, step).run(g_x, list(points))  # type: ignore[arg-type]
+        def run(lam: Value, value: Value, slope: Value, step: Value, *rest: Structured) -> tuple[Value, ...]:
+            t, points, parts = self.t, rest[: len(track)], rest[len(track) :]
+            return _LineSearch(self, self.response.over(*parts), lam, step).run(
+                value, t.name("promise", slope), list(points)
+            )  # type: ignore[arg-type]
 
-        found = call_over(self.t, "line_search", run, lam, g, step, *track, *self.response.parts, doc=SEARCH_DOC)
-        return found[0], found[1], self.points(found[2:])
+        given = (lam, value, slope, step, *track, *self.response.parts)
+        found = call_over(self.t, "line_search", run, *given, doc=SEARCH_DOC)
+        return found[0], found[1], found[2], self.points(found[3:])
 
     def points(self, flat: tuple[Value, ...]) -> list[Point]:
         return [Point(tuple(flat[k : k + self.blocks])) for k in range(0, len(flat), self.blocks)]
@@ -231,46 +242,59 @@ class _LineSearch:
         self.t, self.points, self.response = ascent.t, ascent.points, response
         self.lam, self.step = lam, step
 
-    def run(self, g: Value, track: list[Point]) -> tuple[Value, ...]:
-        t, lam, step = self.t, self.lam, self.step
-        value, _ = self.dual(lam, track[-1], g)
-        value = t.name("value", value)
-        promise = t.name("promise", t.sum(g * step))
+    def run(self, value: Value, promise: Value, track: list[Point]) -> tuple[Value, ...]:
+        """From the dual's value and slope at lambda: lambda, D, g and the track at the end."""
+        t = self.t
 
-        def unsettled(share: Value, g_x: Value, tries: Value, low: Value, high: Value, *rest: Value) -> Value:
-            found, size = self.dual(lam + share * step, self.points(rest[2:])[-1], g_x)
-            slope = t.sum(g_x * step)
-            too_far = t.or_(found < value - NOISE_OF_D * size, slope < -0.5 * promise)
+        def unsettled(
+            share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *found: Value
+        ) -> Value:
+            reached, size, slope = found[:3]
+            too_far = t.or_(reached < value - NOISE_OF_D * size, slope < -0.5 * promise)
             too_short = t.and_(slope > 0.5 * promise, high <= 1.0)
             return t.and_(t.or_(too_far, too_short), tries < MAX_TRIES)
 
-        def again(share: Value, g_x: Value, tries: Value, low: Value, high: Value, *rest: Value) -> tuple[Value, ...]:
-            slope = t.sum(g_x * step)
+        def again(
+            share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *found: Value
+        ) -> tuple[Value, ...]:
+            slope = found[2]
             rises = slope > 0.0
-            low, rise = t.where(rises, share, low), t.where(rises, slope, rest[0])
-            high, fall = t.where(rises, high, share), t.where(rises, rest[1], slope)
+            low, rise = t.where(rises, share, low), t.where(rises, slope, rise)
+            high, fall = t.where(rises, high, share), t.where(rises, fall, slope)
             width = high - low
             secant = low + width * (rise / t.maximum(rise - fall, TINY))
             share = t.minimum(t.maximum(secant, low + 0.1 * width), high - 0.1 * width)
-            g_x, points = self.reached(lam + share * step, self.points(rest[2:]))
-            return (share, g_x, tries + 1, low, high, rise, fall, *_flat(points))
+            return (share, tries + 1, low, high, rise, fall, *self.at(share, self.points(found[4:])))
 
-        g, points = self.reached(lam + step, track)
-        begin = (t.lift(1.0), g, t.lift(0), t.lift(0.0), t.lift(2.0), promise, -promise, *_flat(points))
-        share, g, _, _, _, _, _, *flat = t.while_(unsettled, again, begin)
+        whole = self.at(t.lift(1.0), track)
+        begin = (t.lift(1.0), t.lift(0), t.lift(0.0), t.lift(2.0), promise, -promise, *whole)
+        share, _, _, _, _, _, value, _, _, g, *flat = t.while_(unsettled, again, begin)
         *before, x = self.points(tuple(flat))
         named = [*(p.named(t, "u") for p in before), x.named(t, "x")]
-        return (t.name("lam", lam + share * step), t.name("g_x", g), *_flat(named))
+        lam = t.name("lam", self.lam + share * self.step)
+        return (lam, t.name("value", value), t.name("g_x", g), *_flat(named))
 
-    def reached(self, lam: Value, near: list[Point]) -> tuple[Value, list[Point]]:
-        points = self.response.at(lam, near)
-        return self.t.name("g_x", self.response.constraints(points[-1])), points
+    def at(self, share: Value, near: list[Point]) -> tuple[Value, ...]:
+        """There: D, the size of its terms, its slope along the step, g, and the track."""
 
-    def dual(self, lam: Value, x: Point, g: Value) -> tuple[Value, Value]:
-        """D(lambda), and the size of its terms."""
-        move = x - self.response.y
-        parts = (self.response.c.dot(move), self.response.alpha * move.squared_norm(), self.t.sum(lam * g))
-        return parts[0] + parts[1] + parts[2], abs(parts[0]) + parts[1] + abs(parts[2])
+        def run(share: Value, lam: Value, step: Value, *rest: Structured) -> tuple[Value, ...]:
+            points, parts = rest[: len(near)], rest[len(near) :]
+            response = self.response.over(*parts)
+            lam = t.name("lam", lam + t.name("share", share) * step)
+            found = response.at(lam, list(points))  # type: ignore[arg-type]
+            g = t.name("g_x", response.constraints(found[-1]))
+            value, size = dual(t, response, lam, found[-1], g)
+            return (t.name("value", value), t.name("size", size), t.name("slope", t.sum(g * step)), g, *_flat(found))
+
+        t = self.t
+        return call_over(t, "along", run, share, self.lam, self.step, *near, *self.response.parts, doc=ALONG_DOC)
+
+
+def dual(t: Tracer, response: Response, lam: Value, x: Point, g: Value) -> tuple[Value, Value]:
+    """D(lambda), and the size of its terms."""
+    move = x - response.y
+    parts = (response.c.dot(move), response.alpha * move.squared_norm(), t.sum(lam * g))
+    return parts[0] + parts[1] + parts[2], abs(parts[0]) + parts[1] + abs(parts[2])
 
 
 def _flat(track: list[Point]) -> tuple[Value, ...]:

@@ -84,6 +84,7 @@ PRIMITIVES: dict[str, Callable[..., Values]] = {
     # indexing
     "slice": _slice,
     "gather": _gather,
+    "entries": lambda x: tuple(x.ravel()) if x.size > 1 else x.ravel()[0],
     "scatter_add": _scatter_add,
     "put": _put,
     # constructors

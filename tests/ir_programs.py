@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.python.arithmetic import HELPERS
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
 from oco.compiler.ir.build import Named, trace_program
@@ -104,6 +105,8 @@ CASES = (
     Case("gather", (floats(5, 6, 7), ints(2, 0, 2)), floats(7, 5, 7)),
     Case("gather", (_MATRIX, ints(0, 1), ints(2, 0)), floats(3, 4)),
     Case("gather", (_MATRIX, np.int64(1)), floats(4, 5, 6)),
+    Case("entries", (ints([7]),), np.int64(7)),
+    Case("entries", (_MATRIX[:, 1:],), (2.0, 3.0, 5.0, 6.0)),
     Case("scatter_add", (floats(1, 2, 4), ints(1, 0, 1)), floats(2, 5, 0), {"shape": (3,)}),
     Case("scatter_add", (floats(1, 2), ints(0, 1), ints(1, 1)), floats([0, 1], [0, 2]), {"shape": (2, 2)}),
     Case("put", (floats(1, 2, 3), np.float64(9), np.int64(1)), floats(1, 9, 3)),
@@ -129,12 +132,12 @@ def type_of(array: Any) -> Type:
 
 def as_python(t: Tracer, function: Function) -> Callable[..., Any]:
     """The emitted Python of a traced function, with the functions and constants that it uses."""
-    lines = ["import numpy as np"]
+    lines = ["import math", "import numpy as np"]
     for g in t.constants:
         lines.append(f"{g.var.name} = {array_source(g.value)}")
     for f in (*t.functions, function):
         lines += ["", *function_lines(f)]
-    namespace: dict[str, Any] = {}
+    namespace: dict[str, Any] = {helper.__name__: helper for helper in HELPERS}
     exec("\n".join(lines), namespace)
     found: Callable[..., Any] = namespace[function.name]
     return found
@@ -240,7 +243,7 @@ class _Garden:
         args = [self.argument(pool) for _ in range(least if most is not None else self.rng.randint(least, 3))]
         shape = self.t.lift(args[0]).shape if args else ()
         try:
-            (made,) = self.t.apply(name, *args, **self.attributes(name, shape))
+            made, *_ = self.t.apply(name, *args, **self.attributes(name, shape))
         except InternalError:
             return None
         return self.t.name(self.rng.choice(["v", "v", "x", "lambda", "np", "Q"]), made)

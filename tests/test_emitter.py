@@ -315,15 +315,15 @@ def test_expressions_have_no_parentheses_to_spare():
     assert [function_lines(f)[-1].removeprefix("    return ") for f in functions] == [
         "a - (b - a) - b",
         "(a + b) * (a - b) / b",
-        "-a ** 3 * 2",
+        "-a ** 3 * 2.0",
         "(-a) ** 3",
         "A.T @ (A @ a)",
         "(a * b) @ a",
-        "(a > 0) & ((b < 1) | ~(a <= b))",
+        "(a > 0.0) & ((b < 1.0) | ~(a <= b))",
         "((A @ a - b) ** 2).sum()",
-        "np.maximum(0, a)[1:] * a[i]",
-        "1 / (2 * a)",
-        "a / (b / a) / 2",
+        "np.maximum(0.0, a)[1:] * a[i]",
+        "1.0 / (2.0 * a)",
+        "a / (b / a) / 2.0",
     ]
     args = [np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 2.0]), np.arange(9.0).reshape(3, 3), 1]
     with np.errstate(all="ignore"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,13 +23,15 @@ Array = np.ndarray[Any, Any]
 _NUMBERS = {DType.FLOAT: ctypes.c_double, DType.INT: ctypes.c_int64, DType.BOOL: ctypes.c_bool}
 
 
+@dataclass(frozen=True)
 class CBackend:
-    """C99, compiled with the system's compiler."""
+    """C99, compiled with the system's compiler. `skip` names passes of `LOOPS` to leave out."""
 
-    name = "c"
+    skip: tuple[str, ...] = ()
+    name: ClassVar[str] = "c"
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
-        source = emit(program, contract or _no_promises(program))
+        source = emit(program, contract or _no_promises(program), self.skip)
         native = Native(program, source, library(source))
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, slopes_of(program)

@@ -234,7 +234,7 @@ class _Body:
         self._move([self.w.entries.places[v.name] for v in e.outs], body.results)
 
     def _move(self, targets: Sequence[str], values: Sequence[Operand]) -> None:
-        """All targets get their values at once: numbers by way of new names, arrays from places that are not targets."""
+        """All targets get their values at once: numbers that read a target by way of new names, arrays from places that are not targets."""
         w = self.w
         pairs = [
             (t, v) for t, v in zip(targets, values) if not (isinstance(v, Var) and w.entries.places.get(v.name) == t)
@@ -243,11 +243,11 @@ class _Body:
         for target, value in pairs:
             if value.type.shape:
                 source = w.memory(value) if not self._is_target(value, targets) else w.copy("moved", value)
-            elif len(pairs) == 1 or not isinstance(value, Var):
-                source = w.number(value)
             else:
-                source = w.fresh("following")
-                w.line(f"const {c_type(value.type)} {source} = {w.number(value)};")
+                source = w.number(value)
+                if len(pairs) > 1 and set(_WORD.findall(source)).intersection(targets):
+                    source = w.fresh("following")
+                    w.line(f"const {c_type(value.type)} {source} = {w.number(value)};")
             ready.append((target, source, value.type))
         for target, source, made in ready:
             if made.shape:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 
@@ -37,9 +37,9 @@ class Source:
     interface: Interface
 
 
-def emit(program: Program, contract: Contract) -> Source:
-    """Header and source of a program."""
-    name, program = module_name(program.name), lower(remove_dead_code(replace(program, slopes=None)))
+def emit(program: Program, contract: Contract, skip: Collection[str] = ()) -> Source:
+    """Header and source of a program; `skip` names passes to leave out."""
+    name, program = module_name(program.name), lower(remove_dead_code(replace(program, slopes=None)), skip)
     text, interface = rule(program, name)
     identity = learner_hash(program, contract)
     lines = [*text, *EntryPoints(interface, contract).lines(), *state_lines(interface, identity)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from oco.backends.c99.entries import flat_index, stretched
 from oco.backends.c99.expressions import Level
 from oco.backends.c99.vectors import c_type, zero
@@ -112,6 +114,13 @@ def _scattered(w: Writer, target: str, made: Type, value: Operand, indices: Sequ
         w.line(f"{entry_of(target, [*places, *index[len(common) :]], made)} {sign} {entry};")
 
 
+def _entries(w: Writer, e: Equation) -> None:
+    (x,) = e.args
+    for out, place in zip(e.outs, np.ndindex(x.type.shape)):
+        w.line(f"const {c_type(out.type)} {out.name} = {w.entry(x, [str(i) for i in place]).code};")
+        w.entries.places[out.name] = out.name
+
+
 def _sort(w: Writer, e: Equation) -> None:
     (x,), out = e.args, e.outs[0]
     target = w.place(out)
@@ -161,6 +170,7 @@ STATEMENTS: dict[str, Statement] = {
     "matmul": _matmul,
     "concat": _concat,
     "stack": _stack,
+    "entries": _entries,
     "put": _put,
     "scatter_add": _scatter_add,
     "sort": _sort,

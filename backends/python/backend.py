@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import CodeType
-from typing import Any
+from typing import Any, ClassVar
 
 from oco.backends.base import Arrays, Compiled
 from oco.backends.contract import Contract
@@ -15,17 +16,19 @@ from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Function, Program
 
 
+@dataclass(frozen=True)
 class NumpyBackend:
-    """Functions over NumPy arrays."""
+    """Functions over NumPy arrays. `skip` names passes of `CALLS` to leave out."""
 
-    name = "numpy"
+    skip: tuple[str, ...] = ()
+    name: ClassVar[str] = "numpy"
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         entries = [f for f in program.entries if f is not program.slopes]
-        source = emit_rule(program, entries)
+        source = emit_rule(program, entries, self.skip)
         found = _executed(program, source, entries)
         measure = found.get("measure")
         return Compiled(program, source, found["init"], found["decide"], found["update"], measure, slopes_of(program))

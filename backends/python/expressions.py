@@ -33,7 +33,7 @@ class Text:
 
     `plain` stands in for `code` beside a float array: a whole number is printed without its point, a mask without a conversion.
     `whole` says that `plain` is a whole number; `weak` that the value may be a Python float, whose division by zero
-    raises; `nonzero` that it is known not to be zero.
+    raises; `nonzero` that it is known not to be zero, `nonnegative` that it is not below zero.
     """
 
     code: str
@@ -46,6 +46,7 @@ class Text:
     whole: bool = False
     weak: bool = False
     nonzero: bool = False
+    nonnegative: bool = False
 
     def at(self, least: Level) -> str:
         """The code, in parentheses if it binds less tightly than `least`."""
@@ -53,7 +54,11 @@ class Text:
 
     def beside(self, other: Text) -> Text:
         """The shorter spelling where `other` makes the result float anyway."""
-        usable = not other.is_literal if self.is_literal else bool(other.type.shape) and not other.plain
+        usable = (
+            not (other.is_literal or other.type.shape)
+            if self.is_literal
+            else bool(other.type.shape) and not other.plain
+        )
         return replace(self, code=self.plain, level=self.plain_level) if self.plain and usable else self
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from oco.backends.python.expressions import Level, Text
 from oco.backends.python.templates import STATEMENTS
@@ -12,12 +13,14 @@ from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Var
 
 
-def function_lines(function: Function, nonzero: Collection[str] = ()) -> list[str]:
+def function_lines(
+    function: Function, nonzero: Collection[str] = (), least: Mapping[str, float] = MappingProxyType({})
+) -> list[str]:
     """`def name(params):`, its docstring, its statements, and its result (a tuple if there are several).
 
-    `nonzero` names the constants that are known not to be zero.
+    `nonzero` names the constants that are known not to be zero, `least` has lower bounds of numbers by name.
     """
-    writer = _Writer(function.body, nonzero)
+    writer = _Writer(function.body, nonzero, least)
     writer.names.update({p.name: p.name for p in function.body.params})
     results = function.body.results
     with writer.indented():

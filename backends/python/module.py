@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -14,9 +15,12 @@ import numpy as np
 
 from oco.backends.contract import Contract, Range
 from oco.backends.identity import model_hash, plan_hash
+from oco.backends.python.arithmetic import HELPERS
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
 from oco.compiler.ir.dead_code import used_by
+from oco.compiler.ir.lower_bounds import lower_bounds
+from oco.compiler.ir.passes import shorten
 from oco.compiler.ir.program import DType, Field, Function, Program
 
 _RULE = 100
@@ -29,14 +33,14 @@ def unpacked(text, dtype, shape):
 
 def emit(program: Program, contract: Contract) -> str:
     """The module's text."""
-    rule = "\n".join(_rule(program, program.entries))
+    rule = list(_rule(program, program.entries))
     return "\n".join(
         [
             _docstring(program, contract),
             "",
-            *_imports(),
+            *_imports({"math"} if _uses_math(rule) else set()),
             "",
-            rule,
+            *rule,
             *_interface(program, contract),
             "",
             _heading("The learner"),
@@ -53,11 +57,21 @@ def emit(program: Program, contract: Contract) -> str:
     )
 
 
-def emit_rule(program: Program, entries: Sequence[Function] = ()) -> str:
-    """Constants and functions alone, of all entries or of these: what a learner inside this package executes."""
-    rule = list(_rule(program, entries or program.entries))
-    packed = ["import base64", "import zlib", ""] if _UNPACKED in rule else []
-    return "\n".join([*packed, "import numpy as np", "", *rule, ""])
+def emit_rule(program: Program, entries: Sequence[Function] = (), skip: Collection[str] = ()) -> str:
+    """Constants and functions alone, of all entries or of these: what a learner inside this package executes.
+
+    `skip` names passes to leave out.
+    """
+    rule = list(_rule(program, entries or program.entries, skip))
+    packed = ["base64", "zlib"] if _UNPACKED in rule else []
+    modules = sorted([*packed, "math"] if _uses_math(rule) else packed)
+    return "\n".join(
+        [*(f"import {m}" for m in modules), *([""] if modules else []), "import numpy as np", "", *rule, ""]
+    )
+
+
+def _uses_math(rule: Iterable[str]) -> bool:
+    return any("math." in line for line in rule)
 
 
 def _heading(title: str) -> str:
@@ -97,8 +111,11 @@ def comment(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
+def _rule(program: Program, entries: Sequence[Function], skip: Collection[str] = ()) -> Iterator[str]:
     """Constants with where each came from, then the functions."""
+    names = {f.name for f in entries}
+    program = shorten(program, skip)
+    entries = [f for f in program.entries if f.name in names]
     functions, read = used_by(program, entries)
     constants = [(g.var.name, array_source(g.value), comment(g.why)) for g in read]
     if constants:
@@ -116,10 +133,11 @@ def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
     yield ""
     yield _heading("The rule")
     nonzero = {g.var.name for g in program.constants if g.value.shape == () and g.value != 0}
-    for function in (*functions, *entries):
-        yield ""
-        yield ""
-        yield from function_lines(function, nonzero)
+    least = lower_bounds(program)
+    text = [line for f in (*functions, *entries) for line in ("", "", *function_lines(f, nonzero, least[f.name]))]
+    called = {word for line in text for word in re.findall(r"\w+(?=\()", line)}
+    yield from (line for helper in HELPERS if helper.__name__ in called for line in _helper(helper.__name__))
+    yield from text
     yield ""
     yield ""
 
@@ -190,9 +208,9 @@ def _bound(value: Any) -> str:
     return array_source(array.ravel()[:1].reshape(()) if same else array)
 
 
-def _imports() -> list[str]:
-    """The union of what the verbatim parts import, without this package."""
-    modules = {"base64", "zlib"}
+def _imports(own: Collection[str]) -> list[str]:
+    """The union of what the rule and the verbatim parts import, without this package."""
+    modules = {"base64", "zlib", *own}
     lines = set()
     for name in ("intake", "state_file", "standalone"):
         for node in ast.parse(_source(name)).body:
@@ -221,6 +239,14 @@ def _imports() -> list[str]:
 @cache
 def _source(name: str) -> str:
     return files("oco.backends.python").joinpath(f"{name}.py").read_text(encoding="utf-8")
+
+
+@cache
+def _helper(name: str) -> tuple[str, ...]:
+    """One function of `arithmetic.py`."""
+    text = _source("arithmetic")
+    node = next(n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == name)
+    return ("", "", *text.splitlines()[node.lineno - 1 : node.end_lineno])
 
 
 @cache

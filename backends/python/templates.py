@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from oco.backends.python.expressions import (
     NUMPY_KINDS,
@@ -46,12 +47,37 @@ def _function(name: str, *, plain: bool = False) -> Template:
     return write
 
 
-def _extreme(name: str, word: str) -> Template:
-    """Python's own `min` for two whole numbers, which knows no NaN to go wrong on; NumPy's elsewhere."""
+def _scalar(word: str, name: str) -> Template:
+    """A function of Python's for a number, NumPy's for an array."""
+    general = _function(name, plain=True)
+
+    def write(args: Sequence[Text], e: Equation) -> Text:
+        return general(args, e) if _made(e).shape else replace(call(word, args, _made(e)), weak=True)
+
+    return write
+
+
+_array_sqrt = _function("np.sqrt", plain=True)
+
+
+def _sqrt(args: Sequence[Text], e: Equation) -> Text:
+    """Of a number that may be negative, carefully: NumPy answers NaN where Python raises."""
+    if _made(e).shape:
+        return _array_sqrt(args, e)
+    return replace(call("math.sqrt" if args[0].nonnegative else "root", args, _made(e)), weak=True)
+
+
+def _extreme(name: str, word: str, careful: str) -> Template:
+    """Python's own `min` for whole numbers, and beside a number that is written out: it gives its first argument where that is NaN."""
     general = _function(name)
 
     def write(args: Sequence[Text], e: Equation) -> Text:
-        return call(word, args, _made(e)) if _made(e) == Type(DType.INT) else general(args, e)
+        if _made(e).shape:
+            return general(args, e)
+        first, second = args[::-1] if args[0].is_literal and args[0].nonzero else args
+        safe = second.is_literal and second.code != "np.nan"
+        known = call(word if safe or _made(e).dtype is DType.INT else careful, [first, second], _made(e))
+        return replace(known, weak=any(a.weak for a in args))
 
     return write
 
@@ -76,11 +102,11 @@ def _product(args: Sequence[Text], e: Equation) -> Text:
 
 
 def _quotient(symbol: str, function: str) -> Template:
-    """`a / b`; through NumPy where two Python floats could meet a zero, which NumPy answers with an infinity."""
+    """`a / b`; carefully where two Python floats could meet a zero, which NumPy answers with an infinity."""
 
     def write(args: Sequence[Text], e: Equation) -> Text:
         if args[0].weak and args[1].weak and not args[1].nonzero:
-            return call(function, args, _made(e))
+            return replace(call(function, args, _made(e)), weak=True)
         return infix(symbol, Level.PRODUCT, args, _made(e))
 
     return write
@@ -112,8 +138,9 @@ def _not(args: Sequence[Text], e: Equation) -> Text:
 
 def _to_float(args: Sequence[Text], e: Equation) -> Text:
     x = args[0]
-    code = f"{x.at(Level.ATOM)}.astype(float)" if x.type.shape else f"np.float64({x.code})"
-    return Text(code, Level.ATOM, _made(e), x.code, x.level, whole=x.type.dtype is DType.INT)
+    code = f"{x.at(Level.ATOM)}.astype(float)" if x.type.shape else f"float({x.code})"
+    whole = x.type.dtype is DType.INT
+    return Text(code, Level.ATOM, _made(e), x.code, x.level, whole=whole, weak=not x.type.shape)
 
 
 def _to_int(args: Sequence[Text], e: Equation) -> Text:
@@ -196,10 +223,19 @@ def _svd(args: Sequence[Text], e: Equation) -> Text:
     return call("np.linalg.svd", [args[0], "full_matrices=False"], _made(e))
 
 
+def _entries(args: Sequence[Text], e: Equation) -> Text:
+    """`x.item()`, or `a, b = x.tolist()`: Python's own numbers."""
+    (x,), made = args, _made(e)
+    if len(e.outs) == 1:
+        return replace(method(x, "item", "", made), weak=made.dtype is DType.FLOAT)
+    flat = x if len(x.type.shape) == 1 else method(x, "ravel", "", x.type)
+    return method(flat, "tolist", "", made)
+
+
 TEMPLATES: dict[str, Template] = {
     "neg": _negation,
-    "abs": _function("np.abs"),
-    "sqrt": _function("np.sqrt", plain=True),
+    "abs": _scalar("abs", "np.abs"),
+    "sqrt": _sqrt,
     "exp": _function("np.exp", plain=True),
     "log": _function("np.log", plain=True),
     "log1p": _function("np.log1p", plain=True),
@@ -213,11 +249,11 @@ TEMPLATES: dict[str, Template] = {
     "add": _infix("+", Level.SUM),
     "sub": _infix("-", Level.SUM),
     "mul": _product,
-    "div": _quotient("/", "np.divide"),
+    "div": _quotient("/", "ratio"),
     "pow": _power,
     "mod": _quotient("%", "np.mod"),
-    "maximum": _extreme("np.maximum", "max"),
-    "minimum": _extreme("np.minimum", "min"),
+    "maximum": _extreme("np.maximum", "max", "larger"),
+    "minimum": _extreme("np.minimum", "min", "smaller"),
     "lt": _compare("<"),
     "le": _compare("<="),
     "eq": _compare("=="),
@@ -242,6 +278,7 @@ TEMPLATES: dict[str, Template] = {
     "stack": _stack,
     "slice": _slice,
     "gather": _gather,
+    "entries": _entries,
     "full": _full,
     "iota": _size("np.arange"),
     "eye": _size("np.eye"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oco.backends.python.expressions import Level, Text, call, literal
 from oco.backends.python.templates import STATEMENTS, TEMPLATES
@@ -17,6 +18,8 @@ from oco.compiler.ir.rewrite import bound_names
 WIDTH = 96
 INLINE = 60
 _SHORT = 12
+TINY = 1e-300
+"""What is above it is not zero after rounding either."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,9 @@ class Waiting:
 
 
 class Walker:
-    """Writes statements without control flow. `nonzero` names the constants that are known not to be zero."""
+    """Writes statements without control flow. `nonzero` names the constants that are not zero, `least` has lower bounds of numbers."""
 
-    def __init__(self, body: Block, nonzero: Collection[str]) -> None:
+    def __init__(self, body: Block, nonzero: Collection[str], least: Mapping[str, float]) -> None:
         self.lines: list[str] = []
         self.margin = ""
         self.waiting: dict[str, Waiting] = {}
@@ -39,6 +42,7 @@ class Walker:
         self.uses = Uses.of(body)
         self.taken = set(bound_names(body))
         self.nonzero = nonzero
+        self.least = least
         self.strong: set[str] = set()
 
     @contextmanager
@@ -77,7 +81,12 @@ class Walker:
         if operand.name in self.waiting:
             return self.waiting[operand.name].text
         weak = operand.type == Type(DType.FLOAT) and operand.name not in self.strong
-        return Text(self.name(operand), Level.ATOM, operand.type, weak=weak, nonzero=operand.name in self.nonzero)
+        return self.known(operand, Text(self.name(operand), Level.ATOM, operand.type, weak=weak))
+
+    def known(self, var: Var, text: Text) -> Text:
+        """The text of a variable with what is known of its value."""
+        least = self.least.get(var.name, -math.inf)
+        return replace(text, nonzero=least > TINY or var.name in self.nonzero, nonnegative=least >= 0)
 
     def use_up(self, operands: Iterable[Operand]) -> tuple[str, ...]:
         """The comments of the waiting expressions that are written now for their only time."""
@@ -137,7 +146,7 @@ class Walker:
             return
         notes, target = self._notes(e), self.name(e.outs[0]) if len(e.outs) == 1 else self._target(e)
         self.release(target.split(", "))
-        self.strong |= {v.name for v in e.outs if e.op != "call"}
+        self.strong |= {v.name for v in e.outs if e.op not in ("call", "entries")}
         for line in self._in_rows(f"{target} = ", text.code):
             self.write(line, notes)
             notes = ()
@@ -179,7 +188,8 @@ class Walker:
             made = e.outs[0].type
             text = call(e.attr("function"), args, made)
             return Text(text.code, text.level, made, weak=made == Type(DType.FLOAT))
-        return TEMPLATES[e.op](args, e)
+        found = TEMPLATES[e.op](args, e)
+        return found if e.outs[0].type.shape else self.known(e.outs[0], found)
 
     def assign(self, targets: Sequence[str], operands: Sequence[Operand], notes: tuple[str, ...] = ()) -> None:
         """`a, b = x, y`, all at once: an operand may read the old value of a target."""

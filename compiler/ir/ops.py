@@ -81,6 +81,7 @@ def _rows() -> Iterator[Op]:
     yield Op("stack", (1, None), rules.stack, "one above another along a new first axis")
     yield Op("slice", (1, 1), rules.slice_, "a block of entries, `starts` up to `stops`", ("starts", "stops"))
     yield Op("gather", (2, None), rules.gather, "x[i, j, ...]; an index outside the array has no meaning")
+    yield Op("entries", (1, 1), rules.entries, "each entry as a number, in row order")
     yield Op(
         "scatter_add",
         (2, None),

@@ -8,10 +8,12 @@ from oco.compiler.ir.check import check
 from oco.compiler.ir.common_subexpressions import share_subexpressions
 from oco.compiler.ir.constant_folding import fold_constants
 from oco.compiler.ir.dead_code import remove_dead_code
+from oco.compiler.ir.dot_products import make_dot_products
 from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.lifting import lift
 from oco.compiler.ir.program import Program
 from oco.compiler.ir.simplify import simplify
+from oco.compiler.ir.small_arrays import unroll_small_arrays
 from oco.compiler.ir.small_solves import expand_small_solves
 
 Pass = Callable[[Program], Program]
@@ -29,10 +31,24 @@ PASSES: dict[str, Pass] = {
 LOOPS: dict[str, Pass] = {"small-solves": expand_small_solves, "dead-code": remove_dead_code}
 """Passes for targets with explicit loops, after the others."""
 
+CALLS: dict[str, Pass] = {
+    "dot-products": make_dot_products,
+    "small-solves": expand_small_solves,
+    "small-arrays": unroll_small_arrays,
+    "common-subexpressions": share_subexpressions,
+    "dead-code": remove_dead_code,
+}
+"""Passes for targets where every operation is a call, after the others."""
+
 
 def lower(program: Program, skip: Collection[str] = ()) -> Program:
     """The program for a target with explicit loops, after every pass that `skip` does not name."""
     return _after(LOOPS, program, skip)
+
+
+def shorten(program: Program, skip: Collection[str] = ()) -> Program:
+    """The program for a target where every operation is a call, after every pass that `skip` does not name."""
+    return _after(CALLS, program, skip)
 
 
 def optimize(program: Program, skip: Collection[str] = ()) -> Program:

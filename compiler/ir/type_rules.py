@@ -208,6 +208,12 @@ def solve(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     return (b,)
 
 
+def entries(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    (x,) = types
+    require(len(x.shape) > 0 and _size(x.shape) > 0, f"the entries of {x}")
+    return tuple(Type(x.dtype) for _ in range(_size(x.shape)))
+
+
 def svd(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     require(types[0].dtype is FLOAT and len(types[0].shape) == 2, f"a matrix, not {types[0]}")
     m, n = types[0].shape

@@ -46,7 +46,8 @@ class Compiled:
 class Backend(Protocol):
     """One target."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         """The program as functions. The contract's bounds are those that `run` checks."""

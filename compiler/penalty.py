@@ -221,10 +221,9 @@ class _Ascent:
         """The line search: lambda, D, g and the track at its end."""
 
         def run(lam: Value, value: Value, slope: Value, step: Value, *rest: Structured) -> tuple[Value, ...]:
-            t, points, parts = self.t, rest[: len(track)], rest[len(track) :]
-            return _LineSearch(self, self.response.over(*parts), lam, step).run(
-                value, t.name("promise", slope), list(points)
-            )  # type: ignore[arg-type]
+            points, parts = rest[: len(track)], rest[len(track) :]
+            found = _LineSearch(self, self.response.over(*parts), lam, step)
+            return found.run(value, self.t.name("promise", slope), list(points))  # type: ignore[arg-type]
 
         given = (lam, value, slope, step, *track, *self.response.parts)
         found = call_over(self.t, "line_search", run, *given, doc=SEARCH_DOC)

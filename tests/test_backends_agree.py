@@ -134,7 +134,7 @@ def test_any_pass_for_calls_can_be_left_out(name: str) -> None:
     """The same but for the order of sums."""
     plan, found = oco.compile(model_of(name), algorithm="coldq"), []
     for skip in ((), *((p,) for p in CALLS), tuple(CALLS)):
-        compiled, path = NumpyBackend(skip).compile(plan.program), []
+        compiled, path = NumpyBackend(skip=skip).compile(plan.program), []
         state = compiled.init(*(plan.contract.start[f.name] for f in plan.program.decision))
         for streams in rounds_of(plan, 15):
             state = compiled.update(*state, *(streams[f.name] for f in plan.program.feedback))

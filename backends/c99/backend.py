@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,8 @@ _NUMBERS = {DType.FLOAT: ctypes.c_double, DType.INT: ctypes.c_int64, DType.BOOL:
 class CBackend:
     """C99, compiled with the system's compiler. `skip` names passes of `LOOPS` to leave out."""
 
+    name: str = "c"
     skip: tuple[str, ...] = ()
-    name: ClassVar[str] = "c"
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         source = emit(program, contract or _no_promises(program), self.skip)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import CodeType
-from typing import Any, ClassVar
+from typing import Any
 
 from oco.backends.base import Arrays, Compiled
 from oco.backends.contract import Contract
@@ -20,8 +20,8 @@ from oco.compiler.ir.program import Function, Program
 class NumpyBackend:
     """Functions over NumPy arrays. `skip` names passes of `CALLS` to leave out."""
 
+    name: str = "numpy"
     skip: tuple[str, ...] = ()
-    name: ClassVar[str] = "numpy"
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         return {f"{identifier(program.name)}_learner.py": emit(program, contract)}

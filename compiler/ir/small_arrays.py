@@ -192,7 +192,7 @@ class _Unrolling:
         if OPS[e.op].elementwise:
             return not self.stays(e) and self.set(out, self.entrywise(e.op, e.args, out))
         if e.op == "outer":
-            return self.set(out, self.outer(*map(self.entries, e.args), out))
+            return self.set(out, self.outer(self.entries(e.args[0]), self.entries(e.args[1]), out))
         return e.op == "matmul" and self.set(out, self.products(e))
 
     def set(self, v: Var, values: Sequence[Operand]) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from oco.backends.c99.entries import flat_index, stretched
 from oco.backends.c99.expressions import Level
 from oco.backends.c99.vectors import c_type, zero
@@ -115,10 +113,9 @@ def _scattered(w: Writer, target: str, made: Type, value: Operand, indices: Sequ
 
 
 def _entries(w: Writer, e: Equation) -> None:
-    (x,) = e.args
-    for out, place in zip(e.outs, np.ndindex(x.type.shape)):
-        w.line(f"const {c_type(out.type)} {out.name} = {w.entry(x, [str(i) for i in place]).code};")
-        w.entries.places[out.name] = out.name
+    """No statement: the entries are read where they lie."""
+    array = w.memory(e.args[0])
+    w.entries.places |= {out.name: f"{array}[{k}]" for k, out in enumerate(e.outs)}
 
 
 def _sort(w: Writer, e: Equation) -> None:

@@ -33,7 +33,7 @@ class Birkhoff(Domain):
 
     n: float = 1.0
 
-    projection_cost = "about ten solutions of 2n equations (semismooth Newton method)"
+    projection_cost = "about ten solutions of n equations (semismooth Newton method)"
     lmo_cost = "O(n^3), an assignment problem"
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class Birkhoff(Domain):
     def refusals(self) -> Mapping[str, str]:
         if self._order <= MAX_ORDER:
             return {}
-        why = f"at n = {self._order} each call would solve systems of {2 * self._order} equations several times"
+        why = f"at n = {self._order} each call would solve systems of {self._order} equations several times"
         return {"project": why, "project_jacobian": why, "bregman_step": why}
 
     def excess(self, x: Floats) -> float:

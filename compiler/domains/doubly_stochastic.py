@@ -35,8 +35,7 @@ def nearest_doubly_stochastic(t: Tracer, v: Value) -> Value:
         X = t.maximum(W, 0.0)
         residual = _sums(t, X) - 1.0
         ridge = t.maximum(1e-3 * t.minimum(1.0, t.max(t.abs(residual))), RIDGE)
-        H = _normal_matrix(t, t.to_float(W > 0.0)) + t.eye(2 * n) * ridge
-        d = -t.solve(H, residual)
+        d = _potentials(t, t.to_float(W > 0.0), ridge, -residual)
         D = column(t, d[:n]) + d[n:]
         W = W + _step_length(t, W, D, d, residual) * D
         return W, t.max(t.abs(_sums(t, t.maximum(W, 0.0)) - 1.0)), steps + 1
@@ -74,6 +73,15 @@ def _centred(t: Tracer, v: Value) -> Value:
 def _sums(t: Tracer, X: Value) -> Value:
     """Sums of the rows, then of the columns."""
     return t.concat(t.sum(X, axis=1), t.sum(X, axis=0))
+
+
+def _potentials(t: Tracer, S: Value, ridge: Value, sums: Value) -> Value:
+    """(a, b) for which S * (a 1' + 1 b') has the given sums of rows and columns, with a ridge; a is eliminated."""
+    n = S.shape[0]
+    rows, columns = t.sum(S, axis=1) + ridge, t.sum(S, axis=0) + ridge
+    shares = S / column(t, rows)
+    b = t.solve(t.diag(columns) - S.T @ shares, sums[n:] - sums[:n] @ shares)
+    return t.concat((sums[:n] - S @ b) / rows, b)
 
 
 def _normal_matrix(t: Tracer, S: Value) -> Value:

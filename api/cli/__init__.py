@@ -5,23 +5,26 @@ Exit status: 0 done, 1 the model or the data is wrong (said on stderr), 2 the co
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from collections.abc import Sequence
 
 from oco.dsl.diagnostics import OcoError
 
-NEW_OBJECTS = 50_000  # between two searches for garbage: what a command imports and reads it keeps to its end
+NEW_OBJECTS = 200_000  # between two searches for garbage: what a command imports and reads it keeps to its end
 INTERRUPTED = 130  # the status that Typer leaves with after Ctrl-C
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status."""
     gc.set_threshold(NEW_OBJECTS)
+    atexit.register(gc.freeze)  # what is there at the end goes with the process: nothing is searched for garbage once more
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        from oco.cli.app import app
+        from oco.cli.app import app_for
 
-        app(args=list(argv) if argv is not None else None, prog_name="oco")
+        app_for(words)(args=words, prog_name="oco")
     except SystemExit as stop:
         if stop.code != INTERRUPTED:
             return stop.code if isinstance(stop.code, int) else int(stop.code is not None)

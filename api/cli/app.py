@@ -1,34 +1,46 @@
-"""The table of commands."""
+"""The table of commands. A command's module is imported when the command is called."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from oco.cli import files, models, runs, tuning
+from oco.cli.command import Command
 
-app = typer.Typer(
-    help="Model online decisions under constraints; compile them to learners with a guarantee.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-app.command()(models.check)
-app.command()(models.explain)
-app.command()(models.compile)
-app.command()(runs.run)
-app.command()(runs.data)
-app.command()(tuning.tune)
-app.command()(files.fmt)
-app.command()(files.new)
-app.command(name="help")(files.explain_code)
-app.command()(files.algorithms)
+COMMANDS = {
+    "check": ("models", "check"),
+    "explain": ("models", "explain"),
+    "compile": ("models", "compile"),
+    "run": ("runs", "run"),
+    "data": ("runs", "data"),
+    "tune": ("tuning", "tune"),
+    "fmt": ("files", "fmt"),
+    "new": ("files", "new"),
+    "help": ("files", "explain_code"),
+    "algorithms": ("files", "algorithms"),
+}
+"""Where each command stands: its module in this folder, and the function."""
 
 
-@app.callback()
+def app_for(words: Sequence[str]) -> typer.Typer:
+    """The command that the words begin with; all of them where they begin with none."""
+    app = typer.Typer(
+        help="Model online decisions under constraints; compile them to learners with a guarantee.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(top)
+    for name in [words[0]] if words and words[0] in COMMANDS else COMMANDS:
+        module, function = COMMANDS[name]
+        app.command(name=name, cls=Command)(getattr(import_module(f"oco.cli.{module}"), function))
+    return app
+
+
 def top(
     version: Annotated[
         bool, typer.Option("--version", metavar="", help="Print the version and stop.", is_eager=True)

@@ -104,11 +104,10 @@ def explain_code(
 
 def _show_command(name: str) -> None:
     """The help of a command, and the end; nothing where there is none of that name."""
-    from oco.cli.app import app
+    from oco.cli.app import COMMANDS, app_for
 
-    commands = {c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands}
-    if name in commands:
-        app(args=[name, "--help"], prog_name="oco")
+    if name in COMMANDS:
+        app_for([name])(args=[name, "--help"], prog_name="oco")
 
 
 def algorithms(as_json: Json = False) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PLAIN_WIDTH = 118
+COLOUR_ANYWAY = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables that Rich heeds where the stream is no terminal
+NOT_PRINTED = dict.fromkeys(map(ord, "\a\b\v\f\r"))
 
 
 def console(stderr: bool = False) -> Console:
@@ -23,9 +26,18 @@ def console(stderr: bool = False) -> Console:
     return Console(file=stream, stderr=stderr, width=width, highlight=False, soft_wrap=False)
 
 
+def _written_plain(text: str, stream: IO[str]) -> bool:
+    """Text is written as it is, without Rich, where it cannot have colour; False where it can."""
+    if stream.isatty() or any(name in os.environ for name in COLOUR_ANYWAY):
+        return False
+    stream.write(text.translate(NOT_PRINTED).expandtabs() + "\n")
+    return True
+
+
 def say(text: str = "", style: str | None = None) -> None:
     """One paragraph on stdout, as it is (no markup is read in it)."""
-    console().print(text, style=style, markup=False, soft_wrap=True)
+    if not _written_plain(text, sys.stdout):
+        console().print(text, style=style, markup=False, soft_wrap=True, emoji=False)
 
 
 STYLES = {
@@ -39,6 +51,8 @@ STYLES = {
 
 def paint(text: str) -> None:
     """Text that is already laid out, with the words of `STYLES` in colour."""
+    if _written_plain(text.rstrip("\n"), sys.stdout):
+        return
     from rich.text import Text
 
     painted = Text(text.rstrip("\n"))
@@ -66,6 +80,8 @@ def show_error(error: OcoError) -> None:
 
 
 def show_diagnostic(diagnostic: Diagnostic) -> None:
+    if _written_plain(diagnostic.render() + "\n", sys.stderr):
+        return
     from rich.text import Text
 
     colour = "red" if diagnostic.severity is Severity.ERROR else "yellow"

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oco.cli.command import Command
+from oco.cli.command import Command, Group
 
 COMMANDS = {
     "check": ("models", "check"),
@@ -28,6 +28,7 @@ COMMANDS = {
 def app_for(words: Sequence[str]) -> typer.Typer:
     """The command that the words begin with; all of them where they begin with none."""
     app = typer.Typer(
+        cls=Group,
         help="Model online decisions under constraints; compile them to learners with a guarantee.",
         no_args_is_help=True,
         add_completion=False,

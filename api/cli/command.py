@@ -1,4 +1,4 @@
-"""A command that takes words and defaults as they are. Typer would load Pydantic for them, a sixth of a short command's time."""
+"""Commands that take words and defaults as they are. Typer would load Pydantic for them, a sixth of a short command's time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 READ: dict[Any, Callable[[str], Any]] = {str: str, Path: Path}
 """Types of parameters that any word is of, and what makes them of it."""
@@ -33,9 +33,19 @@ class AsGiven:
         return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 
 
+def _as_given(params: list[Any]) -> list[Any]:
+    """The parameters, each read as it is given where their Typer reads with Pydantic and has not begun to."""
+    for param in params:
+        if getattr(param, "_runtime_param", params) is None:
+            param._runtime_param = AsGiven(param.type_descriptor.annotation)
+    return params
+
+
 class Command(TyperCommand):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for param in self.params:
-            if getattr(param, "_runtime_param", self) is None:  # a Typer that reads with Pydantic, once it has to
-                param._runtime_param = AsGiven(param.type_descriptor.annotation)
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _as_given(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _as_given(super().get_params(ctx))

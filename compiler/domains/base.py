@@ -6,17 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.norms import Floats, vector_norm
-from oco.compiler.ir.interpret import as_numpy
-from oco.compiler.ir.program import DType, Type
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
 from oco.dsl.diagnostics import InternalError, fail
+
+if TYPE_CHECKING:
+    from oco.compiler.domains.combination import Combination
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 ArrayFunction = Callable[..., tuple[Floats, ...]]
 
@@ -275,19 +275,22 @@ class Domain(ABC):
 
     @cached_property
     def _projection(self) -> ArrayFunction:
-        return as_numpy("project", self.project, self._type)
+        return self._alone(self.project, 1)
 
     @cached_property
     def _minimisation(self) -> ArrayFunction:
-        return as_numpy("lmo", self.lmo, self._type)
+        return self._alone(self.lmo, 1)
 
     @cached_property
     def _mirror_step(self) -> ArrayFunction:
-        return as_numpy("bregman_step", self.bregman_step, self._type, self._type)
+        return self._alone(self.bregman_step, 2)
 
-    @property
-    def _type(self) -> Type:
-        return Type(DType.FLOAT, self.shape)
+    def _alone(self, traced: Callable[..., Value], arguments: int) -> ArrayFunction:
+        """A method over the step IR as a function of so many arrays of the domain's shape."""
+        from oco.compiler.ir.interpret import as_numpy
+        from oco.compiler.ir.program import DType, Type
+
+        return as_numpy(traced.__name__, traced, *[Type(DType.FLOAT, self.shape)] * arguments)
 
     def project_array(self, v: Any) -> Floats:
         """The point of the set nearest to the array `v`."""

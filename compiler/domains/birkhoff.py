@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.doubly_stochastic import nearest_doubly_stochastic, project_face
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.sampling import hit_and_run
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 MAX_ORDER = 200
 MAX_PERMUTED = 6

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.total_search import Shifts
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
 from oco.dsl.diagnostics import fail
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 SMALL = 64
 """Entries up to which the set is treated as any polyhedron but for its projection and linear minimisation."""

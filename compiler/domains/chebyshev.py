@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from oco.compiler.domains.norms import scaled_norm
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 SMALL_PRODUCT = 1 << 14
 """Entries of a matrix up to which the product with its transpose costs no more than a few steps of a Lanczos iteration."""

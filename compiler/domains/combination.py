@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from oco.compiler.domains import low_rank
 from oco.compiler.domains.low_rank import LowRank
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Liftable, Value
 from oco.dsl.diagnostics import InternalError
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Liftable, Value
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ import numpy as np
 
 from oco.compiler.domains.arguments import finite
 from oco.compiler.domains.base import Domain, Halfspaces
-from oco.compiler.domains.box_row import SMALL, BoxRow, SmallBoxRow
-from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
 from oco.compiler.domains.norms import Floats
 from oco.dsl.diagnostics import fail
 
@@ -24,6 +22,9 @@ def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None
     (A, b), (E, f) = _without_zeros(A, b, b < 0, base), _without_zeros(E, f, f != 0, base)
     if not len(b) + len(f):
         return base
+    from oco.compiler.domains.box_row import SMALL, BoxRow, SmallBoxRow
+    from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
+
     if isinstance(base, Cut):
         before = base.rows_added
         pairs = ((before.A, A), (before.b, b), (before.E, E), (before.f, f))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.dual_newton import project_on_cut
 from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.domains.polyhedron import Polyhedron
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
 from oco.dsl.diagnostics import fail
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 HALVINGS = 10
 LONG = 1e3

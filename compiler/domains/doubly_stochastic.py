@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from oco.compiler.domains.assignment import cheapest_assignment
 from oco.compiler.domains.spectral import column
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 SETTLED = 1e-14
 MAX_STEPS = 300

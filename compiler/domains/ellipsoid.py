@@ -6,15 +6,17 @@ import itertools
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from oco.compiler.domains.arguments import filling, finite, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, scaled_norm, vector_norm
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 MAX_SIGNS = 12
 

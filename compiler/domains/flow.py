@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from oco.compiler.domains.arguments import written
 from oco.compiler.domains.base import MAX_VERTICES
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.polyhedron import Polyhedron
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
 from oco.dsl.diagnostics import fail
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 
 @dataclass(frozen=True, eq=False)

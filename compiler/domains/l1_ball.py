@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.simplex import simplex_threshold
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 
 def shrink_to_sum(t: Tracer, a: Value, s: float) -> Value:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Liftable, Value
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Liftable, Value
 
 
 @dataclass(frozen=True)

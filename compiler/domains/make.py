@@ -4,47 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.domains.ball import Ball
-from oco.compiler.domains.base import Domain
-from oco.compiler.domains.birkhoff import Birkhoff
-from oco.compiler.domains.box import Box
-from oco.compiler.domains.budget import Budget
-from oco.compiler.domains.capped_simplex import capped_simplex
-from oco.compiler.domains.ellipsoid import Ellipsoid
-from oco.compiler.domains.flow import flow
-from oco.compiler.domains.group_ball import GroupBall
-from oco.compiler.domains.l1_ball import L1Ball
-from oco.compiler.domains.nonneg_ball import NonnegBall
-from oco.compiler.domains.nuclear_ball import NuclearBall
-from oco.compiler.domains.polytope import Polytope
-from oco.compiler.domains.simplex import Simplex
-from oco.compiler.domains.spectrahedron import Spectrahedron
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.domains import DOMAINS
 from oco.dsl.evaluate import evaluate
 from oco.dsl.model import DomainSpec
 
-KINDS: dict[str, Callable[..., Domain]] = {
-    "ball": Ball,
-    "birkhoff": Birkhoff,
-    "box": Box,
-    "budget": Budget,
-    "capped_simplex": capped_simplex,
-    "ellipsoid": Ellipsoid,
-    "flow": flow,
-    "group_ball": GroupBall,
-    "l1_ball": L1Ball,
-    "nonneg_ball": NonnegBall,
-    "nuclear_ball": NuclearBall,
-    "polytope": Polytope,
-    "simplex": Simplex,
-    "spectrahedron": Spectrahedron,
+if TYPE_CHECKING:
+    from oco.compiler.domains.base import Domain
+
+KINDS = {
+    "ball": ("ball", "Ball"),
+    "birkhoff": ("birkhoff", "Birkhoff"),
+    "box": ("box", "Box"),
+    "budget": ("budget", "Budget"),
+    "capped_simplex": ("capped_simplex", "capped_simplex"),
+    "ellipsoid": ("ellipsoid", "Ellipsoid"),
+    "flow": ("flow", "flow"),
+    "group_ball": ("group_ball", "GroupBall"),
+    "l1_ball": ("l1_ball", "L1Ball"),
+    "nonneg_ball": ("nonneg_ball", "NonnegBall"),
+    "nuclear_ball": ("nuclear_ball", "NuclearBall"),
+    "polytope": ("polytope", "Polytope"),
+    "simplex": ("simplex", "Simplex"),
+    "spectrahedron": ("spectrahedron", "Spectrahedron"),
 }
-"""What makes each kind: `(shape, **arguments)`, named as the parameters of the kind in `dsl.domains.DOMAINS`."""
+"""Where the maker of each kind stands: its module in this folder, imported when a model has the kind, and its name."""
+
+
+def maker(kind: str) -> Callable[..., Domain]:
+    """What makes domains of a kind: `(shape, **arguments)`, named as the parameters of the kind in `dsl.domains.DOMAINS`."""
+    module, name = KINDS[kind]
+    make: Callable[..., Domain] = getattr(import_module(f"oco.compiler.domains.{module}"), name)
+    return make
 
 
 def domain(kind: str, shape: tuple[int, ...], *args: Any) -> Domain:
@@ -54,7 +50,7 @@ def domain(kind: str, shape: tuple[int, ...], *args: Any) -> Domain:
     complaint = row.shapes(shape, {name: value.shape for name, value in given.items()}) or row.values(shape, given)
     if complaint is not None:
         raise fail(complaint.code, complaint.message, hint=complaint.hint)
-    return KINDS[kind](shape, **given)
+    return maker(kind)(shape, **given)
 
 
 def make_domain(spec: DomainSpec, shape: tuple[int, ...], values: Mapping[str, Any]) -> Domain:

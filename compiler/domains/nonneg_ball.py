@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.ball import Ball
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, scaled_norm, unit_rows, vector_norm
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 
 @dataclass(frozen=True, eq=False)

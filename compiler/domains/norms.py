@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
+
 
 Floats = np.ndarray[Any, Any]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.domains.pivoting import cheapest_vertex
 from oco.compiler.domains.reduction import Reduced, reduce_polyhedron
 from oco.compiler.domains.sampling import hit_and_run
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 MAX_ROWS = 4000
 MAX_DIMENSION = 400

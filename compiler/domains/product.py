@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, vector_norm
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,9 +23,11 @@ from oco.compiler.domains.spectral import (
     slopes,
     stirred,
 )
-from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Value
 from oco.dsl.diagnostics import InternalError
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.value import Value
 
 
 def symmetric_part(x: Value) -> Value:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from oco.compiler.ir.trace import Tracer, Values
 from oco.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from oco.compiler.ir.trace import Tracer, Values
 
 Bound = Value | float
 

@@ -44,6 +44,12 @@ unit: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/speed/run.py
 
+# The parser's tables, after a change of the grammar.
+.PHONY: tables
+tables: $(VENV)/.installed
+	$(BIN)/python -c "from oco.dsl.text.tables import *; print(to_json(built(grammar()), grammar()), end='')" > tables.json
+	mv tables.json grammar/tables.json
+
 .PHONY: fuzz soak audit
 # Model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where atheris is installed; kills and mutations in full.
 FUZZ_SECONDS ?= 600

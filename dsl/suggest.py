@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import SequenceMatcher
 
 LEAST_RATIO = 0.7
 LONGEST = 80
@@ -34,6 +33,8 @@ def _likeness(a: str, b: str) -> float:
         return 0.95
     if min(len(a), len(b)) > 3 and (a.lower().startswith(b.lower()) or b.lower().startswith(a.lower())):
         return 0.8
+    from difflib import SequenceMatcher
+
     return 0.9 * SequenceMatcher(None, a.lower(), b.lower(), autojunk=False).ratio()
 
 

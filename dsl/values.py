@@ -13,7 +13,6 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, File, Kind, constant, names, walk
-from oco.dsl.files import read_array
 from oco.dsl.model import Param
 from oco.dsl.scope import MOST_NUMBERS, Array, Scope, check_fixed
 from oco.dsl.source import Span
@@ -98,6 +97,8 @@ def param_value(scope: Scope, param: Param) -> Array | None:
         return None
     role = f"`{param.name}`"
     if isinstance(param.value, File):
+        from oco.dsl.files import read_array
+
         raw: Array | None = read_array(param.value.path, scope.folder, param.name, param.value.span)
     else:
         raw = fixed_value(scope, param.value, f"the value of {role}")

@@ -19,7 +19,9 @@ INTERRUPTED = 130  # the status that Typer leaves with after Ctrl-C
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status."""
     gc.set_threshold(NEW_OBJECTS)
-    atexit.register(gc.freeze)  # what is there at the end goes with the process: nothing is searched for garbage once more
+    atexit.register(
+        gc.freeze
+    )  # what is there at the end goes with the process: nothing is searched for garbage once more
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         from oco.cli.app import app_for

@@ -107,4 +107,5 @@ def _distinct(items: tuple[Expr, ...]) -> bool:
     if not arrays:
         return True
     flat = np.stack([a.ravel() for a in np.broadcast_arrays(*arrays)])
-    return bool(np.unique(flat, axis=1).shape[1] == flat.shape[1])
+    flat = flat[:, np.lexsort(flat)]  # np.unique would import numpy.ma
+    return not bool(np.any(np.all(flat[:, 1:] == flat[:, :-1], axis=0)))

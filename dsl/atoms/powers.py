@@ -25,8 +25,8 @@ def _parity(exponent: Interval) -> int | None:
     """0 or 1 where every exponent is a whole number of that parity."""
     if not _whole(exponent):
         return None
-    found = {int(v) for v in np.unique(np.mod(exponent.lo, 2))}
-    return found.pop() if len(found) == 1 else None
+    odd = np.mod(exponent.lo, 2)
+    return int(odd.flat[0]) if odd.size and bool(np.all(odd == odd.flat[0])) else None
 
 
 def curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvature:

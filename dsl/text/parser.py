@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.limits import DEEPEST, TEXT_LIMIT, too_deep
 from oco.dsl.source import Source
 from oco.dsl.text import syntax
 from oco.dsl.text.headings import DECLARING, Heading, recognise
+from oco.dsl.text.machine import END, Machine
 from oco.dsl.text.mistakes import Trouble, explain
 from oco.dsl.text.spacing import canonical
 from oco.dsl.text.statements import Line, split, unclosed
+from oco.dsl.text.tables import tables
 from oco.dsl.text.tokens import NAME_KINDS, Token, scan
 from oco.dsl.text.tree import TreeBuilder, attribute
-
-if TYPE_CHECKING:
-    from lark import Lark
 
 
 def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
@@ -94,48 +90,17 @@ def _read(line: Line, heading: Heading) -> syntax.Statement:
     return statement
 
 
-@cache
-def _lark() -> Lark:
-    from lark import Lark
-    from lark import Token as LarkToken
-    from lark.lexer import Lexer
-
-    class TokensAreMade(Lexer):
-        """Tokens come from `tokens.py` and are fed one by one."""
-
-        def __init__(self, conf: Any) -> None:
-            pass
-
-        def lex(self, *args: Any) -> Iterator[LarkToken]:
-            return iter(())
-
-    grammar = files("oco.grammar").joinpath("oco.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer=TokensAreMade,
-        start=["statement", "formula"],
-        keep_all_tokens=True,
-        maybe_placeholders=True,
-        transformer=cast(Any, TreeBuilder()),
-    )
-
-
 def _run(tokens: list[Token], start: str) -> Any:
     """Feed the tokens to the parser. A word that the parser does not expect as such is a name."""
-    from lark import Token as LarkToken
-    from lark.exceptions import UnexpectedToken
-
-    parser: Any = _lark().parse_interactive(start=start)
-    fed = 0
-    try:
-        for token in tokens:
-            word_as_name = token.type in NAME_KINDS and token.type not in parser.choices()
-            parser.feed_token(token._replace(type="NAME") if word_as_name else token)
-            fed += 1
-        tree = parser.feed_token(LarkToken("$END", ""))
-    except UnexpectedToken:
-        raise OcoError(explain(Trouble(tokens, fed, frozenset(parser.accepts())))) from None
+    parser = Machine(tables(), TreeBuilder(), start)
+    for fed, token in enumerate(tokens):
+        if token.type in NAME_KINDS and not parser.fits(token.type):
+            token = token._replace(type="NAME")
+        if not parser.feed(token.type, token):
+            raise OcoError(explain(Trouble(tokens, fed, parser.accepts())))
+    if not parser.feed(END, None):
+        raise OcoError(explain(Trouble(tokens, len(tokens), parser.accepts())))
+    tree = parser.values[-1]
     _check_depth(tree)
     return tree
 

@@ -6,9 +6,9 @@ For convex functions that never goes down (Frank & Wolfe 1956, read upwards).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Floats = np.ndarray[Any, Any]
 Place = Mapping[str, Floats]
 SHARES = (0.5, 0.25, 0.1, 0.03)  # of the way to the best vertex, tried in turn
-FIXED_STARTS = 3
-SQUARE_FREE = (2, 3, 5, 6, 7)  # their roots are irrational, and so are all sums and differences of them
 LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are cheap to find
 
 
@@ -42,13 +40,19 @@ class Reached:
 class Climber:
     """Looks for large values of one expression."""
 
-    def __init__(self, setting: Setting, expr: Expr) -> None:
+    def __init__(self, setting: Setting, expr: Expr, seed: int = 0) -> None:
         self.setting = setting
         self.expr = expr
         self.decisions = [n for n in names(expr) if n in setting.decisions]
         self.streams = [n for n in names(expr) if n in setting.streams]
+        self.seed = seed
         self.moving = [*self.decisions, *(n for n in self.streams if not setting.streams[n].integer)]
         self.slopes = slopes_of(expr, self.moving)
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Made when a start is drawn: many climbs need none."""
+        return np.random.default_rng(self.seed)
 
     def climb(self, enough: float, starts: int = 6, steps: int = 12) -> Reached | None:
         """The best of several climbs; stops early once a value of `enough` is reached."""
@@ -112,16 +116,18 @@ class Climber:
         return np.maximum(lo, -1e300), np.minimum(hi, 1e300)
 
     def _starts(self, count: int) -> Iterator[Place]:
-        """All upper ends, all lower ends, those farther from 0, and corners without a pattern, in the first and the last round by turns."""
+        """All upper ends, all lower ends, those farther from 0, and random corners, in the first and the last round by turns."""
         blocks = self.setting.blocks
         for k in range(count):
             found: dict[str, Floats] = {"t": np.asarray(float(self.setting.canonical.horizon or 1) if k % 2 else 1.0)}
             for name in self.decisions:
                 domain = blocks[name].domain
-                found[name] = self._vertex(name, _upwards(k, domain.lower, domain.upper))
+                random = self.rng.normal(size=domain.shape) if k > 2 else None
+                upwards = random if random is not None else np.where(_upper(k, domain.lower, domain.upper), 1.0, -1.0)
+                found[name] = self._vertex(name, upwards)
             for name in self.streams:
                 lo, hi = self._ends(name)
-                found[name] = np.where(_upwards(k, lo, hi) > 0, hi, lo)
+                found[name] = np.where(self.rng.integers(0, 2, lo.shape) if k > 2 else _upper(k, lo, hi), hi, lo)
             yield found
 
     def _certified(self, place: Place) -> Reached | None:
@@ -133,13 +139,9 @@ class Climber:
             return None
 
 
-def _upwards(k: int, lower: Floats, upper: Floats) -> Floats:
-    """The direction of the k-th start from the middle of a box: signs, or from the fourth on a Weyl sequence between -1 and 1."""
-    if k < FIXED_STARTS:
-        ahead = np.broadcast_to(k == 0, upper.shape) if k < 2 else np.abs(upper) >= np.abs(lower)
-        return np.where(ahead, 1.0, -1.0)
-    places = np.arange(1.0, upper.size + 1).reshape(upper.shape)
-    return 2 * np.modf(places * math.sqrt(SQUARE_FREE[(k - FIXED_STARTS) % len(SQUARE_FREE)]))[0] - 1
+def _upper(k: int, lower: Floats, upper: Floats) -> Floats:
+    """At which entries the k-th start is at the upper end."""
+    return np.broadcast_to(k == 0, upper.shape) if k < 2 else np.abs(upper) >= np.abs(lower)
 
 
 def slopes_of(expr: Expr, moving: list[str]) -> dict[str, Expr]:

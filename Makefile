@@ -18,7 +18,7 @@ $(VENV)/.installed: pyproject.toml
 demo: $(VENV)/.installed
 	$(BIN)/oco check examples/job_scheduling.oco
 	$(BIN)/oco run examples/job_scheduling.oco --data examples/data/nyiso_2017-05.csv --out demo
-	$(BIN)/oco compile examples/job_scheduling.oco -o demo/job_scheduling_learner.py --force
+	$(BIN)/oco compile examples/job_scheduling.oco --data examples/data/nyiso_2017-05.csv -o demo/job_scheduling_learner.py --force
 	@echo "Trace, plots and the standalone learner are in demo/."
 
 test: clean-venv $(VENV)/.installed lint types unit

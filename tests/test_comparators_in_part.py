@@ -11,6 +11,7 @@ from comparator_cases import MODELS, check_certificate, drawn, problem, referenc
 from oco.compiler.canonical import Canonical
 from oco.evaluation.comparators import Budget, Status, compare, compare_prefixes
 from oco.evaluation.comparators import composite as composite_module
+from oco.evaluation.comparators import rounds as rounds_module
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.kkt import WIDE, Newton
 from oco.evaluation.comparators.make import implicit
@@ -22,6 +23,27 @@ def test_what_takes_longer_than_the_budget_is_not_computed() -> None:
     p = problem("decision x[3] in box(0, 1)\nstream c[3] ~ uniform(0, 1)\nminimize c @ x\n", 1000)
     found = compare(p, load_data(p), "dynamic", Budget(seconds=0.0))
     assert found.status is Status.NOT_COMPUTED and found.losses is None and "0 s" in found.words
+
+
+def test_rounds_that_would_take_too_long_are_left_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round tells that the budget will not do; what it costs, and no loss being negative, bounds the whole from below."""
+    p = problem(
+        "decision X[3, 2] in nuclear_ball(1)\nstream A[3, 2] ~ uniform(0.5, 2)\nminimize sum_squares(X - A)\n", 6
+    )
+    data = load_data(p)
+    whole = compare(p, data, "dynamic")
+    monkeypatch.setattr(rounds_module, "PATIENCE", 0.0)
+    monkeypatch.setattr(rounds_module, "HOPELESS", 1e-9)
+    found = compare(p, data, "dynamic")
+    assert whole.status is Status.CERTIFIED
+    assert found.status is Status.NOT_COMPUTED and "all 6 rounds would take about" in found.words
+    assert 0 < found.bound < whole.value and "it costs at least" in found.words
+
+
+def test_what_is_too_wide_costs_no_less_than_its_losses_can_be() -> None:
+    p = problem("decision X[30, 20] in nuclear_ball(1)\nstream a in [0, 1]\nminimize 2 + (X[0, 0] - a) ** 2\n", 5)
+    found = compare(p, load_data(p, {"a": np.ones(5)}), "static", Budget(memory=1 << 20))
+    assert found.status is Status.NOT_COMPUTED and found.bound == 10
 
 
 LARGE = """decision x[4] in box(-1, 1)

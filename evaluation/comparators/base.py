@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ class Status(StrEnum):
 class Budget:
     """What finding a comparator may cost: seconds of time, bytes of working memory."""
 
-    seconds: float = 120.0
+    seconds: float = 30.0
     memory: int = 2 << 30
 
 
@@ -73,6 +74,12 @@ class Comparator:
         if self.status is Status.INTERVAL:
             return f"{name}: between {number(self.bound)} and {number(self.value)}"
         return f"{name}: {number(self.value)}, certified to within {number(abs(self.gap), 2)}"
+
+
+def unsolved(kind: str, why: str, bound: float, began: float) -> Comparator:
+    """No comparator, but what is proved: a lower bound. `began` is what the clock said at first."""
+    said = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
+    return Comparator(kind, Status.NOT_COMPUTED, bound=bound, why=said, seconds=perf_counter() - began)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
 
 from oco.compiler.canonical import Canonical
 from oco.evaluation.batch import values_of
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
+from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
 from oco.evaluation.comparators.fixed import Setting, prefixes, static
 from oco.evaluation.comparators.functions import Rounds
-from oco.evaluation.comparators.lift import Lifted, lift, ranges_of
+from oco.evaluation.comparators.lift import Lifted, least_loss, lift, ranges_of
 from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import Region, region, with_tail
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
@@ -35,7 +36,7 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = 
     """The comparator of a run over `data`, within a budget; never without a certificate or a word that there is none."""
     budget = budget or Budget()
     if too_wide := _too_wide(problem, budget):
-        return Comparator(kind, Status.NOT_COMPUTED, why=too_wide)
+        return unsolved(kind, too_wide, data.rounds * least_loss(problem, data.rounds), perf_counter())
     if kind == "dynamic":
         return _dynamic(problem, data, budget)
     if data.nbytes > budget.memory:

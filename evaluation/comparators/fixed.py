@@ -12,7 +12,7 @@ from oco.dsl.expressions import Expr
 from oco.dsl.model import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
+from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
 from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.expectation import expected
@@ -23,7 +23,6 @@ from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.relaxed import Relaxed
 from oco.evaluation.comparators.spread import Spread
 from oco.evaluation.comparators.sums import Chosen, Upto, deciding_rounds, summed, values_upto
-from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
 
@@ -124,7 +123,9 @@ def static(setting: Setting, budget: Budget) -> Comparator:
     began = perf_counter()
     solved = _solve(setting, began + budget.seconds)
     if solved.late[0]:
-        return _open(solved.found, "the constraints were not all met within the budget of time", began)
+        return unsolved(
+            "static", "the constraints were not all met within the budget of time", float(solved.found.bound[0]), began
+        )
     if not solved.met[0]:
         return _least_violating(setting, solved, began)
     return comparator_of(setting, solved.found, began)
@@ -276,10 +277,10 @@ def comparator_of(setting: Setting, found: Certified, began: float, method: str 
 def _least_violating(setting: Setting, solved: _Solved, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or say that it is open; then the best of the points that break them least."""
     if not setting.region.complete:
-        return _open(solved.found, "the constraints were not met within the budget", began)
+        return unsolved("static", "the constraints were not met within the budget", float(solved.found.bound[0]), began)
     proved, again, which = _relaxed(setting, solved.programs, np.arange(1))
     if not len(proved):
-        return _open(solved.found, "the solver stopped without a certificate", began)
+        return unsolved("static", "the solver stopped without a certificate", float(solved.found.bound[0]), began)
     shown = ", ".join(map(str, which[:8] + 1)) + (", ..." if len(which) > 8 else "")
     words = (
         f"rounds {shown} cannot hold together" if len(which) > 1 else f"round {shown} cannot hold" if len(which) else ""
@@ -299,13 +300,6 @@ def _relaxed(setting: Setting, programs: Assembled, members: Array) -> tuple[Arr
     allowed = (found.f[proved] * (1 + FEASIBLE) + FEASIBLE)[:, None] * scale[proved]
     again = solve_certified(Relaxed(unmet, proved, allowed), start)
     return proved, again, _conflicting(unmet, found, int(proved[0]))
-
-
-def _open(best: Certified, why: str, began: float) -> Comparator:
-    """No comparator, but what is proved: a lower bound."""
-    bound = float(best.bound[0])
-    said = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
-    return Comparator("static", Status.NOT_COMPUTED, bound=bound, why=said, seconds=perf_counter() - began)
 
 
 def _conflicting(programs: Assembled, found: Certified, member: int) -> Array:

@@ -17,7 +17,7 @@ from oco.compiler.canonical import Block, Canonical, Inequality
 from oco.compiler.domains.make import domain
 from oco.dsl import algebra as e
 from oco.dsl.dims import known
-from oco.dsl.enclose import enclosures
+from oco.dsl.enclose import enclose, enclosures
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 from oco.dsl.model import Timing
@@ -138,6 +138,14 @@ def ranges_of(rounds: Rounds) -> dict[str, Interval]:
     for name, values in rounds.streams.items():
         found[name] = interval(values.min(axis=0), values.max(axis=0), tuple(values.shape[1:]))
     return found | {"t": interval(float(rounds.numbers.min()), float(rounds.numbers.max()), ())}
+
+
+def least_loss(problem: Canonical, rounds: int) -> float:
+    """What no loss of a round is below, whatever is decided and revealed; -inf where the ranges do not tell."""
+    found = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in problem.blocks}
+    found |= {s.name: interval(s.lower, s.upper, s.shape) for s in problem.streams}
+    least = float(np.min(enclose(problem.objective, found | {"t": interval(1.0, float(rounds), ())}).lo))
+    return -np.inf if np.isnan(least) else least
 
 
 def lift(rounds: Rounds) -> Lifted | None:

@@ -18,11 +18,10 @@ import numpy as np
 from oco.compiler.canonical import Canonical
 from oco.dsl.model import Timing
 from oco.evaluation.batch import values_of
-from oco.evaluation.comparators.base import Budget, Comparator, Status
+from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved
 from oco.evaluation.comparators.expectation import expected
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.data import Data
-from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
 Solve = Callable[[Rounds, Budget], Comparator]
@@ -57,15 +56,15 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
         if found.decision:
             points.append(np.concatenate([np.ravel(found.decision[b.name]) for b in problem.blocks]))
     if not points or problem.equalities:
-        return _without_value(bound, "no decision that satisfies the constraints of all rounds was found", began)
+        return unsolved("static", "no decision that satisfies the constraints of all rounds was found", bound, began)
     tried = np.array([np.mean(points, axis=0), *points[:: -(-len(points) // TRIED)]])
     sums = _evaluated(problem, data, tried, budget, began + budget.seconds)
     if sums is None:
-        return _without_value(bound, "no time was left to evaluate a decision in all rounds", began)
+        return unsolved("static", "no time was left to evaluate a decision in all rounds", bound, began)
     excess = np.maximum(sums.constraints, 0.0)
     allowed = np.flatnonzero((excess <= SLACK * sums.size).all(axis=1))
     if not len(allowed):
-        return _without_value(bound, "none of the decisions that were tried satisfies all constraints", began)
+        return unsolved("static", "none of the decisions that were tried satisfies all constraints", bound, began)
     best = allowed[np.argmin(sums.losses.sum(axis=1)[allowed])]
     value = float(sums.losses[best].sum())
     return Comparator(
@@ -79,11 +78,6 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
         method="parts of the rounds",
         seconds=perf_counter() - began,
     )
-
-
-def _without_value(bound: float, why: str, began: float) -> Comparator:
-    said = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
-    return Comparator("static", Status.NOT_COMPUTED, bound=bound, why=said, seconds=perf_counter() - began)
 
 
 def _without_averages(problem: Canonical) -> Canonical:

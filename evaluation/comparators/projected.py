@@ -44,11 +44,16 @@ class _Lagrangian:
         return float(value), jet.df[0] + lam @ slopes + nu @ self.matrix, g, h, float(jet.f[0])
 
 
-def solve_projected(programs: Assembled, row: int, until: float, near: Array | None = None) -> Certified:
-    """Solve one member of a batch from a point `near` (n,), no longer than until the clock says `until`: a batch of one comes back."""
+def solve_projected(
+    programs: Assembled, row: int, until: float, near: Array | None = None, least: float = -np.inf
+) -> Certified:
+    """Solve one member of a batch from a point `near` (n,), no longer than until the clock says `until`: a batch of one comes back.
+
+    No point has a loss below `least`.
+    """
     region = programs.region
     problem, slope = _problem(programs, row)
-    x, bound, step, nearest = region.project(region.start if near is None else near), -np.inf, 1.0, np.inf
+    x, bound, step, nearest = region.project(region.start if near is None else near), least, 1.0, np.inf
     for _ in range(OUTER):
         x, step = _minimize(problem, region, x, step, until, 0.1 * GAP * slope)
         _, gradient, g, h, f = problem.at(x)

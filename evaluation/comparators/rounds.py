@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from time import perf_counter
 from typing import Any
 
@@ -12,21 +12,25 @@ import numpy as np
 from oco.compiler.canonical import Canonical
 from oco.dsl.expressions import Expr
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Budget, Comparator, Status
+from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved
 from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.lift import least_loss
 from oco.evaluation.comparators.make import functions
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.relaxed import Relaxed
 from oco.evaluation.data import Data
+from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
 
 TOLERANCE = (
     1e-6  # of the excess, in units of the constraint's slope over the region; of the gap, in units of the losses
 )
+PATIENCE = 2.0  # seconds after which it is asked whether the budget can do
+HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
 
 
 def dynamic(
@@ -36,30 +40,79 @@ def dynamic(
 
     `definitions` (each at most zero) define decisions of `problem` that stand for its kinks.
     """
-    began = perf_counter()
+    clock, floor = _Clock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
     parts: list[_Part] = []
     for streams, numbers in _chunks(problem, data):
-        if perf_counter() - began > budget.seconds:
-            why = f"{data.rounds - numbers[0] + 1:,} rounds were left after {budget.seconds:g} s"
-            return Comparator("dynamic", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
+        if clock.over(int(numbers[0]) - 1):
+            return _unfinished(parts, floor, clock)
         rounds = Rounds.of(problem, streams, numbers)
-        if region.complete:
-            parts.append(_solve(rounds, region, definitions))
-            continue
-        found = _one_by_one(rounds, region, began + budget.seconds)
-        if found is None:
-            why = f"a set that is known by its projection takes longer than {budget.seconds:g} s for all rounds"
-            return Comparator("dynamic", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
-        parts.append(found)
-    return _joined(problem, parts, perf_counter() - began)
+        solve = _solve if region.complete else _one_by_one
+        parts.append(solve(rounds, region, definitions, clock, floor))
+        if clock.over(sum(p.solved for p in parts)):
+            return _unfinished(parts, floor, clock)
+    return _joined(problem, parts, clock.spent)
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """When it began, the seconds there are, and the rounds to solve."""
+
+    began: float
+    seconds: float
+    rounds: int
+
+    @property
+    def spent(self) -> float:
+        return perf_counter() - self.began
+
+    @property
+    def until(self) -> float:
+        return self.began + self.seconds
+
+    @property
+    def until_of_one(self) -> float:
+        """When a round that was just begun has shown that time will not do."""
+        return min(self.until, perf_counter() + max(PATIENCE, HOPELESS * self.seconds / self.rounds))
+
+    def estimate(self, solved: int) -> float:
+        """Seconds for all rounds, when so many took what is spent."""
+        return self.spent * self.rounds / solved if solved else np.inf
+
+    def over(self, solved: int) -> bool:
+        """Whether rounds are left and time is over, or so short that it would not do."""
+        if solved == self.rounds:
+            return False
+        hopeless = self.spent > PATIENCE and self.estimate(solved) > HOPELESS * self.seconds
+        return self.spent > self.seconds or (solved > 0 and hopeless)
+
+
+def _unfinished(parts: list[_Part], floor: float, clock: _Clock) -> Comparator:
+    """No comparator, but a lower bound: of the rounds that were reached, and the least loss that there can be for the others."""
+    solved, reached = sum(p.solved for p in parts), sum(len(p.bounds) for p in parts)
+    bound = sum(float(p.bounds.sum()) for p in parts) + (
+        floor * (clock.rounds - reached) if reached < clock.rounds else 0.0
+    )
+    if solved:
+        why = f"all {clock.rounds:,} rounds would take about {_duration(clock.estimate(solved))}, and the budget is {clock.seconds:g} s"
+    else:
+        why = f"no round was solved within the budget of {clock.seconds:g} s"
+    return unsolved("dynamic", why, bound, clock.began)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 100 else f"{number(seconds / 60, 2)} min"
 
 
 class _Part:
-    """The rounds of one chunk: points, losses, bounds, excess by constraint, and the rounds that are impossible or open."""
+    """The rounds of one chunk: points, losses, bounds, excess by constraint, and the rounds that are impossible or open.
 
-    def __init__(self, rounds: Rounds, found: Certified, constraints: int) -> None:
-        self.numbers = rounds.numbers
-        self.x, self.losses, self.bounds = found.x.copy(), found.f.copy(), found.bound.copy()
+    `solved` of them were brought to an end before time was over; of the others bounds alone are of use.
+    """
+
+    def __init__(self, rounds: Rounds, found: Certified, constraints: int, floor: float) -> None:
+        self.solved = rounds.count
+        self.x, self.losses = found.x.copy(), found.f.copy()
+        self.bounds = np.maximum(found.bound, floor)
         self.sizes = np.maximum(np.abs(found.f), found.size)
         self.excess = np.maximum(found.g[:, :constraints], 0.0)
         self.impossible = np.zeros(rounds.count, dtype=bool)
@@ -86,26 +139,30 @@ def programs_of(rounds: Rounds, region: Region, definitions: tuple[Expr, ...] = 
     return Assembled(region, rounds.everything, loss, inequalities, equations, defining)
 
 
-def _solve(rounds: Rounds, region: Region, definitions: tuple[Expr, ...]) -> _Part:
+def _solve(rounds: Rounds, region: Region, definitions: tuple[Expr, ...], clock: _Clock, floor: float) -> _Part:
     programs = programs_of(rounds, region, definitions)
-    found = solve_certified(programs, region.start)
-    part = _Part(rounds, found, sum(c.size for c in rounds.problem.inequalities))
+    found = solve_certified(programs, region.start, until=clock.until)
+    part = _Part(rounds, found, sum(c.size for c in rounds.problem.inequalities), floor)
     unmet = np.flatnonzero(~(found.near <= TOLERANCE))
-    if len(unmet):
+    if clock.spent > clock.seconds:
+        part.solved = 0
+    elif len(unmet):
         _repair(part, programs, unmet, region)
     return part
 
 
-def _one_by_one(rounds: Rounds, region: Region, until: float) -> _Part | None:
-    """The same for a set that is known by its projection; None when time is over."""
-    programs = programs_of(rounds, region)
+def _one_by_one(rounds: Rounds, region: Region, definitions: tuple[Expr, ...], clock: _Clock, floor: float) -> _Part:
+    """The same for a set that is known by its projection, as far as time allows."""
+    programs = programs_of(rounds, region, definitions)
     found: list[Certified] = []
+    before = int(rounds.numbers[0]) - 1
     for row in range(rounds.count):
-        found.append(solve_projected(programs, row, until))
-        if perf_counter() > until:
-            return None
+        found.append(solve_projected(programs, row, clock.until_of_one, least=floor))
+        if clock.over(before + row + 1):
+            break
     columns = {f.name: np.concatenate([getattr(c, f.name) for c in found]) for f in fields(Certified)}
-    part = _Part(rounds, Certified(**columns), sum(c.size for c in rounds.problem.inequalities))
+    part = _Part(rounds, Certified(**columns), sum(c.size for c in rounds.problem.inequalities), floor)
+    part.solved = len(found)
     part.open = columns["near"] > TOLERANCE
     return part
 

@@ -4,7 +4,8 @@
     model scheduling
     ...
 
-makes the model `scheduling` in the notebook, and shows it. Files that it names are looked for in the folder of the notebook.
+makes the model `scheduling` in the notebook, and shows it. Files that it names are looked for in the folder of the notebook. A cell with
+an error takes away the model that it made before.
 """
 
 from __future__ import annotations
@@ -14,18 +15,17 @@ from typing import TYPE_CHECKING
 
 from oco.dsl.diagnostics import fail
 from oco.dsl.load import parse
+from oco.dsl.model import Model
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
-
-    from oco.dsl.model import Model
 
 
 def load(shell: InteractiveShell) -> None:
     """Make the cell magic known to a shell."""
 
     def oco(line: str, cell: str) -> Model:
-        """%%oco NAME: the cell is a model, and becomes the variable NAME."""
+        """%%oco NAME: the cell is a model, and becomes the variable NAME. With an error in the cell there is no model NAME."""
         name = line.strip()
         if not name.isidentifier():
             said = (
@@ -34,6 +34,8 @@ def load(shell: InteractiveShell) -> None:
                 else "the cell does not say what the model is to be called"
             )
             raise fail("OCO906", said, hint="write `%%oco scheduling` in the first line of the cell")
+        if isinstance(shell.user_ns.get(name), Model):
+            del shell.user_ns[name]  # a later cell must not go on with what an earlier version of this one said
         model = parse(
             "\n" + cell, folder=Path.cwd(), name=f"cell {name}"
         )  # so that lines count from the first of the cell

@@ -66,7 +66,7 @@ def _plan(
     from oco.pipeline import compile
 
     told: dict[str, Any] = {"settings": dict(settings)} if settings else {}
-    plan = compile(parse(text), algorithm, backend=backend, **told)
+    plan = compile(parse(text, name="the model, as it is printed"), algorithm, backend=backend, **told)
     return plan if plan.horizon in (None, rounds) else plan.with_horizon(rounds)
 
 
@@ -75,13 +75,16 @@ def jobs_for(
 ) -> list[Job]:
     """Every combination; an algorithm that lacks a setting of the grid is run once for all its values.
 
-    Raises OCO702 where none of the algorithms has the setting.
+    Raises OCO701 or OCO703 where there is no such algorithm, OCO702 where none of the algorithms has the setting.
     """
-    from oco.compiler.choice import check_setting_names
+    from oco.compiler.choice import check_setting_names, named
     from oco.dsl.settings import SETTINGS, UNITS
     from oco.evaluation.sweep import jobs_of
 
     grid = grid or {}
+    for name in algorithms:
+        if name is not None:
+            named(name)
     takes = {
         a: {n: v for n, v in grid.items() if a is None or n == UNITS or n in SETTINGS.get(a, grid)} for a in algorithms
     }

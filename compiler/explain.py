@@ -112,11 +112,9 @@ def formula_text(formula: Any) -> str:
     """A SymPy formula with short numbers."""
     import sympy
 
-    if formula.is_Float:
-        return f"{float(formula):.6g}"
-    return str(
-        formula.xreplace({n: sympy.Float(n, 6) for n in formula.atoms(sympy.Float, sympy.Rational) if len(str(n)) > 8})
-    )
+    long = [n for n in formula.atoms(sympy.Float, sympy.Rational) if len(str(n)) > 8]
+    short = formula.xreplace({n: sympy.Float(n, 6) for n in long})
+    return f"{float(short):.6g}" if short.is_Float else str(short)
 
 
 def bound_text(bound: Bound, guarantee: Guarantee) -> str:

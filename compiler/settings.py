@@ -90,7 +90,7 @@ class _Reader:
 
     def name(self, key: str) -> Any:
         if key not in self.symbols:
-            known = ", ".join(sorted(k for k in self.symbols if "." not in k))
+            known = ", ".join(sorted({str(k) for k in self.symbols if "." not in str(k)}))
             raise self.refuse(f"`{key}` has no value here", f"known are {known}, and facts such as domain.diameter.l2")
         return self.symbols[key]
 

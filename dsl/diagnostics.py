@@ -1,4 +1,4 @@
-"""Diagnostics: what is wrong, where, why, and the way out. Rendering lives here; the codes in `codes.py`."""
+"""Diagnostics: what is wrong, where, why, and the way out. Rendering lives here; the codes in `codes`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. `code` is stable (`oco help CODE` explains it); `hint` is the nearest right thing, `note` the evidence."""
+    """One finding. `code` is stable (`oco help CODE` explains it); `note` is the evidence.
+
+    `hint` is the nearest right thing, or what mends every finding of this code.
+    """
 
     code: str
     message: str
@@ -28,6 +31,12 @@ class Diagnostic:
     hint: str = ""
     severity: Severity = Severity.ERROR
     note: str = ""
+
+    def __post_init__(self) -> None:
+        from oco.dsl.codes import CODES  # here, for the tables of codes read those of domains, which raise findings
+
+        if not self.hint and self.code in CODES:
+            object.__setattr__(self, "hint", CODES[self.code].remedy)
 
     def render(self) -> str:
         """`file:line:column: error OCO203: message`, the line, a caret under the part, the hint."""

@@ -37,7 +37,7 @@ summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--ac
   td, td.number { display: flex; justify-content: space-between; gap: 1.5rem; padding: .15rem 0; border: 0; text-align: right; }
   td.number { white-space: normal; }
   td::before { content: attr(data-label); color: var(--soft); text-align: left; } td:empty { display: none; }
-  td:first-child { font-weight: 600; } td[data-label=""] { text-align: left; }
+  td:first-child { font-weight: 600; } td[data-label=""] { text-align: left; } td[data-label=""]::before { content: none; }
 }
 """
 

@@ -97,8 +97,16 @@ class Work:
     def __call__(self, job: Job) -> Outcome:
         try:
             return outcome_of(job, self.execute(job))
-        except (OcoError, ArithmeticError, ValueError, MemoryError) as error:
-            return Outcome(job, error=str(error))
+        except Exception as error:  # whatever it is: one run that fails stops no other
+            return Outcome(job, error=reason(error))
+
+
+def reason(error: Exception) -> str:
+    """Why a run failed: what the language says of it, else the kind of error and its words. Of a remote error: of what caused it."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, Exception):
+        return reason(cause)
+    return str(error) if isinstance(error, OcoError) else f"{type(error).__name__}: {str(error).strip()}"
 
 
 def outcome_of(job: Job, trace: Trace) -> Outcome:
@@ -225,7 +233,7 @@ class Ray:
                     try:
                         yield ray.get(reference)
                     except ray.exceptions.RayError as error:
-                        yield Outcome(job, error=str(error).splitlines()[0])
+                        yield Outcome(job, error=reason(error))
         finally:
             ray.shutdown()
 

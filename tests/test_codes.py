@@ -10,7 +10,7 @@ import pytest
 from oco.compiler.facts.check import check
 from oco.dsl import codes
 from oco.dsl.codes import CODES, Stage
-from oco.dsl.diagnostics import OcoError
+from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import parse
 
 ROOT = Path(__file__).parent.parent
@@ -65,3 +65,12 @@ def test_rows_read_as_sentences() -> None:
         assert row.explanation.endswith("."), code
         assert row.remedy.endswith("."), code
         assert not row.title.endswith("."), code
+        assert "hint" not in row.remedy, f"{code}: the remedy stands where there is no other hint"
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_finding_says_a_way_out(code: str) -> None:
+    """What has no hint of its own has that of its code."""
+    bare, own = Diagnostic(code, "it is so"), Diagnostic(code, "it is so", hint="do this")
+    assert f"  hint: {CODES[code].remedy}" in bare.render() and OcoError(bare).hint == CODES[code].remedy
+    assert "  hint: do this" in own.render() and CODES[code].remedy not in own.render()

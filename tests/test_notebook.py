@@ -137,6 +137,11 @@ def test_cells_in_the_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert wrong.span.line == 6, "lines count from the first of the cell"
     shown = "\n".join(wrong._render_traceback_())
     assert "cell small" in shown and "^" in shown and "Traceback" not in shown
+    assert isinstance(shell.run_cell("small").error_in_exec, NameError), (
+        "an earlier version does not stand for the cell"
+    )
+    shell.user_ns["small"] = 5
+    assert not shell.run_cell("%%oco small\nmodel").success and shell.user_ns["small"] == 5, "what no cell made stays"
     for line in ("%%oco", "%%oco 1st"):
         unnamed = shell.run_cell(f"{line}\n{SMALL}").error_in_exec
         assert isinstance(unnamed, oco.OcoError) and unnamed.code == "OCO906"

@@ -12,11 +12,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from oco.cli import main
-from oco.dsl.diagnostics import OcoError
+from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.load import parse
 from oco.evaluation.comparison import tradeoff, write_comparison
 from oco.evaluation.numbers import number
-from oco.evaluation.sweep import Job, Outcome, Processes, Ray, compared, grids, here, jobs_of, sweep, to_dataset
+from oco.evaluation.sweep import Job, Outcome, Processes, Ray, Work, compared, grids, here, jobs_of, sweep, to_dataset
 from oco.sweeps import Runner, jobs_for
 from oco.sweeps import sweep as sweep_model
 
@@ -94,6 +94,30 @@ def test_a_ray_cluster_gives_the_same_numbers(outcomes: list[Outcome]) -> None:
     pytest.importorskip("ray")
     found = sweep_model(parse(TEXT), DATA, ["coldq"], 2, {"epsilon": ["0.5"]}, engine=Ray(workers=2))
     assert numbers(found) == numbers(outcomes[3:5])
+
+
+def test_whatever_a_run_fails_of_the_others_go_on(outcomes: list[Outcome]) -> None:
+    class Worker(Exception):
+        """An error of a cluster, over the one that a worker raised."""
+
+        cause = fail("OCO825", "there are no values", hint="give some")
+
+    def execute(job: Job) -> Any:
+        raise {0: KeyError("x"), 1: Worker("ray::called() (pid=7)"), 2: OSError(28, "No space left on device")}[
+            job.seed
+        ]
+
+    errors = [o.error for o in here(Work(execute), [Job("coldq", seed) for seed in range(3)])]
+    assert errors[0] == "KeyError: 'x'" and errors[2] == "OSError: [Errno 28] No space left on device"
+    assert "OCO825: there are no values" in errors[1] and "hint: give some" in errors[1]
+
+
+def test_a_name_that_is_wrong_is_told_before_anything_runs() -> None:
+    with pytest.raises(OcoError) as caught:
+        sweep_model(
+            parse(TEXT), DATA, ["coldq", "codlq"], 2, engine=lambda work, jobs: pytest.fail("nothing should run")
+        )
+    assert caught.value.code == "OCO701" and "coldq" in caught.value.hint
 
 
 def test_an_interrupted_sweep_goes_on(tmp_path: Path, outcomes: list[Outcome]) -> None:
@@ -177,10 +201,10 @@ def test_a_comparison_is_a_page_and_a_picture(tmp_path: Path, outcomes: list[Out
 def test_one_failure_stops_nothing(outcomes: list[Outcome]) -> None:
     seen: list[Outcome] = []
     found = sweep_model(
-        parse(TEXT), DATA, ["coldq", "no-such"], [0], {"epsilon": ["0.1"]}, engine=here, progress=seen.append
+        parse(TEXT), DATA, ["coldq", "mirror-prox"], [0], {"epsilon": ["0.1"]}, engine=here, progress=seen.append
     )
     assert [bool(o.error) for o in found] == [False, True] and len(seen) == 2
-    assert "no-such" in found[1].error
+    assert "OCO705" in found[1].error
     table = to_dataset(found)
     assert np.isnan(table["loss"].to_numpy()[1, 0]) and np.isfinite(table["loss"].to_numpy()[0, 0])
     assert compared(table, ["loss"])[1].runs == 0
@@ -215,6 +239,6 @@ def test_the_command_line_prints_a_table_and_goes_on(
     assert "epsilon = 0.5" in table and "dynamic regret" in table
     assert main(words) == 0 and capsys.readouterr().out == table
     assert len(list((tmp_path / "o" / "runs").rglob("*.json"))) == 4 and (tmp_path / "o" / "sweep.nc").exists()
-    assert main([*words, "--algorithms", "coldq,no-such"]) == 1
+    assert main([*words, "--algorithms", "coldq,mirror-prox"]) == 1
     assert "failed" in capsys.readouterr().out
     assert main([*words[:-4], "--engine", "cloud"]) == 2

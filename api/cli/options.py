@@ -64,7 +64,9 @@ Replay = Annotated[
 ]
 Cost = Annotated[
     str | None,
-    typer.Option("--budget", metavar="TIME,MEMORY", help="What a comparator may cost: 30s, 2GiB (what it is), or both."),
+    typer.Option(
+        "--budget", metavar="TIME,MEMORY", help="What a comparator may cost: 30s, 2GiB (what it is), or both."
+    ),
 ]
 MaybeModel = Annotated[Path | None, typer.Argument(metavar="MODEL.oco", help="The model file.", show_default=False)]
 

@@ -36,7 +36,10 @@ class Table:
 
 def values_of(grid: list[str] | None) -> dict[str, list[str]]:
     """`["epsilon=0.1,0.5"]` as values to try of each setting."""
-    return {name: [v.strip() for v in text.split(",") if v.strip()] for name, text in pairs(grid, "--grid").items()}
+    found = {name: [v.strip() for v in text.split(",") if v.strip()] for name, text in pairs(grid, "--grid").items()}
+    if empty := [name for name, values in found.items() if not values]:
+        raise typer.BadParameter(f"no values to try of {', '.join(empty)}", param_hint="--grid")
+    return found
 
 
 def engine_of(name: str) -> Engine:

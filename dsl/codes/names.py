@@ -26,7 +26,7 @@ NAMES: dict[str, Code] = {
         "declared names "
         "are not functions.",
         _model(_REST + "subject to\n    cap: norm(x) <= 1\n"),
-        "Take the name that the hint gives, or an operator: + - * / ** @.",
+        "Take a function of the language, under CVXPY's name, or an operator: + - * / ** @.",
     ),
     "OCO203": Code(
         "a name is declared twice",

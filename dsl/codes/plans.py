@@ -26,14 +26,14 @@ PLANS: dict[str, Code] = {
         "nothing is guaranteed of the algorithm here",
         "The model names an algorithm whose theorem asks for more than the facts prove. The learner runs, without a guarantee.",
         _CONSTRAINED.replace("<= 0.5", "<= -0.5") + "using coldq\n",
-        "Change the model as the hint says, or leave the choice to the compiler.",
+        "Leave the choice to the compiler, or change the model: `oco explain` says what each algorithm lacks.",
         Stage.COMPILE,
     ),
     "OCO705": Code(
         "the algorithm cannot run on this model",
         "The rule needs what the model does not have: a kind of feedback or of constraint, or a step that can be solved exactly.",
         _LOSS + "using coldq\n",
-        "Change the model as the hint says, or name another algorithm.",
+        "Name another algorithm, or leave the choice to the compiler: `oco explain` says what each one needs.",
         Stage.COMPILE,
     ),
     "OCO706": Code(

@@ -23,7 +23,7 @@ SYNTAX: dict[str, Code] = {
         "Models are plain text: names of the letters a to z and A to Z, digits and `_`, and the signs of the keyboard. Typographic quotes, "
         "minus signs and comparison signs, and invisible characters often come from copying out of a document.",
         _in_model("minimize sum(x) − 1"),
-        "Write the sign that the hint names, or delete the character.",
+        "Delete the character, or write the sign of the keyboard in its place.",
     ),
     "OCO102": Code(
         "a malformed number",
@@ -67,7 +67,7 @@ SYNTAX: dict[str, Code] = {
         "Every statement begins with one of twelve words: model, horizon, param, decision, stream, let, minimize, subject to, measure, "
         "feedback, assume, using. A constraint begins with its label.",
         _in_model("minimise sum(x)"),
-        "Begin the line with the right word; the hint names the nearest one.",
+        "Begin the line with one of these words, or a constraint with its label and a colon.",
     ),
     "OCO109": Code(
         "a constraint without its label, or in the wrong place",
@@ -142,7 +142,7 @@ SYNTAX: dict[str, Code] = {
         "A param or a stream lies `in [lo, hi]`, or in `lo..hi` where it is whole; a decision lies in a domain such as `box(0, 1)` or "
         "`simplex`; a distribution such as `uniform(0, 1)` follows `~`.",
         "model example\nhorizon T = 10\ndecision x[2] in [0, 1]\nminimize sum(x)\n",
-        "Use the form that the hint shows.",
+        "Write bounds `in [lo, hi]`, a domain such as `box(0, 1)`, or a distribution after `~`.",
     ),
     "OCO121": Code(
         "a dot before anything but T",

@@ -42,7 +42,7 @@ With the papers' constants the following methods stay near their first decision,
 condition of their theorems:
 
 """
-LEFT_OUT = "Left out, because no constants that were tried say something at such T (the multiplier stays at zero, or the decisions swing):"
+LEFT_OUT = "Left out, because no constants that were tried say something at such T (one-point estimates vary by more than the domain):"
 HEAD = "| method | measure | theorem | measured | at least | worst in | fits |\n| --- | --- | --- | --- | --- | --- | --- |"
 LONG_HEAD = (
     "| method | world | losses | measure | theorem | measured | at least |\n| --- | --- | --- | --- | --- | --- | --- |"

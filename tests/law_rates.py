@@ -30,6 +30,20 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     "projection-free orgfw": {"theta": "T**(1/4)"},
     "projection-free ospf": {"theta": "T**(2/5)"},
     "projection-free sftrl": {"theta": "T**(1/4)"},
+    # Linear losses in a box: a block must tell a drift from coins, so blocks are long and theta lets the multiplier move by less than its
+    # best value in each; leaders are perturbed less, so that they find the vertex within a block.
+    "projection-free orgfw in the box": {"K": "ceiling(4 * T**(1/2))", "theta": "6 * T**(1/4)"},
+    "projection-free ospf in the box": {
+        "K": "ceiling(2 * T**(3/5))",
+        "delta": "0.1 * D * sqrt(k * K)",
+        "theta": "4 * T**(2/5)",
+    },
+    "projection-free sftrl in the box": {
+        "K": "ceiling(4 * T**(1/2))",
+        "k": "ceiling(T**(1/2))",
+        "delta": "0.1 * D * sqrt(K)",
+        "theta": "8 * T**(1/4)",
+    },
     # theta = 12 R D sqrt(d) / T^(1/2): the same. The proof asks for little more than R D sqrt(d) / (2 T^(1/2)).
     "meta-frank-wolfe": {"theta": "0.9 * domain.diameter.l1 * loss.lipschitz.l1 * sqrt(d) / sqrt(T)"},
     # Erratum 13: the guess of 1 is never doubled, and the constraint weighs 1/(2 T^(3/4)). The proofs bound beta rate above, and G and D
@@ -52,11 +66,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 
 # Worlds where the constants of a method are too large for 2^14 rounds whatever its settings. scbfw-tvc has T^(1/3) blocks, and the mean of
 # m one-point estimates has the variance (d f / (2 delta))^2 / (K m), about 30/m in three dimensions: more than the domain for 20 blocks.
-# With linear losses in a box these oracles jump between vertices; the square of their regret in a block counts, over theta: a theta that
-# lets the multiplier act by 2^14 makes that term the largest, a larger one leaves the multiplier near zero.
-TOO_SHORT = frozenset(
-    {("scbfw-tvc", "ball"), *((f"projection-free {oracle}", "box") for oracle in ("orgfw", "ospf", "sftrl"))}
-)
+TOO_SHORT = frozenset({("scbfw-tvc", "ball")})
 
 
 @dataclass(frozen=True)
@@ -100,9 +110,14 @@ def measured(life: Life, plan: Plan, sequence: str, seeds: range) -> Mapping[str
     return {measure: np.array(values) for measure, values in found.items()}
 
 
+def settings_of(life: Life) -> Mapping[str, str]:
+    """Those of the method in this region, else those of the method."""
+    return SETTINGS.get(f"{life.method} in the {life.world.region}", SETTINGS.get(life.method, {}))
+
+
 def fitted(life: Life, sequence: str, horizons: Sequence[int], seeds: range) -> Iterator[Fit]:
     """The exponents of max(measure, what one round can cost) / (the theorem's log factors); a line for each seed."""
-    settings = (*life.settings, *SETTINGS.get(life.method, {}).items())
+    settings = (*life.settings, *settings_of(life).items())
     plans = [plan_in(life.algorithm, life.world, T, settings) for T in horizons]
     known = [p for p in plans if p is not None and p.guarantee is not None]
     assert len(known) == len(horizons), f"{life}: no theorem at some horizon"
@@ -119,10 +134,10 @@ def fitted(life: Life, sequence: str, horizons: Sequence[int], seeds: range) -> 
 
 
 def lives_of(algorithm: str, every: bool = False) -> list[Life]:
-    """The worlds of an algorithm: each, or the first for each theorem and region; for a method of several, for each theorem."""
+    """The worlds of an algorithm: each, or the first for each theorem and region; for a method of several, for each theorem and loss."""
     found: dict[tuple[str, ...], Life] = {}
     for life, plan in lives(algorithm, HORIZONS[0], variants=True):
-        key = [theorem_of(plan).name, *([] if life.settings and not every else [life.world.region])]
+        key = [theorem_of(plan).name, life.world.loss if life.settings and not every else life.world.region]
         if (life.method, life.world.region) not in TOO_SHORT:
             found.setdefault((*key, *([life.world.constraint] if every else [])), life)
     return list(found.values())

@@ -59,10 +59,10 @@ def _few_words(v: Verdict) -> str:
 
 def refusal(choice: Choice) -> tuple[str, str, Span | None]:
     """Why nothing applies, the way out and the place: constraints that cannot hold, else the algorithm that comes nearest."""
-    impossible = next((w for w in choice.situation.facts.warnings if w.code == "OCO605"), None)
-    if impossible is not None:
-        return f"no algorithm applies to this model: {impossible.message}", impossible.hint, impossible.span
     nearest = min(choice.verdicts, key=lambda v: (len(v.objections), not v.mend))
+    impossible = next((w for w in choice.situation.facts.warnings if w.code == "OCO605"), None)
+    if impossible is not None and nearest.mend.startswith("loosen"):
+        return f"no algorithm applies to this model: {impossible.message}", impossible.hint, impossible.span
     said = f"no algorithm applies to this model yet: the nearest is {nearest.name}, but {_joined(nearest.reasons)}"
     return said, f"{nearest.name} would apply if you {nearest.mend}" if nearest.mend else "", None
 

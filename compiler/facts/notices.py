@@ -10,8 +10,10 @@ import numpy as np
 from oco.compiler.canonical import Canonical
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.words import number
+from oco.compiler.structure import is_affine
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, names
+from oco.dsl.model import Timing
 
 _ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
 
@@ -19,6 +21,7 @@ _ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
 def notices(setting: Setting) -> Iterator[Diagnostic]:
     yield from _unused(setting.canonical)
     yield from _never_binding(setting)
+    yield from _fixed(setting.canonical)
 
 
 def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
@@ -37,6 +40,23 @@ def _never_binding(setting: Setting) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "OCO604", message, c.span, "check the right side and the ranges of the streams", Severity.WARNING
             )
+
+
+def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
+    """Constraints that no data enters, asked for on average alone."""
+    for c in canonical.inequalities:
+        if (
+            c.timing is Timing.EACH_ROUND
+            or c.label != c.origin
+            or {*names(c.expr, Kind.STREAM), *names(c.expr, Kind.ROUND)}
+        ):
+            continue
+        within = tuple(names(c.expr, Kind.DECISION))
+        ways = f"write `each round` after `{c.label}`"
+        if len(within) == 1 and is_affine(c.expr, within):
+            ways += f", or put it behind the domain of `{within[0]}`, `with ...`, where it holds exactly"
+        message = f"`{c.label}` is the same in every round and holds on average: a round may break it that another makes up for"
+        yield Diagnostic("OCO611", message, c.span, ways, Severity.WARNING)
 
 
 def heard(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

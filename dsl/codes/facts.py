@@ -42,7 +42,7 @@ FACTS: dict[str, Code] = {
         "the constraints cannot hold together",
         "No decision in the domain satisfies these constraints, each round or in the mean as the message says. A learner can still run, "
         "and its violation grows with the rounds.",
-        _HEAD + "minimize c @ x\nsubject to\n    low: sum(x) <= 0.5\n    high: sum(x) >= 1\n",
+        _HEAD + "minimize c @ x\nsubject to\n    low: sum(x) <= 0.5   each round\n    high: sum(x) >= 1   each round\n",
         "Relax one of the constraints that are named; the message gives the smallest change that mends it.",
         Stage.CHECK,
     ),
@@ -81,6 +81,15 @@ FACTS: dict[str, Code] = {
         "The compiler found a better bound by itself, so the assumption changes nothing.",
         _HEAD + "minimize c @ x\nassume loss.bound <= 100\n",
         "Leave it out.",
+        Stage.CHECK,
+    ),
+    "OCO611": Code(
+        "a fixed constraint that holds on average only",
+        "No stream stands in the constraint, so that it could hold in every round; on average, which is what a constraint means unless it "
+        "says `each round`, one round may break it and another make up for that.",
+        _HEAD + "minimize c @ x\nsubject to\n    cap: sum(x) <= 2\n",
+        "Write `each round` after it, or narrow the domain: `decision x[3] in box(0, 1) with sum(x) <= 2`. If the average is "
+        "what is meant, `# allow OCO611` at the end of the line silences the warning.",
         Stage.CHECK,
     ),
     "OCO620": Code(

@@ -114,9 +114,24 @@ CASES = [
         lambda s: cut(domain("simplex", (4,), s), [[1, 1, 0, 0], [0, 0, 1, -1]], [0.4 * s, 0]),
         exact=False,
     ),
-    Case("cut-ball", lambda _: cut(domain("ball", (4,), 2), [[1, 0, 0, 1]], 1, [[1, 1, 1, 1]], 0.5), **FIXED),
-    Case("cut-group", lambda _: cut(domain("group_ball", (4,), 1, PAIRS), [[1, 0, 2, 0]], 0.3), **FIXED),
-    Case("cut-spectrahedron", lambda _: cut(domain("spectrahedron", (2, 2), 1), [[0, 1, 1, 0]], 0.2), **FIXED),
+    Case(
+        "cut-ball",
+        lambda s: cut(domain("ball", (4,), 2 * s), [[1, 0, 0, 1]], s, [[1, 1, 1, 1]], 0.5 * s),
+        exact=False,
+    ),
+    Case("cut-ball-cap", lambda s: cut(domain("ball", (3,), s), [[1, 2, 2]], -1.8 * s), exact=False),
+    Case("cut-group", lambda s: cut(domain("group_ball", (4,), s, PAIRS), [[1, 0, 2, 0]], 0.3 * s), exact=False),
+    Case("cut-spectrahedron", lambda s: cut(domain("spectrahedron", (2, 2), s), [[0, 1, 1, 0]], 0.2 * s), exact=False),
+    Case(
+        "cut-nuclear",
+        lambda s: cut(domain("nuclear_ball", (2, 3), s), [[1, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 0]], [0.3 * s, -0.1 * s]),
+        exact=False,
+    ),
+    Case(
+        "cut-ellipsoid",
+        lambda s: cut(domain("ellipsoid", (3,), s * s * (TILT @ TILT.T), s * np.ones(3)), [[1, 1, 0]], 1.5 * s),
+        exact=False,
+    ),
     Case("simplex-one", lambda s: domain("simplex", (1,), s)),
 ]
 

@@ -106,4 +106,47 @@ def test_support_of_a_cut_ball_is_never_too_small(tilt: float) -> None:
     """Over the disc with x_0 <= 1/2 the cost (1, tilt) has its most, 1/2 + tilt sqrt(3)/2, at the end of the chord."""
     half = cut(domain("ball", (3,), 1.0), [[1.0, 0, 0]], 0.5)
     most = 0.5 + tilt * math.sqrt(0.75)
-    assert most <= half.support(np.array([1.0, tilt, 0.0])) <= most + 2e-6
+    assert most <= half.support(np.array([1.0, tilt, 0.0])) <= most + 1e-10
+
+
+def test_geometry_of_caps_is_known() -> None:
+    """Of { |x| <= 1, u'x <= b }: for b < 0 the largest ball fills the height of the cap, and its widest chord is the rim of it."""
+    u = np.array([1.0, 2.0, 2.0]) / 3
+    for b in (-0.9, -0.6, 0.0, 0.5):
+        cap = cut(domain("ball", (3,), 1.0), [u], b)
+        assert cap.inner_radius == pytest.approx((1 + b) / 2, rel=1e-6)
+        np.testing.assert_allclose(cap.inner_centre, (b - 1) / 2 * u, atol=1e-5)
+        assert cap.diameter("l2") == pytest.approx(2 * math.sqrt(1 - min(b, 0) ** 2), rel=1e-9)
+        assert cap.radius == pytest.approx(1.0)
+        # from the centre on the axis the farthest points are on the rim, or the pole of the sphere
+        height = (b - 1) / 2
+        rim = math.hypot(b - height, math.sqrt(1 - b * b))
+        assert rim * (1 - 1e-9) <= cap.radius_about_centre <= 1.0001 * max(rim, 1 + height)
+
+
+def test_inner_balls_of_matrices_are_known() -> None:
+    """Trace at most -1/2 in the nuclear ball of 2 x 2 matrices: X = -a I keeps (1 - 2 a) / sqrt 2 = (2 a - 1/2) / sqrt 2."""
+    half = cut(domain("nuclear_ball", (2, 2), 1.0), [np.eye(2).ravel()], -0.5)
+    assert half.inner_radius == pytest.approx(0.25 / math.sqrt(2), rel=1e-6)
+    np.testing.assert_allclose(half.inner_centre, -0.375 * np.eye(2), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["ball", "group_ball", "nuclear_ball", "spectrahedron"])
+def test_costs_almost_normal_to_a_cut_are_minimised(kind: str) -> None:
+    """The value at the point found and the bound of the dual meet."""
+    base = {
+        "ball": lambda: domain("ball", (3, 3), 1.0),
+        "group_ball": lambda: domain("group_ball", (9,), 1.0, np.arange(9) // 3),
+        "nuclear_ball": lambda: domain("nuclear_ball", (3, 3), 1.0),
+        "spectrahedron": lambda: domain("spectrahedron", (3, 3), 1.0),
+    }[kind]()
+    row = np.array([0, 1.0, 0, 1, 0, 0, 0, 0, 0])
+    d = cut(base, [row], 0.2)
+    rng = np.random.default_rng(5)
+    inside = d.sample(rng, 4)
+    for tilt in (1e-2, 1e-5, 1e-8, 1e-9):
+        c = (row + tilt * rng.standard_normal(9)).reshape(d.shape)
+        x = d.lmo_array(-c)
+        assert d.contains(x, 1e-9)
+        assert d.support(c) - np.sum(c * x) <= 1e-10 * np.linalg.norm(c)
+        assert all(np.sum(c * y) <= np.sum(c * x) + 1e-10 for y in inside)

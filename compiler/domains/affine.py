@@ -173,6 +173,10 @@ class Affine(Domain):
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
         return self.inner.constraints(cp, (variable - np.broadcast_to(self.shift, self.shape)) / self.scale)
 
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
+        back = (variable - np.broadcast_to(self.shift, self.shape)) / self.scale
+        return self.inner.interior_constraints(cp, back, margin / self.scale)
+
     def __str__(self) -> str:
         return f"{written(self.shift)} + {written(self.scale)} * {self.inner}"
 

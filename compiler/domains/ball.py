@@ -93,5 +93,8 @@ class Ball(Domain):
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
         return [cp.norm(cp.vec(variable, order="C"), 2) <= self.r]
 
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
+        return [cp.norm(cp.vec(variable, order="C"), 2) + margin <= self.r]
+
     def __str__(self) -> str:
         return f"ball({written(self.r)})"

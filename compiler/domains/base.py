@@ -249,6 +249,19 @@ class Domain(ABC):
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
         """The set in CVXPY: constraints on `variable` (of this shape); `cp` is the module."""
 
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
+        """In CVXPY: a ball of radius `margin` around `variable`, taken in the affine hull, lies in the set.
+
+        Or is proved to by `interior_margin`, where that is a lower bound.
+        """
+        h = self.halfspaces()
+        if h is None:
+            raise InternalError(f"{self} does not say in CVXPY what its interior is")
+        x = cp.vec(variable, order="C")
+        lengths = [vector_norm(self.tangent(row.reshape(self.shape))) for row in h.A]
+        rows = [h.A @ x + cp.multiply(np.array(lengths), margin) <= h.b] if len(h.b) else []
+        return [*rows, h.E @ x == h.f] if len(h.f) else rows
+
     @abstractmethod
     def __str__(self) -> str:
         """As it is written in the language."""
@@ -285,7 +298,7 @@ class Domain(ABC):
     def _mirror_step(self) -> ArrayFunction:
         return self._alone(self.bregman_step, 2)
 
-    def _alone(self, traced: Callable[..., Value], arguments: int) -> ArrayFunction:
+    def _alone(self, traced: Callable[..., Value | tuple[Value, ...]], arguments: int) -> ArrayFunction:
         """A method over the step IR as a function of so many arrays of the domain's shape."""
         from oco.compiler.ir.interpret import as_numpy
         from oco.compiler.ir.program import DType, Type

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oco.compiler.domains.base import Domain, Halfspaces
-from oco.compiler.domains.dual_newton import project_on_cut
+from oco.compiler.domains.base import ArrayFunction, Domain, Halfspaces
+from oco.compiler.domains.dual_newton import CutDual
 from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.domains.polyhedron import Polyhedron
 from oco.dsl.diagnostics import fail
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
-HALVINGS = 10
-LONG = 1e3
-"""Length of a proximal step of a linear minimisation, in diameters."""
-
-CERTIFIED = 1e-10
-"""What a linear minimisation may leave, relative to the diameter and the length of the cost."""
-
-MAX_PROXIMAL_STEPS = 200
 FEW = 16
 """Entries up to which the hull is computed; beyond, it is that of the base."""
+
+SLIGHT = 1e-9
+"""A share that counts as none: of a row within the affine hull, of an inner radius."""
+
+SOLVED = 1e-7
+"""What the conic solver may leave of an inner radius, in sizes of the base."""
+
+ROUNDING = 1e-14
+"""What is added to a support for rounding, in sizes of the base."""
 
 
 def _written(base: Domain, count: int) -> str:
@@ -71,9 +72,8 @@ class Cut(Domain):
 
     @property
     def refusals(self) -> Mapping[str, str]:
-        said = {"project_jacobian": "the multipliers of the cut would have to be differentiated too"}
         why = self.base.refusals.get("project")
-        return said if why is None else {**said, "project": why, "lmo": why, "bregman_step": why}
+        return {} if why is None else dict.fromkeys(("project", "project_jacobian", "lmo", "bregman_step"), why)
 
     @property
     def dear(self) -> Mapping[str, str]:
@@ -81,18 +81,13 @@ class Cut(Domain):
 
     @property
     def bounds_only(self) -> frozenset[str]:
-        wide = {"hull"} if self.size > FEW else set()
-        return frozenset(
-            wide
-            | {
-                "diameter.l1",
-                "diameter.l2",
-                "radius",
-                "radius_about_centre",
-                "inner_radius",
-                "bregman_radius",
-            }
-        )
+        """A cut ball has points as far apart as the bound says, and as far out, along what is orthogonal to all rows."""
+        loose = {"diameter.l1", "diameter.l2", "radius", "radius_about_centre", "bregman_radius"}
+        if self.base.kind == "ball" and np.linalg.matrix_rank(self._matrix) < self.size:
+            loose -= {"diameter.l2", "radius"}
+        if self._inequalities < len(self._sides) or self.base.kind in ("ellipsoid", "affine", "product"):
+            loose |= {"inner_radius"}
+        return frozenset(loose | ({"hull"} if self.size > FEW else set()))
 
     @cached_property
     def _matrix(self) -> Floats:
@@ -119,79 +114,82 @@ class Cut(Domain):
         return max(self.base.excess(x), float(np.max(over)) / self._scale)
 
     def interior_margin(self, x: Floats) -> float:
-        m = self._inequalities
-        slack = self._sides[:m] - self._matrix[:m] @ x.ravel()
+        m, moving = self._inequalities, self._lengths > 0
+        slack = (self._sides[:m] - self._matrix[:m] @ x.ravel())[moving] / self._lengths[moving]
         return float(min(self.base.interior_margin(x), np.min(slack, initial=math.inf)))
 
+    @cached_property
+    def _units(self) -> tuple[float, Domain]:
+        """The size of the base, and the base in units of it: multipliers and their products stay numbers at every scale."""
+        size = self.base.radius
+        return size, self.base.in_units(np.zeros(()), size)
+
+    def _dual(self, t: Tracer) -> CutDual:
+        size, base = self._units
+        return CutDual(t, base, self._matrix, self._sides / size, self._inequalities)
+
     def project(self, t: Tracer, v: Value) -> Value:
-        return project_on_cut(t, self.base, self._matrix, self._sides, self._inequalities, v, self._scale)
+        size = self._units[0]
+        return self.shaped(t, self._dual(t).project(self.flat(t, v) / size) * size)
 
     def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
-        raise fail("OCO416", f"{self} has no project_jacobian: {self.refusals['project_jacobian']}")
+        return self.shaped_rows(t, self._dual(t).project_jacobian(self.flat(t, v) / self._units[0], self.rows(t, M)))
 
     def lmo(self, t: Tracer, c: Value) -> Value:
-        """The limit of x = P(x - s c) from the centre: among several minimisers one near the centre.
+        return self.shaped(t, self._minimised(t, c)[0])
 
-        Proximal point method (Rockafellar, SIAM J. Control Optim. 14, 1976): <c, x> - min <= |x - before| diameter / s for a step of length
-        s, which certifies the answer. A step is a thousand times as long as the set is wide. Costs that are normal to a cut but for a
-        millionth end at the limit of steps, with a millionth of the diameter left.
-        """
-        diameter, centre = self.base.diameter("l2"), t.constant(self.centre(), "centre", "where the search begins")
-        largest = t.max(t.abs(c))
-        direction = c / t.where(largest > 0.0, largest, 1.0)
-        length = t.sqrt(t.sum(direction * direction))
-        step = direction * (LONG * diameter / t.where(length > 0.0, length, 1.0))
+    def _minimised(self, t: Tracer, c: Value) -> tuple[Value, Value]:
+        """A minimiser, flattened, and the multipliers of the rows that prove it, for a cost of length one."""
+        size = self._units[0]
+        centre = t.constant(self.centre().ravel() / size, "centre", "where the search begins")
+        x, lam = self._dual(t).minimise(self.flat(t, c), centre)
+        return x * size, lam
 
-        def moving(x: Value, moved: Value, steps: Value) -> Value:
-            return t.and_(moved > CERTIFIED * LONG * diameter, steps < MAX_PROXIMAL_STEPS)
-
-        def proximal(x: Value, moved: Value, steps: Value) -> tuple[Value, Value, Value]:
-            following = self.project(t, x - step)
-            d = (following - x) / diameter
-            return following, diameter * t.sqrt(t.sum(d * d)), steps + 1
-
-        return t.while_(moving, proximal, (centre, t.lift(np.inf), t.lift(0)))[0]
+    @cached_property
+    def _proved_minimisation(self) -> ArrayFunction:
+        return self._alone(self._minimised, 1)
 
     @cached_property
     def _inner(self) -> tuple[Floats, float]:
-        """A point and the radius of a ball around it: the deepest one found by shrinking the base towards its inner centre.
+        """The centre and the radius of a ball within, a largest one as far as `interior_margin` tells: a conic program."""
+        import cvxpy as cp
 
-        The points c + (1 - s)(u - c), u in the base, keep s times its inner radius; the greatest such s is found by halving.
-        """
-        best = self._at_depth(0.0)
-        if best is None:
+        size, base = self._units
+        u, margin = cp.Variable(self.shape), cp.Variable()
+        problem = cp.Problem(cp.Maximize(margin), self._rows_with_room(cp, base, u, margin, size))
+        for solver in (cp.CLARABEL, cp.SCS):
+            try:
+                problem.solve(solver=solver)
+            except cp.SolverError:
+                continue
+            if problem.status in ("optimal", "optimal_inaccurate"):
+                break
+        if margin.value is None or float(margin.value) < -SOLVED:
             raise fail("OCO410", f"{self} is empty")
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            found = self._at_depth(middle)
-            low, high = (middle, high) if found is not None else (low, middle)
-            best = found if found is not None else best
-        margin = self.interior_margin(best)
-        if margin <= 1e-9 * self._scale:
+        found = size * np.asarray(u.value)
+        centre = found if "project" in self.refusals else self.project_array(found)
+        room = self.interior_margin(centre)
+        if room <= SLIGHT * self._scale:
             raise fail(
                 "OCO410", f"{self} holds no interior point of {self.base}", hint="cut less, or write the set itself"
             )
-        return best, margin
+        return centre, room
 
-    def _at_depth(self, s: float) -> Floats | None:
-        """A point of the cut in the base shrunk by s, its inequalities kept at that distance; None where there is none."""
-        import cvxpy as cp
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
+        return self._rows_with_room(cp, self.base, variable, margin, 1.0)
 
-        centre = self.base.inner_centre
-        m, depth = self._inequalities, s * self.base.inner_radius
-        u = cp.Variable(self.shape)
-        x = cp.vec(s * centre + (1 - s) * u, order="C")
-        rows = [self._matrix[:m] @ x + depth <= self._sides[:m]] if m else []
-        rows += [self._matrix[m:] @ x == self._sides[m:]] if m < len(self._sides) else []
-        problem = cp.Problem(cp.Minimize(cp.sum_squares(u - centre)), [*rows, *self.base.constraints(cp, u)])
-        try:
-            problem.solve(solver=cp.CLARABEL)
-        except cp.SolverError:
-            return None
-        if problem.status not in ("optimal", "optimal_inaccurate"):
-            return None
-        return self.project_array(s * centre + (1 - s) * np.asarray(u.value))
+    def _rows_with_room(self, cp: Any, base: Domain, variable: Any, margin: Any, size: float) -> list[Any]:
+        """Those of the base and of the rows, in units of `size`."""
+        x, m, sides = cp.vec(variable, order="C"), self._inequalities, self._sides / size
+        rows = [self._matrix[:m] @ x + cp.multiply(self._lengths, margin) <= sides[:m]] if m else []
+        rows += [self._matrix[m:] @ x == sides[m:]] if m < len(sides) else []
+        return [*base.interior_constraints(cp, variable, margin), *rows]
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        """The lengths of the inequalities' rows along the affine hull, zero where only rounding is left."""
+        found = [vector_norm(self.tangent(row.reshape(self.shape))) for row in self._matrix[: self._inequalities]]
+        return np.array([length if length > SLIGHT else 0.0 for length in found])
 
     @cached_property
     def _hull(self) -> tuple[Floats, Floats]:
@@ -210,28 +208,55 @@ class Cut(Domain):
         return self._hull[1]
 
     def support(self, c: Floats) -> float:
-        """An upper bound: <c, y> and what one more proximal step, from x to y, leaves at most (see `lmo`)."""
-        size = vector_norm(c)
-        if "lmo" in self.refusals or not size:
+        """An upper bound, by the dual: <lam, r> and the support of the base along c - C' lam, for the multipliers lam of a maximiser."""
+        largest = float(np.max(np.abs(c)))
+        if "lmo" in self.refusals or not largest:
             return self.base.support(c)
-        diameter, x = self.base.diameter("l2"), self.lmo_array(-c)
-        y = self.project_array(x + c * (LONG * diameter / size))
-        left = size * (vector_norm(y - x) / LONG + CERTIFIED * diameter)
-        return min(math.fsum((c * y).ravel()) + left, self.base.support(c))
+        u = c / largest
+        length = vector_norm(u)
+        lam = self._proved_minimisation(np.asarray(-u))[1] * length
+        rest = self.base.support(u - (lam @ self._matrix).reshape(self.shape))
+        bound = min(math.fsum(lam * self._sides) + rest, self.base.support(u))
+        return largest * (bound + ROUNDING * length * self.base.radius)
+
+    def _farthest(self, z: Floats) -> float:
+        """A bound of max |x - z|_2: with |x - c| <= R on the base, |x - z|^2 <= R^2 + |w|^2 + 2 max <-w, x - c> for w = z - c."""
+        size, found = self.base.radius, math.inf
+        for c, R in ((self.base.centre(), self.base.radius_about_centre), (np.zeros(self.shape), size)):
+            w = np.asarray(z - c) / size
+            most = (self.support(-w) + math.fsum((w * c).ravel())) / size
+            found = min(found, (R / size) ** 2 + vector_norm(w) ** 2 + 2 * most)
+        return size * math.sqrt(max(found, 0.0))
+
+    @cached_property
+    def _diameters(self) -> tuple[float, float]:
+        """In l2: twice a radius about the point nearest to the middle of the base, which makes the bound of `_farthest` least."""
+        if self._only_base:
+            return self.base.diameter("l2"), self.base.diameter("l1")
+        spread = np.ravel(self.upper - self.lower)
+        l2 = min(
+            self.base.diameter("l2"), 2 * self._farthest(self.project_array(self.base.centre())), vector_norm(spread)
+        )
+        return l2, min(self.base.diameter("l1"), math.sqrt(self.size) * l2, math.fsum(np.abs(spread)))
 
     def _diameter_l2(self) -> float:
-        return self.base.diameter("l2")
+        return self._diameters[0]
 
     def _diameter_l1(self) -> float:
-        return self.base.diameter("l1")
+        return self._diameters[1]
 
-    @property
+    @cached_property
     def radius(self) -> float:
-        return self.base.radius
+        return self.base.radius if self._only_base else min(self.base.radius, self._farthest(np.zeros(self.shape)))
+
+    @cached_property
+    def radius_about_centre(self) -> float:
+        return self.diameter("l2") if self._only_base else min(self.diameter("l2"), self._farthest(self.centre()))
 
     @property
-    def radius_about_centre(self) -> float:
-        return self.base.diameter("l2")
+    def _only_base(self) -> bool:
+        """Whether the base's numbers bound those of the cut, since a projection takes too long or is refused."""
+        return "project" in self.refusals or bool(self.dear)
 
     @property
     def inner_radius(self) -> float:
@@ -240,15 +265,24 @@ class Cut(Domain):
     def centre(self) -> Floats:
         return self._inner[0]
 
+    @cached_property
+    def _held(self) -> Floats:
+        """An orthonormal basis, as columns, of the directions of the base that the equalities forbid."""
+        rows = [self.base.tangent(row.reshape(self.shape)).ravel() for row in self._matrix[self._inequalities :]]
+        u, s, _ = np.linalg.svd(np.transpose(np.reshape(rows, (-1, self.size))), full_matrices=False)
+        return np.asarray(u[:, s > SLIGHT * np.max(s, initial=1.0)])
+
     def affine_hull(self) -> tuple[Floats, Floats]:
         A, b = self.base.affine_hull()
-        m = self._inequalities
-        C, r = np.concatenate([A, self._matrix[m:]]), np.concatenate([b, self._sides[m:]])
-        if not len(r):
-            return C, r
-        u, s, vt = np.linalg.svd(C)
-        rank = int(np.sum(s > 1e-9 * s[0]))
-        return vt[:rank], (u[:, :rank].T @ r) / s[:rank]
+        return np.concatenate([A, self._held.T]), np.append(b, self._held.T @ self.centre().ravel())
+
+    @property
+    def dimension(self) -> int:
+        return self.base.dimension - int(self._held.shape[1])
+
+    def tangent(self, c: Floats) -> Floats:
+        flat = self.base.tangent(c).ravel()
+        return np.asarray(flat - self._held @ (self._held.T @ flat)).reshape(self.shape)
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         """Projections of points of the base, drawn towards the centre."""

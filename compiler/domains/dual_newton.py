@@ -1,4 +1,4 @@
-"""Projection on a domain cut by affine rows, by Newton's method on the multipliers, over the step IR."""
+"""Projection and linear minimisation on a domain cut by affine rows, by Newton's method on the multipliers, over the step IR."""
 
 from __future__ import annotations
 
@@ -7,100 +7,174 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oco.compiler.domains.base import Domain
-from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.norms import Floats, direction, scaled_norm
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
 SETTLED = 1e-13
+EPS = float(np.finfo(float).eps)
 MAX_STEPS = 100
 MAX_REPEATS = 10
 RIDGE = 1e-10
+FAR = 1e60
+"""A point farther away counts as this far, so that squares of distances stay numbers."""
+LONGEST_MOVE = 10.0
+"""How far a Newton step may take the multipliers, in distances of the point."""
+DEPENDENT = 1e-9
+"""Eigenvalues of the active rows' Gram matrix up to this part of the greatest count as zero."""
+
+CERTIFIED = 1e-11
+"""What a linear minimisation may leave, of a cost of length one over a set of size one."""
+FIRST_STEP, LONGER, LONGEST_STEP = 1e5, 10.0, 1e11
 
 
-def project_on_cut(t: Tracer, base: Domain, C: Floats, r: Floats, inequalities: int, v: Value, scale: float) -> Value:
-    """argmin |x - v|_2 over x in `base` with C x <= r in the first rows (`inequalities` many) and C x = r in the others, |rows| = 1.
+class CutDual:
+    """The dual of the projection on { x in `base` : C x <= r in the first rows (`inequalities` many), C x = r in the others }.
 
-    x = P(v - C' lam) with lam the maximizer of the dual, lam >= 0 for inequalities; semismooth Newton steps on the rows that are tight or
-    have a multiplier (Qi & Sun, Math. Program. 58, 1993), with P and its Jacobian those of the base. A far point is projected repeatedly.
+    The rows have norm one and `base` has a size of about one; points are flattened. The nearest point to v is x = P(v - C' lam), P the
+    projection on `base`, with lam the maximizer of the dual, lam >= 0 for inequalities. Semismooth Newton steps on the rows that are tight
+    or have a multiplier find it (Qi & Sun, Math. Program. 58, 1993), with P and its Jacobian those of the base.
     """
-    dual = _Dual(t, base, C, r, inequalities, scale)
-    flat = base.flat(t, v)
 
-    def outside(x: Value, repeats: Value) -> Value:
-        return t.and_(dual.violation(x) > 1e-12 * scale, repeats < MAX_REPEATS)
-
-    def again(x: Value, repeats: Value) -> tuple[Value, Value]:
-        return dual.solve(x), repeats + 1
-
-    first = dual.solve(flat)
-    return base.shaped(t, t.while_(outside, again, (first, t.lift(0)))[0])
-
-
-class _Dual:
-    """The dual of one projection: rows, their kinds, and the steps on the multipliers."""
-
-    def __init__(self, t: Tracer, base: Domain, C: Floats, r: Floats, inequalities: int, scale: float) -> None:
-        self.t, self.base, self.scale, self.count = t, base, scale, len(r)
+    def __init__(self, t: Tracer, base: Domain, C: Floats, r: Floats, inequalities: int) -> None:
+        self.t, self.base, self.count = t, base, len(r)
         self.C = t.constant(C, "C", "rows of the cut, of norm one")
         self.r = t.constant(r, "r", "right sides of the cut")
-        free = np.arange(len(r)) >= inequalities
-        self.free = t.constant(free, "equality", "which rows are equalities")
+        self.free = t.constant(np.arange(len(r)) >= inequalities, "equality", "which rows are equalities")
 
-    def point(self, v: Value, lam: Value) -> Value:
-        return self.base.flat(self.t, self.base.project(self.t, self.base.shaped(self.t, v - lam @ self.C)))
+    def project(self, v: Value) -> Value:
+        """The nearest point of the cut set; a far point is projected repeatedly, until rounding leaves it within the cut."""
+        return self._within(self.solve(v, self.none)[1])
 
-    def violation(self, x: Value) -> Value:
+    def project_jacobian(self, v: Value, M: Value) -> Value:
+        """`J M` row by row, M of shape (k, n), J a generalized Jacobian of the projection at v.
+
+        J = B - B C' (C B C')^+ C B over the rows with a multiplier, B the Jacobian of P at v - C' lam: the derivative of
+        x = P(v - C' lam), C x = r. A row that is tight without a multiplier counts as away (Han & Sun, J. Optim. Theory Appl. 94, 1997).
+        """
         t = self.t
-        over = self.C @ x - self.r
-        return t.max(t.where(self.free, t.abs(over), over))
+        lam, x = self.solve(v, self.none)
+        shifted = v - lam @ self.C
+        held = t.to_float(t.or_(self.free, lam > 0.0))
+        rows, moved = (self._base_rows(shifted, x, m) for m in (self.C, M))
+        values, Q = t.eigh((rows @ self.C.T) * t.outer(held, held))
+        kept = values > DEPENDENT * t.max(values)
+        inverse = (Q * t.where(kept, 1.0 / t.where(kept, values, 1.0), 0.0)) @ Q.T
+        return moved - (moved @ self.C.T * held) @ inverse @ (rows * t.reshape(held, (self.count, 1)))
 
-    def value(self, v: Value, lam: Value, x: Value) -> Value:
+    def minimise(self, c: Value, centre: Value) -> tuple[Value, Value]:
+        """(x, lam) with <c, x> at most `CERTIFIED` |c| above the least value, as the multipliers lam of the rows for c / |c| prove.
+
+        Proximal points x = P(x - s c) from the centre (Rockafellar, SIAM J. Control Optim. 14, 1976) with steps s that grow: among several
+        minimisers one near the centre. What rounding leaves of a long step, one of length one and a projection put right. The least value
+        is at least min over `base` of <c + C' lam, x>, less <lam, r>, for lam the multipliers of a step over its length.
+        """
+        t, base = self.t, self.base
+        unit = direction(t, c)
+
+        def uncertain(x: Value, lam: Value, value: Value, bound: Value, step: Value, last: Value) -> Value:
+            return t.and_(value - bound > CERTIFIED, step < LONGEST_STEP)
+
+        def proximal(x: Value, lam: Value, value: Value, bound: Value, step: Value, last: Value) -> tuple[Value, ...]:
+            def put_right(k: Value, y: Value, price: Value) -> tuple[Value, Value]:
+                length = t.where(k == 0, step, t.where(k == 1, 1.0, 0.0))
+                mu, y = self.solve(y - length * unit, length * price)
+                return y, t.where(k == 0, mu / step, price)
+
+            y, price = t.for_(3, put_right, (x, last))
+            cost = unit + price @ self.C
+            least = t.sum(cost * base.flat(t, base.lmo(t, base.shaped(t, cost)))) - t.sum(price * self.r)
+            found = t.sum(unit * y)
+            better, higher = found < value, least > bound
+            best = t.where(better, y, x), t.where(higher, price, lam)
+            return *best, t.minimum(found, value), t.maximum(least, bound), step * LONGER, price
+
+        start = (centre, self.none, t.lift(np.inf), t.lift(-np.inf), t.lift(FIRST_STEP), self.none)
+        x, lam, *_ = t.while_(uncertain, proximal, start)
+        return x, lam
+
+    @property
+    def none(self) -> Value:
+        """No multipliers."""
+        return self.t.zeros((self.count,))
+
+    def solve(self, v: Value, start: Value) -> tuple[Value, Value]:
+        """(lam, x) of the projection of v, from a guess for lam."""
         t = self.t
-        return t.sum((x - v) ** 2) * 0.5 + t.sum(lam * (self.C @ x - self.r))
-
-    def clip(self, lam: Value) -> Value:
-        return self.t.where(self.free, lam, self.t.maximum(lam, 0.0))
-
-    def residual(self, lam: Value, x: Value) -> Value:
-        t = self.t
-        return t.max(t.abs(self.clip(lam + (self.C @ x - self.r)) - lam))
-
-    def solve(self, v: Value) -> Value:
-        t = self.t
+        u, length, scale = scaled_norm(t, v)
+        v = u * t.minimum(scale, FAR / t.maximum(length, 1.0))
 
         def unsettled(lam: Value, x: Value, steps: Value) -> Value:
-            return t.and_(self.residual(lam, x) > SETTLED * self.scale, steps < MAX_STEPS)
+            rounding = EPS * t.max(t.abs(lam))
+            return t.and_(self._residual(lam, x) > t.maximum(rounding, SETTLED), steps < MAX_STEPS)
 
         def newton(lam: Value, x: Value, steps: Value) -> tuple[Value, Value, Value]:
             slope = self.C @ x - self.r
             d = self._direction(v, lam, x, slope)
             lam = self._search(v, lam, x, d, slope)
-            return lam, self.point(v, lam), steps + 1
+            return lam, self._point(v, lam), steps + 1
 
-        start = t.zeros((self.count,))
-        return t.while_(unsettled, newton, (start, self.point(v, start), t.lift(0)))[1]
+        lam, x, _ = t.while_(unsettled, newton, (start, self._point(v, start), t.lift(0)))
+        return lam, x
+
+    def _within(self, x: Value) -> Value:
+        """x where it is in the cut, or what repeated projections make of it."""
+        t = self.t
+
+        def outside(x: Value, repeats: Value) -> Value:
+            over = self.C @ x - self.r
+            return t.and_(t.max(t.where(self.free, t.abs(over), over)) > 1e-12, repeats < MAX_REPEATS)
+
+        def again(x: Value, repeats: Value) -> tuple[Value, Value]:
+            return self.solve(x, self.none)[1], repeats + 1
+
+        return t.while_(outside, again, (x, t.lift(0)))[0]
+
+    def _point(self, v: Value, lam: Value) -> Value:
+        return self.base.flat(self.t, self.base.project(self.t, self.base.shaped(self.t, v - lam @ self.C)))
+
+    def _base_rows(self, v: Value, x: Value, M: Value) -> Value:
+        """`B M` row by row for flattened rows, B the Jacobian of the projection on the base at v, x = P(v)."""
+        t, base = self.t, self.base
+        return base.rows(t, base.project_jacobian(t, base.shaped(t, v), base.shaped(t, x), base.shaped_rows(t, M)))
+
+    def _value(self, v: Value, lam: Value, x: Value) -> tuple[Value, Value]:
+        """The dual less |v|^2 / 2, and how much rounding it may hold."""
+        t = self.t
+        parts = t.sum(x * x) * 0.5, t.sum(x * (v - lam @ self.C)), t.sum(lam * self.r)
+        return parts[0] - parts[1] - parts[2], 1e-14 * (1.0 + t.abs(parts[1]) + t.abs(parts[2]))
+
+    def _clip(self, lam: Value) -> Value:
+        return self.t.where(self.free, lam, self.t.maximum(lam, 0.0))
+
+    def _residual(self, lam: Value, x: Value) -> Value:
+        t = self.t
+        slope = self.C @ x - self.r
+        return t.max(t.abs(t.where(self.free, slope, t.maximum(slope, -lam))))
 
     def _direction(self, v: Value, lam: Value, x: Value, slope: Value) -> Value:
-        """Newton's direction on the rows that are in play; ascent along the slope is left to the ridge where C J C' is singular."""
+        """Newton's direction on the rows that are in play; ascent along the slope is left to the ridge where C B C' is singular."""
         t = self.t
-        base, rows = self.base, self.base.shaped_rows(t, self.C)
-        J = base.rows(t, base.project_jacobian(t, base.shaped(t, v - lam @ self.C), base.shaped(t, x), rows))
+        rows = self._base_rows(v - lam @ self.C, x, self.C)
         active = t.to_float(t.or_(self.free, t.or_(lam > 0.0, slope > 0.0)))
-        H = (J @ self.C.T) * t.outer(active, active) + t.diag((1.0 - active) + RIDGE)
-        return t.solve(H, slope * active)
+        H = (rows @ self.C.T) * t.outer(active, active)
+        greatest = t.max(t.diag(H))
+        ridge = RIDGE * t.where(greatest > 0.0, greatest, 1.0)
+        d = t.solve(H + t.diag((1.0 - active) + ridge), slope * active)
+        reach = LONGEST_MOVE * (1.0 + t.max(t.abs(v)) + t.max(t.abs(lam)))
+        return d * (reach / t.maximum(t.max(t.abs(d)), reach))
 
     def _search(self, v: Value, lam: Value, x: Value, d: Value, slope: Value) -> Value:
         """The longest of 1, 1/2, 1/4, ... at which the dual grows enough (Armijo along the clipped path)."""
         t = self.t
-        start = self.value(v, lam, x)
-        noise = 1e-14 * (t.abs(start) + self.scale * self.scale)
+        start, noise = self._value(v, lam, x)
 
         def too_long(s: Value) -> Value:
-            moved = self.clip(lam + s * d)
-            gain = self.value(v, moved, self.point(v, moved)) - start
+            moved = self._clip(lam + s * d)
+            gain = self._value(v, moved, self._point(v, moved))[0] - start
             return t.and_(gain + noise < 1e-4 * t.sum(slope * (moved - lam)), s > 1e-14)
 
         (s,) = t.while_(too_long, lambda s: (s * 0.5,), (t.lift(1.0),))
-        return self.clip(lam + s * d)
+        return self._clip(lam + s * d)

@@ -171,6 +171,9 @@ class Ellipsoid(Domain):
     def centre(self) -> Floats:
         return np.array(np.broadcast_to(self.c, self.shape))
 
+    def in_units(self, origin: Floats, unit: float) -> Ellipsoid:
+        return Ellipsoid(self.shape, P=self.P / unit / unit, c=(self.c - origin) / unit)
+
     def vertices(self) -> Floats | None:
         return np.array([self.lower, self.upper]) if self.size == 1 else None
 
@@ -180,8 +183,12 @@ class Ellipsoid(Domain):
         return np.asarray(self.c + (normal * self._axes) @ self._spectrum[1].T)
 
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
+        return self.interior_constraints(cp, variable, 0.0)
+
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
         whitening = self._spectrum[1].T / self._axes[:, None]
-        return [cp.norm(whitening @ (variable - np.broadcast_to(self.c, self.shape)), 2) <= 1]
+        gauge = cp.norm(whitening @ (variable - np.broadcast_to(self.c, self.shape)), 2)
+        return [gauge + margin / float(self._axes[0]) <= 1]
 
     def __str__(self) -> str:
         centre = f", {written(self.c)}" if np.any(self.c) else ""

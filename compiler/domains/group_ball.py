@@ -24,6 +24,7 @@ class GroupBall(Domain):
     """{ x : sum_g |x_g|_2 <= r }; `groups` numbers the group of each entry of the vector x from 0 on."""
 
     kind: ClassVar[str] = "group_ball"
+    lengths = ("r",)
 
     r: float = 1.0
     groups: Floats = field(default_factory=lambda: np.zeros(1))
@@ -134,8 +135,11 @@ class GroupBall(Domain):
         return np.asarray(self.r * direction / total * rng.random((n, 1)) ** (1 / self.size))
 
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
+        return self.interior_constraints(cp, variable, 0.0)
+
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
         parts = [cp.norm(variable[np.flatnonzero(self.groups == g)], 2) for g in range(self._count)]
-        return [cp.sum(cp.hstack(parts)) <= self.r]
+        return [cp.sum(cp.hstack(parts)) + math.sqrt(self._count) * margin <= self.r]
 
     def __str__(self) -> str:
         return f"group_ball({written(self.r)}, {written(self.groups)})"

@@ -118,5 +118,8 @@ class L1Ball(Domain):
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
         return [cp.sum(cp.abs(variable)) <= self.r]
 
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
+        return [cp.norm1(cp.vec(variable, order="C")) + math.sqrt(self.size) * margin <= self.r]
+
     def __str__(self) -> str:
         return f"l1_ball({written(self.r)})"

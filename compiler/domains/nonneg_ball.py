@@ -100,5 +100,8 @@ class NonnegBall(Domain):
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
         return [variable >= 0, *self._ball.constraints(cp, variable)]
 
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
+        return [variable >= margin, *self._ball.interior_constraints(cp, variable, margin)]
+
     def __str__(self) -> str:
         return f"nonneg_ball({written(self.r)})"

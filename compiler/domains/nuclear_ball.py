@@ -160,5 +160,8 @@ class NuclearBall(Domain):
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
         return [cp.normNuc(variable) <= self.r]
 
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
+        return [cp.normNuc(variable) + math.sqrt(self._rank) * margin <= self.r]
+
     def __str__(self) -> str:
         return f"nuclear_ball({written(self.r)})"

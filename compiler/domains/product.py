@@ -181,8 +181,15 @@ class Product(Domain):
         return np.concatenate([d.sample(rng, n).reshape(n, -1) for d in self.blocks], axis=1)
 
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
-        parts = [cp.reshape(variable[a:b], d.shape, order="C") for d, a, b in self._ends()]
-        return [c for d, part in zip(self.blocks, parts) for c in d.constraints(cp, part)]
+        return [c for d, part in self._parts(cp, variable) for c in d.constraints(cp, part)]
+
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
+        parts = self._parts(cp, variable)
+        own = [d.interior_constraints(cp, p, margin) if d.dimension else d.constraints(cp, p) for d, p in parts]
+        return [c for block in own for c in block]
+
+    def _parts(self, cp: Any, variable: Any) -> list[tuple[Domain, Any]]:
+        return [(d, cp.reshape(variable[a:b], d.shape, order="C")) for d, a, b in self._ends()]
 
     def __str__(self) -> str:
         return " x ".join(map(str, self.blocks))

@@ -191,5 +191,10 @@ class Spectrahedron(Domain):
     def constraints(self, cp: Any, variable: Any) -> list[Any]:
         return [variable == variable.T, variable >> 0, cp.trace(variable) == self.trace]
 
+    def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
+        n = self._order
+        within = variable - margin * math.sqrt((n - 1) / n) * np.eye(n)
+        return [variable == variable.T, within >> 0, cp.trace(variable) == self.trace]
+
     def __str__(self) -> str:
         return f"spectrahedron({written(self.trace)})"

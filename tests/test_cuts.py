@@ -150,3 +150,21 @@ def test_costs_almost_normal_to_a_cut_are_minimised(kind: str) -> None:
         assert d.contains(x, 1e-9)
         assert d.support(c) - np.sum(c * x) <= 1e-10 * np.linalg.norm(c)
         assert all(np.sum(c * y) <= np.sum(c * x) + 1e-10 for y in inside)
+
+
+def test_cut_ellipsoids_are_the_same_at_every_scale() -> None:
+    """The nearest points and the minimisers of { x'P^-1 x <= 1 about c } cut by a plane, 1e-150 and 1e150 times as large."""
+    rng, tilt = np.random.default_rng(6), np.array([[1.0, 0.5, 0.0], [0.0, 0.3, -0.2], [0.4, 0.0, 2.0]])
+    one, *others = (
+        cut(domain("ellipsoid", (3,), s * s * (tilt @ tilt.T), s * np.ones(3)), [[1, 1, 0]], 1.5 * s)
+        for s in (1.0, 1e-150, 1e150)
+    )
+    x = cp.Variable(3)
+    for v in 3 * rng.standard_normal((3, 3)):
+        p, u = one.project_array(v), one.lmo_array(v)
+        cp.Problem(cp.Minimize(cp.sum_squares(x - v)), one.constraints(cp, x)).solve(solver=cp.CLARABEL)
+        np.testing.assert_allclose(p, x.value, atol=1e-4)
+        for other, s in zip(others, (1e-150, 1e150)):
+            np.testing.assert_allclose(other.project_array(s * v), s * p, rtol=0, atol=1e-11 * s)
+            assert np.sum(v * other.lmo_array(v)) / s == pytest.approx(np.sum(v * u), abs=1e-10)
+            assert other.diameter("l2") == pytest.approx(s * one.diameter("l2"), rel=1e-6)

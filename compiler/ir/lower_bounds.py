@@ -1,4 +1,4 @@
-"""What the numbers of a program are at least, as far as their operations tell: a target may divide by what is above zero unasked.
+"""What the numbers of a program, and the entries of its arrays, are at least, as far as their operations tell: a target may divide by what is above zero unasked.
 
 A bound holds for every value that is not NaN. The round is at least 1.
 """
@@ -15,8 +15,8 @@ _ROUNDING = 1 - 1e-15
 
 
 def lower_bounds(program: Program) -> dict[str, Bounds]:
-    """For each function by name: bounds of its numbers, by name; those without one are left out."""
-    constants = {g.var.name: float(g.value) for g in program.constants if not g.var.type.shape}
+    """For each function by name: bounds of its values, entry by entry, by name; those without one are left out."""
+    constants = {g.var.name: float(g.value.min()) for g in program.constants if g.value.size}
     finder = _Finder(constants)
     for entry in program.entries:
         takes_round = entry is not program.init and entry.body.params
@@ -52,19 +52,21 @@ class _Finder:
             for inner in e.blocks:
                 self.block(inner, known)
             rule = _RULES.get(e.op)
-            bound = rule(e, args) if rule and not e.outs[0].type.shape else None
+            bound = rule(e, args) if rule else None
             if bound is not None and not math.isnan(bound):
-                known[e.outs[0].name] = bound
+                known |= dict.fromkeys((v.name for v in e.outs), bound)
 
     def bound(self, operand: Operand, known: Bounds) -> float | None:
-        if operand.type.shape:
-            return None
         if isinstance(operand, Literal):
             return None if math.isnan(operand.value) else float(operand.value)
         return known.get(operand.name, self.constants.get(operand.name))
 
 
 Rule = Callable[[Equation, Sequence[float | None]], float | None]
+
+
+def _least(*bounds: float) -> float:
+    return min(bounds)
 
 
 def _all(fn: Callable[..., float]) -> Rule:
@@ -80,8 +82,10 @@ def _product(e: Equation, args: Sequence[float | None]) -> float | None:
 
 
 def _quotient(e: Equation, args: Sequence[float | None]) -> float | None:
-    a, b = args
-    return 0.0 if a is not None and b is not None and a >= 0 and b >= 0 else None
+    (a, b), divisor = args, e.args[1]
+    if a is None or b is None or a < 0 or b < 0:
+        return None
+    return a / divisor.value * _ROUNDING if isinstance(divisor, Literal) and divisor.value > 0 else 0.0
 
 
 def _root(e: Equation, args: Sequence[float | None]) -> float | None:
@@ -92,6 +96,15 @@ def _larger(e: Equation, args: Sequence[float | None]) -> float | None:
     return max((a for a in args if a is not None), default=None)
 
 
+def _same(e: Equation, args: Sequence[float | None]) -> float | None:
+    """Of operations that give entries of their first argument."""
+    return args[0]
+
+
+def _total(e: Equation, args: Sequence[float | None]) -> float | None:
+    return 0.0 if args[0] is not None and args[0] >= 0 else None
+
+
 _RULES: dict[str, Rule] = {
     "add": _all(lambda a, b: (a + b) * (_ROUNDING if a + b > 0 else 1 / _ROUNDING)),
     "mul": _product,
@@ -100,7 +113,9 @@ _RULES: dict[str, Rule] = {
     "maximum": _larger,
     "minimum": _all(min),
     "where": lambda e, args: _all(min)(e, args[1:]),
-    "to_float": lambda e, args: args[0],
+    **dict.fromkeys(("to_float", "reshape", "transpose", "broadcast", "slice", "gather", "entries", "full"), _same),
+    **dict.fromkeys(("stack", "concat"), _all(_least)),
+    "sum": _total,
     "abs": lambda e, args: max(args[0] or 0.0, 0.0),
     "exp": lambda e, args: 0.0,
     "matmul": lambda e, args: 0.0 if e.args[0] == e.args[1] else None,

@@ -201,7 +201,9 @@ class _Unrolling:
         return True
 
     def stays(self, e: Equation) -> bool:
-        """Whether every array that goes in is there as one, so that one operation does."""
+        """Whether every array that goes in is there as one, so that one operation does. A single entry is as good as a number."""
+        if math.prod(e.outs[0].type.shape) == 1:
+            return False
         arrays = [a for a in e.args if isinstance(a, Var) and a.type.shape]
         return all(a.name not in self.parts or a.name in self.whole for a in arrays)
 

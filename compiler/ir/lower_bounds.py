@@ -1,6 +1,6 @@
-"""What the numbers of a program, and the entries of its arrays, are at least, as far as their operations tell: a target may divide by what is above zero unasked.
+"""What the numbers of a program, and the entries of its arrays, are at least, as far as their operations tell.
 
-A bound holds for every value that is not NaN. The round is at least 1.
+A target may divide by what is above zero without looking. A bound holds for every value that is not NaN. The round is at least 1.
 """
 
 from __future__ import annotations

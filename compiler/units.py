@@ -117,7 +117,7 @@ class Units:
         if not array.size or bool((array == 1).all()):
             return value
         if bool((array == array.flat[0]).all()):
-            array = array.flat[0].reshape(())
+            array = array.ravel()[:1].reshape(())
         return self._constant(array, name, why) * value
 
     def _constant(self, array: Floats, name: str, why: str) -> Value:

@@ -78,15 +78,15 @@ class ColdqExpert:
         p.note("step 6, in log space; erratum 17: the weights are updated at t = 1 too")
         loss = experts.apply(slope) - slope.dot(played)
         z = t.log(t.maximum(w, 1e-300)) - p.setting("kappa") * loss
+        z = z if isinstance(M, float) else playing(M, z, -1e300)
         weight = t.exp(z - t.max(z))
-        weight = weight if isinstance(M, float) else playing(M, weight)
         return {"x": Rows(tuple(x)), "Q": Q, "w": weight / t.sum(weight)}
 
 
-def playing(M: Value, w: Value) -> Value:
-    """The weights of the experts that there are in this epoch; none of the others."""
+def playing(M: Value, w: Value, none: float = 0.0) -> Value:
+    """The weights of the experts that there are in this epoch; none of the others (`none`, for weights in log space)."""
     numbers = M.tracer.to_float(M.tracer.iota(n=MOST_EXPERTS)) + 1.0
-    return M.tracer.where(numbers <= M, w, 0.0)
+    return M.tracer.where(numbers <= M, w, none)
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:

@@ -1,0 +1,106 @@
+"""Exponential weights live in log space or are shifted: however long losses have one sign, however large the steps, in NumPy and in C."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from survival import plan_of
+
+from oco.backends.learner import Learner
+from oco.plan import Plan
+
+MODEL = """\
+model weights
+horizon T {horizon}
+decision x[{shape}] in {domain}
+stream c[{shape}] in [-1, 1]
+stream need in [0, 1]
+minimize sum(c * x)
+{constraints}
+using {using}
+"""
+CAP = "subject to\n    cap: {entry} - need - 0.5 <= 0  each round"
+BACKENDS = ["numpy", pytest.param("c", marks=pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler"))]
+
+
+def plan(using: str, domain: str = "simplex", horizon: str = "= 1000", constraints: str = "") -> Plan:
+    shape, entry = ("3, 3", "x[0, 0] + x[1, 1]") if domain.startswith("spectra") else ("3", "x[0] + x[1]")
+    text = {"domain": domain, "shape": shape, "using": using, "horizon": horizon}
+    return plan_of(MODEL.format(**text, constraints=constraints.format(entry=entry)))
+
+
+def losses(made: Plan, c: list[float]) -> np.ndarray:
+    return np.diag(c) if made.canonical.blocks[0].shape == (3, 3) else np.array(c)
+
+
+def decided(made: Plan, learner: Learner) -> np.ndarray:
+    """The decision, which is in the domain, from a state of finite numbers; of a matrix its diagonal."""
+    x = learner.decide()
+    assert made.canonical.blocks[0].domain.contains(x, tolerance=1e-8), x
+    assert all(np.isfinite(v).all() for v in learner.values.values())
+    return np.diagonal(x) if x.ndim == 2 else x
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("domain", ["simplex", "simplex(5)", "budget(0, 1, 1)", "spectrahedron(1)"])
+@pytest.mark.parametrize("eta", ["1", "1e12"])
+def test_mirror_steps_reach_one_vertex_and_leave_it_again(backend: str, domain: str, eta: str) -> None:
+    """600 rounds of one sign, then as long a time of the other: each best vertex is found, and the first one is not kept for ever."""
+    made = plan(f"oeg with eta = {eta}", domain)
+    learner = made.learner(backend=backend)
+    for c, best in (([1.0, -1.0, 0.5], 1), ([-1.0, 1.0, 0.5], 0)):
+        for _ in range(600):
+            learner.observe(c=losses(made, c), need=0.0)
+        x = decided(made, learner)
+        assert int(np.argmax(x)) == best and x[best] == pytest.approx(x.sum(), rel=1e-9)
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_a_million_rounds_of_one_sign() -> None:
+    made = plan("oeg with eta = 1")
+    learner, rounds = made.learner(backend="c"), 1_000_000
+    streams = {"c": np.tile([1.0, -1.0, 0.5], (rounds, 1)), "need": np.zeros(rounds)}
+    recorded = learner.advance([streams[f.name] for f in made.program.feedback], rounds, ["decisions"])
+    assert np.isfinite(recorded.kept["decisions"]).all()
+    np.testing.assert_allclose(decided(made, learner), [0, 1, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("horizon", ["= 1000", "unknown"])
+@pytest.mark.parametrize("kappa", ["1", "1e12"])
+def test_weights_of_experts(backend: str, horizon: str, kappa: str) -> None:
+    """With a horizon that is unknown some experts are not there yet: however well they would have done, they have no weight."""
+    made = plan(f"coldq-expert with kappa = {kappa}", horizon=horizon, constraints=CAP)
+    learner = made.learner(backend=backend)
+    for t in range(200):
+        sign = 1.0 if t % 7 < 5 or t > 150 else -1.0
+        learner.observe(c=sign * np.array([1.0, -1.0, 0.5]), need=1.0)
+        decided(made, learner)
+        assert learner.values["w"].sum() == pytest.approx(1.0)
+
+
+BROKEN = "subject to\n    cap: sum(x) - need - 0.5 <= 0  each round"
+QUEUES = {
+    "sinha-vaze": ("sinha-vaze with rate = 1, beta = 1", lambda s, Q: s["rate"].value * Q),
+    "ofw-tvc": ("ofw-tvc with rate = 1e3", lambda s, Q: s["rate"].value * s["beta"].value * Q),
+    "ofw-tvc, small guess": (
+        "ofw-tvc with rate = 1e3, guess = 1e-200",
+        lambda s, Q: s["rate"].value * s["beta"].value * Q,
+    ),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("using, exponent", QUEUES.values(), ids=QUEUES.keys())
+def test_exponentials_of_queues(backend: str, using: str, exponent: Callable[[Any, float], float]) -> None:
+    """A constraint that is broken in every round makes the queue grow past what exp of it could be."""
+    made = plan(using, constraints=BROKEN)
+    learner = made.learner(backend=backend)
+    for _ in range(3000):
+        learner.observe(c=np.array([-1.0, -1.0, 1.0]), need=0.0)
+    decided(made, learner)
+    assert exponent(made.settings, float(learner.values["Q"])) > np.log(np.finfo(float).max)

@@ -81,9 +81,9 @@ class Finished:
 def played(minutes: float) -> tuple[dict[str, list[Array]], dict[str, list[float | None]]]:
     """Loss and sum of g (instances, 2) of each contender at each horizon, and the regret that its theorem promises there.
 
-    Seed by seed, until all are done or the minutes are over. M satisfies the constraint in the mean and has the loss 0, so that the
-    loss is the regret. NumPy takes two thirds of the time of C here: a round is one or more singular value decompositions of 50 x 50
-    matrices, which are LAPACK's there.
+    Seed by seed, until all are done or the minutes are over, so that all have as many. M satisfies the constraint in the mean and has
+    the loss 0, so that the loss is the regret. NumPy takes two thirds of the time of C here: a round is one or more singular value
+    decompositions of 50 x 50 matrices, which are LAPACK's there.
     """
     model = oco.load(EXAMPLES / "matrix_completion.oco")
     cells = [(rounds, c) for rounds in HORIZONS for c in CONTENDERS]
@@ -147,10 +147,10 @@ def experiment(minutes: float) -> Report:
         "Matrix completion without projections",
         "Lee, Ho-Nguyen & Lee 2023, projection-free online convex optimization with stochastic constraints, section 7",
         (
-            f"(m, n, k, b) = (50, 50, 5, 100), T in {HORIZONS}, {INSTANCES} instances of each as in the paper, or as many as"
-            f" {minutes:g} minutes hold; x_1 = 0; beta = 0 and the theorems' constants. Cells: regret / sum of g (instances). M"
-            " has independent normal entries, scaled to nuclear norm 1; it is the best fixed decision, with the loss 0. The"
-            " paper's text calls SFTPL what its Table 2 calls SFTRL.",
+            f"(m, n, k, b) = (50, 50, 5, 100), T in {HORIZONS}, x_1 = 0; beta = 0 and the theorems' constants. Cells: regret / sum"
+            f" of g (instances, {INSTANCES} in the paper). Finished instances are kept in `matrix-completion.csv`, and the command goes"
+            " on from there. M has independent normal entries, scaled to nuclear norm 1; it is the best fixed decision, with the"
+            " loss 0. The paper's text calls SFTPL what its Table 2 calls SFTRL.",
         ),
         ("", *(f"T = {t}" for t in HORIZONS), "regret promised at T = 1000"),
         rows,

@@ -303,7 +303,11 @@ def _slater_bound(s: Situation, settings: Mapping[str, Setting], c: _Constants, 
 
 
 def _queue(c: _Constants, F: float, sigma: float, V: float, alpha: float, theta: float, horizon: int) -> float:
-    """The bound of E |Q(t)|_2 of Lemma 5.6, by Lemma 5.9 over stretches of t_0 = sqrt(T) rounds."""
+    """The bound of E |Q(t)|_2 of Lemma 5.6, by Lemma 5.9 over stretches of t_0 = sqrt(T) rounds.
+
+    Lemma 5.9 leaves out e^(zeta / 4 delta_max) of the lemma that it cites, and holds: with r = zeta / (4 t_0 delta_max^2) the second
+    moment costs 0.55 r^2 t_0^2 delta_max^2, so that e^(r Z) falls by 0.21 (zeta / delta_max)^2 above theta, and 1.29 / 0.21 < 8.
+    """
     t0 = math.ceil(math.sqrt(horizon))
     reach = c.diameter**2 * c.D2**2
     drift = c.G**2 + reach + V**2 * c.D1**2 / (2 * alpha * c.beta) + V * F

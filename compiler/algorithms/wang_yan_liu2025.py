@@ -255,6 +255,8 @@ DYNAMIC_REGRET = "2*R*moved + D**2/4 * inverse + R**2 * last + D*R"
 QUEUE_VIOLATION = (
     "G*sqrt(N)/(eta*gamma) * changed + (2*R*witness + D**2/4 * inverse + (D*R + 2*N*G**2)*T + R**2*last)/gamma + N*G"
 )
+# With Q_t >= gamma the step's optimality alone gives sqrt(N) changed + (2 R witness + D^2/4 inverse + D R T + R^2 last) / gamma + N G, and
+# G / (eta gamma) >= 2: the paper's bound of the queue is not needed.
 VIOLATION = f"min({QUEUE_VIOLATION}, {STEP_VIOLATION})"
 """Theorem 2, or what the optimality of the step gives with Q_t >= gamma (Lemma 1): it needs no bound of the queue."""
 

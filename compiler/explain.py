@@ -59,12 +59,13 @@ def _few_words(v: Verdict) -> str:
 
 def refusal(choice: Choice) -> tuple[str, str, Span | None]:
     """Why nothing applies, the way out and the place: constraints that cannot hold, else the algorithm that comes nearest."""
-    nearest = min(choice.verdicts, key=lambda v: (len(v.objections), not v.mend))
+    nearest = min(choice.verdicts, key=lambda v: (any(o.drops for o in v.objections), len(v.objections), not v.mend))
     impossible = next((w for w in choice.situation.facts.warnings if w.code == "OCO605"), None)
     if impossible is not None and nearest.mend.startswith("loosen"):
         return f"no algorithm applies to this model: {impossible.message}", impossible.hint, impossible.span
     said = f"no algorithm applies to this model yet: the nearest is {nearest.name}, but {_joined(nearest.reasons)}"
-    return said, f"{nearest.name} would apply if you {nearest.mend}" if nearest.mend else "", None
+    others = "; `oco explain` says what each other one needs"
+    return said, f"{nearest.name} would apply if you {nearest.mend}{others}" if nearest.mend else "", None
 
 
 def _joined(parts: tuple[str, ...]) -> str:

@@ -125,12 +125,13 @@ def _joined(parts: list[Floats | None]) -> Floats | None:
 class Objection:
     """Why a hypothesis does not hold; the smallest change of the model that would make it hold ("" where there is none).
 
-    `slow`: it is about time alone, and nothing to one who asks for the algorithm.
+    `slow`: it is about time alone, and nothing to one who asks for the algorithm. `drops`: the change gives up a part of the problem.
     """
 
     reason: str
     mend: str = ""
     slow: bool = False
+    drops: bool = False
 
 
 Test = Callable[[Situation], "Objection | None"]

@@ -85,6 +85,15 @@ def test_a_model_that_no_algorithm_takes_says_what_is_missing() -> None:
     assert "bandit" in caught.value.message and "write `" in caught.value.diagnostics[0].hint
 
 
+def test_a_hard_constraint_beside_an_equality_on_average_is_not_to_be_dropped() -> None:
+    """No theorem is about both; writing one of them in the other's way is a smaller change than a model without constraints."""
+    text = capped("each round") + "    even: x[0] - x[1] == 0    on average\n"
+    with pytest.raises(OcoError) as caught:
+        compile_plan(parse(text))
+    assert caught.value.code == "OCO708" and "drop" not in caught.value.hint
+    assert "write `each round` after `even`" in caught.value.hint and "oco explain" in caught.value.hint
+
+
 def test_a_model_that_nothing_satisfies_says_which_constraint_and_by_how_much() -> None:
     with pytest.raises(OcoError) as caught:
         compile_plan(parse(capped("on average").replace("<= 0.5", "<= -0.5")))

@@ -81,7 +81,7 @@ BOUNDED_DOMAIN = fact_is_known(
 
 def _no_constraints(s: Situation) -> Objection | None:
     if s.constraints or s.equalities:
-        return Objection("it ignores constraints, and the model has some", "drop the constraints")
+        return Objection("it ignores constraints, and the model has some", "drop the constraints", drops=True)
     return None
 
 

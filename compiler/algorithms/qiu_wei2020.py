@@ -109,7 +109,9 @@ def entropic(domains: tuple[object, ...]) -> bool:
 def _inequalities(s: Situation) -> Objection | None:
     if s.equalities:
         return Objection(
-            f"`{s.canonical.equalities[0].label}` is an equality, which has no Slater point", "drop the equality"
+            f"`{s.canonical.equalities[0].label}` is an equality, which has no Slater point",
+            "drop the equality",
+            drops=True,
         )
     return (
         None if s.constraints else Objection("the model has no constraints", "add a constraint, or write `using ogd`")

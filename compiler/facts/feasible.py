@@ -161,8 +161,12 @@ class Feasibility:
     def _slater(self) -> Iterator[Fact]:
         keys = ("slater.margin", "slater.point")
         if self.canonical.equalities:
-            words = "an equality leaves nothing to spare: no Slater point exists (see multipliers.bounded)"
-            why = Step("equality", words, 0.0, (), self.canonical.equalities[0].span)
+            first = self.canonical.equalities[0]
+            words = (
+                f"`{first.label}` is an equality, and has nothing to spare at any decision: "
+                "theorems for equalities ask for multipliers.bounded instead"
+            )
+            why = Step("equality", words, 0.0, (), first.span)
             yield from (Fact(key, None, Status.REFUTED, why, witness=Witness({}, 0.0, words)) for key in keys)
             return
         point = self._called_for()

@@ -258,10 +258,10 @@ def violation_size(s: Situation) -> float | None:
     return None if sizes is None else float(sizes.sum())
 
 
-# A guess G_k costs at most 16 D G_k T^(3/4) (chapter 7 of Hazan 2016 makes 8 of it), and the guesses, which double, add up to less than twice
-# the last one. The proof of Theorem 1 takes G_K <= 2 beta G (gamma + Phi'(beta Q_T)) from the last doubling, and forgets that there may be
-# none: with its settings the guess of 1 is never doubled. Then G_K is that guess, hence the term with max(guess - 2 beta G gamma, 0). Each
-# constraint's violation is at most Q_T, their sum N Q_T.
+# A guess G_k costs at most 16 D G_k T^(3/4) (chapter 7 of Hazan 2016 makes 8 of it), and the guesses, which double, add up to less than
+# twice the last one. The proof of Theorem 1 takes G_K <= 2 beta G (gamma + Phi'(beta Q_T)) from the last doubling, and forgets that there
+# may be none: with its settings the guess of 1 is never doubled. Then G_K is that guess, hence the term with max(guess - 2 beta G gamma,
+# 0). Each constraint's violation is at most Q_T, their sum N Q_T.
 CONVEX_REGRET = "64*G*D*T**(3/4) + (1 + 32*D*max(guess - 2*beta*G*gamma, 0)*T**(3/4)) / (gamma*beta)"
 CONVEX_VIOLATION = (
     "N/(rate*beta) * log((1 + (64*beta*gamma*G*D + 32*D*max(guess - 2*beta*G*gamma, 0))*T**(3/4)"
@@ -280,8 +280,9 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
 
 
 # Lemma 6 (Wan & Zhang 2021), as 6 sqrt(2) T^(2/3) + 2 log T <= 14 T^(2/3), bounds the regret for the surrogate losses by
-# 14 (L + lambda D)^2 / lambda T^(2/3) + L D, lambda = gamma beta alpha_f, L = beta G (gamma + 2 beta Q_T + 1); followed round by round, as in
-# `hazan2016.frank_wolfe_gap`, it is less than a tenth of that. With L + lambda D <= 2 beta G (beta Q_T + 1) comes (41), whose 224 could be 112.
+# 14 (L + lambda D)^2 / lambda T^(2/3) + L D, lambda = gamma beta alpha_f, L = beta G (gamma + 2 beta Q_T + 1); followed round by round, as
+# in `hazan2016.frank_wolfe_gap`, it is less than a tenth of that. With L + lambda D <= 2 beta G (beta Q_T + 1) comes (41), where 112 could
+# stand for 224.
 # (41) up to its first equality; the second one has other powers of G, gamma and alpha_f than (40) gives.
 STRONG_REGRET = "224*G**2/(gamma**2*alpha_f) * n**(2/3) + G*D*(gamma + 1)/gamma"
 STRONG_VIOLATION = "N * sqrt((2 + gamma)/beta**2 + 2*gamma*G*D*n/beta)"

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import oco
-from oco.compiler.domains import cut, domain
+from oco.compiler.domains import Domain, cut, domain
+from oco.compiler.ir.interpret import as_numpy
+from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.text.formatter import format_text
 
@@ -168,3 +170,25 @@ def test_cut_ellipsoids_are_the_same_at_every_scale() -> None:
             np.testing.assert_allclose(other.project_array(s * v), s * p, rtol=0, atol=1e-11 * s)
             assert np.sum(v * other.lmo_array(v)) / s == pytest.approx(np.sum(v * u), abs=1e-10)
             assert other.diameter("l2") == pytest.approx(s * one.diameter("l2"), rel=1e-6)
+
+
+def jacobian(d: Domain, v: np.ndarray) -> np.ndarray:
+    """The generalized Jacobian of the projection at v, written out."""
+    point, whole = Type(DType.FLOAT, (d.size,)), Type(DType.FLOAT, (d.size, d.size))
+    run = as_numpy("jacobian", d.project_jacobian, point, point, whole)
+    return np.asarray(run(v, d.project_array(v), np.eye(d.size))[0])
+
+
+def test_jacobians_of_repeated_and_idle_rows() -> None:
+    """Rows that are said twice, or that never hold anything back, change no derivative; every Jacobian is symmetric, between 0 and I."""
+    rng, base = np.random.default_rng(8), domain("ball", (4,), 1.0)
+    row, other = rng.standard_normal((2, 4))
+    once = cut(base, [row], 0.1, [other], 0.2)
+    twice = cut(base, [row, 2 * row, row], [0.1, 0.2, 5.0], [other, -other], [0.2, -0.2])
+    for v in 2 * rng.standard_normal((8, 4)):
+        J = jacobian(once, v)
+        np.testing.assert_allclose(jacobian(twice, v), J, atol=1e-7)
+        np.testing.assert_allclose(J, J.T, atol=1e-12)
+        values = np.linalg.eigvalsh(J)
+        assert values[0] >= -1e-12 and values[-1] <= 1 + 1e-12
+        np.testing.assert_allclose(J @ other, 0, atol=1e-12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from domain_cases import CASES, Case
@@ -141,3 +142,50 @@ def test_simplex_of_many_entries_sums_exactly() -> None:
         w = v - v.max()
         theta = np.max(w - p)
         np.testing.assert_allclose(p, np.maximum(w - theta, 0), atol=1e-12)
+
+
+def on_simplex(w: np.ndarray, total: float) -> np.ndarray:
+    """The projection of a vector on the simplex, by sorting."""
+    largest = np.sort(w)[::-1]
+    shares = (np.cumsum(largest) - total) / np.arange(1, len(w) + 1)
+    return np.maximum(w - shares[np.flatnonzero(largest > shares)[-1]], 0)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_matrix_sets_are_given_by_their_spectra(scale: float) -> None:
+    """Projections and minimisers of nuclear balls and spectrahedra against singular values and eigenvalues written out at scale one."""
+    rng = np.random.default_rng(20)
+    for m, n in ((3, 3), (2, 5), (6, 4)):
+        d = domain("nuclear_ball", (m, n), 2 * scale)
+        for k in range(30):
+            v = 10.0 ** rng.integers(-1, 3) * np.round(rng.standard_normal((m, n)), 1 if k % 3 else 9)
+            u, sigma, vt = np.linalg.svd(v, full_matrices=False)
+            p = (u * (sigma if sigma.sum() <= 2 else on_simplex(sigma, 2.0))) @ vt
+            np.testing.assert_allclose(d.project_array(scale * v) / scale, p, rtol=0, atol=2e-12)
+            assert np.sum(v * (d.lmo_array(scale * v) / scale)) == pytest.approx(-2 * np.linalg.norm(v, 2), rel=1e-13)
+    for n in (1, 2, 5):
+        d = domain("spectrahedron", (n, n), scale)
+        for _ in range(30):
+            v = 10.0 ** rng.integers(-1, 3) * rng.standard_normal((n, n))
+            values, q = np.linalg.eigh((v + v.T) / 2)
+            p = (q * on_simplex(values, 1.0)) @ q.T
+            np.testing.assert_allclose(d.project_array(scale * v) / scale, p, rtol=0, atol=1e-12)
+            least = np.sum(v * (d.lmo_array(scale * v) / scale))
+            assert least == pytest.approx(values[0], abs=1e-13 * np.abs(v).max())
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_von_neumann_steps_are_exact(scale: float) -> None:
+    """exp(log X - P) scaled to the trace, in 40 digits."""
+    d, rng = domain("spectrahedron", (3, 3), scale), np.random.default_rng(21)
+    for x in 0.9 * d.sample(rng, 4) + 0.1 * d.centre():
+        p = rng.standard_normal((3, 3))
+        p = 3 * (p + p.T)
+        with mpmath.workdps(40):
+            values, q = mpmath.eigsy(mpmath.matrix((x / scale).tolist()))
+            log_x = q * mpmath.diag([mpmath.log(e) for e in values]) * q.T
+            exponents, q = mpmath.eigsy(log_x - mpmath.matrix(p.tolist()))
+            weights = [mpmath.exp(e - max(exponents)) for e in exponents]
+            exact = q * mpmath.diag([w / sum(weights) for w in weights]) * q.T
+            expected = np.array(exact.tolist(), dtype=float)
+        np.testing.assert_allclose(d.bregman_step_array(x, p) / scale, expected, rtol=0, atol=1e-13)

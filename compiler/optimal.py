@@ -234,13 +234,13 @@ def fit(powers: tuple[int, int], ks: tuple[float, ...], values: list[float]) -> 
 
 @lru_cache(maxsize=8)
 def stationary(powers: tuple[int, int]) -> tuple[Callable[[float, float], float], str]:
-    """Where b k^p + c k^q is least, by SymPy: as a function of b and c, and as text."""
+    """Where b k^p + c k^q is least, p and q of opposite signs: the root of its derivative, as a function of b and c, and as text."""
     import sympy
 
-    k, b, c = sympy.symbols("k b c", positive=True)
+    b, c = sympy.symbols("b c", positive=True)
     p, q = powers
-    (best,) = sympy.solve(sympy.diff(b * k**p + c * k**q, k), k)
-    return lambda x, y: float(best.subs({b: x, c: y})), str(best)
+    text = str((sympy.Rational(-q, p) * c / b) ** sympy.Rational(1, p - q))
+    return lambda x, y: float((-q * y / (p * x)) ** (1 / (p - q))), text
 
 
 def least(f: Callable[[float], float]) -> float:

@@ -19,6 +19,7 @@ from oco.compiler.guarantees import Quantity as Quantity
 from oco.compiler.guarantees import rate_symbols as rate_symbols
 from oco.compiler.settings import Default, Setting, schedule
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.expressions import Kind, names
 from oco.dsl.model import Measure
 
 Floats = np.ndarray[Any, Any]
@@ -60,6 +61,12 @@ class Situation:
     def constraints(self) -> int:
         """N: the number of inequalities, entry by entry."""
         return sum(c.size for c in self.canonical.inequalities)
+
+    @cached_property
+    def constraints_vary(self) -> bool:
+        """Whether a stream or the round enters an inequality."""
+        moving = (Kind.STREAM, Kind.ROUND)
+        return any(names(c.expr, kind) for c in self.canonical.inequalities for kind in moving)
 
     @cached_property
     def equalities(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -95,6 +96,15 @@ class Data:
         for stream in self.drawn:
             found[stream.name] = draw(stream, self.seed, start, stop)
         return {s.name: found[s.name] for s in self.problem.streams if s.name in found}
+
+    def at(self, places: Iterable[int]) -> Iterator[tuple[int, dict[str, Array]]]:
+        """Single rounds (from 0) in order, with their arrays. Rounds near each other are read at once, since draws come in blocks."""
+        near = max(1, BLOCK_ENTRIES // max((1, *(size(s) for s in self.problem.streams))))
+        for _, block in groupby(sorted(places), lambda t: t // near):
+            ordered = list(block)
+            part = self.read(ordered[0], ordered[-1] + 1)
+            for t in ordered:
+                yield t, {name: array[t - ordered[0]] for name, array in part.items()}
 
     def array(self, name: str) -> Array:
         """All rounds of one stream."""

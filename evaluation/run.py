@@ -132,9 +132,8 @@ def _reckon(learner: Learner, record: Record, data: Data) -> None:
     fields = learner.compiled.program
     if [f.name for f in fields.decision] == [*record.decisions] and {f.name for f in fields.feedback} <= data.names:
         places = {int(t): k for k, t in enumerate(record.kept)}
-        for t in places.keys() & glances(data.given, rounds):
-            now = data.read(t, t + 1)
-            learner.glance(t + 1, [d[places[t]] for d in kept], [now[f.name][0] for f in fields.feedback])
+        for t, now in data.at(places.keys() & glances(data.given, rounds)):
+            learner.glance(t + 1, [d[places[t]] for d in kept], [now[f.name] for f in fields.feedback])
     if kept and all(len(d) == rounds for d in kept):
         last = np.concatenate([np.ravel(d[-1]) for d in kept])
         seen.duals = {"the multipliers": record.duals[rounds // 2]} if record.duals.shape[1] else {}

@@ -20,7 +20,6 @@ from collections.abc import Callable
 import numpy as np
 
 from oco.compiler.theorems import Floats, Quantity, Situation, needed
-from oco.dsl.expressions import Kind, names
 
 Schedule = Callable[[int, int], Floats]
 
@@ -78,7 +77,7 @@ def step_quantities(s: Situation, alpha: Schedule, weight: Schedule) -> tuple[Qu
 def constraint_variation(s: Situation, sizes: Floats, rounds: int, horizon: int) -> Floats:
     """sum_t max_x |g_t - g_{t-1}| after 1..rounds rounds: none where no stream enters, else the fact, at most the worst case."""
     steps = np.arange(rounds, dtype=np.float64)
-    if not any(names(c.expr, Kind.STREAM) + names(c.expr, Kind.ROUND) for c in s.canonical.inequalities):
+    if not s.constraints_vary:
         return 0 * steps
     worst = 2 * float(np.linalg.norm(sizes)) * steps
     known = s.number("variation.constraint")

@@ -34,7 +34,8 @@ def check(model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, 
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
     """The rounds of the data (what it lacks is drawn), and the best decision of each round where it can be found."""
     from oco.compiler.canonical import canonical
-    from oco.evaluation.comparators import Budget, compare
+    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators.compare import compare
     from oco.evaluation.data import load_data
 
     problem = canonical(model)

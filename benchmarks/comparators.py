@@ -18,7 +18,8 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical, canonical
 from oco.dsl.load import load, parse
-from oco.evaluation.comparators import Comparator, compare, compare_prefixes
+from oco.evaluation.comparators import Comparator
+from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.data import Data, load_data
 
 Kind = Literal["static", "dynamic"]

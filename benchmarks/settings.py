@@ -28,7 +28,8 @@ from oco.compiler.algorithms import ALGORITHMS
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.model import Model
 from oco.dsl.writing import write_text
-from oco.evaluation.comparators import Budget, compare
+from oco.evaluation.comparators import Budget
+from oco.evaluation.comparators.compare import compare
 from oco.evaluation.data import Data, load_data
 from oco.plan import Plan
 

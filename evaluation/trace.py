@@ -13,7 +13,7 @@ from oco.backends.factors import factors_over_rounds
 from oco.compiler.canonical import Canonical, entry_labels
 from oco.dsl.diagnostics import fail
 from oco.evaluation import measures
-from oco.evaluation.comparators import Budget, Comparator, Prefixes, compare, compare_prefixes
+from oco.evaluation.comparators import Budget, Comparator, Prefixes
 from oco.evaluation.data import Data
 from oco.evaluation.measures import Total, ViolationKind
 
@@ -179,6 +179,8 @@ class Trace:
         if kind not in ("static", "dynamic"):
             raise fail("OCO831", f"there is no {kind} comparator", hint='it is "static" or "dynamic"')
         if kind not in self._comparators:
+            from oco.evaluation.comparators.compare import compare
+
             self._comparators[kind] = compare(self.problem, self.data, kind, self.budget)
         return self._comparators[kind]
 
@@ -203,6 +205,8 @@ class Trace:
         """The best fixed decisions for the first t rounds, at `PREFIXES` rounds that are spread evenly on a logarithmic axis."""
         if self._prefixes is None:
             ends = np.unique(np.geomspace(1, self.rounds, PREFIXES).astype(np.int64))
+            from oco.evaluation.comparators.compare import compare_prefixes
+
             self._prefixes = compare_prefixes(self.problem, self.data, ends, self.budget)
         return self._prefixes
 

@@ -10,7 +10,8 @@ from comparator_cases import MODELS, check_certificate, drawn, problem, referenc
 
 from oco.compiler.canonical import canonical
 from oco.dsl.load import load
-from oco.evaluation.comparators import Status, compare
+from oco.evaluation.comparators import Status
+from oco.evaluation.comparators.compare import compare
 from oco.evaluation.comparators.structure import degree, separable
 from oco.evaluation.data import load_data
 

@@ -9,9 +9,10 @@ import pytest
 from comparator_cases import MODELS, check_certificate, drawn, problem, reference
 
 from oco.compiler.canonical import Canonical
-from oco.evaluation.comparators import Budget, Status, compare, compare_prefixes
+from oco.evaluation.comparators import Budget, Status
 from oco.evaluation.comparators import composite as composite_module
 from oco.evaluation.comparators import rounds as rounds_module
+from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.kkt import WIDE, Newton
 from oco.evaluation.comparators.make import implicit

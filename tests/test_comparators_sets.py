@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from comparator_cases import check_certificate, drawn, problem, reference
 
-from oco.evaluation.comparators import Comparator, Status, compare
+from oco.evaluation.comparators import Comparator, Status
+from oco.evaluation.comparators.compare import compare
 from oco.evaluation.data import load_data
 
 DOMAINS = {

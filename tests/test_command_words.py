@@ -1,0 +1,55 @@
+"""Words of the command line that are taken as they are mean what Typer makes of them with its own reading."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+
+from oco.cli.app import COMMANDS, app_for
+from oco.cli.command import AsGiven
+from oco.cli.output import COLOUR_ANYWAY
+
+WORDS = ("a.oco", "", " x ", "1", "1.5", "true", "none/there.csv", "ü")
+
+
+def parameters() -> list[Any]:
+    group: Any = typer.main.get_command(app_for([]))
+    assert set(group.commands) == set(COMMANDS)
+    return [p for command in group.commands.values() for p in command.get_params(typer.Context(command))]
+
+
+def outcome(read: Any, value: Any, param: Any) -> Any:
+    try:
+        return read.coerce(value, param=param, ctx=None)
+    except typer.BadParameter as error:
+        return error.message
+
+
+def test_every_parameter_reads_words_as_typer_does() -> None:
+    quick = [p for p in parameters() if isinstance(getattr(p, "_runtime_param", None), AsGiven)]
+    if not quick:
+        pytest.skip("this Typer reads words without Pydantic")
+    for param in quick:
+        several = param._runtime_param.several
+        given = [None, param.default, *([[w, "b"] for w in WORDS] if several else WORDS)]
+        found = [outcome(AsGiven(param.type_descriptor.annotation), value, param) for value in given]
+        param._runtime_param = None
+        own = [outcome(param.get_runtime_param(), value, param) for value in given]
+        assert [(type(x), x) for x in found] == [(type(x), x) for x in own], param.name
+
+
+def test_checking_a_model_loads_neither_lark_nor_pydantic_nor_rich(tmp_path: Any) -> None:
+    model = tmp_path / "m.oco"
+    model.write_text("model m\nhorizon T = 9\ndecision x in box(0, 1)\nminimize x\n")
+    code = (
+        "import sys; from oco.cli import main; main(sys.argv[1:]); print({'lark', 'pydantic', 'rich'} & {*sys.modules})"
+    )
+    words = [sys.executable, "-c", code, "check", str(model)]
+    colourless = {name: value for name, value in os.environ.items() if name not in COLOUR_ANYWAY}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=colourless)
+    assert "loss.convex" in done.stdout and done.stdout.endswith("set()\n")

@@ -269,9 +269,7 @@ class Feasibility:
 
 def _when(scenario: Scenario) -> str:
     """In what sense the constraints fail, in words for a warning."""
-    if scenario.averaged:
-        return "in the mean"
-    return scenario.words if any(scenario.streams) else "in any round"
+    return "in the mean" if scenario.averaged else scenario.words
 
 
 def _line(row: Row) -> str:

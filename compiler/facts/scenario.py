@@ -111,7 +111,8 @@ def stream_gradient(expr: Expr, streams: list[str]) -> dict[str, Expr]:
 def robust(setting: Setting) -> Scenario:
     """Every value that the streams may take."""
     ranges = {n: setting.box[n] for n in setting.streams}
-    return Scenario(setting, "for every value of the streams", ranges)
+    entered = any(names(c.expr, Kind.STREAM) for c in setting.canonical.constraints)
+    return Scenario(setting, "for every value of the streams" if entered else "in any round", ranges)
 
 
 def mean(setting: Setting) -> Scenario | None:

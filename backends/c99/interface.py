@@ -162,7 +162,8 @@ class Interface:
         yield "/* A learner. Nothing is kept outside, so that learners are independent of each other. */"
         yield "typedef struct {"
         for n in self.state:
-            doc = " ".join(n.field.doc.replace("*/", "* /").split())
+            shape = " x ".join(map(str, n.type.shape)) + ", row by row" if len(n.type.shape) > 1 else ""
+            doc = "; ".join(part for part in (" ".join(n.field.doc.replace("*/", "* /").split()), shape) if part)
             yield f"    {n.declared(n.name)};{f' /* {doc} */' if doc else ''}"
         if self.work:
             yield f"    double work[{self.work}]; /* space for intermediate values, no part of the state */"

@@ -168,8 +168,15 @@ def _first_basis(G: Floats, h: Floats) -> Floats:
             raise InternalError("a bounded polyhedron in which a line goes on for ever")
         w = w + ratio[row] * free[:, 0]
         basis.append(row)
-        free = np.linalg.svd(G[basis])[2][len(basis) :].T
+        free = _without(free, G[row])
     return np.array(basis, dtype=np.int64)
+
+
+def _without(free: Floats, row: Floats) -> Floats:
+    """An orthonormal basis (columns) of the directions of `free` that are orthogonal to `row`, by a reflection."""
+    normal = row @ free
+    normal[0] += math.copysign(float(np.linalg.norm(normal)), normal[0])
+    return np.asarray(free - np.outer(free @ normal, normal * (2 / (normal @ normal))))[:, 1:]
 
 
 def _corners(G: Floats, h: Floats) -> Floats | None:

@@ -1,6 +1,6 @@
 """What each domain offers and what a call costs as it grows: the tables of docs/domains.md.
 
-    python benchmarks/domains.py --write
+    OPENBLAS_NUM_THREADS=1 python benchmarks/domains.py --write
 
 Both the emitted NumPy module and the generated C are timed, less what an update costs that does nothing. Beside them stand other libraries
 (`pip install copt scikit-learn pyproximal POT`; SciPy and Clarabel are there) for what they have, where they are installed.

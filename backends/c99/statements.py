@@ -134,7 +134,8 @@ def _argsort(w: Writer, e: Equation) -> None:
         keys = w.array(w.fresh("keys"), Type(DType.FLOAT, x.type.shape))
         with w.loops(x.type.shape) as index:
             w.line(f"{entry_of(keys, index, x.type)} = (double){w.entry(x, index).at(Level.UNARY)};")
-    w.line(f"@argsort({keys}, {w.place(e.outs[0])}, {x.type.shape[0]});")
+    space = w.array(w.fresh("space"), e.outs[0].type)
+    w.line(f"@argsort({keys}, {w.place(e.outs[0])}, {space}, {x.type.shape[0]});")
 
 
 def _solve(w: Writer, e: Equation) -> None:

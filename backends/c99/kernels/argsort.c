@@ -1,35 +1,28 @@
-/* Whether entry a comes before entry b: the smaller, NaN last, the earlier of equals. */
-static bool @before(const double *x, int64_t a, int64_t b) {
-    const bool a_nan = x[a] != x[a], b_nan = x[b] != x[b];
-    if (x[a] < x[b] || (b_nan && !a_nan)) {
-        return true;
-    }
-    return a < b && !(x[b] < x[a]) && !(a_nan && !b_nan);
+/* Whether entry a comes before entry b by its number: the smaller, NaN last. */
+static inline bool @before(const double *x, int64_t a, int64_t b) {
+    return x[a] < x[b] || (x[b] != x[b] && x[a] == x[a]);
 }
 
-/* Places of the entries in increasing order, equals in theirs; heapsort. */
-static void @argsort(const double *x, int64_t *order, int n) {
-    for (int i = 0; i < n; ++i) {
-        order[i] = i;
+/* Places of the entries in increasing order, equals in theirs: runs of 16 by insertion, then merged; `space` is for n places. */
+static void @argsort(const double *x, int64_t *order, int64_t *space, int n) {
+    for (int64_t i = 0; i < n; ++i) {
+        int64_t place = i;
+        for (; place % 16 > 0 && @before(x, i, order[place - 1]); --place) {
+            order[place] = order[place - 1];
+        }
+        order[place] = i;
     }
-    for (int start = n / 2, end = n; end > 1;) {
-        int64_t moved;
-        if (start > 0) {
-            moved = order[--start];
-        } else {
-            moved = order[--end];
-            order[end] = order[0];
-        }
-        int root = start;
-        for (int child; (child = 2 * root + 1) < end; root = child) {
-            if (child + 1 < end && @before(x, order[child], order[child + 1])) {
-                ++child;
+    for (int64_t width = 16; width < n; width *= 2) {
+        for (int64_t first = 0; first < n; first += 2 * width) {
+            const int64_t middle = first + width < n ? first + width : n;
+            const int64_t end = middle + width < n ? middle + width : n;
+            int64_t a = first, b = middle;
+            for (int64_t k = first; k < end; ++k) {
+                space[k] = b == end || (a < middle && !@before(x, order[b], order[a])) ? order[a++] : order[b++];
             }
-            if (!@before(x, moved, order[child])) {
-                break;
-            }
-            order[root] = order[child];
         }
-        order[root] = moved;
+        for (int i = 0; i < n; ++i) {
+            order[i] = space[i];
+        }
     }
 }

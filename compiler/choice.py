@@ -12,6 +12,7 @@ from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.optimal import optimum
 from oco.compiler.pilots import Pilots
 from oco.compiler.restarts import first_epoch, restarted
+from oco.compiler.settings import symbols_of
 from oco.compiler.settle import FreeNumbers, GivenSettings, settle
 from oco.compiler.structure import step_cost
 from oco.compiler.theorems import (
@@ -352,7 +353,7 @@ def _against_objections(
     except UnknownFact as missing:
         said = f"they need {missing.key}, which is not known"
         raise fail("OCO706", f"`{a.name}` has no settings here: {said}", span, verdict.mend) from None
-    using = [n for n, v in settings.items() if "T" in {x.name for x in v.formula.free_symbols}]
+    using = [n for n, v in settings.items() if "T" in symbols_of(v.formula)]
     if s.horizon is None and using and theorem.restarts is None:
         said = f"{', '.join(using)} use T, which the model leaves unknown"
         raise fail("OCO706", f"`{a.name}` has no settings here: {said}", span, "write `horizon T = ...`")

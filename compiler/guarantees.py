@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.settings import evaluated, parse_formula
+from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.settings import evaluated, parse_formula, symbols_of
 
 Floats = np.ndarray[Any, Any]
 FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain"
@@ -18,16 +19,17 @@ FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain
 
 @dataclass(frozen=True)
 class Quantity:
-    """A symbol of a guarantee's formula. `value` is a number, or gives one for each prefix 1..rounds of a run planned for T."""
+    """A symbol of a guarantee's formula. `value` is a number, or gives one after the last round of each stretch of a run planned for T."""
 
     name: str
     latex: str
     meaning: str
-    value: float | Callable[[int, int], Floats]
+    value: float | Callable[[Rounds, int], Floats | Schedule | float]
 
-    def at(self, rounds: int, horizon: int) -> Floats:
+    def at(self, rounds: Rounds, horizon: int) -> Floats:
         values = self.value(rounds, horizon) if callable(self.value) else self.value
-        return np.broadcast_to(np.asarray(values, dtype=np.float64), (rounds,))
+        numbers = values.last if isinstance(values, Schedule) else np.asarray(values, dtype=np.float64)
+        return np.broadcast_to(numbers, rounds.last.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,37 +69,41 @@ class Bound:
 
     def curve(self, rounds: int, horizon: int) -> Floats | None:
         """The bound in the user's units after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None for a rate."""
+        return self.after(Rounds.every(rounds), horizon)
+
+    def after(self, rounds: Rounds, horizon: int) -> Floats | None:
+        """The same after the last round of each stretch, shape (stretches,)."""
         found = self._unit_free(rounds, horizon)
         with np.errstate(over="ignore"):  # a bound beyond all numbers is infinite
             return None if found is None else self.unit * found
 
-    def _unit_free(self, rounds: int, horizon: int) -> Floats | None:
+    def _unit_free(self, rounds: Rounds, horizon: int) -> Floats | None:
         if not self.formula:
             return None
         if (rounds, horizon) not in self._curves:
-            used = {s.name for s in self.expression.free_symbols}
+            used = symbols_of(self.expression)
             values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
-            self._curves[rounds, horizon] = np.broadcast_to(evaluated(self.expression, values), (rounds,))
+            self._curves[rounds, horizon] = np.broadcast_to(evaluated(self.expression, values), rounds.last.shape)
         return self._curves[rounds, horizon]
 
     @cached_property
-    def _curves(self) -> dict[tuple[int, int], Floats]:
+    def _curves(self) -> dict[tuple[Rounds, int], Floats]:
         """Curves that were asked for before."""
         return {}
 
     def number(self, rounds: int, horizon: int | None = None) -> float | None:
         """The bound after all rounds, by default with the settings of that horizon."""
-        curve = self.curve(rounds, rounds if horizon is None else horizon)
-        return None if curve is None else float(curve[-1])
+        found = self.after(Rounds.of(rounds), rounds if horizon is None else horizon)
+        return None if found is None else float(found[-1])
 
     def label_numbers(self, rounds: int) -> dict[str, float]:
         """The bound of each constraint alone, where their units are known; the bound of the sum is that of each."""
-        found = self._unit_free(rounds, rounds)
+        found = self._unit_free(Rounds.of(rounds), rounds)
         return {} if found is None else {label: unit * float(found[-1]) for label, unit in self.label_units.items()}
 
     def share(self, rounds: int) -> float | None:
         """The bound after all rounds in units of the most that they can add up to; None where that or the number is not known."""
-        found = self._unit_free(rounds, rounds)
+        found = self._unit_free(Rounds.of(rounds), rounds)
         if found is None or self.trivial is None:
             return None
         return float(found[-1]) / (self.trivial * rounds) if self.trivial > 0 else math.inf

@@ -2,30 +2,26 @@
 
 What is minimized is R(T) / (range of the loss) + w sum_n V_n(T) / (scale of g_n), on the problem without units. A constant in which this
 is a + b k^p + c k^q has its best value in closed form; the others are found by a search in log k, one after the other and, where they
-are few, along their products and quotients too. The search begins at the paper's values and takes only what is better. Where the
-horizon is long it is made for two shorter ones, and what it finds, as a multiple of the paper's value, is carried on as a power of T.
-The guarantee is that of the horizon itself.
+are few, along their products and quotients too. The search begins at the paper's values and takes only what is better.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
 
-from oco.compiler.settings import Partial, Setting, evaluated
+from oco.compiler.settings import Partial, Setting, evaluated, symbols_of
 from oco.compiler.settle import GivenSettings, defaults, settle
 from oco.compiler.theorems import Bound, Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
 
 ANY_HORIZON = 10_000
 """Rounds at which guarantees are compared where the model leaves the horizon unknown."""
-SEARCHED = 20_000
-"""Rounds beyond which constants are sought for so many: every guarantee that is tried sums over all rounds."""
 PASSES = 2
 FIRST_STEP = math.log(8.0)
 WIDTH = 0.15
@@ -92,7 +88,7 @@ def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float 
         unnumbered = ", ".join(b.measure for b in start.guarantee.bounds if not b.formula)
         note = f"{unnumbered} has no number to minimize: the paper's constants, for the problem without units"
         return Optimum(start.settings, start.guarantee, note=note)
-    found = search.run() if search.rounds <= SEARCHED else search.carried()
+    found = search.run()
     best = search.at({b.name: b.number for b in found})
     if best.least is None or not best.least < start.least:
         return start
@@ -168,24 +164,6 @@ class _Search:
             if len(self.free) == 1 or not after < before * (1 - GAIN) or after > HOPELESS * self.rounds:
                 break
         return [Best(f.name, rounded(f, x), how[f.name]) for f, x in zip(self.free, logs)]
-
-    def carried(self) -> list[Best]:
-        """The best multiples of the paper's values for shorter horizons, carried on as powers of the horizon to this one."""
-        ends = (SEARCHED // 4, SEARCHED)
-        short, long = (_Search(self.theorem, replace(self.s, horizon=T), self.given, self.weight) for T in ends)
-        before, found = short.run(), long.run()
-        first = [math.log(b.number) - short._paper(f) for f, b in zip(self.free, before)]
-        second = [math.log(b.number) - long._paper(f) for f, b in zip(self.free, found)]
-        beyond = math.log(self.rounds / ends[1]) / math.log(ends[1] / ends[0])
-        tried = [self._multiplied(first, second, share) for share in (beyond, 0.0)]
-        logs = min(tried, key=self.sum_at)
-        how = f"carried on from {ends[0]:,} and {ends[1]:,} rounds"
-        return [Best(f.name, rounded(f, log), f"{b.how}, {how}") for f, log, b in zip(self.free, logs, found)]
-
-    def _multiplied(self, first: list[float], second: list[float], share: float) -> tuple[float, ...]:
-        """The paper's values times e^(second + share (second - first)), within their ranges; as logarithms."""
-        moved = (self._paper(f) + y + share * (y - x) for f, x, y in zip(self.free, first, second))
-        return tuple(min(max(log, math.log(f.low)), math.log(f.high)) for f, log in zip(self.free, moved))
 
     def _paper(self, f: Free) -> float:
         if f.kind != "value":
@@ -280,7 +258,7 @@ def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float], horizo
     values = {} if horizon is None else {"T": np.asarray(float(horizon))}
     found = {}
     for name, setting in settings.items():
-        used = {s.name for s in setting.formula.free_symbols}
+        used = symbols_of(setting.formula)
         if not used & set(numbers):
             found[name] = setting
             continue

@@ -16,6 +16,7 @@ from oco.compiler.algorithms.base import Rule, State, array
 from oco.compiler.guarantees import Bound, Floats, Guarantee, Quantity, exponent_of
 from oco.compiler.points import Point, Structured, if_over
 from oco.compiler.problem import Problem
+from oco.compiler.rounds import Rounds
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Objection, Restart, Situation, Theorem
 from oco.dsl.diagnostics import OcoError, fail
@@ -129,7 +130,7 @@ def restarted_guarantee(theorem: Theorem, s: Situation, settings: Mapping[str, S
     def summed(which: int) -> Bound:
         bound = one.bounds[which]
 
-        def total(rounds: int, horizon: int) -> Floats:
+        def total(rounds: Rounds, horizon: int) -> Floats:
             return _summed(lambda T: epoch(T).bounds[which], bound.trivial, first, rounds)
 
         known = Quantity("epochs", r"\sum_m B(2^m T_0)", "the bounds of the epochs, summed", total)
@@ -157,17 +158,18 @@ def schedule_words(first: int) -> str:
     return f"restarted with T = {first}, {2 * first}, {4 * first}, ..."
 
 
-def _summed(bound: Callable[[int], Bound], trivial: float | None, first: int, rounds: int) -> Floats:
-    """The bounds of all epochs up to 1..rounds; in each of them the trivial one where that is smaller."""
+def _summed(bound: Callable[[int], Bound], trivial: float | None, first: int, rounds: Rounds) -> Floats:
+    """The bounds of all epochs up to each of these rounds; in each epoch the trivial one where that is smaller."""
     parts: list[Floats] = []
     T, done, before = first, 0, 0.0
-    while done < rounds:
-        length = min(T, rounds - done)
-        curve = bound(T).curve(length, T)
-        least = np.full(length, np.inf) if trivial is None else trivial * np.arange(1.0, length + 1)
-        own = least if curve is None else np.fmin(curve, least)
-        parts.append(before + own)
-        before, done, T = before + float(own[-1]), done + length, 2 * T
+    while done < rounds.n:
+        length = min(T, rounds.n - done)
+        own = rounds.within(done, length)
+        found = bound(T).after(own, T)
+        least = np.full(len(own.last), np.inf) if trivial is None else trivial * own.last
+        least = least if found is None else np.fmin(found, least)
+        parts.append(before + least[np.isin(own.last + done, rounds.last)])
+        before, done, T = before + float(least[-1]), done + length, 2 * T
     return np.concatenate(parts)
 
 

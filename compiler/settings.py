@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.rounds import Rounds, Schedule
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.settings import FORMULA_FUNCTIONS
 from oco.dsl.source import Span
@@ -229,7 +231,7 @@ class Partial:
     expr: Any
     numbers: tuple[tuple[str, float], ...]
 
-    @cached_property
+    @property
     def free_symbols(self) -> set[Any]:
         known = {name for name, _ in self.numbers}
         return {s for s in self.expr.free_symbols if s.name not in known}
@@ -245,34 +247,57 @@ def schedule_symbols() -> dict[str, Any]:
     return {name: sympy.Symbol(name, positive=True) for name in SCHEDULE_SYMBOLS}
 
 
-@lru_cache(maxsize=16)
 def schedule(formula: Any, rounds: int, horizon: int, m: int = 1) -> Floats:
-    """The values of a formula in t, T and m at t = 1..rounds, with T = horizon; shape (rounds,), read-only. After round T it keeps T's."""
-    t = np.minimum(np.arange(1, rounds + 1, dtype=np.float64), float(horizon))
-    values = evaluated(formula, {"t": t, "T": np.asarray(float(horizon)), "m": np.asarray(float(m))})
-    if not np.isfinite(values).all():
+    """The values of a formula in t, T and m at t = 1..rounds, with T = horizon; shape (rounds,). After round T it keeps T's."""
+    return along(formula, Rounds.every(rounds), horizon, m).last
+
+
+@lru_cache(maxsize=16)
+def along(formula: Any, rounds: Rounds, horizon: int, m: int = 1) -> Schedule:
+    """The values of a formula in t, T and m over rounds that may be in stretches, with T = horizon. After round T it keeps T's."""
+    t: Any = rounds.t
+    t = t if rounds.n <= horizon else np.minimum(t, float(horizon))
+    with np.errstate(all="ignore"):
+        found = _at(formula, {"t": t, "T": np.asarray(float(horizon)), "m": np.asarray(float(m))})
+    result = found if isinstance(found, Schedule) else rounds.constant(float(found))
+    if not np.isfinite(result.last).all():
         raise fail("OCO722", f"the setting `{formula}` is not a finite number in every round")
-    return np.broadcast_to(values, (rounds,))
+    return result
 
 
 def evaluated(formula: Any, values: Mapping[str, Floats]) -> Floats:
     """The value of a SymPy formula where each symbol has the array `values[its name]`; inf or nan where it has none."""
-    if isinstance(formula, Partial):
-        return evaluated(formula.expr, {**values, **{name: np.asarray(x) for name, x in formula.numbers}})
     with np.errstate(all="ignore"):
-        return np.asarray(_evaluated(formula, values), dtype=np.float64)
+        return np.asarray(_at(formula, values), dtype=np.float64)
 
 
-def _evaluated(node: Any, values: Mapping[str, Floats]) -> Any:
+def _at(formula: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(formula, Partial):
+        return _at(formula.expr, {**values, **dict(formula.numbers)})
+    return _function(formula)(values)
+
+
+@lru_cache(maxsize=4096)
+def _function(node: Any) -> Callable[[Mapping[str, Any]], Any]:
+    """A formula as a function of the values of its symbols: walking it anew for each value would take most of a search's time."""
     if node.is_Symbol:
-        return values[node.name]
+        return itemgetter(node.name)
     if node.is_number:
-        return float(node) if node.is_real else math.nan
-    args = [_evaluated(a, values) for a in node.args]
+        number = np.float64(node if node.is_real else math.nan)
+        return lambda values: number
+    args = [_function(a) for a in node.args]
     if node.is_Pow and node.exp == -1:
-        return 1.0 / args[0]
-    found: Floats = _MEANINGS[type(node).__name__](*args)
-    return found
+        return lambda values: 1.0 / args[0](values)
+    if node.is_Pow and node.exp == 0.5:
+        return lambda values: np.sqrt(args[0](values))
+    meaning = _MEANINGS[type(node).__name__]
+    return lambda values: meaning(*(a(values) for a in args))
+
+
+@lru_cache(maxsize=4096)
+def symbols_of(formula: Any) -> frozenset[str]:
+    """The names of a formula's symbols."""
+    return frozenset(s.name for s in formula.free_symbols)
 
 
 def _folded(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -282,9 +307,7 @@ def _folded(f: Callable[..., Any]) -> Callable[..., Any]:
 _MEANINGS: dict[str, Callable[..., Any]] = {
     "Add": _folded(np.add),
     "Mul": _folded(np.multiply),
-    "Pow": lambda base, exponent: (
-        np.sqrt(base) if np.ndim(exponent) == 0 and exponent == 0.5 else np.power(base, exponent)
-    ),
+    "Pow": np.power,
     "log": np.log,
     "exp": np.exp,
     "floor": np.floor,

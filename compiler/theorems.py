@@ -17,7 +17,8 @@ from oco.compiler.guarantees import Bound as Bound
 from oco.compiler.guarantees import Guarantee as Guarantee
 from oco.compiler.guarantees import Quantity as Quantity
 from oco.compiler.guarantees import rate_symbols as rate_symbols
-from oco.compiler.settings import Default, Setting, schedule
+from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.settings import Default, Setting, along, symbols_of
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.expressions import Kind, names
 from oco.dsl.model import Measure
@@ -41,6 +42,8 @@ class Situation:
     canonical: Canonical
     facts: Facts
     horizon: int | None
+    _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
+    """What `number` gave before: a search over settings asks thousands of times."""
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -75,10 +78,11 @@ class Situation:
 
     def number(self, key: str) -> float | None:
         """The value of a fact that may be relied on, where it is a finite number."""
-        value = self.facts.value(key)
-        if value is None or isinstance(value, bool) or np.ndim(value) != 0 or not np.isfinite(float(value)):
-            return None
-        return float(value)
+        if key not in self._numbers:
+            value = self.facts.value(key)
+            known = value is not None and not isinstance(value, bool) and np.ndim(value) == 0
+            self._numbers[key] = float(value) if known and np.isfinite(float(value)) else None
+        return self._numbers[key]
 
     def holds(self, key: str) -> bool:
         """Whether a fact of the yes-or-no kind may be relied on and says yes."""
@@ -107,6 +111,14 @@ class Situation:
     def equality_bounds(self, what: str) -> Floats | None:
         """A fact of every equality on average, shape (M,); None where one of them is unknown."""
         return _joined([self.entries(c.label, c.shape, what) for c in self.canonical.equalities])
+
+    @cached_property
+    def varying(self) -> bool:
+        """Whether some inequality changes from round to round."""
+        used = (
+            n for c in self.canonical.inequalities for kind in (Kind.STREAM, Kind.ROUND) for n in names(c.expr, kind)
+        )
+        return any(True for _ in used)
 
     @cached_property
     def loss_range(self) -> float | None:
@@ -247,18 +259,19 @@ class Theorem:
 def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[Objection]:
     """Settings for which the formulas of a guarantee mean nothing: numbers that must be positive and are not."""
     T = s.horizon or ANY_LENGTH
-    found = [n for n in theorem.positive if n in settings and not (schedule(settings[n].formula, T, T) > 0).all()]
+    numbers = [n for n in theorem.positive if n in settings]
+    found = [n for n in numbers if not scheduled(settings, n)(Rounds.of(T), T).positive]
     return [Objection(f"the setting {n} must be positive in every round") for n in found]
 
 
-def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[int, int], Floats]:
-    """The values of a setting in rounds 1..rounds of a run planned for a horizon."""
-    return lambda rounds, horizon: schedule(settings[name].formula, rounds, horizon)
+def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, int], Schedule]:
+    """The values of a setting in the rounds of a run planned for a horizon."""
+    return lambda rounds, horizon: along(settings[name].formula, rounds, horizon)
 
 
 def constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """What breaks a theorem whose settings do not depend on the round."""
-    varying = [n for n, v in settings.items() if "t" in {x.name for x in v.formula.free_symbols}]
+    varying = [n for n, v in settings.items() if "t" in symbols_of(v.formula)]
     return [f"{n} must not depend on the round" for n in varying]
 
 

@@ -55,21 +55,6 @@ def test_the_sum_is_never_above_the_papers(name: str, rounds: int, situations: d
     assert compared or name == "datacenter"
 
 
-def test_constants_for_long_horizons_are_carried_on_from_shorter_ones(
-    situations: dict[str, Situation], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sum is that of a search over the whole horizon, up to a thousandth."""
-    problem = situations["tracking"].canonical
-    s = Situation(replace(problem, horizon=4000), situations["tracking"].facts, 4000)
-    coldq = next(a for a in ALGORITHMS if a.name == "coldq")
-    whole = judge(coldq, s, {}, None, Policy(True)).best
-    monkeypatch.setattr("oco.compiler.optimal.SEARCHED", 500)
-    carried = judge(coldq, s, {}, None, Policy(True)).best
-    assert whole is not None and carried is not None
-    assert "carried on from 125 and 500 rounds" in carried.constants[0].how and "carried" not in whole.constants[0].how
-    assert carried.least == pytest.approx(whole.least, rel=1e-3)
-
-
 def test_gradient_descent_has_its_best_step_in_closed_form() -> None:
     """D^2 / (2 eta_T) + G^2 / 2 sum eta_t with eta_t = k D / (G sqrt t): k = sqrt(sqrt(T) / sum 1/sqrt(t))."""
     plan = compile_plan(parse(PLAIN), "ogd", "optimal")

@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from oco.compiler.algorithms.classic import path_weight
 from oco.compiler.algorithms.wang_yan_liu2025 import QUEUE_VIOLATION
 from oco.compiler.plan import Plan, compile_plan
+from oco.compiler.rounds import Rounds, Schedule
 from oco.compiler.theorems import Bound, Guarantee, Quantity
 from oco.dsl.load import parse
 
@@ -144,7 +145,7 @@ def test_the_heaviest_walk_of_the_comparators() -> None:
     for _ in range(20):
         alpha = np.sort(rng.uniform(0.1, 3, 12))
         step, path = rng.uniform(0.1, 2), rng.uniform(0, 15)
-        found = path_weight(alpha, step, path)
+        found = path_weight(Schedule(Rounds.every(12), alpha), step, path)
         for rounds in range(1, 13):
             weights = alpha[: rounds - 1]
             solved = (

@@ -10,6 +10,7 @@ from oco.compiler.algorithms.base import Algorithm, State, point
 from oco.compiler.algorithms.common import PROJECTION
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
+from oco.compiler.rounds import Rounds, Schedule
 from oco.compiler.settings import Default, Setting
 from oco.compiler.theorems import (
     Bound,
@@ -115,22 +116,24 @@ ONE_SIMPLEX = Hypothesis("Decisions lie in a simplex.", _one_simplex)
 # Guarantees.
 
 
-def path_weight(alpha: Floats, step: float, path: float) -> Floats:
-    """max of sum_{t=2}^{tau} alpha_{t-1} d_t over 0 <= d_t <= step with sum d_t <= path, for tau = 1..len(alpha).
+def path_weight(alpha: Schedule, step: float, path: float) -> Floats:
+    """max of sum_{t=2}^{tau} alpha_{t-1} d_t over 0 <= d_t <= step with sum d_t <= path, for the last round tau of each stretch.
 
     The path is walked in the last rounds, where `alpha` does not decrease; else the largest so far stands for each.
     """
-    alpha = np.maximum.accumulate(alpha)
-    tau = np.arange(len(alpha))
-    total = np.concatenate([[0.0], np.cumsum(alpha[:-1])])
+    alpha = alpha.envelope()
+    tau, total = alpha.rounds.last, alpha.sums()
     if step <= 0 or path <= 0:
-        return np.zeros(len(alpha))
-    if path >= step * tau[-1]:
-        return step * total
-    full = np.minimum(int(path // step), tau)
-    first = tau - full
-    partial = np.where(first > 0, np.minimum(path - step * full, step) * alpha[np.maximum(first - 1, 0)], 0.0)
-    return np.asarray(step * (total - total[first]) + partial)
+        return np.zeros(len(tau))
+    before = total - alpha.last
+    if path >= step * (tau[-1] - 1):
+        return step * before
+    full = np.minimum(path // step, tau - 1)
+    first = tau - 1 - full
+    stretch = np.searchsorted(tau, np.maximum(first, 1))
+    walked = np.where(first > 0, before - total[stretch] + alpha.part(first, stretch), before)
+    partial = np.where(first > 0, np.minimum(path - step * full, step) * alpha.at(first, stretch), 0.0)
+    return np.asarray(step * walked + partial)
 
 
 def path_length(s: Situation, rounds: int) -> float:
@@ -161,17 +164,17 @@ def _gradient_guarantee(s: Situation, settings: Mapping[str, Setting], mu: float
     eta = scheduled(settings, "eta")
     diameter, slope = needed(s, "domain.diameter.l2"), needed(s, "loss.lipschitz.l2")
 
-    def growth(rounds: int, horizon: int) -> Floats:
-        return np.cumsum(np.maximum(np.diff(1 / eta(rounds, horizon), prepend=0.0) - mu, 0.0))
+    def growth(rounds: Rounds, horizon: int) -> Floats:
+        return eta(rounds, horizon).inverse.growth(mu)
 
-    def moved(rounds: int, horizon: int) -> Floats:
-        return path_weight(1 / eta(rounds, horizon), diameter, path_length(s, horizon))
+    def moved(rounds: Rounds, horizon: int) -> Floats:
+        return path_weight(eta(rounds, horizon).inverse, diameter, path_length(s, horizon))
 
     quantities = (
         Quantity("D", "D", "diameter of the domain", diameter),
         Quantity("G", "G", "bound of the gradient", slope),
         Quantity("growth", r"\sum_t [1/\eta_t - 1/\eta_{t-1} - \mu]_+", "growth of the inverse steps", growth),
-        Quantity("steps", r"\sum_t \eta_t", "sum of the steps", lambda n, T: np.cumsum(eta(n, T))),
+        Quantity("steps", r"\sum_t \eta_t", "sum of the steps", lambda n, T: eta(n, T).sums()),
         Quantity("moved", r"\sum_{t>1} \|u_t - u_{t-1}\| / \eta_{t-1}", "weighted path of the comparators", moved),
     )
     dynamic = s.canonical.measure is Measure.DYNAMIC
@@ -203,7 +206,7 @@ def _exponential_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Gua
         Quantity("G", r"G_\infty", "bound of the gradient's entries", needed(s, "loss.lipschitz.l1")),
         Quantity("scale", "s", "sum of the entries of a decision", domain.radius),
         Quantity("eta", r"\eta", "step", scheduled(settings, "eta")),
-        Quantity("rounds", "T", "rounds", lambda n, T: np.arange(1.0, n + 1)),
+        Quantity("rounds", "T", "rounds", lambda n, T: n.last),
     )
     bound = Bound(
         "static regret", "sqrt(T * log(d))", "B / eta + eta * scale * G**2 * rounds / 2", quantities, s.loss_range

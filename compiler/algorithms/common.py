@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from oco.compiler.structure import ask_for_it, solver_objection
 from oco.compiler.theorems import Floats, Hypothesis, Objection, Quantity, Situation
 from oco.dsl.expressions import Kind, names
@@ -106,4 +104,4 @@ def unknown(s: Situation, *constants: str) -> str:
     return ""
 
 
-ROUNDS = Quantity("T", "T", "rounds", lambda n, T: np.arange(1.0, n + 1))
+ROUNDS = Quantity("T", "T", "rounds", lambda n, T: n.last)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import (
     BOUNDED_DOMAIN,
@@ -28,7 +26,8 @@ from oco.compiler.algorithms.wang_yan_liu2025 import (
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.settings import Default, Setting, schedule
+from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.settings import Default, Setting
 from oco.compiler.theorems import (
     Bound,
     Floats,
@@ -77,7 +76,8 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 
 def _checks(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     T = s.horizon or 1000
-    return [] if (np.diff(schedule(settings["alpha"].formula, T, T)) >= 0).all() else ["alpha must not decrease"]
+    alpha = scheduled(settings, "alpha")(Rounds.of(T), T)
+    return [] if alpha.nondecreasing else ["alpha must not decrease"]
 
 
 # Guarantees: what the optimality of the step gives (see `penalized`), with penalties of at least eta_t gamma_t. For the regret
@@ -89,14 +89,15 @@ def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity
     alpha, gamma, eta = (scheduled(settings, n) for n in ("alpha", "gamma", "eta"))
     diameter = needed(s, "domain.diameter.l2")
 
-    def inverse(rounds: int, horizon: int) -> Floats:
-        return np.cumsum(1 / alpha(rounds, horizon))
+    def inverse(rounds: Rounds, horizon: int) -> Floats:
+        return alpha(rounds, horizon).inverse.sums()
 
-    def moved(rounds: int, horizon: int) -> Floats:
+    def moved(rounds: Rounds, horizon: int) -> Floats:
         return path_weight(alpha(rounds, horizon), diameter, path_length(s, horizon))
 
-    def weight(rounds: int, horizon: int) -> Floats:
-        return np.asarray(eta(rounds, horizon) * gamma(rounds, horizon))
+    def weight(rounds: Rounds, horizon: int) -> Schedule:
+        found: Schedule = eta(rounds, horizon) * gamma(rounds, horizon)
+        return found
 
     return (
         Quantity("R", "R", "diameter of the domain", diameter),

@@ -5,7 +5,8 @@ As a method of its own, `ofw`, and as the oracle `ocg` of other methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +24,7 @@ from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
+from oco.compiler.rounds import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -84,17 +86,55 @@ def _settings(s: Situation) -> Mapping[str, Default]:
     return {"eta": Default(formula, "D / (2 G T^(3/4)), Hazan 2016, chapter 7")}
 
 
-def frank_wolfe_gap(rounds: int, diameter: float, pull: float) -> Floats:
-    """Bounds of h_t = F_{t-1}(x_t) - min F_{t-1} for t = 1..rounds, where a round adds a linear function of slope `pull` to F.
+PARTS = 16
+"""Stretches are cut into so many parts, as these bounds grow with their length."""
+
+
+def distances(rounds: Rounds, diameter: float, pull: float) -> Floats:
+    """Bounds of sum_t sqrt(h_t), h_t = F_{t-1}(x_t) - min F_{t-1}, where a round adds a linear function of slope `pull` to F.
 
     F_t is 2-strongly convex, so its minimizers are pull / 2 apart and h grows by pull sqrt(h) + pull^2 / 2 when the function changes;
     the step makes it (1 - sigma) h + sigma^2 D^2 by 2-smoothness. Below, h <= 1.6^2 D^2 / sqrt(t) with the book's eta.
     """
-    h = np.zeros(rounds)
-    for t in range(1, rounds):
-        sigma = min(1.0, 2.0 / np.sqrt(t))
-        h[t] = (1 - sigma) * (h[t - 1] + pull * np.sqrt(h[t - 1]) + pull**2 / 2) + (sigma * diameter) ** 2
-    return h
+    h, total, done, found = 0.0, 0.0, 1, []
+    for end in rounds.last.astype(int).tolist():
+        for to in _cuts(done, end):
+            h, added = _further(h, done, to - done, diameter, pull)
+            total, done = total + added, to
+        found.append(total)
+    return np.array(found)
+
+
+def _cuts(done: int, end: int) -> Iterator[int]:
+    """The last rounds of the parts of the stretch from `done` to `end`."""
+    step = max(1, -((done - end) // PARTS))
+    yield from range(done + step, end, step)
+    if end > done:
+        yield end
+
+
+def _further(h: float, t: int, count: int, diameter: float, pull: float) -> tuple[float, float]:
+    """h_{t+count} and the sum of sqrt(h) over the rounds t + 1 to t + count, or a little more.
+
+    One round takes h to (1 - sigma) (h + pull sqrt(h) + pull^2 / 2) + sigma^2 D^2, convex in sigma: the larger of its values at both ends
+    is a step that is increasing and concave in h. Below its fixed point h stays there; above, the distance shrinks at least as the
+    slope there says.
+    """
+    ends = [min(1.0, 2.0 / math.sqrt(u)) for u in (t, t + count - 1)]
+    if count == 1:
+        after = (1 - ends[0]) * (h + pull * math.sqrt(h) + pull**2 / 2) + (ends[0] * diameter) ** 2
+        return after, math.sqrt(after)
+    roots = []
+    for sigma in ends:
+        linear, constant = (1 - sigma) * pull, (1 - sigma) * pull**2 / 2 + (sigma * diameter) ** 2
+        roots.append((linear + math.sqrt(linear**2 + 4 * sigma * constant)) / (2 * sigma))
+    root = max(roots)
+    above = h - root**2
+    if above <= 0 or root == 0:
+        return max(h, root**2), count * math.sqrt(max(h, root**2))
+    slope = max((1 - sigma) * (1 + pull / (2 * root)) for sigma in ends)
+    left = above * slope**count
+    return root**2 + left, count * root + (above - left) * slope / (1 - slope) / (2 * root)
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
@@ -104,9 +144,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     """
     diameter, slope = needed(s, "domain.diameter.l2"), needed(s, "loss.lipschitz.l2")
 
-    def distance(rounds: int, horizon: int) -> Floats:
+    def distance(rounds: Rounds, horizon: int) -> Floats:
         pull = number(settings, "eta", horizon) * slope
-        return np.cumsum(np.sqrt(frank_wolfe_gap(rounds, diameter, pull)))
+        return distances(rounds, diameter, pull)
 
     quantities = (
         Quantity("D", "D", "diameter of the domain", diameter),

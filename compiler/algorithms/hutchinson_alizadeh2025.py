@@ -136,10 +136,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         Quantity("N", "N", "number of constraints", float(s.constraints)),
         Quantity("eta", r"\eta", "step", scheduled(settings, "eta")),
         Quantity("rho", r"\rho", "tightening", scheduled(settings, "rho")),
-        Quantity("start", r"G_g d_1 / (1 - r)", "violation until the start is left", lambda n, T: np.full(n, start(T))),
-        Quantity(
-            "beyond", r"[G_g \eta G / (1 - r) - \rho]_+", "violation a round after", lambda n, T: np.full(n, beyond(T))
-        ),
+        Quantity("start", r"G_g d_1 / (1 - r)", "violation until the start is left", lambda n, T: start(T)),
+        Quantity("beyond", r"[G_g \eta G / (1 - r) - \rho]_+", "violation a round after", lambda n, T: beyond(T)),
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)

@@ -18,6 +18,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, MEAN_I
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
+from oco.compiler.rounds import Rounds, Schedule
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -78,19 +79,22 @@ VIOLATION = f"N * sqrt(2 * thetas * (F*T + {REGRET}))"
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     assert s.loss_range is not None
 
-    def inverse_steps(rounds: int, horizon: int) -> Floats:
+    def inverse_steps(rounds: Rounds, horizon: int) -> Schedule:
         R, G, b = (number(settings, name, horizon) for name in ("R", "G", "b"))
-        return np.asarray(G / R * np.arange(1.0, rounds + 1) ** b)
+        found: Schedule = G / R * rounds.t**b
+        return found
 
-    def thetas(rounds: int, horizon: int) -> Floats:
-        return np.asarray(6 * number(settings, "G", horizon) ** 2 / inverse_steps(rounds, horizon))
+    def thetas(rounds: Rounds, horizon: int) -> Schedule:
+        found: Schedule = 6 * number(settings, "G", horizon) ** 2 / inverse_steps(rounds, horizon)
+        return found
 
-    def ascents(rounds: int, horizon: int) -> Floats:
-        return np.cumsum(1 / (thetas(rounds, horizon) * np.arange(2.0, rounds + 2)))
+    def ascents(rounds: Rounds, horizon: int) -> Floats:
+        found: Schedule = 1 / (thetas(rounds, horizon) * (rounds.t + 1.0))
+        return found.sums()
 
-    def regularization(rounds: int, horizon: int) -> Floats:
+    def regularization(rounds: Rounds, horizon: int) -> Floats:
         theta = thetas(rounds, horizon)
-        return np.asarray(theta[0] + np.cumsum(theta))
+        return np.asarray(theta.last[0] + theta.sums())
 
     quantities = (
         Quantity("Delta", r"\Delta", "diameter of the domain", needed(s, "domain.diameter.l2")),
@@ -99,7 +103,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         Quantity("G", "G", "slope of losses and constraints", largest_slope(s)),
         Quantity("D", "D", "size of the constraints", float(sizes(s).max())),
         Quantity("last", r"1/\eta_T", "last inverse step", inverse_steps),
-        Quantity("steps", r"\sum_t \eta_t", "sum of the steps", lambda n, T: np.cumsum(1 / inverse_steps(n, T))),
+        Quantity("steps", r"\sum_t \eta_t", "sum of the steps", lambda n, T: inverse_steps(n, T).inverse.sums()),
         Quantity("ascents", r"\sum_t \mu_t", "sum of the multiplier's steps", ascents),
         Quantity("thetas", r"\theta_1 + \sum_t \theta_t", "regularization of the multiplier", regularization),
         ROUNDS,

@@ -26,6 +26,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Structured, select
 from oco.compiler.problem import Problem
+from oco.compiler.rounds import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -264,10 +265,10 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
     oracle, bounds = oracle_of(settings), sizes(s)
     numbers = [n for n in settings if n not in WORD_SETTINGS]
 
-    def blocks(rounds: int, horizon: int) -> Floats:
-        return np.ceil(np.arange(1.0, rounds + 1) / max(number(settings, "K", horizon), 1.0))
+    def blocks(rounds: Rounds, horizon: int) -> Floats:
+        return np.ceil(rounds.last / max(number(settings, "K", horizon), 1.0))
 
-    def block_regret(rounds: int, horizon: int) -> Floats:
+    def block_regret(rounds: Rounds, horizon: int) -> Floats:
         return np.asarray(oracle.regret(s, {n: number(settings, n, horizon) for n in numbers}))
 
     quantities = [
@@ -276,7 +277,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
         Quantity("F", "F", "what one round's losses can differ", needed_range(s)),
         Quantity("A", "A", "regret of the oracle in a block", block_regret),
         Quantity("blocks", "Q_n", "blocks begun", blocks),
-        Quantity("n", "n", "rounds", lambda rounds, T: np.arange(1.0, rounds + 1)),
+        Quantity("n", "n", "rounds", lambda rounds, T: rounds.last),
         *setting_quantities(settings, {"K": "K", "theta": r"\theta", "mu": r"\mu"}),
     ]
     known = multipliers(s) if duality else None

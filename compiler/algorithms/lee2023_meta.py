@@ -27,6 +27,7 @@ from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, repeated
 from oco.compiler.problem import Draw, Problem, Task
+from oco.compiler.rounds import Rounds
 from oco.compiler.settings import Default, Setting, exact, number
 from oco.compiler.theorems import (
     Bound,
@@ -212,10 +213,10 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
     """Theorem 2 in numbers, before its settings are put in; with `duality` the violation is the smaller of those of Theorems 2 and 4."""
     bounds, bend, diameter = sizes(s), largest_bend(s), needed(s, "domain.diameter.l2")
 
-    def curved(rounds: int, horizon: int) -> np.ndarray:
+    def curved(rounds: Rounds, horizon: int) -> np.ndarray:
         return np.asarray(2 * bend * diameter**2 / (number(settings, "K", horizon) + 1))
 
-    def pull(rounds: int, horizon: int) -> np.ndarray:
+    def pull(rounds: Rounds, horizon: int) -> np.ndarray:
         R, D, delta = (number(settings, n, horizon) for n in ("R", "D", "delta"))
         return np.asarray(delta * s.size * R * D**2 / 2)
 
@@ -227,7 +228,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
         Quantity("F", "F", "what one round's losses can differ", slope if range_of_loss is None else range_of_loss),
         Quantity("a", "a", "what K steps leave of curvature, 2 L R_2^2 / (K + 1)", curved),
         Quantity("b", "b", "moves of the leader, delta d R D^2 / 2", pull),
-        Quantity("n", "n", "rounds", lambda rounds, T: np.arange(1.0, rounds + 1)),
+        Quantity("n", "n", "rounds", lambda rounds, T: rounds.last),
         *setting_quantities(settings, {"R": "R", "D": "D", "theta": r"\theta", "mu": r"\mu", "delta": r"\delta"}),
     ]
     known = multipliers(s) if duality else None

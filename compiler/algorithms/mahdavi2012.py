@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import numpy as np
-
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
@@ -18,6 +16,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, MEAN_I
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
+from oco.compiler.rounds import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -113,9 +112,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     K, E = _squares(s, weight)
     assert s.loss_range is not None
 
-    def regularization(rounds: int, horizon: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def regularization(rounds: Rounds, horizon: int) -> float:
         eta, delta = number(settings, "eta", horizon), number(settings, "delta", horizon)
-        return np.full(rounds, delta if _regularized(delta, eta, K) else math.inf)
+        return delta if _regularized(delta, eta, K) else math.inf
 
     quantities = (
         Quantity("R", "R", "diameter of the domain", needed(s, "domain.diameter.l2")),

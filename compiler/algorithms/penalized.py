@@ -19,14 +19,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from oco.compiler.rounds import Rounds, Schedule
 from oco.compiler.theorems import Floats, Quantity, Situation, needed
 
-Schedule = Callable[[int, int], Floats]
+Scheduled = Callable[[Rounds, int], Schedule]
 
 STEP_VIOLATION = "sum_g + D*R*penalties + weighted + drift"
 
 
-def step_quantities(s: Situation, alpha: Schedule, weight: Schedule) -> tuple[Quantity, ...]:
+def step_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[Quantity, ...]:
     """The symbols of `STEP_VIOLATION` but for D and R; `weight` is w_t."""
     slope, diameter = needed(s, "loss.lipschitz.l2"), needed(s, "domain.diameter.l2")
     sizes, slopes = s.inequality_bounds("bound"), s.inequality_bounds("lipschitz.l2")
@@ -38,18 +39,17 @@ def step_quantities(s: Situation, alpha: Schedule, weight: Schedule) -> tuple[Qu
         worst = diameter * max(horizon - 1, 0)
         return 0.0 if s.holds("feasible.common") else worst if known is None else min(known, worst)
 
-    def weighted(rounds: int, horizon: int) -> Floats:
-        b = alpha(rounds, horizon) / weight(rounds, horizon)
-        growth = np.cumsum(np.maximum(np.diff(b, prepend=0.0), 0.0))
-        walked = np.minimum(diameter * (np.cumsum(b) - b), path(horizon) * np.maximum.accumulate(b))
-        return np.asarray(diameter**2 * growth + 2 * diameter * walked)
+    def weighted(rounds: Rounds, horizon: int) -> Floats:
+        b: Schedule = alpha(rounds, horizon) / weight(rounds, horizon)
+        walked = np.minimum(diameter * (b.sums() - b.last), path(horizon) * b.peaks())
+        return np.asarray(diameter**2 * b.growth() + 2 * diameter * walked)
 
-    def drift(rounds: int, horizon: int) -> Floats:
+    def drift(rounds: Rounds, horizon: int) -> Floats:
         changed = np.sqrt(s.constraints) * constraint_variation(s, sizes, rounds, horizon)
         if slopes is None:
             return np.asarray(changed)
-        squares = slope * diameter * np.cumsum(1 / alpha(rounds, horizon)) + diameter * (diameter + 2 * path(horizon))
-        t = np.arange(1.0, rounds + 1)
+        squares = slope * diameter * alpha(rounds, horizon).inverse.sums() + diameter * (diameter + 2 * path(horizon))
+        t = rounds.last
         with np.errstate(invalid="ignore"):  # a given alpha below zero has no bound, which the plan warns of
             moves = np.minimum(np.sqrt(t * squares), diameter * t)
         return np.asarray(np.minimum(changed, float(slopes.sum()) * moves))
@@ -57,7 +57,7 @@ def step_quantities(s: Situation, alpha: Schedule, weight: Schedule) -> tuple[Qu
     return (
         Quantity("sum_g", r"\sum_n \sup |g^n|", "sizes of the constraints", float(sizes.sum())),
         Quantity(
-            "penalties", r"\sum_t 1/w_t", "sum of the inverse penalties", lambda n, T: np.cumsum(1 / weight(n, T))
+            "penalties", r"\sum_t 1/w_t", "sum of the inverse penalties", lambda n, T: weight(n, T).inverse.sums()
         ),
         Quantity(
             "weighted",
@@ -74,9 +74,9 @@ def step_quantities(s: Situation, alpha: Schedule, weight: Schedule) -> tuple[Qu
     )
 
 
-def constraint_variation(s: Situation, sizes: Floats, rounds: int, horizon: int) -> Floats:
-    """sum_t max_x |g_t - g_{t-1}| after 1..rounds rounds: none where no stream enters, else the fact, at most the worst case."""
-    steps = np.arange(rounds, dtype=np.float64)
+def constraint_variation(s: Situation, sizes: Floats, rounds: Rounds, horizon: int) -> Floats:
+    """sum_t max_x |g_t - g_{t-1}| after each stretch: none where no stream enters, else the fact, at most the worst case."""
+    steps = rounds.last - 1
     if not s.constraints_vary:
         return 0 * steps
     worst = 2 * float(np.linalg.norm(sizes)) * steps

@@ -18,6 +18,7 @@ from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
+from oco.compiler.rounds import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -266,11 +267,11 @@ def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> C
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, logs: str) -> Guarantee:
-    def regret(rounds: int, horizon: int) -> Floats:
-        return np.full(rounds, _constants(s, settings, horizon).regret(max(rounds, horizon)))
+    def regret(rounds: Rounds, horizon: int) -> float:
+        return _constants(s, settings, horizon).regret(max(rounds.n, horizon))
 
-    def violation(rounds: int, horizon: int) -> Floats:
-        return np.full(rounds, _constants(s, settings, horizon).violation(max(rounds, horizon)))
+    def violation(rounds: Rounds, horizon: int) -> float:
+        return _constants(s, settings, horizon).violation(max(rounds.n, horizon))
 
     sizes = s.inequality_bounds("bound")
     B, v = (

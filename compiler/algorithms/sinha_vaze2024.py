@@ -22,6 +22,7 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import LIPSCHITZ_CONSTRAINTS, la
 from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
+from oco.compiler.rounds import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -149,12 +150,12 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
         guess = number(settings, "D", horizon)
         return number(settings, "beta", horizon) * slope * (diameter**2 / guess + guess)
 
-    def kept(rounds: int, horizon: int) -> Floats:
-        return np.asarray(1 - weight(horizon) * number(settings, "rate", horizon) * np.sqrt(np.arange(1.0, rounds + 1)))
+    def kept(rounds: Rounds, horizon: int) -> Floats:
+        return np.asarray(1 - weight(horizon) * number(settings, "rate", horizon) * np.sqrt(rounds.last))
 
     quantities = (
         *_quantities(s, settings),
-        Quantity("c", "c", "beta G (D^2 / D_s + D_s)", lambda n, T: np.full(n, weight(T))),
+        Quantity("c", "c", "beta G (D^2 / D_s + D_s)", lambda n, T: weight(T)),
         Quantity("rate", r"\lambda", "rate of the potential", scheduled(settings, "rate")),
         Quantity("widened", r"w", "1 / (1 - c lambda sqrt(T))", lambda n, T: _widened(kept(n, T))),
     )
@@ -169,9 +170,9 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     """Theorem 2 for any beta and V."""
     slope = largest_slope(s)
 
-    def share(rounds: int, horizon: int) -> Floats:
+    def share(rounds: Rounds, horizon: int) -> Floats:
         scale = slope**2 * number(settings, "beta", horizon) / number(settings, "V", horizon)
-        return np.asarray(scale / number(settings, "alpha_f", horizon) * np.cumsum(1 / np.arange(1.0, rounds + 1)))
+        return np.asarray(scale / number(settings, "alpha_f", horizon) * rounds.t.inverse.sums())
 
     quantities = (
         *_quantities(s, settings),
@@ -199,7 +200,7 @@ def _strong_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list
     found = constant_settings(s, settings)
     T = s.horizon or 1
     scale = number(settings, "beta", T) * largest_slope(s) ** 2 / number(settings, "V", T)
-    small = 4 * scale / number(settings, "alpha_f", T) * float((1 / np.arange(1.0, T + 1)).sum()) < 1
+    small = 4 * scale / number(settings, "alpha_f", T) * float(Rounds.of(T).t.inverse.sums()[-1]) < 1
     found += [] if small else ["4 beta G^2 log(T e) / (V alpha_f) must be below 1"]
     true = number(settings, "alpha_f", T) <= needed(s, "loss.strong_convexity.l2") * (1 + 1e-12)
     return found if true else [*found, "alpha_f must not exceed the modulus of strong convexity"]

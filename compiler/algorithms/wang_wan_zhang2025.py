@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import numpy as np
-
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import (
     BOUNDED_DOMAIN,
@@ -247,8 +245,8 @@ def setting_quantities(settings: Mapping[str, Setting], letters: Mapping[str, st
 def round_quantities(s: Situation) -> tuple[Quantity, ...]:
     return (
         Quantity("N", "N", "number of constraints", float(s.constraints)),
-        Quantity("T", "T", "horizon", lambda rounds, T: np.asarray(float(max(rounds, T)))),
-        Quantity("n", "n", "rounds", lambda rounds, T: np.arange(1.0, rounds + 1)),
+        Quantity("T", "T", "horizon", lambda rounds, T: float(max(rounds.n, T))),
+        Quantity("n", "n", "rounds", lambda rounds, T: rounds.last),
     )
 
 

@@ -25,7 +25,8 @@ from oco.compiler.ir.value import Value
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.settings import Default, Setting, number, schedule
+from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.settings import Default, Setting, along, number
 from oco.compiler.theorems import (
     Bound,
     Floats,
@@ -190,9 +191,9 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """What Algorithm 1 asks of its parameters."""
     T = s.horizon or 1
-    alpha, eta = schedule(settings["alpha"].formula, T, T), number(settings, "eta", T)
+    alpha, eta = scheduled(settings, "alpha")(Rounds.of(T), T), number(settings, "eta", T)
     found = constant_settings(s, {n: settings[n] for n in ("eta", "gamma")})
-    found += [] if (np.diff(alpha) >= 0).all() else ["alpha must not decrease"]
+    found += [] if alpha.nondecreasing else ["alpha must not decrease"]
     return found + ([] if eta <= 1 else ["eta must lie between 0 and 1"])
 
 
@@ -202,28 +203,28 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 def quantities(s: Situation, settings: Mapping[str, Setting], m: int = 1) -> tuple[Quantity, ...]:
     """The symbols of Theorems 1 to 3; m is the number of an expert, where alpha depends on it."""
 
-    def alpha(rounds: int, horizon: int) -> Floats:
-        return schedule(settings["alpha"].formula, rounds, horizon, m)
+    def alpha(rounds: Rounds, horizon: int) -> Schedule:
+        return along(settings["alpha"].formula, rounds, horizon, m)
 
     diameter = needed(s, "domain.diameter.l2")
     sizes = s.inequality_bounds("bound")
     assert sizes is not None and s.horizon is not None
     eta, gamma = (scheduled(settings, n) for n in ("eta", "gamma"))
 
-    def size(rounds: int, horizon: int) -> Floats:
+    def size(rounds: Rounds, horizon: int) -> Floats:
         """G with gamma < G / eta (erratum 19)."""
-        return np.asarray(np.maximum(float(sizes.max()), 2 * eta(rounds, horizon) * gamma(rounds, horizon)))
+        return np.asarray(np.maximum(float(sizes.max()), 2 * eta(rounds, horizon).last * gamma(rounds, horizon).last))
 
-    def inverse(rounds: int, horizon: int) -> Floats:
-        return np.cumsum(1 / alpha(rounds, horizon))
+    def inverse(rounds: Rounds, horizon: int) -> Floats:
+        return alpha(rounds, horizon).inverse.sums()
 
-    def moved(rounds: int, horizon: int) -> Floats:
+    def moved(rounds: Rounds, horizon: int) -> Floats:
         return path_weight(alpha(rounds, horizon), diameter, path_length(s, horizon))
 
-    def witness(rounds: int, horizon: int) -> Floats:
+    def witness(rounds: Rounds, horizon: int) -> Floats:
         """Theorem 2 holds for any feasible sequence: one common point has no path."""
         known = s.number("path_length")
-        worst = diameter * rounds if known is None else min(known, diameter * rounds)
+        worst = diameter * rounds.n if known is None else min(known, diameter * rounds.n)
         path = 0.0 if s.holds("feasible.common") else worst
         return path_weight(alpha(rounds, horizon), diameter, path)
 
@@ -232,7 +233,7 @@ def quantities(s: Situation, settings: Mapping[str, Setting], m: int = 1) -> tup
         Quantity("D", "D", "bound of the gradient of the loss", needed(s, "loss.lipschitz.l2")),
         Quantity("G", "G", "bound of the constraints", size),
         Quantity("N", "N", "number of constraints", float(s.constraints)),
-        Quantity("T", "T", "rounds", lambda n, T: np.arange(1.0, n + 1)),
+        Quantity("T", "T", "rounds", lambda n, T: n.last),
         Quantity("eta", r"\eta", "decay of the queue", eta),
         Quantity("gamma", r"\gamma", "least length of the queue", gamma),
         Quantity("last", r"\alpha_T", "last weight of the move", alpha),
@@ -264,7 +265,7 @@ VIOLATION = f"min({QUEUE_VIOLATION}, {STEP_VIOLATION})"
 def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
     """Theorem 2 and the optimality of the step."""
     sizes = s.inequality_bounds("bound")
-    fixed = not constraint_variation(s, np.ones(1), 2, s.horizon or 2).any()
+    fixed = not constraint_variation(s, np.ones(1), Rounds.every(2), s.horizon or 2).any()
     varying = "T**min(V_g, 3/4)" if s.holds("feasible.common") else "T**V_g"
     return Bound(
         "hard violation",
@@ -297,8 +298,8 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     alpha = scheduled(settings, "alpha")
     mu = needed(s, "loss.strong_convexity.l2") / 2
 
-    def growth(rounds: int, horizon: int) -> Floats:
-        return np.cumsum(np.maximum(np.diff(alpha(rounds, horizon), prepend=0.0) - mu, 0.0))
+    def growth(rounds: Rounds, horizon: int) -> Floats:
+        return alpha(rounds, horizon).growth(mu)
 
     symbols += (
         Quantity("growth", r"\sum_t [\alpha_t - \alpha_{t-1} - \mu]_+", "growth of the weights beyond mu", growth),

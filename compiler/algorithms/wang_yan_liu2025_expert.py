@@ -21,7 +21,8 @@ from oco.compiler.ir.value import Value
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point, Rows, repeated
 from oco.compiler.problem import Problem
-from oco.compiler.settings import Default, Setting, number, schedule
+from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.settings import Default, Setting, along, number
 from oco.compiler.theorems import (
     Bound,
     Floats,
@@ -102,9 +103,9 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     T = s.horizon or 1
-    steps = [schedule(settings["alpha"].formula, T, T, m) for m in range(1, _experts(settings, T) + 1)]
+    steps = (along(settings["alpha"].formula, Rounds.of(T), T, m) for m in range(1, _experts(settings, T) + 1))
     found = constant_settings(s, {n: settings[n] for n in ("M", "kappa", "eta", "gamma")})
-    found += [] if all((np.diff(a) >= 0).all() for a in steps) else ["alpha must not decrease"]
+    found += [] if all(a.nondecreasing for a in steps) else ["alpha must not decrease"]
     return found + ([] if number(settings, "eta", T) <= 1 else ["eta must lie between 0 and 1"])
 
 
@@ -116,15 +117,15 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     """Appendix K before its last estimates: the best expert by (50), what following it costs by (54), all experts' violation by (59)."""
     diameter, slope = needed(s, "domain.diameter.l2"), needed(s, "loss.lipschitz.l2")
 
-    def alpha(m: int, rounds: int, horizon: int) -> Floats:
-        return schedule(settings["alpha"].formula, rounds, horizon, m)
+    def alpha(m: int, rounds: Rounds, horizon: int) -> Schedule:
+        return along(settings["alpha"].formula, rounds, horizon, m)
 
-    def best(rounds: int, horizon: int) -> Floats:
+    def best(rounds: Rounds, horizon: int) -> Floats:
         found, total = [], _experts(settings, horizon)
         path, kappa = path_length(s, horizon), number(settings, "kappa", horizon)
         for m in range(1, total + 1):
             a = alpha(m, rounds, horizon)
-            own = 2 * diameter * path_weight(a, diameter, path) + slope**2 / 4 * np.cumsum(1 / a) + diameter**2 * a
+            own = 2 * diameter * path_weight(a, diameter, path) + slope**2 / 4 * a.inverse.sums() + diameter**2 * a.last
             found.append(own + math.log(m * (m + 1) * total / (total + 1)) / kappa)
         return np.asarray(np.min(found, axis=0))
 
@@ -135,7 +136,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         "best + D*R + kappa*D**2*R**2*T/2",
         (
             *(q for q in own if q.name in ("R", "D", "T")),
-            Quantity("kappa", r"\kappa", "rate of the weights", lambda n, T: np.full(n, number(settings, "kappa", T))),
+            Quantity("kappa", r"\kappa", "rate of the weights", lambda n, T: number(settings, "kappa", T)),
             Quantity(
                 "best",
                 r"\min_m B[m] + \ln(1/w_1[m])/\kappa",
@@ -156,13 +157,13 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:
     """Theorem 2 for each expert, summed."""
 
-    def total(rounds: int, horizon: int) -> Floats:
-        found = np.zeros(rounds)
+    def total(rounds: Rounds, horizon: int) -> Floats:
+        found = np.zeros(len(rounds.last))
         for m in range(1, _experts(settings, horizon) + 1):
             bound = Bound("hard violation", "T**V_g", VIOLATION, quantities(s, settings, m))
-            curve = bound.curve(rounds, horizon)
-            assert curve is not None
-            found = found + curve
+            one = bound.after(rounds, horizon)
+            assert one is not None
+            found = found + one
         return found
 
     return Quantity("all", r"\sum_m B_g[m]", "the violation bounds of all experts", total)

@@ -17,6 +17,7 @@ from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
+from oco.compiler.rounds import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -229,7 +230,7 @@ def _quantities(c: _Constants, settings: Mapping[str, Setting]) -> tuple[Quantit
         Quantity("beta", r"\beta", "modulus of the mirror map", c.beta),
         Quantity("V", "V", "weight of the loss", scheduled(settings, "V")),
         Quantity("alpha", r"\alpha", "weight of the divergence", scheduled(settings, "alpha")),
-        Quantity("T", "T", "rounds", lambda n, T: np.arange(1.0, n + 1)),
+        Quantity("T", "T", "rounds", lambda n, T: n.last),
     ]
     if c.entropic:
         found += [Quantity("theta", r"\theta", "mixing with the uniform point", scheduled(settings, "theta"))]
@@ -288,13 +289,12 @@ def _slater_bound(s: Situation, settings: Mapping[str, Setting], c: _Constants, 
         return None
     bound_f = c.F
 
-    def violation(rounds: int, horizon: int) -> Floats:
-        T = np.arange(1.0, rounds + 1)
+    def violation(rounds: Rounds, horizon: int) -> Floats:
         V, alpha = number(settings, "V", horizon), number(settings, "alpha", horizon)
         theta = number(settings, "theta", horizon) if c.entropic else 0.0
         queue = _queue(c, bound_f, margin, V, alpha, theta, horizon)
         moves = (V * c.D1 + c.D2 * queue) / (alpha * c.beta) + theta * c.diameter
-        return np.asarray(math.sqrt(s.constraints) * (queue + T * c.D2 * moves))
+        return np.asarray(math.sqrt(s.constraints) * (queue + rounds.last * c.D2 * moves))
 
     quantity = Quantity(
         "v", r"\sqrt{N} (E|Q(T)| + D_2 \sum_t E|\mu^{t+1} - \mu^t|)", "queue and moves (Lemmas 5.3 and 5.6)", violation

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
+from oco.compiler.rounds import Rounds, Schedule
 from oco.compiler.settings import Default
 from oco.compiler.theorems import Situation
 
@@ -56,11 +58,16 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 
 
 def _regret(s: Situation, v: Mapping[str, float]) -> float:
-    R, D, L = (v[n] for n in ("R", "D", "L"))
-    t = np.arange(1.0, max(round(v["K"]), 1) + 1)
-    errors = np.sqrt(4 * D**2 + (t - 1) * (D + L * R) ** 2) / (t + 1)
-    grown = R * errors + L * R**2 / (2 * (t + 1))
-    return float(((D * R + np.cumsum(grown) - grown) / t).sum())
+    return _regret_of(v["R"], v["D"], v["L"], max(round(v["K"]), 1))
+
+
+@lru_cache(maxsize=256)
+def _regret_of(R: float, D: float, L: float, K: int) -> float:
+    t = Rounds.of(K).t
+    errors = np.sqrt(4 * D**2 + (t - 1.0) * (D + L * R) ** 2) / (t + 1.0)
+    grown: Schedule = R * errors + L * R**2 / (2 * (t + 1.0))
+    gaps: Schedule = (D * R + grown.summed() - grown) / t
+    return float(gaps.sums()[-1])
 
 
 ORGFW = Oracle(

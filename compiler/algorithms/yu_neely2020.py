@@ -119,8 +119,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         Quantity("s", "s", "Slater margin", margin),
         Quantity("alpha", r"\alpha", "weight of the move", scheduled(settings, "alpha")),
         Quantity("gamma", r"\gamma", "scale of the constraints", scheduled(settings, "gamma")),
-        Quantity("widened", "w", "1 / (alpha - gamma^2 beta^2 / 2)", lambda n, T: np.full(n, widened(T))),
-        Quantity("C", "C", "growth of the queue", lambda n, T: np.full(n, drift(T))),
+        Quantity("widened", "w", "1 / (alpha - gamma^2 beta^2 / 2)", lambda n, T: widened(T)),
+        Quantity("C", "C", "growth of the queue", lambda n, T: drift(T)),
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)

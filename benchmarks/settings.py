@@ -15,8 +15,9 @@ import csv
 import io
 import math
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,10 @@ import numpy as np
 
 import oco
 from oco.compiler.algorithms import ALGORITHMS
+from oco.compiler.choice import judge
+from oco.compiler.plan import compile_plan
+from oco.compiler.theorems import Situation
+from oco.compiler.verdicts import Standing
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.model import Model
 from oco.dsl.writing import write_text
@@ -61,6 +66,8 @@ PILOT_ROUNDS = 400
 MOST_BYTES = 2e9
 """Data of a run that is made; the comparator reads it as a whole."""
 
+Planned = Callable[[int], Plan]
+"""The plan for so many rounds."""
 Key = tuple[str, str, int, str]
 """Model, algorithm, rounds, kind of settings."""
 
@@ -191,9 +198,8 @@ def measured(plan: Plan, data: Data, best: Any, kind: str, seconds: float) -> Ro
     from oco.evaluation.pilot import score
 
     name, rounds = plan.canonical.name, data.rounds
-    planned = plan if plan.horizon == rounds else plan.with_horizon(rounds)
-    row = Row(name, plan.algorithm, rounds, kind, guarantee=guarantee_text(planned, rounds))
-    planned.compiled(planned.backend_for(rounds).name)
+    row = Row(name, plan.algorithm, rounds, kind, guarantee=guarantee_text(plan, rounds))
+    plan.compiled(plan.backend_for(rounds).name)
     began = time.process_time()
 
     def watch(done: int, loss: float, violation: float) -> None:
@@ -202,15 +208,25 @@ def measured(plan: Plan, data: Data, best: Any, kind: str, seconds: float) -> Ro
             raise TooLong(spent * rounds / done)
 
     try:
-        trace = planned.run(data, seed=0, keep="last", progress=watch)
+        trace = plan.run(data, seed=0, keep="last", progress=watch)
     except TooLong as stopped:
         return replace(row, seconds=stopped.expected, said=f"{stopped.expected:.0f} s")
     spent = time.process_time() - began
-    _, violation, _ = score(trace, planned.choice.situation, 1.0)
+    _, violation, _ = score(trace, plan.choice.situation, 1.0)
     loss = float(trace.loss.mean())
     known = best.losses is not None and len(best.losses)
     regret = loss - float(np.mean(best.losses)) if known else math.nan
     return replace(row, loss=loss, regret=regret, violation=violation, seconds=spent)
+
+
+def searched(plan: Plan, rounds: int) -> Plan:
+    """The plan with the constants that are best for a horizon; facts are kept."""
+    s, verdict = plan.choice.situation, plan.choice.winner
+    assert verdict is not None
+    far = Situation(replace(s.canonical, horizon=rounds), s.facts, rounds)
+    found = judge(verdict.algorithm, far, {}, None, plan.choice.policy)
+    settled = plan.with_constants(None, rounds)
+    return replace(settled, choice=replace(settled.choice, judged=(replace(found, standing=Standing.CHOSEN),)))
 
 
 @dataclass(frozen=True)
@@ -230,7 +246,7 @@ def fill(kept: Kept, wanted: Wanted) -> None:
     for rounds, name in product(wanted.horizons, wanted.models):
         model = plans[name].model
         keys = [(name, a, rounds, kind) for a in wanted.algorithms for kind in wanted.kinds]
-        left = [k for k in keys if k not in kept.rows and _applies(model, k[1])]
+        left = [k for k in keys if k not in kept.rows and plans[name].applies(k[1])]
         if (size := _bytes(model, rounds)) > MOST_BYTES or not left:
             for _, algorithm, _, kind in left:
                 kept.add(Row(name, algorithm, rounds, kind, said=f"{size / 1e9:.0f} GB of data"))
@@ -260,7 +276,7 @@ class Plans:
     model: Model
     pilot_rounds: int = PILOT_ROUNDS
     weight: float = 1.0
-    made: dict[tuple[str, str], Plan | str] = field(default_factory=dict)
+    made: dict[tuple[str, str], Planned | str] = field(default_factory=dict)
 
     def row(self, algorithm: str, kind: str, data: Data, best: Any, seconds: float) -> Row:
         key = (algorithm, kind)
@@ -269,25 +285,34 @@ class Plans:
                 self.made[key] = self.plan(algorithm, kind)
             found = self.made[key]
             if not isinstance(found, str):
-                return measured(found, data, best, kind, seconds)
+                return measured(found(data.rounds), data, best, kind, seconds)
         except OcoError as error:
             self.made[key] = found = error.message
         return Row(self.model.name, algorithm, data.rounds, kind, said=found)
 
-    def plan(self, algorithm: str, kind: str) -> Plan:
-        plan = oco.compile(self.model, algorithm, "paper" if kind == "paper" else "optimal", tradeoff=self.weight)
-        if kind != "tuned":
-            return plan
+    @cached_property
+    def paper(self) -> Plan:
+        return Plan.of(compile_plan(self.model, None, "paper"))
+
+    @cached_property
+    def optimal(self) -> Plan:
+        return Plan.of(compile_plan(self.model, None, "optimal", tradeoff=self.weight))
+
+    def applies(self, algorithm: str) -> bool:
+        verdict = next(v for v in self.paper.verdicts if v.name == algorithm)
+        return verdict.standing is not Standing.REFUSED and verdict.guarantee is not None
+
+    def plan(self, algorithm: str, kind: str) -> Planned:
+        if kind == "paper":
+            paper = self.paper.only(algorithm)
+            return lambda rounds: paper.with_constants({}, rounds).promised()
+        optimal = self.optimal.only(algorithm)
+        if kind == "optimal":
+            return lambda rounds: searched(optimal, rounds)
         from oco.tuning import tuned
 
-        return tuned(plan, data_for(self.model, self.pilot_rounds, seed=1)).plan
-
-
-def _applies(model: Model, name: str) -> bool:
-    try:
-        return oco.compile(model, name, "paper").guarantee is not None
-    except OcoError:
-        return False
+        numbers = tuned(optimal, data_for(self.model, self.pilot_rounds, seed=1)).search.best.numbers
+        return lambda rounds: optimal.with_constants(numbers, rounds).promised()
 
 
 def exponents(horizons: list[int], seconds: float) -> Iterator[tuple[str, str, list[Row]]]:

@@ -76,10 +76,15 @@ class Rounds:
         one = np.ones(len(self.last))
         return Schedule(self, self.last, (np.maximum(self.first - 1, 1.0), self.last), (one, one))
 
+    @cached_property
+    def known(self) -> dict[Any, Any]:
+        """Schedules of formulas in t alone, once they are worked out."""
+        return {}
+
     def constant(self, number: float) -> Schedule:
         """The same number in each round."""
         same, none = np.full(len(self.last), number), np.zeros(len(self.last))
-        return Schedule(self, same, (same, same), (none, none))
+        return Schedule(self, same, (same, same), (none, none), number)
 
 
 class Schedule(NDArrayOperatorsMixin):
@@ -88,21 +93,32 @@ class Schedule(NDArrayOperatorsMixin):
     last    its value in the last round of each stretch
     values  enclose it from the round before the stretch to its last
     change  encloses x_t - x_{t-1} for the rounds t of the stretch
+    number  its value where that is known to be the same in all rounds
     """
 
-    def __init__(self, rounds: Rounds, last: Floats, values: Interval | None = None, change: Interval | None = None):
-        self.rounds, self.last = rounds, last
+    def __init__(
+        self,
+        rounds: Rounds,
+        last: Floats,
+        values: Interval | None = None,
+        change: Interval | None = None,
+        number: float | None = None,
+    ):
+        self.rounds, self.last, self.number = rounds, last, number
         self.values = (last, last) if values is None else values
         self.change = (last, last) if change is None else change
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or options or function not in _RULES:
             return NotImplemented
+        parts = [x if not isinstance(x, Schedule) or x.number is None else x.number for x in inputs]
         with np.errstate(all="ignore"):
-            last = function(*(x.last if isinstance(x, Schedule) else x for x in inputs))
+            last = function(*(x.last if isinstance(x, Schedule) else x for x in parts))
+            if not any(isinstance(x, Schedule) for x in parts):
+                return self.rounds.constant(float(last))
             if self.rounds.single:
                 return Schedule(self.rounds, last)
-            return Schedule(self.rounds, last, *_RULES[function](*inputs))
+            return Schedule(self.rounds, last, *_RULES[function](*parts))
 
     @property
     def inverse(self) -> Schedule:
@@ -264,6 +280,10 @@ def _power(base: Any, exponent: Any) -> Enclosed:
         return _multiply(base, base ** (p - 1))
     if p == 1:
         return _ends(base)
+    if p == -1:
+        return _through(base, np.reciprocal, lambda v: -np.reciprocal(v * v), above=0.0)
+    if p == 0.5:
+        return _through(base, np.sqrt, lambda v: 0.5 / np.sqrt(v), above=0.0)
     return _through(base, lambda v: v**p, lambda v: p * v ** (p - 1), above=0.0)
 
 

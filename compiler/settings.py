@@ -286,12 +286,27 @@ def _function(node: Any) -> Callable[[Mapping[str, Any]], Any]:
         number = np.float64(node if node.is_real else math.nan)
         return lambda values: number
     args = [_function(a) for a in node.args]
-    if node.is_Pow and node.exp == -1:
-        return lambda values: 1.0 / args[0](values)
-    if node.is_Pow and node.exp == 0.5:
-        return lambda values: np.sqrt(args[0](values))
+    if node.is_Pow and node.exp in (-1, 0.5):
+        root = node.exp == 0.5
+        return _kept(node, lambda values: np.sqrt(args[0](values)) if root else 1.0 / args[0](values))
     meaning = _MEANINGS[type(node).__name__]
-    return lambda values: meaning(*(a(values) for a in args))
+    return _kept(node, lambda values: meaning(*(a(values) for a in args)))
+
+
+def _kept(node: Any, work: Callable[[Mapping[str, Any]], Any]) -> Callable[[Mapping[str, Any]], Any]:
+    """A search asks for other multiples of the same function of t, hundreds of times: it is worked out once."""
+    if symbols_of(node) != {"t"}:
+        return work
+
+    def look(values: Mapping[str, Any]) -> Any:
+        t = values["t"]
+        if not isinstance(t, Schedule) or t is not t.rounds.t:
+            return work(values)
+        if node not in t.rounds.known:
+            t.rounds.known[node] = work(values)
+        return t.rounds.known[node]
+
+    return look
 
 
 @lru_cache(maxsize=4096)

@@ -19,8 +19,8 @@ MOST_PARTS = 5_000
 MOST_CONSTRAINTS = 200
 """How many constraints a model may state; each may be a vector of many."""
 
-LONGEST = 10**15
-"""The most rounds of a horizon: rounds are counted in floating point, which has every whole number up to 2^53."""
+LONGEST = 10**12
+"""The most rounds of a horizon: at a microsecond a round, eleven days."""
 
 
 def too_deep(span: Span | None) -> Diagnostic:

@@ -61,10 +61,8 @@ CASES: dict[str, str] = {
     "wide_array": _model(f"param w = [{', '.join(['1'] * 30000)}]\n"),
     "long_name": _model(f"param {'n' * 90000} = 1\n"),
     "huge_horizon": _model(first=f"model m\nhorizon T = {'9' * 400}\n"),
-    "endless_horizon": _model(first="model m\nhorizon T = 10000000000000000\n"),
-    "long_horizon": "model m\nhorizon T = 1000000000000000\n"
-    + BODY
-    + "subject to\n    cap: c @ x <= 1    each round\n",
+    "endless_horizon": _model(first="model m\nhorizon T = 10000000000000\n"),
+    "long_horizon": "model m\nhorizon T = 1000000000000\n" + BODY + "subject to\n    cap: c @ x <= 1    each round\n",
     "huge_polytope": _model(
         "param A[3000, 3] = ones\nparam b[3000] = ones\n", decision="decision x[3] in polytope(A, b)"
     ),

@@ -124,14 +124,14 @@ def test_guarantees_of_restarted_methods_too() -> None:
     assert restarted >= 2
 
 
-def test_a_horizon_of_a_quadrillion_rounds_is_a_horizon() -> None:
+def test_a_horizon_of_a_trillion_rounds_is_a_horizon() -> None:
     """Every algorithm has settings and a guarantee, whose regret a round falls; a learner plays."""
     plan = oco.compile(oco.load(EXAMPLES / "online_qp.oco"), settings="paper")
-    far = plan.with_horizon(10**15)
-    assert far.horizon == 10**15 and far.guarantee is not None
+    far = plan.with_horizon(10**12)
+    assert far.horizon == 10**12 and far.guarantee is not None
     regret, near = far.guarantee.regret(), plan.with_horizon(10**6).guarantee
     assert regret is not None and near is not None
-    assert regret / 1e15 < 0.1 * (near.regret() or 0.0) / 1e6
+    assert regret / 1e12 < 0.1 * (near.regret() or 0.0) / 1e6
     learner = far.learner(backend="numpy")
     learner.observe(**{s.name: np.zeros(s.shape) + s.lower for s in plan.canonical.streams})
     assert learner.round == 2

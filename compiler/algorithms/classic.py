@@ -121,10 +121,11 @@ def path_weight(alpha: Schedule, step: float, path: float) -> Floats:
 
     The path is walked in the last rounds, where `alpha` does not decrease; else the largest so far stands for each.
     """
-    alpha = alpha.envelope()
-    tau, total = alpha.rounds.last, alpha.sums()
+    tau = alpha.rounds.last
     if step <= 0 or path <= 0:
         return np.zeros(len(tau))
+    alpha = alpha.envelope()
+    total = alpha.sums()
     before = total - alpha.last
     if path >= step * (tau[-1] - 1):
         return step * before

@@ -6,6 +6,7 @@ at their own k-th points. Several constraints: one multiplier each, and theta gr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -50,6 +51,9 @@ from oco.compiler.theorems import (
     needed_bounds,
 )
 from oco.dsl.model import Feedback, Measure
+
+MOST_NUMBERS = 10**8
+"""Of the points of all inner steps."""
 
 
 class MetaFrankWolfe:
@@ -106,6 +110,14 @@ def draws(task: Task) -> tuple[Draw, ...]:
 # Hypotheses.
 
 
+def _fits(s: Situation) -> Objection | None:
+    steps = math.isqrt(s.horizon or 1)
+    if 2 * steps * s.size <= MOST_NUMBERS:
+        return None
+    said = f"it keeps two points for each of sqrt(T) = {steps:,} inner steps, {2 * steps * s.size:,} numbers"
+    return Objection(said, "write a shorter horizon", slow=True)
+
+
 def _something_to_learn(s: Situation) -> Objection | None:
     slopes = s.inequality_bounds("lipschitz.l1")
     if slopes is None or s.number("loss.lipschitz.l1") is None or s.number("domain.diameter.l1") is None:
@@ -145,6 +157,7 @@ _HYPOTHESES = (
     ),
     BOUNDED_DOMAIN,
     *SMOOTH,
+    Hypothesis("The K = sqrt(T) inner steps of a round fit into memory.", _fits),
     Hypothesis("D > 0 and R > 0.", _something_to_learn, ("loss.lipschitz.l1", "domain.diameter.l1")),
     horizon_known("The number of rounds T is known."),
     fact_is_true(

@@ -41,8 +41,10 @@ def step_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[
 
     def weighted(rounds: Rounds, horizon: int) -> Floats:
         b: Schedule = alpha(rounds, horizon) / weight(rounds, horizon)
-        walked = np.minimum(diameter * (b.sums() - b.last), path(horizon) * b.peaks())
-        return np.asarray(diameter**2 * b.growth() + 2 * diameter * walked)
+        grown = diameter**2 * b.growth()
+        if path(horizon) <= 0:
+            return grown
+        return np.asarray(grown + 2 * diameter * np.minimum(diameter * (b.sums() - b.last), path(horizon) * b.peaks()))
 
     def drift(rounds: Rounds, horizon: int) -> Floats:
         changed = np.sqrt(s.constraints) * constraint_variation(s, sizes, rounds, horizon)

@@ -37,7 +37,7 @@ FIXED: dict[str, Code] = {
     ),
     "OCO323": Code(
         "the horizon is not a number of rounds",
-        "A horizon is a whole number from 1 to 10^15, or `unknown`.",
+        "A horizon is a whole number from 1 to 10^12, or `unknown`.",
         "model m\nhorizon T = 0.5\ndecision x in box(0, 1)\nstream c in [-1, 1]\nminimize c * x\n",
         "Give the number of rounds, or write `horizon T unknown`.",
     ),

@@ -105,15 +105,15 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
         starts["optimal"] = winner.best.numbers
     found = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed, plan.allows)
     given = plan.given_constants(found.best.numbers)
-    return Tuned(_with(plan, given, found.best.numbers), found, using_line(plan.algorithm, given))
+    return Tuned(_with(plan, given, found.best.numbers, str(found)), found, using_line(plan.algorithm, given))
 
 
-def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, float]) -> Plan:
+def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, float], why: str) -> Plan:
     """The plan with these constants, its guarantee worked out for them."""
     chosen = plan.with_constants(numbers).promised()
     winner = chosen.choice.winner
     assert winner is not None
-    said = replace(winner, reason="its free constants are tuned on pilot rounds", best=None)
+    said = replace(winner, reason=f"its free constants are tuned on pilot rounds: {why}", best=None)
     choice = replace(chosen.choice, judged=(said, *chosen.choice.judged[1:]))
     return replace(plan, choice=choice, mode="tuned", given=dict(given))
 
@@ -132,24 +132,18 @@ def tuning_text(found: Tuned) -> str:
         "",
         f"{'':<12}{'rounds':>8}{'searched':>14}{'held out':>14}  constants",
     ]
-    for t in search.tried[:10]:
+    for t in sorted(search.tried[:10], key=lambda t: t is not search.best):
         held = "" if t.held_out is None else f"{t.held_out:.6g}"
         constants = ", ".join(f"{n} {x:g}" for n, x in t.numbers.items())
         lines.append(f"{t.name:<12}{t.rounds:>8}{t.searched:>14.6g}{held:>14}  {constants}")
-    lines += ["", "Costs a round: loss / range of the loss + tradeoff (violations / their scales).", *_verdict(search)]
+    lines += [
+        "",
+        "Costs a round: loss / range of the loss + tradeoff (violations / their scales).",
+        f"Chosen: {search}.",
+    ]
     guarantee = found.plan.guarantee
     if guarantee is not None and guarantee.horizon is not None:
         from oco.compiler.explain import bound_text
 
         lines += [f"Guarantee: {bound_text(b, guarantee)}" for b in guarantee.bounds]
     return "\n".join([*lines, "", found.line]) + "\n"
-
-
-def _verdict(search: Tuning) -> list[str]:
-    """Whether the winner was better than its starts where nobody had looked."""
-    best = search.best.held_out
-    starts = [t for t in search.tried if t.name in ("paper", "optimal") and t.held_out is not None]
-    beaten_by = [t.name for t in starts if best is not None and t.held_out is not None and t.held_out < best]
-    if not beaten_by:
-        return []
-    return [f"On the rounds held out {' and '.join(beaten_by)} cost less than the winner of the search: keep them."]

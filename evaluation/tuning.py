@@ -56,16 +56,39 @@ class Tried:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The best constants of the search first, then the runners-up. `split` is the first round (from 0) of the part held out."""
+    """What was tried, in the order of the search. `split` is the first round (from 0) of the part held out.
+
+    winner  the best of the search
+    best    what is chosen: the winner, or the `reference` (the optimal constants) where that cost no more on the rounds held out
+    """
 
     tried: tuple[Tried, ...]
+    reference: str
     split: int
     rounds: int
     seed: int
 
     @property
-    def best(self) -> Tried:
+    def winner(self) -> Tried:
         return self.tried[0]
+
+    @property
+    def best(self) -> Tried:
+        kept = next(t for t in self.tried if t.name == self.reference)
+        return kept if _held_out(kept) <= _held_out(self.winner) else self.winner
+
+    def __str__(self) -> str:
+        """How the choice came about."""
+        if self.winner.name == self.reference:
+            return f"the search found nothing better than the {self.reference} constants"
+        kept = next(t for t in self.tried if t.name == self.reference)
+        costs = f"{_held_out(self.winner):.6g} a round, with the {self.reference} ones {_held_out(kept):.6g}"
+        end = "so they are taken" if self.best is self.winner else "so those are kept"
+        return f"on the rounds held out the constants that the search found cost {costs}: {end}"
+
+
+def _held_out(t: Tried) -> float:
+    return math.inf if t.held_out is None else t.held_out
 
 
 def tune(
@@ -79,6 +102,8 @@ def tune(
     allowed: Callable[[Numbers], bool] = lambda numbers: True,
 ) -> Tuning:
     """Search the constants around `starts` (by name: the paper's, the optimal ones), reproducibly from the seed.
+
+    The rounds that the search has not seen then decide between its winner and the last of the starts, and nothing else.
 
     allowed  whether the theorem holds with constants; others are not tried
 
@@ -107,7 +132,8 @@ def tune(
     future = rest(data, split)
     costs = _costs(plan, {t.name: t.numbers for t in judged}, future, s, weight, seed)
     held = [replace(t, held_out=costs[t.name]) for t in judged]
-    return Tuning((*held, *(t for t in order if t not in judged)), split, data.rounds, seed)
+    tried = (*held, *(t for t in order if t not in judged))
+    return Tuning(tried, list(starts)[-1], split, data.rounds, seed)
 
 
 def _samples(

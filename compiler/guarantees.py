@@ -28,8 +28,9 @@ class Quantity:
 
     def at(self, rounds: Rounds, horizon: int) -> Floats:
         values = self.value(rounds, horizon) if callable(self.value) else self.value
-        numbers = values.last if isinstance(values, Schedule) else np.asarray(values, dtype=np.float64)
-        return np.broadcast_to(numbers, rounds.last.shape)
+        if isinstance(values, Schedule):
+            return values.last if values.number is None else np.asarray(values.number)
+        return np.asarray(values, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

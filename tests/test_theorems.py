@@ -154,9 +154,8 @@ def test_the_heaviest_walk_of_the_comparators() -> None:
                 else 0
             )
             assert found[rounds - 1] == pytest.approx(-solved, abs=1e-9)
-        falling = path_weight(Schedule(Rounds.every(12), alpha[::-1]), step, path)[
-            -1
-        ]  # weights that decrease: no less than the program's value
+        backwards = Schedule(Rounds.every(12), alpha[::-1])  # weights that decrease: no less than the program's value
+        falling = path_weight(backwards, step, path)[-1]
         program = linprog(-alpha[::-1][:11], np.ones((1, 11)), [path], bounds=[(0, step)] * 11)
         assert falling >= -program.fun - 1e-9
 

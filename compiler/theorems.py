@@ -113,14 +113,6 @@ class Situation:
         return _joined([self.entries(c.label, c.shape, what) for c in self.canonical.equalities])
 
     @cached_property
-    def varying(self) -> bool:
-        """Whether some inequality changes from round to round."""
-        used = (
-            n for c in self.canonical.inequalities for kind in (Kind.STREAM, Kind.ROUND) for n in names(c.expr, kind)
-        )
-        return any(True for _ in used)
-
-    @cached_property
     def loss_range(self) -> float | None:
         """The most that one round's losses can differ: sup f - inf f, from |f| or from |grad f| and the diameter."""
         bound, slope, diameter = (self.number(k) for k in ("loss.bound", "loss.lipschitz.l2", "domain.diameter.l2"))

@@ -172,6 +172,17 @@ def test_cut_ellipsoids_are_the_same_at_every_scale() -> None:
             assert other.diameter("l2") == pytest.approx(s * one.diameter("l2"), rel=1e-6)
 
 
+def test_costs_at_which_a_projection_stands_still_are_minimised() -> None:
+    """Far along this cost the projection on the nuclear ball is a vertex and does not move with the multipliers."""
+    rows = [[1, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 0]]
+    d, c = cut(domain("nuclear_ball", (2, 3), 1.0), rows, [0.3, -0.1]), np.array([[-1.0, 0, 0], [0, -2, 0]])
+    x, free = d.lmo_array(c), cp.Variable((2, 3))
+    least = cp.Problem(cp.Minimize(cp.sum(cp.multiply(c, free))), d.constraints(cp, free)).solve(solver=cp.CLARABEL)
+    assert d.contains(x, 1e-9)
+    assert np.sum(c * x) == pytest.approx(least, abs=1e-6)
+    assert np.sum(c * x) + d.support(-c) <= 1e-10
+
+
 def jacobian(d: Domain, v: np.ndarray) -> np.ndarray:
     """The generalized Jacobian of the projection at v, written out."""
     point, whole = Type(DType.FLOAT, (d.size,)), Type(DType.FLOAT, (d.size, d.size))

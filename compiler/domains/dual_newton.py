@@ -160,10 +160,11 @@ class CutDual:
         rows = self._base_rows(v - lam @ self.C, x, self.C)
         active = t.to_float(t.or_(self.free, t.or_(lam > 0.0, slope > 0.0)))
         H = (rows @ self.C.T) * t.outer(active, active)
-        greatest = t.max(t.diag(H))
-        ridge = RIDGE * t.where(greatest > 0.0, greatest, 1.0)
+        # Far away derivatives are like one over the distance; where they are much less, only rounding is left of them.
+        far = 1.0 + t.max(t.abs(v)) + t.max(t.abs(lam))
+        ridge = RIDGE * t.maximum(t.max(t.diag(H)), 1.0 / far)
         d = t.solve(H + t.diag((1.0 - active) + ridge), slope * active)
-        reach = LONGEST_MOVE * (1.0 + t.max(t.abs(v)) + t.max(t.abs(lam)))
+        reach = LONGEST_MOVE * far
         return d * (reach / t.maximum(t.max(t.abs(d)), reach))
 
     def _search(self, v: Value, lam: Value, x: Value, d: Value, slope: Value) -> Value:

@@ -32,6 +32,10 @@ class Case:
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
+TIED = [float(13 * i % 37 // 2) for i in range(75)]
+"""With ties, and more entries than four runs that the C kernel sorts by insertion."""
+
+
 def floats(*entries: Any) -> np.ndarray:
     return np.array(entries, dtype=np.float64)
 
@@ -119,6 +123,7 @@ CASES = (
     Case("diag", (floats([1, 2], [3, 4]),), floats(1, 4)),
     Case("sort", (floats(3, 1, 2),), floats(1, 2, 3)),
     Case("argsort", (floats(3, 1, 1),), ints(1, 2, 0)),
+    Case("argsort", (floats(*TIED),), ints(*sorted(range(len(TIED)), key=TIED.__getitem__))),
     Case("solve", (floats([2, 0], [0, 4]), floats(2, 2)), floats(1, 0.5)),
     Case("svd", (floats([3, 0], [0, 0]),), floats(3, 0)),
     Case("eigh", (floats([1, 0], [0, -2]),), floats(-2, 1)),

@@ -73,11 +73,11 @@ def test_an_unused_stream_and_a_slack_constraint_that_is_fixed_are_pointed_out()
 
 def test_a_comment_silences_the_warnings_of_its_line() -> None:
     text = MODEL.replace("minimize", "stream d in [0, 1]   # allow OCO603\nminimize").replace(
-        "<= 1.5", "<= 3   # allow OCO604, OCO603"
+        "<= 1.5", "<= 3   # allow OCO604, OCO603, OCO611"
     )
     assert facts_of(text).noticed == ()
     other = MODEL.replace("minimize", "stream d in [0, 1]   # allow OCO604\nminimize")
-    assert [w.code for w in facts_of(other).noticed] == ["OCO603"]
+    assert [w.code for w in facts_of(other).noticed] == ["OCO603", "OCO611"]
 
 
 def test_facts_are_a_mapping_of_the_whole_catalogue() -> None:

@@ -50,8 +50,8 @@ TEMPLATES: dict[str, Template] = {
     "neg": _negation,
     "abs": _by_kind("fabs", "@abs_int"),
     "sqrt": _function("sqrt"),
-    "exp": _function("exp"),
-    "log": _function("log"),
+    "exp": _function("@exp"),
+    "log": _function("@log"),
     "log1p": _function("log1p"),
     "expm1": _function("expm1"),
     "sign": _by_kind("@sign", "@sign_int"),
@@ -110,6 +110,63 @@ HELPERS: dict[str, str] = {
         s[0] += a[i] * b[i];
     }
     return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+}""",
+    # Within one unit of the last place; without branches, so that loops of them vectorize, which libm's do not.
+    "exp": """double @exp(double x) {
+    /* e^x = 2^k e^r with |r| <= log(2)/2: a Taylor polynomial, and the exponent's bits in two halves for results below 2^-1022 */
+    const double below = x > 710.0 ? 710.0 : x;
+    const double a = below < -746.0 ? -746.0 : below;
+    const double k = (a * 0x1.71547652b82fep+0 + 0x1.8p52) - 0x1.8p52;
+    const double r = (a - k * 0x1.62e42fefap-1) - k * 0x1.cf79abc9e3b3ap-40;
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = 1.0 + (p * r * r + r);
+    const double half = k * 0.5 + 0x1.8p52, rest = (k - (half - 0x1.8p52)) + 0x1.8p52;
+    uint64_t u, v;
+    memcpy(&u, &half, sizeof u);
+    memcpy(&v, &rest, sizeof v);
+    u = (u + 1023) << 52;
+    v = (v + 1023) << 52;
+    double s, t;
+    memcpy(&s, &u, sizeof s);
+    memcpy(&t, &v, sizeof t);
+    return p * s * t;
+}""",
+    "log": """double @log(double x) {
+    /* log x = k log 2 + log(1 + f) with 1 + f between sqrt(1/2) and sqrt(2); the latter by its series in f / (2 + f) */
+    const double y = x < 0x1p-1022 ? x * 0x1p54 : x, shift = x < 0x1p-1022 ? 54.0 : 0.0;
+    uint64_t u, e;
+    memcpy(&u, &y, sizeof u);
+    e = (u - 0x3fe6a09e667f3bcdu + 0x3ff0000000000000u) >> 52;
+    u -= (e - 1023) << 52;
+    e |= 0x4330000000000000u;
+    double m, k;
+    memcpy(&m, &u, sizeof m);
+    memcpy(&k, &e, sizeof k);
+    k = k - (0x1p52 + 1023.0) - shift;
+    const double f = m - 1.0, s = f / (2.0 + f), z = s * s, h = 0.5 * f * f;
+    double q = 2.0 / 21.0;
+    q = q * z + 2.0 / 19.0;
+    q = q * z + 2.0 / 17.0;
+    q = q * z + 2.0 / 15.0;
+    q = q * z + 2.0 / 13.0;
+    q = q * z + 2.0 / 11.0;
+    q = q * z + 2.0 / 9.0;
+    q = q * z + 2.0 / 7.0;
+    q = q * z + 2.0 / 5.0;
+    q = q * z + 2.0 / 3.0;
+    const double found = k * 0x1.62e42fefap-1 - ((h - (s * (h + q * z) + k * 0x1.cf79abc9e3b3ap-40)) - f);
+    return x > 0 ? (x <= DBL_MAX ? found : x) : x == 0 ? -INFINITY : x != x ? x : NAN;
 }""",
     "max": "double @max(double a, double b) { return a >= b || a != a ? a : b; }",
     "min": "double @min(double a, double b) { return a <= b || a != a ? a : b; }",

@@ -189,7 +189,8 @@ HELPERS: dict[str, str] = {
     "v_abs_whole": "@whole @v_abs_whole(@whole a) { return @v_max_whole(a, -a); }",
     "v_sign": _lanewise("v_sign", "a > 0 ? 1.0 : a < 0 ? -1.0 : a == 0 ? 0.0 : a", "vector"),
     "v_sign_whole": _lanewise("v_sign_whole", "(a > 0) - (a < 0)", "whole"),
-    **{f"v_{f}": _lanewise(f"v_{f}", f"{f}(a)", "vector") for f in ("sqrt", "exp", "log", "log1p", "expm1", "floor")},
+    **{f"v_{f}": _lanewise(f"v_{f}", f"{f}(a)", "vector") for f in ("sqrt", "log1p", "expm1", "floor")},
+    **{f"v_{f}": _lanewise(f"v_{f}", f"@{f}(a)", "vector") for f in ("exp", "log")},
     "v_pow": _lanewise("v_pow", "pow(a, b)", "vector", second=True),
     "v_mod": _lanewise("v_mod", "@mod(a, b)", "vector", second=True),
     "v_mod_whole": _lanewise("v_mod_whole", "@mod_int(a, b)", "whole", second=True),
@@ -200,6 +201,8 @@ NEEDS = {
     "v_max_whole": ("choose_whole",),
     "v_min_whole": ("choose_whole",),
     "v_abs_whole": ("v_max_whole", "choose_whole"),
+    "v_exp": ("exp",),
+    "v_log": ("log",),
     "v_mod": ("mod",),
     "v_mod_whole": ("mod_int",),
 }

@@ -112,6 +112,58 @@ def test_random_programs(tmp_path):
         assert close(native.measure(*args), interpret(program, "measure", args), 1e-9), program.name
 
 
+def entrywise_program(op: str, size: int) -> Program:
+    """A program whose `measure` is one function of each entry."""
+    t = Tracer(f"entrywise_{op}")
+    return trace_program(
+        t,
+        decision=[Field("x", Type(FLOAT, (2,)))],
+        feedback=[Field("a", Type(FLOAT, (size,)))],
+        init=lambda start: {"x": start["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
+        update=lambda state, seen, drawn: {"x": state["x"]},
+        measure=lambda now, x, seen: (t.lift(0.0), t.apply(op, seen["a"])[0], t.zeros((0,))),
+    )
+
+
+@needs_compiler
+def test_exponentials_and_logarithms_are_within_a_unit_of_the_last_place(tmp_path):
+    rng, size = np.random.default_rng(3), 60_000
+    third = size // 3
+    points = {
+        "exp": [rng.uniform(-708.0, 709.0, third), rng.uniform(-1.0, 1.0, third), 1e-8 * rng.normal(size=third)],
+        "log": [np.exp(rng.uniform(-700, 700, third)), rng.uniform(0.5, 2.0, third), 1 + 1e-6 * rng.normal(size=third)],
+    }
+    edges = [
+        0.0,
+        -0.0,
+        1.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        -1.0,
+        5e-324,
+        2.2e-308,
+        1e300,
+        -1e300,
+        709.7,
+        710.0,
+        -745.0,
+        -750.0,
+    ]
+    programs = [entrywise_program(op, size) for op in points]
+    for native, (op, parts) in zip(build(programs, tmp_path, "-O3", "-Wno-error=unused-function"), points.items()):
+        x = np.concatenate(parts)
+        exact = getattr(np, op)(x.astype(np.longdouble))
+        found = native.measure(1, np.zeros(2), x)[1]
+        assert np.max(np.abs(found - exact) / np.spacing(np.abs(exact).astype(float))) <= 1.0
+        x[: len(edges)] = edges
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(
+                native.measure(1, np.zeros(2), x)[1][: len(edges)], getattr(np, op)(np.array(edges)), rtol=3e-16
+            )
+
+
 def kernels_program() -> Program:
     """Sorting, solving and decompositions of random matrices, and what they should give back."""
     t = Tracer("kernels")

@@ -8,7 +8,7 @@ adds at most c x_last - c (c - 1) / 2 inf(change): exact for straight lines, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 from typing import Any, cast
@@ -74,7 +74,15 @@ class Rounds:
     def t(self) -> Schedule:
         """The number of the round."""
         one = np.ones(len(self.last))
-        return Schedule(self, self.last, (np.maximum(self.first - 1, 1.0), self.last), (one, one))
+        return Schedule(self, self.last, (np.maximum(self.first - 1, 1.0), self.last), (one, one), power=(1.0, 1.0))
+
+    def scaled_power(self, last: Floats, k: float, p: float) -> Schedule:
+        """k t^p, whose values and slope are monotone: as near as the ends of a stretch tell, whatever formula it came from."""
+        if p == 0:
+            return self.constant(k)
+        low, high = self.t.values
+        values, slopes = (_hull(c * low**q, c * high**q) for c, q in ((k, p), (k * p, p - 1)))
+        return Schedule(self, last, values, slopes, power=(k, p))
 
     @cached_property
     def known(self) -> dict[Any, Any]:
@@ -94,6 +102,7 @@ class Schedule(NDArrayOperatorsMixin):
     values  enclose it from the round before the stretch to its last
     change  encloses x_t - x_{t-1} for the rounds t of the stretch
     number  its value where that is known to be the same in all rounds
+    power   k and p where it is known to be k t^p
     """
 
     def __init__(
@@ -103,8 +112,9 @@ class Schedule(NDArrayOperatorsMixin):
         values: Interval | None = None,
         change: Interval | None = None,
         number: float | None = None,
+        power: tuple[float, float] | None = None,
     ):
-        self.rounds, self.last, self.number = rounds, last, number
+        self.rounds, self.last, self.number, self.power = rounds, last, number, power
         self.values = (last, last) if values is None else values
         self.change = (last, last) if change is None else change
 
@@ -118,6 +128,8 @@ class Schedule(NDArrayOperatorsMixin):
                 return self.rounds.constant(float(last))
             if self.rounds.single:
                 return Schedule(self.rounds, last)
+            if power := _power_of(function, parts):
+                return self.rounds.scaled_power(last, *power)
             return Schedule(self.rounds, last, *_RULES[function](*parts))
 
     @property
@@ -192,6 +204,23 @@ class Schedule(NDArrayOperatorsMixin):
         single = self.rounds.count == 1
         steps = np.where(single, np.diff(self.last, prepend=self.last[0]), self.change[0])
         return bool((steps >= 0).all())
+
+
+def _power_of(function: np.ufunc, parts: Sequence[Any]) -> tuple[float, float] | None:
+    """k and p of k t^p, where that is what a function makes of numbers and such powers."""
+    known = [x.power if isinstance(x, Schedule) else (float(x), 0.0) for x in parts]
+    match function, known:
+        case np.multiply, [(a, p), (b, q)]:
+            return a * b, p + q
+        case np.divide, [(a, p), (b, q)] if b:
+            return a / b, p - q
+        case np.power, [(a, p), (b, 0.0)] if a > 0:
+            return a**b, p * b
+        case np.sqrt, [(a, p)] if a > 0:
+            return float(np.sqrt(a)), p / 2
+        case np.negative, [(a, p)]:
+            return -a, p
+    return None
 
 
 # What functions of schedules do to their values and changes.

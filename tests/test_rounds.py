@@ -43,6 +43,14 @@ def test_few_stretches_cover_all_rounds() -> None:
     assert Rounds.of(1000).single and not Rounds.of(1100).single
 
 
+@pytest.mark.parametrize("modulus", [2.0, 0.3, 1e-7])
+@pytest.mark.parametrize("formula", ["1 / ({0} * t)", "1 / sqrt(({0} * t)**2)", "t**(-1) / {0}"])
+def test_inverse_steps_that_grow_by_the_modulus_grow_by_nothing_more(formula: str, modulus: float) -> None:
+    """The steps of strongly convex losses: what is left beside the modulus must not add up over the rounds."""
+    thin, _ = both(formula.format(modulus), Rounds.of(N))
+    assert thin.inverse.growth(modulus)[-1] <= 1e-9 * modulus * N
+
+
 @pytest.mark.parametrize("formula", CLOSE + BENT)
 def test_sums_over_stretches_are_upper_bounds(formula: str) -> None:
     """Sums, sums of inverses, growth, peaks, parts of sums and the heaviest walk; close for smooth formulas."""

@@ -162,6 +162,7 @@ except KeyboardInterrupt:
 def test_an_interrupt_is_heard_and_leaves_a_whole_round():
     command = [sys.executable, "-c", INTERRUPTED, str(EXAMPLES / "tracking.oco")]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert found.stdout, found.stderr
     heard, first, then = (float(word) for word in found.stdout.split())
     assert heard < 0.1 and first > 1 and then == first + 1
 

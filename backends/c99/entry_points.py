@@ -107,7 +107,7 @@ class EntryPoints:
         """update, with the new state in places of its own until all of it is there."""
         yield f"{self.heads['step']} {{"
         offset, targets, moves = self.of.rule_work, list[str](), list[str]()
-        for n in self.of.state:
+        for n in self.of.changing:
             target = f"{n.name}_new"
             targets.append(target)
             if n.size > LARGEST_ON_STACK:

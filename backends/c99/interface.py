@@ -10,7 +10,7 @@ from functools import cached_property
 from oco.backends.c99.vectors import c_type, without_lanes
 from oco.backends.c99.writer import LARGEST_ON_STACK, Signature, in_rows
 from oco.compiler.ir.names import identifier
-from oco.compiler.ir.program import Field, Program, Type
+from oco.compiler.ir.program import Field, Program, Type, Var
 
 PUBLIC = ("init", "decide", "check", "measure", "step", "observe", "run")
 """Names that follow the module's prefix; a program's functions and constants keep away from them."""
@@ -53,6 +53,13 @@ class Named:
         return f"{self.c_type} {name}[{max(self.size, 1)}]" if self.type.shape else f"{self.c_type} {name}"
 
 
+def kept_by(program: Program) -> frozenset[int]:
+    """The places of state that `update` gives back as it is."""
+    block = program.update.body
+    pairs = enumerate(zip(block.params, block.results))
+    return frozenset(k for k, (p, r) in pairs if isinstance(r, Var) and r.name == p.name)
+
+
 @dataclass(frozen=True)
 class Interface:
     """Names and types of all that goes in and out. `signatures` are those of the rule's functions."""
@@ -65,6 +72,12 @@ class Interface:
     def state(self) -> list[Named]:
         """Members of the struct."""
         return [Named(p.name, f) for p, f in zip(self.program.update.body.params, self.program.state)]
+
+    @cached_property
+    def changing(self) -> list[Named]:
+        """Members that a round changes."""
+        kept = kept_by(self.program)
+        return [n for k, n in enumerate(self.state) if k not in kept]
 
     def members(self) -> list[tuple[str, Type]]:
         """Names and types of the state in the struct."""
@@ -100,7 +113,7 @@ class Interface:
     @cached_property
     def work(self) -> int:
         """All doubles of space: the rule's, then new values of large state, then a large decision."""
-        return self.rule_work + sum(n.size for n in (*self.state, *self.decisions) if n.size > LARGEST_ON_STACK)
+        return self.rule_work + sum(n.size for n in (*self.changing, *self.decisions) if n.size > LARGEST_ON_STACK)
 
     @property
     def outputs(self) -> tuple[int, int]:

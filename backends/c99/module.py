@@ -11,7 +11,7 @@ from oco.backends.c99 import vectors
 from oco.backends.c99.constants import array_lines
 from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.functions import function_lines
-from oco.backends.c99.interface import PUBLIC, Interface
+from oco.backends.c99.interface import PUBLIC, Interface, kept_by
 from oco.backends.c99.names import module_name
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes
 from oco.backends.c99.templates import HELPERS
@@ -21,7 +21,7 @@ from oco.backends.identity import learner_hash
 from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
-from oco.compiler.ir.program import Program
+from oco.compiler.ir.program import Function, Program
 
 KERNELS = ("sort", "sort_int", "argsort", "solve", "svd", "eigh")
 _BROUGHT = re.compile(r"@(\w+)")
@@ -77,11 +77,21 @@ def _constant(why: str, interface: Interface, name: str, program: Program) -> It
     yield from array_lines(_constant_name(name, interface.name), value.var.type, value.value)
 
 
+def _changes(program: Program) -> Function:
+    """`update` without the results that are the state as it was."""
+    update, kept = program.update, kept_by(program)
+    left = [k for k in range(len(update.body.results)) if k not in kept]
+    names = tuple(update.result_names[k] for k in left if k < len(update.result_names))
+    return replace(
+        update, body=replace(update.body, results=tuple(update.body.results[k] for k in left)), result_names=names
+    )
+
+
 def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str], Interface]:
     """The program's functions, and what they tell about themselves."""
     signatures: dict[str, Signature] = {}
     constants = {g.var.name: _constant_name(g.var.name, prefix) for g in program.constants}
-    entries = [f for f in (program.init, program.decide, program.update, program.measure) if f is not None]
+    entries = [f for f in (program.init, program.decide, _changes(program), program.measure) if f is not None]
     lines: list[str] = []
     for function in (*program.functions, *entries):
         own = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from oco.backends.c99.entries import flat_index, stretched
 from oco.backends.c99.expressions import Level
-from oco.backends.c99.vectors import c_type, zero
+from oco.backends.c99.vectors import c_type, is_vector, zero
 from oco.backends.c99.writer import Writer
 from oco.compiler.ir.program import DType, Equation, Operand, Type
 from oco.compiler.ir.type_rules import broadcast_shapes
@@ -46,6 +46,10 @@ def _cumsum(w: Writer, e: Equation) -> None:
         w.line(f"{entry_of(target, index, out.type)} = {total};")
 
 
+SHORT_ROW = 128
+"""Entries of a row of a product up to which it is added up apart."""
+
+
 def _matmul(w: Writer, e: Equation) -> None:
     """Column by column, adding multiples. (`loops.py` has the products that go row by row.)"""
     _sum_of_multiples(w, e, e.args[0].type.shape[:-1], e.args[1].type.shape[1:])
@@ -55,6 +59,9 @@ def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tu
     """out_ik = sum_j a_ij b_jk, with k (or i, where there is no k) in the innermost loop."""
     (a, b), out = e.args, e.outs[0]
     target = w.place(out)
+    if rows and columns and columns[-1] <= SHORT_ROW and not is_vector(out.type):
+        _row_by_row(w, e, target, rows, columns)
+        return
     with w.loops(out.type.shape) as index:
         w.line(f"{entry_of(target, index, out.type)} = 0;")
     outer = rows if columns else ()
@@ -66,6 +73,20 @@ def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tu
             moving = w.entry(b, [*inner, *last]) if columns else w.entry(a, [*last, *inner])
             place = [*row, *last] if columns else last
             w.line(f"{entry_of(target, place, out.type)} += {factor} * {moving.at(Level.UNARY)};")
+
+
+def _row_by_row(w: Writer, e: Equation, target: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> None:
+    """The same with each row of the result in an array of its own, which stays in registers."""
+    a, b = e.args
+    factor, total = w.fresh("factor"), w.fresh("row")
+    with w.loops(rows) as row:
+        w.line(f"double {total}[{columns[-1]}] = {{0}};")
+        with w.loops(a.type.shape[-1:]) as inner:
+            w.line(f"const double {factor} = {w.entry(a, [*row, *inner]).code};")
+            with w.loops(columns) as last:
+                w.line(f"{total}[{last[-1]}] += {factor} * {w.entry(b, [*inner, *last]).at(Level.UNARY)};")
+        with w.loops(columns) as last:
+            w.line(f"{entry_of(target, [*row, *last], e.outs[0].type)} = {total}[{last[-1]}];")
 
 
 def _concat(w: Writer, e: Equation) -> None:

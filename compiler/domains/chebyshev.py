@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 SMALL_PRODUCT = 1 << 14
 """Entries of a matrix up to which the product with its transpose costs no more than a few steps of a Lanczos iteration."""
-DEGREE = 16
-DAMPED = 0.97
-"""The filter damps eigenvalues up to this part of the greatest one as it is known."""
+DEGREE = 14
+DAMPED = (0.87, 0.95, 0.985)
+"""A filter damps singular values up to this part of the greatest one as it is known: less of them first, where it ends sooner."""
 MAX_FILTERS = 8
 
 
 def small_top_pair(t: Tracer, c: Value, start: Value, tolerance: float) -> tuple[Value, Value, Value]:
     """(u, sigma, v) with |u| = |v| = 1, c v = sigma u and |c' u - sigma v| <= tolerance sigma, from the vector `start` (n,).
 
-    A step of the power method; then Chebyshev polynomials of c' c, normalized to stay within one on its lesser eigenvalues (Saad,
+    A step of the power method; then Chebyshev polynomials of c' c, within one on its lesser eigenvalues (Saad,
     Numerical Methods for Large Eigenvalue Problems, 2011, section 7.4); where those do not settle, a full decomposition. The pair is the
     top one where the start has some part of it. A matrix that is wide is transposed, and so are the two equations.
     """
@@ -39,15 +39,12 @@ def small_top_pair(t: Tracer, c: Value, start: Value, tolerance: float) -> tuple
         return t.and_(sigma > 0.0, left <= tolerance * sigma)
 
     def filtered() -> tuple[Value, ...]:
-        scaled = c / t.where(sigma > 0.0, sigma, 1.0)
-        gram = scaled.T @ scaled
-
         def unsettled(v: Value, u: Value, s: Value, left: Value, filters: Value) -> Value:
             return t.and_(t.not_(settled(s, left)), filters < MAX_FILTERS)
 
         def better(v: Value, u: Value, s: Value, left: Value, filters: Value) -> tuple[Value, ...]:
-            ratio = s / t.where(sigma > 0.0, sigma, 1.0)
-            return *pair(_damped(t, gram, DAMPED * ratio * ratio, v)), filters + 1
+            part = t.where(filters < 1, DAMPED[0], t.where(filters < 2, DAMPED[1], DAMPED[2]))
+            return *pair(_damped(t, c, part * s, v)), filters + 1
 
         *found, _ = t.while_(unsettled, better, (v, u, sigma, left, t.lift(0)))
         return t.if_(settled(*found[2:]), lambda: tuple(found[:3]), decomposed)
@@ -68,8 +65,12 @@ def _unit(t: Tracer, x: Value) -> tuple[Value, Value]:
     return x / t.where(length > 0.0, length, 1.0), length
 
 
-def _damped(t: Tracer, gram: Value, bound: Value, v: Value) -> Value:
-    """The Chebyshev polynomial that is within one on [0, bound], of the symmetric `gram`, times v, as a unit vector."""
-    double = gram * (4.0 / t.where(bound > 0.0, bound, 1.0)) - 2.0 * t.eye(v.size)
-    _, x = t.for_(DEGREE - 1, lambda i, before, x: (x, double @ x - before), (v, 0.5 * (double @ v)))
+def _damped(t: Tracer, c: Value, bound: Value, v: Value) -> Value:
+    """The Chebyshev polynomial of c' c that is within one where singular values are at most `bound`, times v, as a unit vector."""
+    doubled = c * (2.0 / t.where(bound > 0.0, bound, 1.0))
+
+    def product(x: Value) -> Value:
+        return (doubled @ x) @ doubled - 2.0 * x
+
+    _, x = t.for_(DEGREE - 1, lambda i, before, x: (x, product(x) - before), (v, 0.5 * product(v)))
     return _unit(t, x)[0]

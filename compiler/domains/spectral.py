@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from oco.compiler.domains.chebyshev import SMALL_PRODUCT, small_top_pair
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.lanczos import top_pair
@@ -22,6 +24,8 @@ RESIDUAL = 1e-9
 WARM_RESIDUAL = 1e-6
 """Of a large matrix, sought round after round: the value of the minimisation is off by its square over the relative gap."""
 GOLDEN = 0.6180339887498949
+LISTED = 128
+"""Entries up to which a vector is written out, not worked out in every round."""
 
 
 LARGEST_DECOMPOSITION = 1 << 28
@@ -91,6 +95,9 @@ def bottom_eigenvector(t: Tracer, c: Value, start: Value | None = None, toleranc
 
 def some_direction(t: Tracer, n: int) -> Value:
     """A vector with a part in every direction that one meets: the fractions of k^2 phi, which are spread evenly."""
+    if n <= LISTED:
+        numbers = (np.arange(n) ** 2 * GOLDEN % 1.0 - 0.5) * math.sqrt(12 / n)
+        return t.constant(numbers, "every", "a vector with a part in every direction that one meets")
     k = t.to_float(t.iota(n))
     return (t.mod(k * k * GOLDEN, 1.0) - 0.5) * math.sqrt(12 / n)
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from oco.dsl import algebra as e
 from oco.dsl.atoms import ATOMS
+from oco.dsl.chains import PLAIN, balanced
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import Shape
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, constant, walk
@@ -26,21 +29,48 @@ def vector_jacobian(expr: Expr, weights: Expr, decisions: Iterable[str]) -> dict
     wanted = tuple(decisions)
     nodes = list(walk(expr))
     depends = dependence(nodes, wanted)
-    cotangents: dict[int, Expr] = {id(expr): weights}
-    towards: dict[str, Expr] = {}
+    cotangents: dict[int, list[Expr]] = {id(expr): [weights]}
+    towards: dict[str, list[Expr]] = {}
     shapes: dict[str, Shape] = {}
     for node in reversed(nodes):
-        g = cotangents.pop(id(node), None)
-        if g is None or id(node) not in depends:
+        shares = cotangents.pop(id(node), None)
+        if shares is None or id(node) not in depends:
             continue
         if isinstance(node, Name):
             shapes[node.name] = node.shape
-            towards[node.name] = e.add(g, towards[node.name]) if node.name in towards else g
+            towards.setdefault(node.name, []).append(_total(shares))
             continue
-        for child, share in zip(node.children, _shares(node, g)):
+        for child, share in zip(node.children, _shares(node, _total(shares))):
             if share is not None and id(child) in depends:
-                cotangents[id(child)] = e.add(share, cotangents[id(child)]) if id(child) in cotangents else share
-    return {name: e.broadcast(towards[name], shapes[name]) if name in towards else e.number(0) for name in wanted}
+                cotangents.setdefault(id(child), []).append(share)
+    return {n: e.broadcast(_total(towards[n]), shapes[n]) if n in towards else e.number(0) for n in wanted}
+
+
+def _total(shares: list[Expr]) -> Expr:
+    """The sum, the last share first. What many terms give to single entries becomes one list of entries."""
+    if len(shares) > PLAIN:
+        shares = _gathered(shares)
+    total = shares[0]
+    for share in shares[1:]:
+        total = e.add(share, total)
+    return balanced(total) if len(shares) > PLAIN else total
+
+
+def _gathered(shares: list[Expr]) -> list[Expr]:
+    """The shares with those that are one number each, at a known entry, put together."""
+    single = [s for s in shares if isinstance(s, Call) and s.atom == "_scatter" and _is_entry(s)]
+    if not single:
+        return shares
+    ids = {id(s) for s in single}
+    values, *places = zip(*(s.args for s in single))
+    items = (constant(np.array([i.value.array for i in place if isinstance(i, Constant)])) for place in places)
+    gathered = e.call("_scatter", e.array(values), *items, shape=single[0].shape)
+    return [*(s for s in shares if id(s) not in ids), gathered]
+
+
+def _is_entry(scatter: Call) -> bool:
+    value, *places = scatter.args
+    return len(places) == len(scatter.shape) and not value.shape and all(isinstance(p, Constant) and not p.shape for p in places)
 
 
 def dependence(nodes: Iterable[Expr], decisions: Iterable[str]) -> set[int]:

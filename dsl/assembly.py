@@ -19,7 +19,7 @@ from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, names
 from oco.dsl.fact_keys import catalogue, of_the_whole
 from oco.dsl.formulas import check_using
-from oco.dsl.limits import LONGEST, check_depth
+from oco.dsl.limits import LONGEST
 from oco.dsl.model import (
     Assumption,
     Constraint,
@@ -149,7 +149,6 @@ class Assembly:
         """`with left relation right` behind the domain of the decision."""
         known = {Kind.PARAM, Kind.DECISION}
         for side in (left, right):
-            check_depth(side, span)
             if self.scope.kinds_in(side) - known or set(names(side, Kind.DECISION)) - {name}:
                 said = f"what narrows the domain of `{name}` is known before the first round: it has params and `{name}` in it"
                 raise fail("OCO419", said, side.span, "write what changes from round to round below `subject to`")

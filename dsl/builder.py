@@ -14,7 +14,7 @@ from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Expr, Kind, Name, constant
 from oco.dsl.fact_keys import catalogue, of_the_whole
-from oco.dsl.limits import check_depth
+from oco.dsl.limits import admitted
 from oco.dsl.model import Distribution, DomainSpec, Feedback, Measure, Model, Relation, Timing
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
@@ -79,7 +79,8 @@ class ModelBuilder:
         with self._statement(name, "a decision", span):
             self._assembly.decision(name, self._dims(shape, span), spec, span)
             for c in self._comparisons(cuts, self._name(name, span), span):
-                self._assembly.cut(name, c.left.expr, c.relation, c.right.expr, c.span)
+                left, right = (admitted(side.expr, span) for side in (c.left, c.right))
+                self._assembly.cut(name, left, c.relation, right, c.span)
         return self._name(name, span)
 
     def _comparisons(self, cuts: Any, decision: Term, span: Span | None) -> list[Comparison]:
@@ -148,9 +149,7 @@ class ModelBuilder:
         self._own(constraint.right, span)
         label = _checked_name(name, "a constraint", span) if name is not None else self._free_label()
         timing = Timing.EACH_ROUND if each_round else Timing.ON_AVERAGE
-        left, right = constraint.left.expr, constraint.right.expr
-        for side in (left, right):
-            check_depth(side, span)
+        left, right = (admitted(side.expr, span) for side in (constraint.left, constraint.right))
         labels = dict(self._scope.labels)
         try:
             self._assembly.constraint(label, left, constraint.relation, right, timing, span, constraint.span)
@@ -236,8 +235,7 @@ class ModelBuilder:
     def _expr(self, value: Operand, span: Span | None) -> Expr:
         found = term(value, span)
         self._own(found, span)
-        check_depth(found.expr, span)
-        return found.expr
+        return admitted(found.expr, span)
 
     def _own(self, part: Any, span: Span | None) -> None:
         """Refuse what belongs to another model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oco.dsl.chains import PLAIN, balanced, counts, levels, wholes
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.expressions import Constant, Expr, walk
 from oco.dsl.source import Span
@@ -13,8 +14,11 @@ TEXT_LIMIT = 4 * 2**20
 """How many characters a model file may have."""
 
 
-MOST_PARTS = 5_000
+MOST_PARTS = 50_000
 """How many parts an expression may have when the lets in it are written out."""
+
+MOST_TERMS = 5_000
+"""How many terms the sums of an expression may have."""
 
 MOST_CONSTRAINTS = 200
 """How many constraints a model may state; each may be a vector of many."""
@@ -32,14 +36,30 @@ def too_deep(span: Span | None) -> Diagnostic:
     )
 
 
-def check_depth(expr: Expr, span: Span | None) -> None:
-    """Refuse an expression that would nest too deep as text, where an array of numbers counts its axes."""
-    levels: dict[int, int] = {}
+def too_long(span: Span | None) -> Diagnostic:
+    said = f"this expression adds up more than {MOST_TERMS:,} terms"
+    return Diagnostic("OCO130", said, span, "a sum of many terms is one part over a vector: `sum(c * x)`, `c @ x`")
+
+
+def admitted(expr: Expr, span: Span | None) -> Expr:
+    """The expression with its long sums balanced. Refuses one that would nest too deep as text, where an array of numbers counts its axes."""
+    terms = counts(expr)
+    if max(terms.values(), default=0) > PLAIN and sum(terms.get(top, 0) for top in wholes(expr)) > MOST_TERMS:
+        raise OcoError(too_long(span))
+    depth: dict[int, int] = {}
+    deepest: dict[int, int] = {}  # of the terms of a sum
     for node in walk(expr):
         own = len(node.shape) if isinstance(node, Constant) else 0
-        levels[id(node)] = 1 + max((levels[id(child)] for child in node.children), default=own)
-    if levels[id(expr)] > DEEPEST:
+        below = [depth[id(child)] for child in node.children]
+        depth[id(node)] = 1 + max(below, default=own)
+        if id(node) in terms:
+            first = id(node.children[0])
+            deepest[id(node)] = max(deepest.get(first, depth[first]), below[1])
+            if terms[id(node)] > PLAIN:
+                depth[id(node)] = deepest[id(node)] + levels(terms[id(node)])
+    if depth[id(expr)] > DEEPEST:
         raise OcoError(too_deep(span))
+    return balanced(expr)
 
 
 def check_size(expr: Expr, span: Span | None) -> None:

@@ -16,6 +16,7 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, File, Slice, constant
+from oco.dsl.limits import admitted
 from oco.dsl.model import Distribution, DomainSpec, Relation
 from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
 from oco.dsl.scope import Scope
@@ -323,7 +324,8 @@ def _arguments(
     args = [term(o, span) for o in operands]
     named = {n: term(o, span) for n, o in options.items()}
     scope = common_scope([*args, *named.values()], span)
-    return [a.expr for a in args], {n: a.expr for n, a in named.items()}, scope, span
+    named_exprs = {n: admitted(a.expr, span) for n, a in named.items()}
+    return [admitted(a.expr, span) for a in args], named_exprs, scope, span
 
 
 FUNCTIONS: dict[str, Callable[..., Term]] = {

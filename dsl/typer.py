@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import assert_never
 
 from oco.dsl import build
 from oco.dsl.atoms import ATOMS
+from oco.dsl.chains import balanced
 from oco.dsl.checks import refuse_as_function
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
@@ -43,7 +45,11 @@ class Typer:
         return kept if len(kept) == len(typed) else None
 
     def expr(self, node: syntax.Expression, inside: str = "") -> Expr | None:
-        """The typed expression; None after a mistake, which is kept. `inside` is the `let` whose value this is."""
+        """The typed expression, long sums balanced; None after a mistake, which is kept. `inside` is the `let` whose value this is."""
+        typed = self._typed(node, inside)
+        return None if typed is None else balanced(typed)
+
+    def _typed(self, node: syntax.Expression, inside: str) -> Expr | None:
         match node:
             case syntax.Number(value=value):
                 return constant(value, node.span)
@@ -54,11 +60,13 @@ class Typer:
                     fail("OCO213", "a text means nothing here", node.span, 'only `file("...")` takes one')
                 )
             case syntax.ArrayLiteral(items=items):
-                typed = [self.expr(i, inside) for i in items]
+                typed = [self._typed(i, inside) for i in items]
                 entries = tuple(e for e in typed if e is not None)
                 return self._build(lambda: build.array(entries, node.span)) if len(entries) == len(typed) else None
             case syntax.Subscript():
                 return self._subscript(node, inside)
+            case syntax.Call(name="add" | "sub") if node.operator:
+                return self._sum(node, inside)
             case syntax.Call():
                 return self._call(node, inside)
         assert_never(node)
@@ -111,7 +119,7 @@ class Typer:
         return fail("OCO201", f"`{name}` is not declared", span, hint)
 
     def _subscript(self, node: syntax.Subscript, inside: str) -> Expr | None:
-        base = self.expr(node.base, inside)
+        base = self._typed(node.base, inside)
         items = [self._item(i, inside) for i in node.items]
         kept = tuple(i for i in items if i is not None)
         if base is None or len(kept) < len(items):
@@ -122,8 +130,8 @@ class Typer:
         if not isinstance(item, syntax.Slice):
             if isinstance(item, syntax.Call) and item.operator == "..":
                 return self._refuse_range(item)
-            return self.expr(item, inside)
-        ends = [None if e is None else self.expr(e, inside) for e in (item.start, item.stop)]
+            return self._typed(item, inside)
+        ends = [None if e is None else self._typed(e, inside) for e in (item.start, item.stop)]
         if any(e is None and said is not None for e, said in zip(ends, (item.start, item.stop))):
             return None
         return Slice(ends[0], ends[1], span=item.span)
@@ -136,10 +144,22 @@ class Typer:
             fail("OCO325", "`..` is no index", item.span, f"a slice leaves out its end: {first}:{stop}")
         )
 
+    def _sum(self, node: syntax.Call, inside: str) -> Expr | None:
+        """A chain of + and -, term by term from the left, however long it is."""
+        first, links = syntax.sum_of(node)
+        total = self._typed(first, inside)
+        for link in links:
+            term = self._typed(link.args[1], inside)
+            if total is None or term is None:
+                total = None
+            else:
+                total = self._build(partial(build.call, link.name, total, term, span=link.span))
+        return total
+
     def _call(self, node: syntax.Call, inside: str) -> Expr | None:
         if node.name == "file" and not node.operator:
             return self._refuse(refuse_as_function("file", node.span))
-        args = [self.expr(a, inside) for a in node.args]
+        args = [self._typed(a, inside) for a in node.args]
         kept = tuple(a for a in args if a is not None)
         options = self._options(node)
         if not node.operator and not self._is_function(node):
@@ -170,7 +190,7 @@ class Typer:
             if name in ("span", "shape"):
                 self._refuse(fail("OCO304", f"{node.name} has no option {name}", value.span))
                 return None
-            typed = self.expr(value)
+            typed = self._typed(value, "")
             if typed is None:
                 return None
             if not isinstance(typed, Constant) or typed.shape:

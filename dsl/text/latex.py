@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from oco.dsl.atoms import ATOMS
+from oco.dsl.chains import Signed, flat, width
 from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Kind, Name, Slice, walk
 from oco.dsl.model import Constraint, Decision, Measure, Model, Relation, Stream
 from oco.dsl.text.printer import ATOMIC, print_distribution, print_expr
@@ -61,8 +62,11 @@ FORMS: Mapping[str, Callable[[str], str]] = {
 def expression_latex(expr: Expr) -> str:
     """The expression; streams carry the round as an index."""
     done: dict[int, Part] = {}
+    widths: dict[int, int] = {}
     for node in walk(expr):
-        done[id(node)] = _node(node, done)
+        widths[id(node)] = width(node, widths)
+        terms = flat(node, widths[id(node)])
+        done[id(node)] = _node(node, done) if terms is None else _sum(terms, done)
     return done[id(expr)][0]
 
 
@@ -83,6 +87,12 @@ def _node(node: Expr, done: dict[int, Part]) -> Part:
         case File(path=path):
             return rf"\text{{{escaped(path)}}}", ATOMIC
     return rf"\text{{{escaped(print_expr(node))}}}", ATOMIC
+
+
+def _sum(terms: list[Signed], done: Mapping[int, Part]) -> Part:
+    own = ATOMS["add"].precedence
+    first, *rest = ((minus, done[id(term)]) for minus, term in terms)
+    return "".join([_within(first[1], own), *(f" {'-' if m else '+'} {_within(t, own + 1)}" for m, t in rest)]), own
 
 
 def _within(part: Part, least: int) -> str:

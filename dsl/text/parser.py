@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from oco.dsl.chains import PLAIN, levels
 from oco.dsl.diagnostics import Diagnostic, OcoError
-from oco.dsl.limits import DEEPEST, TEXT_LIMIT, too_deep
+from oco.dsl.limits import DEEPEST, MOST_TERMS, TEXT_LIMIT, too_deep, too_long
 from oco.dsl.source import Source
 from oco.dsl.text import syntax
 from oco.dsl.text.headings import DECLARING, Heading, recognise
@@ -101,18 +102,25 @@ def _run(tokens: list[Token], start: str) -> Any:
     if not parser.feed(END, None):
         raise OcoError(explain(Trouble(tokens, len(tokens), parser.accepts())))
     tree = parser.values[-1]
-    _check_depth(tree)
+    _check_depth(tree, balances=start == "statement")
     return tree
 
 
-def _check_depth(tree: syntax.Node) -> None:
-    """Level by level, so that the check itself does not nest."""
-    level = _parts(tree)
-    for _ in range(DEEPEST):
-        level = [part for node in level for part in _parts(node)]
-        if not level:
-            return
-    raise OcoError(too_deep(level[0].span))
+def _check_depth(tree: syntax.Node, balances: bool) -> None:
+    """Refuse what nests too deep, without nesting. Long sums are balanced in the expressions of statements, and stay as they are in formulas."""
+    stack: list[tuple[syntax.Node, int]] = [(tree, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > DEEPEST:
+            raise OcoError(too_deep(node.span))
+        first, links = syntax.sum_of(node) if balances else (node, [])
+        if len(links) >= MOST_TERMS:
+            raise OcoError(too_long(node.span))
+        if len(links) >= PLAIN:
+            depth += levels(len(links) + 1)
+            stack += [(first, depth), *((link.args[1], depth) for link in links)]
+        else:
+            stack += [(part, depth + 1) for part in _parts(node)]
 
 
 def _parts(node: syntax.Node) -> list[syntax.Node]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.atoms import ATOMS
+from oco.dsl.chains import Signed, flat, width
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Name, Slice, names, walk
 from oco.dsl.limits import TEXT_LIMIT
@@ -57,8 +58,10 @@ def print_expr(expr: Expr) -> str:
 
 def _text(expr: Expr) -> _Text:
     done: dict[int, _Text] = {}
+    widths: dict[int, int] = {}
     for node in walk(expr):
-        text = _expression(node, done)
+        widths[id(node)] = width(node, widths)
+        text = _expression(node, done, widths)
         if len(text) > TEXT_LIMIT:
             raise _too_long(node.span)
         done[id(node)] = text
@@ -76,19 +79,23 @@ class Excerpts:
         self._most = most
         self._instead = instead
         self._done: dict[int, _Text] = {}
+        self._widths: dict[int, int] = {}
         self._kept: list[Expr] = []
 
     def __call__(self, expr: Expr) -> str:
         self._kept.append(expr)
         for node in walk(expr, self._done):
             said = self._instead(node)
-            text = _expression(node, self._done) if said is None else _Text(said)
+            self._widths[id(node)] = width(node, self._widths) if said is None else 1
+            text = _expression(node, self._done, self._widths) if said is None else _Text(said)
             # What follows a part's first characters cannot stand among the first of the whole.
             self._done[id(node)] = _Text(text[: self._most], text.precedence)
         return str(self._done[id(expr)])
 
 
-def _expression(node: Expr, done: dict[int, _Text]) -> _Text:
+def _expression(node: Expr, done: Mapping[int, _Text], widths: Mapping[int, int]) -> _Text:
+    if (terms := flat(node, widths[id(node)])) is not None:
+        return _sum(terms, done)
     match node:
         case Constant(value=value):
             return _constant(value.array)
@@ -105,6 +112,13 @@ def _expression(node: Expr, done: dict[int, _Text]) -> _Text:
         case File(path=path):
             return _Text(f'file("{path}")')
     raise InternalError(f"no text for the expression {type(node).__name__}")
+
+
+def _sum(terms: list[Signed], done: Mapping[int, _Text]) -> _Text:
+    """A long sum, as it is read: from the left, without brackets."""
+    own = _precedence("add")
+    first, *rest = ((minus, done[id(term)]) for minus, term in terms)
+    return _Text("".join([first[1].within(own), *(f" {'-' if m else '+'} {t.within(own + 1)}" for m, t in rest)]), own)
 
 
 def _precedence(atom: str) -> int:

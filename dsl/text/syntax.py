@@ -63,6 +63,15 @@ class ArrayLiteral(Node):
 Expression = Number | Text | Identifier | Call | Subscript | ArrayLiteral
 
 
+def sum_of(node: Node) -> tuple[Node, list[Call]]:
+    """The first term of a chain of + and -, and the operators from the left, each with its term as second argument; for others none."""
+    links: list[Call] = []
+    while isinstance(node, Call) and node.name in ("add", "sub") and node.operator:
+        links.append(node)
+        node = node.args[0]
+    return node, links[::-1]
+
+
 def walk(root: Expression) -> Iterator[Expression]:
     """An expression and all parts of it that are expressions, from the left."""
     stack: list[Expression] = [root]

@@ -1,0 +1,106 @@
+"""Long sums: a chain of + and - with many terms is kept as a balanced tree, so that its depth grows with the logarithm of their number.
+
+Text and builder both write a chain as it is read, nested to the left. Up to `PLAIN` terms it stays so. A longer one is halved over
+and over: the left half has the odd term, and a half behind a minus turns its own signs, so that a - b - c - d is (a - b) - (c + d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oco.dsl.build import applied
+from oco.dsl.expressions import Call, Expr, walk
+
+PLAIN = 64
+"""The most terms of a chain that stays nested to the left."""
+
+Signed = tuple[bool, Expr]
+"""Whether a term is subtracted, and the term."""
+
+
+def levels(terms: int) -> int:
+    """How deep the terms of a long chain lie at the most."""
+    return (terms - 1).bit_length()
+
+
+def is_sum(node: Expr) -> bool:
+    return isinstance(node, Call) and node.atom in ("add", "sub")
+
+
+def counts(root: Expr) -> dict[int, int]:
+    """The terms of each sum under `root`, read along its left arguments, by its `id`."""
+    found: dict[int, int] = {}
+    for node in walk(root):
+        if is_sum(node):
+            found[id(node)] = 1 + found.get(id(node.children[0]), 1)
+    return found
+
+
+def wholes(root: Expr) -> set[int]:
+    """The ids of the nodes that are more than the beginning of a longer sum."""
+    return {id(root)} | {id(c) for n in walk(root) for c in (n.children[1:] if is_sum(n) else n.children)}
+
+
+def balanced(root: Expr) -> Expr:
+    """The same value with every long chain as a balanced tree; `root` itself where there is none."""
+    terms = counts(root)
+    if all(count <= PLAIN for count in terms.values()):
+        return root
+    tops = wholes(root)
+    done: dict[int, Expr] = {}
+    for node in walk(root):
+        if terms.get(id(node), 0) > PLAIN:
+            if id(node) in tops:
+                done[id(node)] = _halved(node, done)
+            continue
+        children = tuple(done[id(c)] for c in node.children)
+        same = all(a is b for a, b in zip(children, node.children))
+        done[id(node)] = node if same else node.with_children(children)
+    return done[id(root)]
+
+
+def _halved(top: Expr, done: Mapping[int, Expr]) -> Expr:
+    """A long chain as a balanced tree over its finished terms."""
+    links: list[Expr] = []
+    first = top
+    while is_sum(first):
+        links.append(first)
+        first = first.children[0]
+    links.reverse()  # links[k - 1] ends with term k
+    terms = [done[id(first)], *(done[id(link.children[1])] for link in links)]
+    minus = [False, *(isinstance(link, Call) and link.atom == "sub" for link in links)]
+
+    def part(start: int, end: int) -> Expr:
+        if end - start == 1:
+            return terms[start]
+        middle = (start + end + 1) // 2
+        span = links[end - 2].span
+        if start and (begins := terms[start].span) is not None:
+            span = begins.to(terms[end - 1].span)
+        atom = "add" if minus[start] == minus[middle] else "sub"
+        return applied(atom, (part(start, middle), part(middle, end)), span=span)
+
+    return part(0, len(terms))
+
+
+def width(node: Expr, known: Mapping[int, int]) -> int:
+    """The most terms of which this node could be the balanced tree, given the same of its children by their `id`; 1 for what is no sum."""
+    if not is_sum(node):
+        return 1
+    left, right = (known.get(id(c), 1) for c in node.children)
+    return min(2 * left, 2 * right + 1)
+
+
+def flat(node: Expr, terms: int) -> list[Signed] | None:
+    """The terms of a long chain that is the balanced tree of so many; None where it is not kept so."""
+    found: list[Signed] = []
+    stack = [(node, terms, False)] if terms > PLAIN else []
+    while stack:
+        top, size, minus = stack.pop()
+        if size == 1:
+            found.append((minus, top))
+            continue
+        left, right = top.children
+        turned = isinstance(top, Call) and top.atom == "sub"
+        stack += [(right, size // 2, minus != turned), (left, size - size // 2, minus)]
+    return found if found and not is_sum(found[0][1]) else None

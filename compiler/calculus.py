@@ -70,7 +70,11 @@ def _gathered(shares: list[Expr]) -> list[Expr]:
 
 def _is_entry(scatter: Call) -> bool:
     value, *places = scatter.args
-    return len(places) == len(scatter.shape) and not value.shape and all(isinstance(p, Constant) and not p.shape for p in places)
+    return (
+        len(places) == len(scatter.shape)
+        and not value.shape
+        and all(isinstance(p, Constant) and not p.shape for p in places)
+    )
 
 
 def dependence(nodes: Iterable[Expr], decisions: Iterable[str]) -> set[int]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.alike import together
 from oco.compiler.cuts import narrowed
 from oco.compiler.domains import Domain, make_domain
 from oco.dsl.build import call
@@ -21,7 +22,7 @@ from oco.dsl.dims import SymbolicDim
 from oco.dsl.distributions import Law, law_of
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
-from oco.dsl.limits import check_count, check_size
+from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, check_count, check_size
 from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
 from oco.dsl.source import Span
 
@@ -202,8 +203,10 @@ class _Folding:
         self.done: dict[str, Expr] = {}
 
     def fold(self, expr: Expr) -> Expr:
-        folded = rewrite(expr, self._node)
-        check_size(folded, expr.span)
+        written = rewrite(expr, self._node)
+        check_size(written, expr.span, MOST_WRITTEN)
+        folded = together(written)
+        check_size(folded, expr.span, MOST_PARTS)
         return folded
 
     def array(self, expr: Expr) -> Floats:

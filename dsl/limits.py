@@ -14,7 +14,10 @@ TEXT_LIMIT = 4 * 2**20
 """How many characters a model file may have."""
 
 
-MOST_PARTS = 50_000
+MOST_PARTS = 5_000
+"""How many parts an expression may have when the lets in it are written out and alike terms of its sums are put together."""
+
+MOST_WRITTEN = 60_000
 """How many parts an expression may have when the lets in it are written out."""
 
 MOST_TERMS = 5_000
@@ -42,7 +45,10 @@ def too_long(span: Span | None) -> Diagnostic:
 
 
 def admitted(expr: Expr, span: Span | None) -> Expr:
-    """The expression with its long sums balanced. Refuses one that would nest too deep as text, where an array of numbers counts its axes."""
+    """The expression with its long sums balanced.
+
+    Refuses one that would nest too deep as text, where an array of numbers counts its axes.
+    """
     terms = counts(expr)
     if max(terms.values(), default=0) > PLAIN and sum(terms.get(top, 0) for top in wholes(expr)) > MOST_TERMS:
         raise OcoError(too_long(span))
@@ -62,7 +68,7 @@ def admitted(expr: Expr, span: Span | None) -> Expr:
     return balanced(expr)
 
 
-def check_size(expr: Expr, span: Span | None) -> None:
+def check_size(expr: Expr, span: Span | None, most: int) -> None:
     """Refuse an expression that is small only because its lets are used over and over: proofs read it as if it were written out."""
     parts: dict[int, int] = {}
     levels: dict[int, int] = {}
@@ -71,9 +77,9 @@ def check_size(expr: Expr, span: Span | None) -> None:
         levels[id(node)] = 1 + max((levels[id(child)] for child in node.children), default=0)
     if levels[id(expr)] > 2 * DEEPEST:
         raise OcoError(too_deep(span))
-    if parts[id(expr)] > MOST_PARTS:
+    if parts[id(expr)] > most:
         hint = "use a let fewer times within the lets that build on it; a sum over entries is one part: sum(x)"
-        raise OcoError(Diagnostic("OCO130", f"without its lets this has more than {MOST_PARTS:,} parts", span, hint))
+        raise OcoError(Diagnostic("OCO130", f"without its lets this has more than {most:,} parts", span, hint))
 
 
 def check_count(constraints: int, span: Span | None) -> None:

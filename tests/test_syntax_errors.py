@@ -280,7 +280,7 @@ def test_nesting_is_bounded() -> None:
         for text in (
             "(" * depth + "x" + ")" * depth,
             "-" * depth + "x",
-            "+".join("x" * (depth + 1)),
+            "*".join("x" * (depth + 1)),
             "**".join("x" * depth),
         ):
             assert [d.code for d in findings(f"minimize {text}")] == ([] if fine else ["OCO107"])

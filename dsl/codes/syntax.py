@@ -58,7 +58,8 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO107": Code(
         "an expression that nests too deep",
-        "Brackets, operators and functions may stand inside each other 200 levels deep. A sum of terms counts a level a term.",
+        "Brackets, operators and functions may stand inside each other 200 levels deep. A chain of operators counts a level an operator, "
+        "but for sums of more than 64 terms, which count few.",
         _in_model(f"minimize {'(' * 201}sum(x){')' * 201}"),
         "Give parts of the expression names with `let`, or write a long sum over a vector as `sum(...)`.",
     ),
@@ -196,7 +197,8 @@ SYNTAX: dict[str, Code] = {
     "OCO130": Code(
         "an expression that its lets make very large",
         "Proofs read an expression as if its lets were written out, so a let that is used twice in a let that is used twice, and so on, "
-        "grows without bound.",
+        "grows without bound. Alike terms of a sum of numbers, such as x[0] * a[0] + x[1] * a[1] + ..., count once; a sum has at most "
+        "5,000 terms.",
         _in_model("let a0 = sum(x)", *(f"let a{k} = a{k - 1} + a{k - 1}" for k in range(1, 14)), "minimize a13"),
         "Say the same with fewer uses: `8192 * a0`.",
         Stage.CHECK,

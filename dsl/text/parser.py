@@ -107,13 +107,16 @@ def _run(tokens: list[Token], start: str) -> Any:
 
 
 def _check_depth(tree: syntax.Node, balances: bool) -> None:
-    """Refuse what nests too deep, without nesting. Long sums are balanced in the expressions of statements, and stay as they are in formulas."""
+    """Refuse what nests too deep, without nesting.
+
+    balances  whether long sums are balanced: in statements they are, in formulas they stay as they are
+    """
     stack: list[tuple[syntax.Node, int]] = [(tree, 0)]
     while stack:
         node, depth = stack.pop()
         if depth > DEEPEST:
             raise OcoError(too_deep(node.span))
-        first, links = syntax.sum_of(node) if balances else (node, [])
+        first, links = syntax.sum_of(node) if balances and isinstance(node, syntax.Call) else (node, [])
         if len(links) >= MOST_TERMS:
             raise OcoError(too_long(node.span))
         if len(links) >= PLAIN:

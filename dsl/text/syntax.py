@@ -63,13 +63,14 @@ class ArrayLiteral(Node):
 Expression = Number | Text | Identifier | Call | Subscript | ArrayLiteral
 
 
-def sum_of(node: Node) -> tuple[Node, list[Call]]:
-    """The first term of a chain of + and -, and the operators from the left, each with its term as second argument; for others none."""
+def sum_of(node: Call) -> tuple[Expression, list[Call]]:
+    """The first term of a chain of + and -, and its operators from the left, whose second arguments are the other terms."""
     links: list[Call] = []
-    while isinstance(node, Call) and node.name in ("add", "sub") and node.operator:
-        links.append(node)
-        node = node.args[0]
-    return node, links[::-1]
+    first: Expression = node
+    while isinstance(first, Call) and first.name in ("add", "sub") and first.operator:
+        links.append(first)
+        first = first.args[0]
+    return first, links[::-1]
 
 
 def walk(root: Expression) -> Iterator[Expression]:

@@ -17,6 +17,9 @@ from oco.dsl.chains import PLAIN, Signed, balanced, is_sum
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, constant, walk
 from oco.dsl.source import Span
 
+MOST_TERMS = 20_000
+"""How many terms of the sums of a model are looked at."""
+
 LEAST = 8
 """The fewest terms that are put together."""
 
@@ -34,28 +37,38 @@ DEEPEST = 50
 """How many levels a term is looked at."""
 
 
-def together(root: Expr) -> Expr:
-    """The same value, to rounding, with the alike terms of every long sum of numbers put together; `root` itself where there are none."""
-    sizes: dict[int, int] = {}
-    for node in walk(root):
-        if _adds(node):
-            sizes[id(node)] = sum(sizes.get(id(c), 1) for c in node.children)
-    if max(sizes.values(), default=0) <= PLAIN:
-        return root
-    done: dict[int, Expr] = {}
-    terms: dict[int, list[Signed]] = {}
-    stack = [(root, False)]
-    while stack:
-        node, ready = stack.pop()
-        if ready:
-            done[id(node)] = _total(terms[id(node)], done, node) if id(node) in terms else _over(node, done)
-        elif id(node) not in done:
-            below = node.children
-            if sizes.get(id(node), 0) > PLAIN:
-                terms[id(node)] = _terms(node)
-                below = tuple(term for _, term in terms[id(node)])
-            stack += [(node, True), *((child, False) for child in below)]
-    return done[id(root)]
+class Together:
+    """Puts alike terms together in the expressions of one model; what the expressions share they go on sharing.
+
+    Sums of more than `MOST_TERMS` terms in all stay as they are.
+    """
+
+    def __init__(self) -> None:
+        self._left = MOST_TERMS
+        self._sizes: dict[int, int] = {}
+        self._done: dict[int, Expr] = {}
+        self._kept: list[Expr] = []  # an id names a node only while the node lives
+
+    def __call__(self, root: Expr) -> Expr:
+        """The same value, to rounding, with the alike terms of every long sum of numbers put together."""
+        self._kept.append(root)
+        for node in walk(root, self._sizes):
+            self._sizes[id(node)] = sum(self._sizes[id(c)] for c in node.children) if _adds(node) else 1
+        terms: dict[int, list[Signed]] = {}
+        stack = [(root, False)]
+        while stack:
+            node, ready = stack.pop()
+            if ready:
+                whole = _total(terms[id(node)], self._done, node) if id(node) in terms else _over(node, self._done)
+                self._done[id(node)] = whole
+            elif id(node) not in self._done:
+                below = node.children
+                if PLAIN < self._sizes[id(node)] <= self._left:
+                    self._left -= self._sizes[id(node)]
+                    terms[id(node)] = _terms(node)
+                    below = tuple(term for _, term in terms[id(node)])
+                stack += [(node, True), *((child, False) for child in below)]
+        return self._done[id(root)]
 
 
 def _adds(node: Expr) -> bool:
@@ -92,8 +105,8 @@ def _total(terms: list[Signed], done: Mapping[int, Expr], node: Expr) -> Expr:
     parts: list[Signed] = []
     for (minus, _), found in alike.items():
         for members in _groups(found):
-            whole = _whole(members, node.span) if len(members) >= LEAST else None
-            parts += [(minus, term) for term, _ in members] if whole is None else [(minus, whole)]
+            few = len(members) < LEAST
+            parts += [(minus, term) for term, _ in members] if few else [(minus, _whole(members, node.span))]
     return _added(parts, node.span)
 
 
@@ -153,11 +166,11 @@ def _places(entry: Index) -> tuple[int, ...]:
     return tuple(int(i.value.array) for i in entry.items if isinstance(i, Constant))
 
 
-def _whole(members: list[Member], span: Span | None) -> Expr | None:
-    """The sum of alike terms; None where they are all the same."""
+def _whole(members: list[Member], span: Span | None) -> Expr:
+    """The sum of alike terms: an inner product, a sum of entries, or a multiple where they are all the same."""
     vector = _vector(members[0][0], zip(*(slots for _, slots in members)))
-    if vector.shape != (len(members),):
-        return None
+    if vector.shape == ():
+        return call("mul", len(members), vector, span=span)
     if isinstance(vector, Call) and vector.atom == "mul" and all(a.shape == vector.shape for a in vector.args):
         return call("matmul", *vector.args, span=span)
     return call("sum", vector, span=span)

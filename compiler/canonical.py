@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.alike import together
+from oco.compiler.alike import Together
 from oco.compiler.cuts import narrowed
 from oco.compiler.domains import Domain, make_domain
 from oco.dsl.build import call
@@ -22,7 +22,7 @@ from oco.dsl.dims import SymbolicDim
 from oco.dsl.distributions import Law, law_of
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
-from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, check_count, check_size
+from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, Sizes, check_count
 from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
 from oco.dsl.source import Span
 
@@ -201,13 +201,19 @@ class _Folding:
         self.lets = {let.name: let.value for let in model.lets}
         self.data: dict[str, Data] = {}
         self.done: dict[str, Expr] = {}
+        self.sizes = Sizes()
+        self.together = Together()
 
     def fold(self, expr: Expr) -> Expr:
-        written = rewrite(expr, self._node)
-        check_size(written, expr.span, MOST_WRITTEN)
-        folded = together(written)
-        check_size(folded, expr.span, MOST_PARTS)
+        folded = self.together(self._written(expr))
+        Sizes().check(folded, expr.span, MOST_PARTS)
         return folded
+
+    def _written(self, expr: Expr) -> Expr:
+        """With lets and params put in, as it was written."""
+        written = rewrite(expr, self._node)
+        self.sizes.check(written, expr.span, MOST_WRITTEN)
+        return written
 
     def array(self, expr: Expr) -> Floats:
         """The value of an expression that must be known before the first round."""
@@ -249,7 +255,7 @@ class _Folding:
             waiting += used
             if not used:
                 last = waiting.pop()
-                self.done[last] = self.fold(self.lets[last])
+                self.done[last] = self._written(self.lets[last])
 
     def _param(self, node: Name) -> Expr:
         param = self.params[node.name]

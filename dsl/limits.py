@@ -68,18 +68,26 @@ def admitted(expr: Expr, span: Span | None) -> Expr:
     return balanced(expr)
 
 
-def check_size(expr: Expr, span: Span | None, most: int) -> None:
-    """Refuse an expression that is small only because its lets are used over and over: proofs read it as if it were written out."""
-    parts: dict[int, int] = {}
-    levels: dict[int, int] = {}
-    for node in walk(expr):
-        parts[id(node)] = 1 + sum(parts[id(child)] for child in node.children)
-        levels[id(node)] = 1 + max((levels[id(child)] for child in node.children), default=0)
-    if levels[id(expr)] > 2 * DEEPEST:
-        raise OcoError(too_deep(span))
-    if parts[id(expr)] > most:
-        hint = "use a let fewer times within the lets that build on it; a sum over entries is one part: sum(x)"
-        raise OcoError(Diagnostic("OCO130", f"without its lets this has more than {most:,} parts", span, hint))
+class Sizes:
+    """How large expressions are when what they share is written out. Each node is counted once."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, int] = {}
+        self._levels: dict[int, int] = {}
+        self._kept: list[Expr] = []  # an id names a node only while the node lives
+
+    def check(self, expr: Expr, span: Span | None, most: int) -> None:
+        """Refuse an expression that is small only because its lets are used over and over: proofs read it as if it were written out."""
+        parts, levels = self._parts, self._levels
+        self._kept.append(expr)
+        for node in walk(expr, parts):
+            parts[id(node)] = 1 + sum(parts[id(child)] for child in node.children)
+            levels[id(node)] = 1 + max((levels[id(child)] for child in node.children), default=0)
+        if levels[id(expr)] > 2 * DEEPEST:
+            raise OcoError(too_deep(span))
+        if parts[id(expr)] > most:
+            hint = "use a let fewer times within the lets that build on it; a sum over entries is one part: sum(x)"
+            raise OcoError(Diagnostic("OCO130", f"without its lets this has more than {most:,} parts", span, hint))
 
 
 def check_count(constraints: int, span: Span | None) -> None:

@@ -7,6 +7,7 @@ and over: the left half has the odd term, and a half behind a minus turns its ow
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from oco.dsl.build import applied
 from oco.dsl.expressions import Call, Expr, walk
@@ -51,7 +52,7 @@ def balanced(root: Expr) -> Expr:
     for node in walk(root):
         if terms.get(id(node), 0) > PLAIN:
             if id(node) in tops:
-                done[id(node)] = _halved(node, done)
+                done[id(node)] = halved(node, done)
             continue
         children = tuple(done[id(c)] for c in node.children)
         same = all(a is b for a, b in zip(children, node.children))
@@ -59,15 +60,15 @@ def balanced(root: Expr) -> Expr:
     return done[id(root)]
 
 
-def _halved(top: Expr, done: Mapping[int, Expr]) -> Expr:
-    """A long chain as a balanced tree over its finished terms."""
+def halved(top: Expr, done: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
+    """A long chain as a balanced tree over its terms, or over what `done` has in place of them."""
     links: list[Expr] = []
     first = top
     while is_sum(first):
         links.append(first)
         first = first.children[0]
     links.reverse()  # links[k - 1] ends with term k
-    terms = [done[id(first)], *(done[id(link.children[1])] for link in links)]
+    terms = [done.get(id(term), term) for term in (first, *(link.children[1] for link in links))]
     minus = [False, *(isinstance(link, Call) and link.atom == "sub" for link in links)]
 
     def part(start: int, end: int) -> Expr:

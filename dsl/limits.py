@@ -20,7 +20,7 @@ MOST_PARTS = 5_000
 MOST_WRITTEN = 60_000
 """How many parts an expression may have when the lets in it are written out."""
 
-MOST_TERMS = 5_000
+MOST_TERMS = 4_000
 """How many terms the sums of an expression may have."""
 
 MOST_CONSTRAINTS = 200

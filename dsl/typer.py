@@ -8,7 +8,7 @@ from typing import assert_never
 
 from oco.dsl import build
 from oco.dsl.atoms import ATOMS
-from oco.dsl.chains import balanced
+from oco.dsl.chains import PLAIN, halved
 from oco.dsl.checks import refuse_as_function
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
@@ -45,11 +45,7 @@ class Typer:
         return kept if len(kept) == len(typed) else None
 
     def expr(self, node: syntax.Expression, inside: str = "") -> Expr | None:
-        """The typed expression, long sums balanced; None after a mistake, which is kept. `inside` is the `let` whose value this is."""
-        typed = self._typed(node, inside)
-        return None if typed is None else balanced(typed)
-
-    def _typed(self, node: syntax.Expression, inside: str) -> Expr | None:
+        """The typed expression; None after a mistake, which is kept. `inside` is the `let` whose value this is."""
         match node:
             case syntax.Number(value=value):
                 return constant(value, node.span)
@@ -60,7 +56,7 @@ class Typer:
                     fail("OCO213", "a text means nothing here", node.span, 'only `file("...")` takes one')
                 )
             case syntax.ArrayLiteral(items=items):
-                typed = [self._typed(i, inside) for i in items]
+                typed = [self.expr(i, inside) for i in items]
                 entries = tuple(e for e in typed if e is not None)
                 return self._build(lambda: build.array(entries, node.span)) if len(entries) == len(typed) else None
             case syntax.Subscript():
@@ -119,7 +115,7 @@ class Typer:
         return fail("OCO201", f"`{name}` is not declared", span, hint)
 
     def _subscript(self, node: syntax.Subscript, inside: str) -> Expr | None:
-        base = self._typed(node.base, inside)
+        base = self.expr(node.base, inside)
         items = [self._item(i, inside) for i in node.items]
         kept = tuple(i for i in items if i is not None)
         if base is None or len(kept) < len(items):
@@ -130,8 +126,8 @@ class Typer:
         if not isinstance(item, syntax.Slice):
             if isinstance(item, syntax.Call) and item.operator == "..":
                 return self._refuse_range(item)
-            return self._typed(item, inside)
-        ends = [None if e is None else self._typed(e, inside) for e in (item.start, item.stop)]
+            return self.expr(item, inside)
+        ends = [None if e is None else self.expr(e, inside) for e in (item.start, item.stop)]
         if any(e is None and said is not None for e, said in zip(ends, (item.start, item.stop))):
             return None
         return Slice(ends[0], ends[1], span=item.span)
@@ -147,19 +143,19 @@ class Typer:
     def _sum(self, node: syntax.Call, inside: str) -> Expr | None:
         """A chain of + and -, term by term from the left, however long it is."""
         first, links = syntax.sum_of(node)
-        total = self._typed(first, inside)
+        total = self.expr(first, inside)
         for link in links:
-            term = self._typed(link.args[1], inside)
+            term = self.expr(link.args[1], inside)
             if total is None or term is None:
                 total = None
             else:
                 total = self._build(partial(build.call, link.name, total, term, span=link.span))
-        return total
+        return total if total is None or len(links) < PLAIN else halved(total)
 
     def _call(self, node: syntax.Call, inside: str) -> Expr | None:
         if node.name == "file" and not node.operator:
             return self._refuse(refuse_as_function("file", node.span))
-        args = [self._typed(a, inside) for a in node.args]
+        args = [self.expr(a, inside) for a in node.args]
         kept = tuple(a for a in args if a is not None)
         options = self._options(node)
         if not node.operator and not self._is_function(node):
@@ -190,7 +186,7 @@ class Typer:
             if name in ("span", "shape"):
                 self._refuse(fail("OCO304", f"{node.name} has no option {name}", value.span))
                 return None
-            typed = self._typed(value, "")
+            typed = self.expr(value)
             if typed is None:
                 return None
             if not isinstance(typed, Constant) or typed.shape:

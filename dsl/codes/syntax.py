@@ -198,7 +198,7 @@ SYNTAX: dict[str, Code] = {
         "an expression that its lets make very large",
         "Proofs read an expression as if its lets were written out, so a let that is used twice in a let that is used twice, and so on, "
         "grows without bound. Alike terms of a sum of numbers, such as x[0] * a[0] + x[1] * a[1] + ..., count once; a sum has at most "
-        "5,000 terms.",
+        "4,000 terms.",
         _in_model("let a0 = sum(x)", *(f"let a{k} = a{k - 1} + a{k - 1}" for k in range(1, 14)), "minimize a13"),
         "Say the same with fewer uses: `8192 * a0`.",
         Stage.CHECK,

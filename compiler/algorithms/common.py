@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from oco.compiler.structure import ask_for_it, solver_objection
 from oco.compiler.theorems import Floats, Hypothesis, Objection, Quantity, Situation
 from oco.dsl.expressions import Kind, names
@@ -84,10 +86,9 @@ def slopes(s: Situation) -> Floats:
 
 
 def sizes(s: Situation) -> Floats:
-    """sup |g_k| of each constraint, shape (N,)."""
+    """sup |g_k| of each constraint, shape (N,); infinite where nothing bounds one."""
     found = s.inequality_bounds("bound")
-    assert found is not None
-    return found
+    return np.full(s.constraints, np.inf) if found is None else found
 
 
 def unknown(s: Situation, *constants: str) -> str:

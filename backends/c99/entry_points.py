@@ -15,6 +15,7 @@ from oco.backends.contract import Contract, Range
 from oco.compiler.ir.program import DType, Literal, Type
 
 _MOST = np.finfo(np.float64).max
+LARGEST_ROW = 1 << 20  # numbers of a learner whose rows are tested together: counts stay within int
 
 
 class EntryPoints:
@@ -85,6 +86,23 @@ class EntryPoints:
         yield from tests
         yield "    return 0;"
         yield "}"
+
+    def check_of_many(self) -> list[str] | None:
+        """Tests of the inputs of learners i to i + count, row after row; None where an input has no bounds that are the same in all."""
+        tests = list[str]()
+        for k, n in enumerate(self.of.inputs):
+            low, high = self._bounds(n)
+            if (
+                n.type.dtype is not DType.FLOAT
+                or n.size > LARGEST_ROW
+                or not ((low == low[0]).all() and (high == high[0]).all())
+            ):
+                return None
+            if n.size:
+                rows = f"(const double *)inputs[{k}] + i * {n.size}, {n.size} * count"
+                sides = f"{_bound(float(low[0]))}, {_bound(float(high[0]))}"
+                tests += [f"if (@outside({rows}, {sides}) < {n.size} * count) {{", "    return 1;", "}"]
+        return tests
 
     def _bounds(self, n: Named) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Least and greatest values of an input, entry by entry (one where it has no entries)."""

@@ -26,6 +26,7 @@ from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, su
 
 WHOLE = "whole_round"
 LARGEST_IN_LANES = 16384
+TOGETHER = 64  # learners whose inputs are looked at in one go
 """Entries of all arrays of a rule in one learner: beyond it, blocks would leave the cache, and learners go one by one."""
 
 
@@ -94,7 +95,10 @@ def emit_fleet(program: Program, contract: Contract) -> FleetSource:
     stepped = with_whole_round(many or program)
     lines, block = rule(stepped, f"{name}_block", mixed=many is not None)
     one = Interface(name, program, block.signatures)
-    glue = [*_struct(block), *lines, *EntryPoints(one, contract).check(), "", *_Glue(one, block, count).lines()]
+    points = EntryPoints(one, contract)
+    tests = points.check_of_many()
+    checks = [] if tests is not None else [*points.check(), ""]
+    glue = [*_struct(block), *lines, *checks, *_Glue(one, block, count, tests).lines()]
     headers = ("float", "math", "stdbool", "stddef", "stdint", "string")
     code = [*(f"#include <{h}.h>" for h in headers), "", *assembled(stepped, block, glue)]
     return FleetSource(name, "\n".join(code) + "\n", count, one, block)
@@ -116,21 +120,13 @@ class _Glue:
     one: Interface
     block: Interface
     lanes: int
+    tests: list[str] | None
 
     def lines(self) -> Iterator[str]:
         name = self.one.name
-        inputs = [_at(n, k, "i") for k, n in enumerate(self.one.inputs)]
         yield from _function(
             f"int64_t {name}_fleet_check(int64_t from, int64_t to, const void *const *inputs)",
-            [
-                "(void)inputs;",
-                "for (int64_t i = from; i < to; ++i) {",
-                f"    if ({name}_check({', '.join(inputs)}) != 0) {{",
-                "        return 1;",
-                "    }",
-                "}",
-                "return 0;",
-            ],
+            ["(void)inputs;", *self._checks(), "return 0;"],
         )
         own = "void *learners, int64_t from, int64_t to, int64_t size, const void *const *inputs, double *const *decisions"
         yield from _function(
@@ -146,6 +142,16 @@ class _Glue:
                 *self._end(),
             ],
         )
+
+    def _checks(self) -> list[str]:
+        """Rows of many learners at once where bounds are the same for all entries, else learner by learner."""
+        if self.tests is not None:
+            head = f"for (int64_t i = from; i < to; i += {TOGETHER}) {{"
+            count = f"    const int count = to - i < {TOGETHER} ? (int)(to - i) : {TOGETHER};"
+            return [head, count, "    (void)count;", *(f"    {line}" for line in self.tests), "}"]
+        inputs = ", ".join(_at(n, k, "i") for k, n in enumerate(self.one.inputs))
+        test = [f"    if ({self.one.name}_check({inputs}) != 0) {{", "        return 1;", "    }"]
+        return ["for (int64_t i = from; i < to; ++i) {", *test, "}"]
 
     def _begin(self) -> list[str]:
         return [

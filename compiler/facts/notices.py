@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical
+from oco.compiler.canonical import Canonical, Inequality
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.words import number
 from oco.compiler.structure import is_affine
@@ -43,20 +43,23 @@ def _never_binding(setting: Setting) -> Iterator[Diagnostic]:
 
 
 def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
-    """Constraints that no data enters, asked for on average alone."""
+    """Constraints that no data enters, so that they are known before the first round."""
     for c in canonical.inequalities:
-        if (
-            c.timing is Timing.EACH_ROUND
-            or c.label != c.origin
-            or {*names(c.expr, Kind.STREAM), *names(c.expr, Kind.ROUND)}
-        ):
+        if c.label != c.origin or {*names(c.expr, Kind.STREAM), *names(c.expr, Kind.ROUND)}:
             continue
         within = tuple(names(c.expr, Kind.DECISION))
-        ways = f"write `each round` after `{c.label}`"
-        if len(within) == 1 and is_affine(c.expr, within):
-            ways += f", or put it behind the domain of `{within[0]}`, `with ...`, where it holds exactly"
-        message = f"`{c.label}` is the same in every round and holds on average: a round may break it that another makes up for"
-        yield Diagnostic("OCO611", message, c.span, ways, Severity.WARNING)
+        cut = f"put it behind the domain of `{within[0]}`, `with ...`, where it holds exactly" if _cuts(c, within) else ""
+        if c.timing is not Timing.EACH_ROUND:
+            message = f"`{c.label}` is the same in every round and holds on average: a round may break it that another makes up for"
+            ways = f"write `each round` after `{c.label}`" + (f", or {cut}" if cut else "")
+            yield Diagnostic("OCO611", message, c.span, ways, Severity.WARNING)
+        elif cut:
+            message = f"`{c.label}` is the same in every round, but nothing keeps the first decisions from breaking it"
+            yield Diagnostic("OCO612", message, c.span, cut, Severity.WARNING)
+
+
+def _cuts(c: Inequality, within: tuple[str, ...]) -> bool:
+    return len(within) == 1 and is_affine(c.expr, within)
 
 
 def heard(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -48,7 +48,7 @@ def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
         if c.label != c.origin or {*names(c.expr, Kind.STREAM), *names(c.expr, Kind.ROUND)}:
             continue
         within = tuple(names(c.expr, Kind.DECISION))
-        cut = f"put it behind the domain of `{within[0]}`, `with ...`, where it holds exactly" if _cuts(c, within) else ""
+        cut = _cut(c, within)
         if c.timing is not Timing.EACH_ROUND:
             message = f"`{c.label}` is the same in every round and holds on average: a round may break it that another makes up for"
             ways = f"write `each round` after `{c.label}`" + (f", or {cut}" if cut else "")
@@ -58,8 +58,11 @@ def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
             yield Diagnostic("OCO612", message, c.span, cut, Severity.WARNING)
 
 
-def _cuts(c: Inequality, within: tuple[str, ...]) -> bool:
-    return len(within) == 1 and is_affine(c.expr, within)
+def _cut(c: Inequality, within: tuple[str, ...]) -> str:
+    """How to make the constraint a part of the domain; empty where it cannot be one."""
+    if len(within) != 1 or not is_affine(c.expr, within):
+        return ""
+    return f"put it behind the domain of `{within[0]}`, `with ...`, where it holds exactly"
 
 
 def heard(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

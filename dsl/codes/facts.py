@@ -42,7 +42,8 @@ FACTS: dict[str, Code] = {
         "the constraints cannot hold together",
         "No decision in the domain satisfies these constraints, each round or in the mean as the message says. A learner can still run, "
         "and its violation grows with the rounds.",
-        _HEAD + "minimize c @ x\nsubject to\n    low: norm2(x) <= 0.1   each round\n    high: sum(sqrt(x)) >= 2   each round\n",
+        _HEAD
+        + "minimize c @ x\nsubject to\n    low: norm2(x) <= 0.1   each round\n    high: sum(sqrt(x)) >= 2   each round\n",
         "Relax one of the constraints that are named; the message gives the smallest change that mends it.",
         Stage.CHECK,
     ),
@@ -94,8 +95,8 @@ FACTS: dict[str, Code] = {
     ),
     "OCO612": Code(
         "a fixed constraint that the first decisions may break",
-        "No stream stands in the constraint, and it is affine in one decision, so that the domain could be cut by it. As a constraint it is "
-        "met like those that the data reveals: the first decisions may break it.",
+        "No stream stands in the constraint, and it is affine in one decision, so that the domain could be cut by it. As a constraint it "
+        "is met like those that the data reveals: the first decisions may break it.",
         _HEAD + "minimize c @ x\nsubject to\n    cap: sum(x) <= 2   each round\n",
         "Cut the domain: `decision x[3] in box(0, 1) with sum(x) <= 2`; projections onto the cut set cost more. If it is meant to be "
         "learnt, `# allow OCO612` at the end of the line silences the warning.",

@@ -47,7 +47,7 @@ def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, A
 def compile(
     model: Model | ModelBuilder,
     algorithm: str | None = None,
-    settings: str | Mapping[str, str | float] = "optimal",
+    settings: str | Mapping[str, str | float] | None = None,
     backend: str | None = None,
     params: Mapping[str, Any] | None = None,
     *,
@@ -58,8 +58,10 @@ def compile(
     """Check the model, choose the algorithm whose theorem promises most, and settle its settings.
 
     algorithm  takes this one instead of choosing
-    settings   "optimal": the problem without units, and the least guarantee; "paper": literally the paper's; "tuned": chosen on pilot
-               rounds; or formulas in t, T and facts by name: {"alpha": "2 * sqrt(t)"}
+    settings   "optimal": the problem without units, and the least guarantee; "unit-free": that problem, and the paper's constants;
+               "paper": literally the paper's; "tuned": chosen on pilot rounds; or formulas in t, T and facts by name:
+               {"alpha": "2 * sqrt(t)"}. None: "optimal", and where every guarantee is vacuous and no algorithm is named that or
+               "unit-free", as pilot runs favour it
     backend    "numpy" or "c"; None takes the fastest that is there
     params     values for the params that the model leaves open
     tradeoff   what violations count against the regret where the two are added
@@ -68,14 +70,15 @@ def compile(
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
-    from oco.compiler.plan import compile_plan
+    from oco.compiler.plan import LEAST, compile_plan
     from oco.plan import Plan
     from oco.tuning import piloted, tuned
 
-    plan = Plan.of(compile_plan(_settled(model, params), algorithm, settings, tradeoff=tradeoff), backend)
+    kind = LEAST if settings is None else settings
+    plan = Plan.of(compile_plan(_settled(model, params), algorithm, kind, tradeoff=tradeoff), backend)
     if plan.mode == "paper":
         return plan
-    plan = piloted(plan, data, seed)
+    plan = piloted(plan, data, seed, constants=settings is None)
     return tuned(plan, data, seed).plan if settings == "tuned" else plan
 
 

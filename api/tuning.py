@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from oco.compiler.choice import Choice
+from oco.compiler.explain_settings import literal
 from oco.compiler.pilots import Pilots
+from oco.compiler.plan import LEAST, PLAIN
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
 from oco.plan import Plan
@@ -25,19 +27,19 @@ MOST_NUMBERS = 20_000
 """Pilot runs are made of decisions of at most so many numbers: they should take seconds."""
 
 
-def piloted(plan: Plan, data: Any = None, seed: int = 0) -> Plan:
-    """The plan whose algorithm pilot runs choose, where no guarantee does; else the plan itself.
+def piloted(plan: Plan, data: Any = None, seed: int = 0, constants: bool = True) -> Plan:
+    """The plan that pilot runs choose, where no guarantee does: its algorithm and, with `constants`, whether it has the paper's constants.
 
     data  rounds to run on; None draws them from the model, where all its streams have a distribution
     """
-    candidates = plan.choice.candidates
-    if not candidates:
+    if len(plan.choice.candidates) < (1 if constants else 2):
         return plan
-    return replace(plan, choice=plan.choice.decided_by(_pilots(plan, [v.name for v in candidates], data, seed)))
+    choice = plan.choice.decided_by(_pilots(plan, data, seed, constants))
+    return replace(plan, choice=choice, mode=PLAIN if choice.policy.plain else plan.mode)
 
 
-def _pilots(plan: Plan, names: list[str], source: Any, seed: int) -> Pilots:
-    from oco.evaluation.pilot import pilot
+def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
+    from oco.evaluation.pilot import beside, pilot
     from oco.evaluation.tuning import searched
 
     if plan.canonical.size > MOST_NUMBERS:
@@ -47,9 +49,21 @@ def _pilots(plan: Plan, names: list[str], source: Any, seed: int) -> Pilots:
     except OcoError as error:
         return Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
     first = data.first(min(data.rounds if source is None else searched(data), PILOT_ROUNDS))
-    plans = {name: plan.only(name).with_constants(None, first.rounds) for name in names[:PILOT_CANDIDATES]}
+    candidates, s = plan.choice.candidates[:PILOT_CANDIDATES], plan.choice.situation
+    variants = {(v.name, plan.choice.policy.plain): v for v in candidates}
+    if constants:
+        variants |= {
+            (v.name, True): plan.choice.plain(v) for v in candidates if v.best is not None and v.best.constants
+        }
+    plans = {key: plan.taking(v).with_constants(None, first.rounds) for key, v in variants.items()}
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
-    return pilot(plans, first, seeds, plan.choice.situation, plan.tradeoff, told)
+    found = pilot(plans, first, seeds, s, plan.tradeoff, told)
+    best = next(v for v in candidates if v.name == found.order[0])
+    own = literal(s, best) if constants else None
+    if own is None:
+        return found
+    known = beside(found, plan.taking(own).with_constants(None, first.rounds), first, seeds, s, plan.tradeoff)
+    return replace(found, literal=known)
 
 
 def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, str]:
@@ -62,14 +76,16 @@ def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, s
     return load_data(plan.canonical, source, seed=seed), "from the beginning of the data"
 
 
-def explained(model: Model, settings: str, tradeoff: float = 1.0, data: Any = None, seed: int = 0) -> Choice:
+def explained(model: Model, settings: str | None, tradeoff: float = 1.0, data: Any = None, seed: int = 0) -> Choice:
     """The verdicts on a model, also where no algorithm applies; with pilot runs where no guarantee decides."""
     from oco.compiler.plan import compile_plan, explain_choice
 
-    choice = explain_choice(model, settings, tradeoff)
+    kind = LEAST if settings is None else settings
+    choice = explain_choice(model, kind, tradeoff)
     if not choice.candidates:
         return choice
-    return piloted(Plan.of(compile_plan(model, None, settings, tradeoff=tradeoff)), data, seed).choice
+    plan = Plan.of(compile_plan(model, None, kind, tradeoff=tradeoff))
+    return piloted(plan, data, seed, constants=settings is None).choice
 
 
 @dataclass(frozen=True, eq=False)

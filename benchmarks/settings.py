@@ -4,7 +4,7 @@ Run: python benchmarks/settings.py [--rounds 1000,10000] [--models tracking,port
 
 Every run is a line of docs/settings.csv as soon as it is over; a run that is there already is not made again (`--again` does), so an
 interrupted table goes on where it stopped. `--write` puts the short tables into docs/settings.md. A run that takes more than `--seconds`
-of processor time is given up, one that would by the time of shorter ones is not begun; the table says so.
+of processor time is given up, one that would by the time of shorter ones is not begun; the table says so; more `--seconds` make it.
 Streams without a law of their own are drawn uniformly from the ranges of USUAL, which are narrower than what the models allow.
 """
 
@@ -142,6 +142,11 @@ class Kept:
             table.writerow({f.name: _shown(getattr(row, f.name)) for f in fields(Row)})
         write_text(self.path, out.getvalue())
 
+    def lacks(self, key: Key, seconds: float) -> bool:
+        """Whether a run is to be made: it is not there, or it was given up and may take so long now."""
+        row = self.rows.get(key)
+        return row is None or (bool(row.said) and row.seconds <= seconds)
+
     def seconds(self, row: Key) -> float:
         """What a run should take, by the longest of the same settings that was made."""
         model, algorithm, rounds, kind = row
@@ -246,7 +251,7 @@ def fill(kept: Kept, wanted: Wanted) -> None:
     for rounds, name in product(wanted.horizons, wanted.models):
         model = plans[name].model
         keys = [(name, a, rounds, kind) for a in wanted.algorithms for kind in wanted.kinds]
-        left = [k for k in keys if k not in kept.rows and plans[name].applies(k[1])]
+        left = [k for k in keys if kept.lacks(k, wanted.seconds) and plans[name].applies(k[1])]
         if (size := _bytes(model, rounds)) > MOST_BYTES or not left:
             for _, algorithm, _, kind in left:
                 kept.add(Row(name, algorithm, rounds, kind, said=f"{size / 1e9:.0f} GB of data"))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.optimal import optimum
 from oco.compiler.pilots import Pilots
+from oco.compiler.resettle import in_its_units
 from oco.compiler.restarts import first_epoch, restarted
 from oco.compiler.settings import symbols_of
-from oco.compiler.settle import FreeNumbers, GivenSettings, settle
+from oco.compiler.settle import GivenSettings, settle
 from oco.compiler.structure import step_cost
 from oco.compiler.theorems import (
     Objection,
@@ -40,10 +40,12 @@ class Policy:
 
     optimal  on the problem without units, with the free constants at their best; else the paper's, in the user's units
     weight   of the violations against the regret, where the two are added
+    plain    on the problem without units with the paper's constants, where that is `optimal`
     """
 
     optimal: bool = False
     weight: float = 1.0
+    plain: bool = False
 
 
 PAPER = Policy()
@@ -78,20 +80,25 @@ class Choice:
     def candidates(self) -> tuple[Verdict, ...]:
         """Those whose theorems hold, where every guarantee is vacuous: none of them decides the choice. Else none."""
         usable = [v for v in self.judged if v.standing is not Standing.REFUSED]
-        undecided = not self.forced and len(usable) > 1 and usable[0].strength is Strength.VACUOUS
-        return tuple(usable) if undecided else ()
+        return tuple(usable) if usable and not self.forced and usable[0].strength is Strength.VACUOUS else ()
+
+    def plain(self, v: Verdict) -> Verdict:
+        """The verdict on a candidate with the paper's constants, on the problem without units."""
+        return judge(v.algorithm, self.situation, {}, None, replace(self.policy, optimal=True, plain=True))
 
     def decided_by(self, pilots: Pilots) -> Choice:
-        """The choice that pilot runs make among the candidates; those that were not run come after."""
+        """The choice that pilot runs make among the candidates and their constants; those that were not run come after."""
         places = {name: k for k, name in enumerate(pilots.order)}
         ranked = sorted(self.candidates, key=lambda v: places.get(v.name, len(places)))
         if not places:
             first = replace(ranked[0], reason=f"{why_first(ranked)} (no pilot runs: {pilots.skipped})")
             return replace(self, judged=(first, *self.judged[1:]), pilots=pilots)
         refused = [v for v in self.judged if v.standing is Standing.REFUSED]
-        best = replace(ranked[0], standing=Standing.CHOSEN, reason=pilots.why(ranked[0].name))
+        settled = self.plain(ranked[0]) if pilots.plain and not self.policy.plain else ranked[0]
+        best = replace(settled, standing=Standing.CHOSEN, reason=pilots.why(settled.name))
         losers = [replace(v, standing=Standing.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
-        return replace(self, judged=(best, *losers, *refused), pilots=pilots)
+        policy = replace(self.policy, plain=pilots.plain)
+        return replace(self, judged=(best, *losers, *refused), pilots=pilots, policy=policy)
 
     def chosen_by(self, pilots: Pilots, reason: str) -> Choice:
         """The same choice, made by pilot runs for another horizon."""
@@ -232,7 +239,8 @@ def _promised(
     """What the theorem promises with its settings, in the user's units."""
     scaled = made_without_units(given, span, policy)
     inner, scales = without_units(s, theorem.norm) if scaled else (s, None)
-    best = optimum(theorem, inner, given, policy.weight) if scaled and not numbers_given(given) else None
+    searched = scaled and not numbers_given(given) and not policy.plain
+    best = optimum(theorem, inner, given, policy.weight) if searched else None
     settings = dict(best.settings) if best is not None else settle(theorem, inner, given, span)
     if given and (senseless := without_sense(theorem, inner, settings)):
         return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)
@@ -240,47 +248,6 @@ def _promised(
     strength, score = weigh(inner, guarantee, policy.weight)
     promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
     return Verdict(a, Standing.APPLICABLE, theorem, (), settings, promised, score, strength, "", scales, best)
-
-
-def in_its_units(s: Situation, v: Verdict) -> Situation:
-    """The situation that a verdict's settings are made for."""
-    return s if v.scales is None or v.theorem is None else without_units(s, v.theorem.norm)[0]
-
-
-def given_formulas(v: Verdict) -> dict[str, str | float]:
-    """The settings that the user gave, as text."""
-    return {n: str(x.formula) for n, x in v.settings.items() if x.given}
-
-
-def resettled(
-    s: Situation,
-    v: Verdict,
-    numbers: FreeNumbers | None = None,
-    horizon: int | None = None,
-    open_names: Mapping[str, Any] | None = None,
-) -> tuple[Situation, Verdict]:
-    """The same algorithm and theorem for another horizon, or with other numbers of the free constants; facts are kept.
-
-    open_names  SymPy symbols for names in `numbers`
-    """
-    theorem = v.theorem
-    if theorem is None:
-        return s, v
-    if horizon not in (None, s.horizon):
-        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon)
-    inner = in_its_units(s, v)
-    chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
-    return s, replace(v, settings=settle(theorem, inner, given_formulas(v), None, chosen, open_names), guarantee=None)
-
-
-def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
-    """The verdict with the guarantee of its settings."""
-    assert v.theorem is not None
-    inner = in_its_units(s, v)
-    guarantee = v.theorem.guarantee(inner, v.settings)
-    strength, score = weigh(inner, guarantee, weight)
-    shown = guarantee if v.scales is None else in_user_units(guarantee, s, v.scales)
-    return replace(v, guarantee=shown, strength=strength, score=score)
 
 
 def numbers_given(given: GivenSettings) -> bool:

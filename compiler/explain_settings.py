@@ -24,7 +24,7 @@ def settings_lines(s: Situation, v: Verdict, weight: float) -> list[tuple[str, s
     paper = literal(s, v)
     if paper is not None and paper.guarantee is not None and v.guarantee is not None:
         lines += [("paper", f"{_numbers(paper.guarantee)} with the paper's settings, in the model's units")]
-        lines += [("optimal", f"{_numbers(v.guarantee)} with these")]
+        lines += [("unit-free" if v.best is None else "optimal", f"{_numbers(v.guarantee)} with these")]
         lines += sums(s, v, paper, weight)
     return lines
 

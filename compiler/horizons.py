@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oco.compiler.choice import in_its_units, resettled
 from oco.compiler.guarantees import Guarantee
+from oco.compiler.resettle import in_its_units, resettled
 from oco.compiler.theorems import Situation, UnknownFact
 from oco.compiler.verdicts import Verdict
 from oco.dsl.diagnostics import OcoError

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+WITH_PAPERS = "with the paper's constants"
+WITH_LEAST = "with those of the least guarantee"
+
 
 @dataclass(frozen=True)
 class PilotResult:
     """One algorithm over all seeds: means a round of the normalized loss and violation, and of their weighted sum.
 
-    `behind` is how much the sum is above the best algorithm's in the mean, `error` the standard error of that difference, seed by seed.
+    `behind` is how much the sum is above the best run's in the mean, `error` the standard error of that difference, seed by seed.
+    `plain`: with the paper's constants on the problem without units, else with those that make the guarantee least.
     """
 
     algorithm: str
@@ -18,32 +22,68 @@ class PilotResult:
     cost: float
     behind: float = 0.0
     error: float = 0.0
+    plain: bool = False
+
+    @property
+    def constants(self) -> str:
+        return WITH_PAPERS if self.plain else WITH_LEAST
 
     def __str__(self) -> str:
-        return f"{self.algorithm} {self.cost:.4g} (loss {self.loss:.4g}, violation {self.violation:.4g})"
+        return f"{self.cost:.4g} (loss {self.loss:.4g}, violation {self.violation:.4g})"
 
 
 @dataclass(frozen=True)
 class Pilots:
-    """Results, the best first. `source` says where the rounds came from; `skipped` why there are no results."""
+    """Results, the best first. `source` says where the rounds came from; `skipped` why there are no results.
+
+    literal  the algorithm that is chosen, with the paper's settings in the model's units: to be told, and never taken by itself
+    """
 
     results: tuple[PilotResult, ...] = ()
     rounds: int = 0
     seeds: int = 0
     source: str = ""
     skipped: str = ""
+    literal: PilotResult | None = None
 
     @property
     def order(self) -> tuple[str, ...]:
-        return tuple(r.algorithm for r in self.results)
+        return tuple(dict.fromkeys(r.algorithm for r in self.results))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the best run had the paper's constants."""
+        return bool(self.results) and self.results[0].plain
 
     def why(self, algorithm: str) -> str:
         """Why an algorithm stands where it does."""
         found = next((r for r in self.results if r.algorithm == algorithm), None)
         if found is None:
             return "its guarantee is vacuous, and it was not among the pilot runs"
-        if algorithm == self.order[0]:
-            runs = f"{self.seeds} pilot run{'s' if self.seeds > 1 else ''} of {self.rounds} rounds {self.source}"
-            said = "; ".join(str(r) for r in self.results)
-            return f"every guarantee is vacuous at this horizon, so it is chosen by pilot, on {runs}: {said}"
-        return f"in the pilot runs it cost {found.behind:.3g} a round more (standard error {found.error:.2g})"
+        if algorithm != self.order[0]:
+            return f"in the pilot runs it cost {found.behind:.3g} a round more (standard error {found.error:.2g})"
+        runs = f"{self.seeds} pilot run{'s' if self.seeds > 1 else ''} of {self.rounds} rounds {self.source}"
+        said = "; ".join(f"{name} {self._both(name)}" for name in self.order)
+        chosen = "every guarantee is vacuous at this horizon, so it is chosen by pilot, on"
+        alone = "it is the only one whose theorem holds here, and its guarantee is vacuous at this horizon. It cost on"
+        first = f"{chosen if len(self.order) > 1 else alone} {runs}: {said}"
+        return "; ".join(filter(None, (first, self._taken(), self._hint())))
+
+    def _both(self, algorithm: str) -> str:
+        """The better of the runs of an algorithm, and the other beside it."""
+        best, *others = (r for r in self.results if r.algorithm == algorithm)
+        return "".join((str(best), *(f", {r.constants} {r.cost:.4g}" for r in others)))
+
+    def _taken(self) -> str:
+        if not self.plain or all(r.plain for r in self.results):
+            return ""
+        return (
+            "the least guarantee is vacuous too, and the pilots favoured the paper's constants, on the problem without units: "
+            "these are taken (`--settings optimal` takes the others)"
+        )
+
+    def _hint(self) -> str:
+        known = self.literal
+        if known is None or not known.cost < self.results[0].cost:
+            return ""
+        return f"the paper's own settings, which change with the model's units, cost {known} there: `--settings paper` takes them"

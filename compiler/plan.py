@@ -10,15 +10,7 @@ from typing import Self
 
 from oco.compiler.assemble import assemble
 from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.choice import (
-    Choice,
-    Policy,
-    choose,
-    given_formulas,
-    in_its_units,
-    promised_again,
-    resettled,
-)
+from oco.compiler.choice import Choice, Policy, choose
 from oco.compiler.explain import explain_data, refusal
 from oco.compiler.facts.check import check
 from oco.compiler.facts.types import Facts
@@ -28,6 +20,7 @@ from oco.compiler.ir.program import Program
 from oco.compiler.notebook import Explanation, plan_html, plan_latex
 from oco.compiler.optimal import closed
 from oco.compiler.problem import Task
+from oco.compiler.resettle import given_formulas, in_its_units, promised_again, resettled
 from oco.compiler.settings import Setting
 from oco.compiler.settle import formulas
 from oco.compiler.storage import rooms
@@ -41,7 +34,9 @@ from oco.dsl.settings import UNITS
 
 SettingsMode = str | Mapping[str, "str | float"]
 OPEN = "free_"
-MODES = ("paper", "optimal", "tuned")
+LEAST, PLAIN = "optimal", "unit-free"
+MODES = ("paper", LEAST, PLAIN, "tuned")
+"""Kinds of settings: the paper's; on the problem without units with the constants of the least guarantee, or with the paper's; tuned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +175,10 @@ class Plan:
 
     def only(self, algorithm: str) -> Self:
         """The plan with another of the algorithms that were judged."""
-        verdict = next(v for v in self.verdicts if v.name == algorithm)
+        return self.taking(next(v for v in self.verdicts if v.name == algorithm))
+
+    def taking(self, verdict: Verdict) -> Self:
+        """The plan with another verdict on its model."""
         chosen = replace(verdict, standing=Standing.CHOSEN)
         return replace(self, choice=replace(self.choice, judged=(chosen,), forced=True, others=tuple))
 
@@ -225,7 +223,7 @@ def compile_plan(
 ) -> Plan:
     """Check the model, choose an algorithm (or take the one named here or in the model), and settle its settings.
 
-    settings  "paper", "optimal" ("tuned" begins there), or formulas by name, which go before those of the model's `using`
+    settings  "paper", "optimal" ("tuned" begins there), "unit-free", or formulas by name, which go before those of the model's `using`
     keep      take that algorithm where its theorem still holds
     tradeoff  what violations count against the regret where the two are added
 
@@ -234,7 +232,7 @@ def compile_plan(
     problem, facts = canonical(model), check(model)
     situation = Situation(problem, facts, problem.horizon)
     mode, formulas = _mode(settings)
-    policy = Policy(mode != "paper", checked_tradeoff(tradeoff))
+    policy = _policy(mode, tradeoff)
     using = model.using
     name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
     span = using.span if using is not None and algorithm is None else None
@@ -267,8 +265,12 @@ def explain_choice(model: Model, settings: str = "paper", tradeoff: float = 1.0)
         using.algorithm if using else None,
         dict(using.settings) if using else {},
         using.span if using else None,
-        Policy(_mode(settings)[0] != "paper", checked_tradeoff(tradeoff)),
+        _policy(_mode(settings)[0], tradeoff),
     )
+
+
+def _policy(mode: str, tradeoff: float) -> Policy:
+    return Policy(mode != "paper", checked_tradeoff(tradeoff), mode == PLAIN)
 
 
 def _mode(settings: SettingsMode) -> tuple[str, dict[str, str | float]]:

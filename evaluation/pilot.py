@@ -16,6 +16,8 @@ from oco.evaluation.measures import equality_violation, violation
 from oco.evaluation.trace import Trace
 
 Array = np.ndarray[Any, Any]
+Candidate = tuple[str, bool]
+"""An algorithm, and whether it has the paper's constants instead of those that make its guarantee least."""
 
 
 class Piloted(Protocol):
@@ -46,21 +48,31 @@ def score(trace: Trace, s: Situation, weight: float) -> tuple[float, float, floa
 
 
 def pilot(
-    plans: Mapping[str, Piloted], source: Data, seeds: Sequence[int], s: Situation, weight: float, told: str
+    plans: Mapping[Candidate, Piloted], source: Data, seeds: Sequence[int], s: Situation, weight: float, told: str
 ) -> Pilots:
-    """Every plan over the same rounds with each seed, the cheapest first."""
-    found = {
-        name: np.array([score(plan.run(replace(source, seed=k), seed=k), s, weight) for k in seeds])
-        for name, plan in plans.items()
-    }
-    best = min(found, key=lambda name: (float(found[name][:, 2].mean()), name))
-    results = [_result(name, scores, found[best]) for name, scores in found.items()]
-    ranked = sorted(results, key=lambda r: (r.cost, r.algorithm))
-    return Pilots(tuple(ranked), source.rounds, len(seeds), told)
+    """Every plan over the same rounds with each seed, the cheapest first; of equals the constants of the least guarantee."""
+    found = {c: _scores(plan, source, seeds, s, weight) for c, plan in plans.items()}
+    cost = {c: float(scores[:, 2].mean()) for c, scores in found.items()}
+    order = sorted(found, key=lambda c: (cost[c], c[1], c[0]))
+    results = tuple(_result(c, found[c], found[order[0]]) for c in order)
+    return Pilots(results, source.rounds, len(seeds), told)
 
 
-def _result(name: str, scores: Array, best: Array) -> PilotResult:
+def beside(
+    pilots: Pilots, plan: Piloted, source: Data, seeds: Sequence[int], s: Situation, weight: float
+) -> PilotResult:
+    """The same runs of a plan that is not a candidate, as they compare with the best algorithm."""
+    scores = _scores(plan, source, seeds, s, weight)
+    return _result((pilots.order[0], True), scores, scores)
+
+
+def _scores(plan: Piloted, source: Data, seeds: Sequence[int], s: Situation, weight: float) -> Array:
+    """Loss, violation and their sum, a row a seed."""
+    return np.array([score(plan.run(replace(source, seed=k), seed=k), s, weight) for k in seeds])
+
+
+def _result(of: Candidate, scores: Array, best: Array) -> PilotResult:
     loss, broken, cost = (float(x) for x in scores.mean(axis=0))
     apart = scores[:, 2] - best[:, 2]
     error = float(apart.std(ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else 0.0
-    return PilotResult(name, loss, broken, cost, float(apart.mean()), error)
+    return PilotResult(of[0], loss, broken, cost, float(apart.mean()), error, of[1])

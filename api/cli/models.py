@@ -106,7 +106,7 @@ def explain(
     from oco.compiler.frontier import frontier_text
     from oco.tuning import explained
 
-    choice = explained(oco.load(model, param_values(param)), settings or "optimal", tradeoff, data)
+    choice = explained(oco.load(model, param_values(param)), settings, tradeoff, data)
     if frontier:
         from oco.compiler.frontier import frontier as points_of
 

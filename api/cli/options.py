@@ -73,7 +73,12 @@ MaybeModel = Annotated[Path | None, typer.Argument(metavar="MODEL.oco", help="Th
 
 Kind = Annotated[
     str | None,
-    typer.Option("--settings", metavar="KIND", help="optimal (default), paper or tuned.", show_default=False),
+    typer.Option(
+        "--settings",
+        metavar="KIND",
+        help="optimal (default; where all guarantees are vacuous pilots may take unit-free), unit-free, paper or tuned.",
+        show_default=False,
+    ),
 ]
 Tradeoff = Annotated[
     float, typer.Option("--tradeoff", metavar="W", help="What violations count against regret in a sum of both.")
@@ -137,6 +142,8 @@ def units_of(kind: str | None) -> dict[str, str]:
     """The kind of settings as the setting that a table of runs may hold."""
     if kind == "tuned":
         raise typer.BadParameter("a table of runs has no tuning: see `oco tune`", param_hint="--settings")
+    if kind == "unit-free":
+        raise typer.BadParameter("a table of runs has paper or optimal settings", param_hint="--settings")
     return {"units": "user"} if kind == "paper" else {}
 
 

@@ -59,7 +59,8 @@ PLANS: dict[str, Code] = {
     ),
     "OCO709": Code(
         "no such kind of settings",
-        'Settings are "optimal" (least guarantee), "tuned" (on pilot data), "paper" (as the theorem prints them), or formulas by name.',
+        'Settings are "optimal" (least guarantee), "unit-free" (the paper\'s constants on the problem without units), "tuned" (on pilot '
+        'data), "paper" (as the theorem prints them), or formulas by name.',
         'oco.compile(model, settings="fast")',
         'Use settings="optimal", or give formulas: settings={"alpha": "2*sqrt(t)"}.',
         Stage.COMPILE,

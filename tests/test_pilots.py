@@ -1,0 +1,106 @@
+"""Pilot runs: they choose the algorithm and its constants where no guarantee does, in the same way in every unit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oco
+from oco.compiler.pilots import PilotResult
+from oco.evaluation.data import load_data
+from oco.evaluation.pilot import score
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+FAVOURS_PAPER = """\
+model m
+horizon T = 30
+decision x[3] in box(-1, 1)
+stream p[3] ~ uniform(-1, 1)
+minimize {c} * p @ x
+subject to
+    cap: x[0] + x[1] - 0.5 - p[0] <= 0    each round
+measure dynamic regret
+"""
+FAVOURS_LEAST = """\
+model m
+horizon T = 40
+decision x[3] in box(0, 1)
+stream c[3] ~ uniform(-1, 0)
+stream a[3] ~ uniform(0, 1)
+minimize {c} * c @ x
+subject to
+    cap: a @ x - 0.5 <= 0    each round
+measure dynamic regret
+"""
+MODELS = {"unit-free": FAVOURS_PAPER, "optimal": FAVOURS_LEAST}
+
+
+@pytest.mark.parametrize("mode", MODELS)
+def test_pilots_choose_between_the_least_guarantee_and_the_papers_constants(mode: str) -> None:
+    model = oco.parse(MODELS[mode].format(c=5))
+    plan = oco.compile(model)
+    pilots = plan.choice.pilots
+    assert pilots is not None and plan.mode == mode and pilots.results[0].algorithm == plan.algorithm
+    assert (pilots.results[0].plain, plan.choice.policy.plain) == (mode == "unit-free",) * 2
+    assert {r.plain for r in pilots.results} == {True, False}
+    for result in pilots.results:
+        assert result.cost == pytest.approx(cost_of(result, model), rel=1e-12)
+    assert pilots.results[0].cost == min(r.cost for r in pilots.results)
+    same = oco.compile(model, plan.algorithm, mode)
+    assert {n: s.formula for n, s in same.settings.items()} == {n: s.formula for n, s in plan.settings.items()}
+    assert ("favoured the paper's constants" in plan.choice.verdicts[0].reason) == (mode == "unit-free")
+
+
+def cost_of(result: PilotResult, model: oco.dsl.model.Model) -> float:
+    """The same runs, of a plan that is asked for by name."""
+    plan = oco.compile(model, result.algorithm, "unit-free" if result.plain else "optimal")
+    runs = [plan.run(load_data(plan.canonical, None, seed=k), seed=k) for k in (0, 1)]
+    return float(np.mean([score(run, plan.choice.situation, 1.0)[2] for run in runs]))
+
+
+def test_what_is_asked_for_is_what_is_taken() -> None:
+    model = oco.parse(MODELS["unit-free"].format(c=5))
+    least, plain = (oco.compile(model, settings=kind) for kind in ("optimal", "unit-free"))
+    for plan in (least, plain):
+        pilots = plan.choice.pilots
+        assert pilots is not None and {r.plain for r in pilots.results} == {plan is plain} and pilots.literal is None
+    assert least.mode == "optimal" and least.choice.winner is not None and least.choice.winner.best is not None
+    assert plain.mode == "unit-free" and plain.choice.winner is not None and plain.choice.winner.best is None
+    named = oco.compile(model, "coldq")
+    assert named.mode == "optimal" and named.choice.pilots is None
+
+
+@pytest.mark.parametrize("mode", MODELS)
+@pytest.mark.parametrize("factor", [2.0**-12, 2.0**12])
+def test_the_units_of_the_loss_change_nothing_of_the_choice(mode: str, factor: float) -> None:
+    plan, other = (oco.compile(oco.parse(MODELS[mode].format(c=c))) for c in (5, 5 * factor))
+    assert (plan.algorithm, plan.mode) == (other.algorithm, other.mode)
+    np.testing.assert_array_equal(plan.run(seed=3).decisions, other.run(seed=3).decisions)
+
+
+def test_a_plan_with_constants_from_pilots_is_made_again() -> None:
+    plan = oco.compile(oco.parse(MODELS["unit-free"].format(c=5)))
+    learner, data = plan.learner(), plan.run(seed=1)
+    learner.decide()
+    learner.observe(p=data.data.array("p")[0])
+    np.testing.assert_array_equal(oco.restore(learner.state()).decide(), learner.decide())
+    longer = plan.with_horizon(50)
+    assert (longer.algorithm, longer.mode) == (plan.algorithm, plan.mode)
+    assert longer.choice.verdicts[0].reason == plan.choice.verdicts[0].reason
+
+
+def test_settings_of_a_paper_that_carry_units_are_told_and_not_taken() -> None:
+    """The data of a usual day: prices far below what the model allows. The paper's steps are in $/MWh, and happen to fit."""
+    model, rng = oco.load(EXAMPLES / "datacenter.oco"), np.random.default_rng(0)
+    streams = {s.name: s for s in oco.compile(model, settings="paper").canonical.streams}
+    data = {
+        n: rng.uniform(0, 100, (60, *s.shape)) if n == "price" else rng.uniform(s.lower, s.upper, (60, *s.shape))
+        for n, s in streams.items()
+    }
+    plan = oco.compile(model, data=data)
+    pilots, (why,) = plan.choice.pilots, {plan.choice.verdicts[0].reason}
+    assert pilots is not None and pilots.literal is not None
+    assert plan.mode == "optimal" and "the only one whose theorem holds" in why
+    assert pilots.literal.cost < pilots.results[0].cost and "`--settings paper` takes them" in why

@@ -21,6 +21,7 @@ from oco.compiler.theorems import Situation
 from oco.compiler.unit_free import scales_of, unit_free
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse
+from oco.dsl.settings import WORD_SETTINGS
 from oco.plan import Plan
 
 Array = np.ndarray[Any, Any]
@@ -84,6 +85,7 @@ WORLDS: Mapping[str, str] = {
     "each round, ball": _world("ball", LINEAR, TWO),
     "curved": _world("box", CURVED, TWO),
     "in the mean": _world("box", LINEAR, MEAN),
+    "in the mean, drawn": _world("box", LINEAR, MEAN, STREAMS.replace("[-1, 1]\n", "[-1, 1] iid\n")),
     "in the mean, simplex": _world("simplex", LINEAR, MEAN),
     "in the mean, equality": _world("box", LINEAR, EQUAL),
     "fixed": _world("box", CURVED, FIXED.replace("MARK", "each round"), PRICE),
@@ -107,6 +109,8 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "mirror-descent": ("in the mean", "in the mean, simplex", "in the mean, equality"),
     "projection-free": ("in the mean",),
     "projection-free ocg": ("in the mean",),
+    "projection-free ospf": ("in the mean",),
+    "projection-free orgfw": ("in the mean, drawn",),
     "projection-free sftrl": ("in the mean",),
     "meta-frank-wolfe": ("in the mean",),
     "dpp": ("in the mean",),
@@ -121,6 +125,8 @@ CASES = [(name, world) for name, worlds in HOMES.items() for world in worlds]
 
 def test_every_algorithm_has_a_home() -> None:
     assert {name.split()[0] for name in HOMES} == {a.name for a in ALGORITHMS}
+    oracles = {name.split()[1] for name in HOMES if name.startswith("projection-free ")}
+    assert oracles == set(WORD_SETTINGS["oracle"])
 
 
 @cache

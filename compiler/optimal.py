@@ -23,6 +23,8 @@ from oco.dsl.diagnostics import OcoError
 ANY_HORIZON = 10_000
 """Rounds at which guarantees are compared where the model leaves the horizon unknown."""
 PASSES = 2
+MOST_PAIRED = 4
+"""So few constants are searched along their products and quotients too."""
 FIRST_STEP = math.log(8.0)
 WIDTH = 0.15
 """The search ends where log k is known to this."""
@@ -173,7 +175,7 @@ class _Search:
         return math.log(value if value is not None and f.low <= value <= f.high else math.sqrt(f.low * f.high))
 
     def _pairs(self) -> Iterator[tuple[float, ...]]:
-        if len(self.free) <= 3:
+        if len(self.free) <= MOST_PAIRED:
             for i, j in combinations(range(len(self.free)), 2):
                 yield _direction(len(self.free), {i: 1.0, j: -1.0})
                 yield _direction(len(self.free), {i: 1.0, j: 1.0})

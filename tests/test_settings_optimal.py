@@ -19,6 +19,7 @@ from oco.compiler.facts.check import check
 from oco.compiler.frontier import frontier_text
 from oco.compiler.optimal import least, normalized_sum, stationary
 from oco.compiler.plan import compile_plan, explain_choice
+from oco.compiler.resettle import in_its_units
 from oco.compiler.theorems import Situation
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
@@ -53,6 +54,25 @@ def test_the_sum_is_never_above_the_papers(name: str, rounds: int, situations: d
         assert literal is not None and best.best.least <= literal * (1 + 1e-9), a.name
         compared += 1
     assert compared or name == "datacenter"
+
+
+@pytest.mark.parametrize("name", ["blind_pricing", "online_qp", "job_scheduling"])
+def test_a_best_value_that_is_known_as_a_formula_is_best(name: str, situations: dict[str, Situation]) -> None:
+    """No other guess gives a smaller sum, with the other settings as they are."""
+    compared = 0
+    for a in ALGORITHMS:
+        v = judge(a, situations[name], {}, None, Policy(True))
+        if v.theorem is None or not v.theorem.best or v.best is None or v.best.least is None:
+            continue
+        s = in_its_units(situations[name], v)
+        for known in v.theorem.best:
+            own = v.settings[known]
+            for factor in (1 / 64, 1 / 2, 1 / 1.1, 1.1, 2, 64):
+                other = replace(own, formula=own.formula * factor, value=None)
+                found = normalized_sum(s, v.theorem.guarantee(s, {**v.settings, known: other}), 1.0)
+                assert found is None or found >= v.best.least * (1 - 1e-9), (a.name, factor)
+            compared += 1
+    assert compared
 
 
 def test_gradient_descent_has_its_best_step_in_closed_form() -> None:

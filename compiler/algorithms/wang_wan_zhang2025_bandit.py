@@ -276,13 +276,12 @@ class _Proof:
             self.guesses = (
                 2 * D**2 / eta + eta / 2 * T * K * steeper**2 + K * d / delta * size * math.sqrt(epsilon) / least
             )
-            self.rest = (
-                eta / 2 * T * (d**2 * size**2 / (delta**2 * least) + K * d * size / delta * (growth - 1) * steeper)
-            )
+            dependent = K * d * size / delta * (growth - 1) * steeper
+            self.rest = eta / 2 * T * (d**2 * size**2 / (delta**2 * least) + dependent)
             self.rest += self.guesses * max(guess - 2 * beta * G * gamma, 0.0)
             self.weight = self.slopes + 2 * self.guesses
-            self.load = self.weight * beta * G * rate
-        self.load = self.load if math.isfinite(self.load) else math.inf
+            load = self.weight * beta * G * rate
+        self.load = load if math.isfinite(load) else math.inf
 
 
 CONVEX_REGRET = "G*W + (beta*G*rate*W + R)/(gamma*beta)"
@@ -349,7 +348,8 @@ BFW_TVC = Algorithm(
             expected=True,
             hypotheses=_BASIC,
             settings=_convex_settings,
-            free=(Free("c"), Free("K", 1e-3, 1e3, "count"), Free("beta"), Free("rate"), Free("guess", high=1)),
+            free=(Free("c"), Free("K", 1e-3, 1e3, "count"), Free("beta"), Free("rate")),
+            best={"guess": Default("2 * beta * G * gamma", "2 beta G gamma: with less the bound grows")},
             positive=("G", "D", "M", "r", "c", "delta", "K", "epsilon", "beta", "gamma", "guess", "rate"),
             guarantee=_convex_guarantee,
             rates={"static regret": "T**(3/4)", "hard violation": "T**(3/4) * log(T)"},

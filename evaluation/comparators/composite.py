@@ -40,8 +40,12 @@ class Composite(OfRounds):
         return False
 
     def _linear(self, rows: Array) -> Array:
+        return self._between(0, len(rows)) if len(self.inner.linear) == 1 else pick(self.inner.linear, rows)
+
+    def _between(self, start: int, stop: int) -> Array:
+        """L_t of the rounds from `start` to `stop`."""
         linear = self.inner.linear
-        return np.broadcast_to(linear, (len(rows), *linear.shape[1:])) if len(linear) == 1 else pick(linear, rows)
+        return np.broadcast_to(linear, (stop - start, *linear.shape[1:])) if len(linear) == 1 else linear[start:stop]
 
     def _constant(self, rows: Array) -> Array:
         constant = self.inner.constant
@@ -65,9 +69,9 @@ class Composite(OfRounds):
         values = np.zeros((len(ends), self.entries))
         slopes = np.zeros((len(ends), self.entries, x.shape[1]))
         for several in together(bands(ends)):
-            linears = [self._linear(band.rows) for band in several]
+            linears = [self._between(band.start, band.stop) for band in several]
             inner = [_forms(linear) @ x[band.first :].T for band, linear in zip(several, linears)]
-            pairs = [by_pairs(part, len(band.rows)) for part, band in zip(inner, several)]
+            pairs = [by_pairs(part, len(linear)) for part, linear in zip(inner, linears)]
             rows = [np.repeat(band.rows, band.members) for band in several]
             points, of_round = np.concatenate(pairs), np.concatenate(rows)
             points += self._constant(of_round)
@@ -76,7 +80,7 @@ class Composite(OfRounds):
             for band, linear in zip(several, linears):
                 part = slice(place, place + band.pairs)
                 place += band.pairs
-                values[band.first :] += value[part].reshape(len(band.rows), band.members, -1).sum(axis=0)
+                values[band.first :] += value[part].reshape(len(linear), band.members, -1).sum(axis=0)
                 slopes[band.first :] += self._pulled_back(slope[part], linear, band.members)
         return values, slopes
 
@@ -97,10 +101,9 @@ class Composite(OfRounds):
         return np.stack([self._folded(bend[p], linear[p]) for p in stretches(cuts, len(rows))])
 
     def hessian_between(self, x: Array, weights: Array, starts: Array, ends: Array) -> Array:
-        rows = [np.arange(start, end) for start, end in zip(starts, ends)]
-        linears = [self._linear(own) for own in rows]
+        linears = [self._between(start, end) for start, end in zip(starts, ends)]
         points = np.concatenate([linear @ point for linear, point in zip(linears, x)])
-        of_round = np.concatenate(rows)
+        of_round = np.concatenate([np.arange(start, end) for start, end in zip(starts, ends)])
         spread = np.repeat(weights, ends - starts, axis=0)
         bend = self.outer.hessian(points + self._constant(of_round), spread, of_round)
         cuts = np.cumsum(ends - starts)[:-1]
@@ -116,15 +119,20 @@ class Composite(OfRounds):
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Rounds that all members from `first` on have, and none before."""
+    """Rounds from `start` to `stop`, which all members from `first` on have, and none before."""
 
-    rows: Array
+    start: int
+    stop: int
     first: int
     members: int
 
     @property
+    def rows(self) -> Array:
+        return np.arange(self.start, self.stop)
+
+    @property
     def pairs(self) -> int:
-        return len(self.rows) * self.members
+        return (self.stop - self.start) * self.members
 
 
 def bands(ends: Array) -> Iterator[Band]:
@@ -134,18 +142,20 @@ def bands(ends: Array) -> Iterator[Band]:
         members = len(ends) - first
         most = max(1, PAIRS // members)
         for begin in range(start, int(end), most):
-            yield Band(np.arange(begin, min(begin + most, int(end))), first, members)
+            yield Band(begin, min(begin + most, int(end)), first, members)
         start = int(end)
 
 
 def together(parts: Iterable[Band]) -> Iterator[list[Band]]:
     """Bands that follow each other, as many as one call should hold."""
     several: list[Band] = []
+    held = 0
     for band in parts:
-        if several and sum(b.pairs for b in several) + band.pairs > PAIRS:
+        if several and held + band.pairs > PAIRS:
             yield several
-            several = []
+            several, held = [], 0
         several.append(band)
+        held += band.pairs
     if several:
         yield several
 

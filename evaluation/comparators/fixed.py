@@ -16,7 +16,7 @@ from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
 from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.expectation import expected
-from oco.evaluation.comparators.functions import OfRounds, Rounds
+from oco.evaluation.comparators.functions import General, OfRounds, Rounds
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
@@ -234,10 +234,8 @@ def _violated(each: _EachRound, chosen: list[Array], x: Array, ends: Array, want
 
 def _losses(rounds: Rounds, x: Array, ends: Array) -> list[Array]:
     """For each prefix the loss in each of its rounds."""
-    return [
-        np.array(values_of(rounds.evaluate(rounds.problem.objective, point[None, : rounds.size], np.arange(end)), end))
-        for point, end in zip(x, ends)
-    ]
+    loss = General(rounds, rounds.problem.objective, 1, False)
+    return [values[:, 0] for values in values_upto(loss, x[:, : rounds.size], ends)]
 
 
 def _excess(rounds: Rounds, x: Array) -> Array:

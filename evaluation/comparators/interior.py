@@ -24,6 +24,7 @@ ITERATIONS = 120
 TO_BOUNDARY = 0.995  # the share of the way to the boundary that a step may go
 LEAST_GAP = 1e-15  # distance to a bound, in scaled units
 HALVINGS = 12
+TRIES = 3  # halvings that are tried in one call
 KEPT = 1e-4  # of the infeasibility, below which the products of slacks and multipliers do not go: else they close first
 STALL = 30  # iterations without progress after which a member is given up
 
@@ -210,14 +211,18 @@ def _advance(programs: Programs, here: Stand, step: Iterate, rows: Array) -> Sta
     length = _step_length(here.v, step, *_gaps(programs, here.v.x), TO_BOUNDARY)
     before = here.residual.size
     reached = _stand(programs, here, step, length, rows)
-    for _ in range(HALVINGS):
+    for tried in range(0, HALVINGS, TRIES):
         size = reached.residual.size
         bad = np.flatnonzero(~np.isfinite(size) | (size > 2 * before))
         if not len(bad):
             break
-        length[bad] *= 0.5
-        part = _stand(programs, here.take(bad), step.take(bad), length[bad], rows[bad])
-        reached = _merge(reached, bad, part)
+        several = np.repeat(bad, TRIES)
+        lengths = (length[bad, None] * 0.5 ** np.arange(tried + 1, tried + TRIES + 1)).ravel()
+        parts = _stand(programs, here.take(several), step.take(several), lengths, rows[several])
+        sizes = parts.residual.size.reshape(-1, TRIES)
+        good = np.isfinite(sizes) & (sizes <= 2 * before[bad, None])
+        first = np.where(good.any(axis=1), good.argmax(axis=1), TRIES - 1)
+        reached = _merge(reached, bad, parts.take(np.arange(len(bad)) * TRIES + first))
     return reached
 
 

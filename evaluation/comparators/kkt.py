@@ -122,7 +122,9 @@ def _factors(matrices: Array) -> _Factors | None:
     scale = _unit_scale(matrices)
     found = []
     for matrix, own in zip(matrices, scale):
-        factor, failed = dpotrf(matrix * np.multiply.outer(own, own), lower=1, clean=0)
+        unit = np.multiply.outer(own, own)
+        unit *= matrix
+        factor, failed = dpotrf(unit.T, lower=1, clean=0, overwrite_a=1)
         if failed:
             return None
         found.append(factor)

@@ -145,6 +145,11 @@ class Canonical:
         """One label for each entry of the inequalities: `service`, `limits[0]`, `limits[1]`."""
         return tuple(label for c in self.inequalities for label in entry_labels(c.label, c.shape))
 
+    @cached_property
+    def equality_labels(self) -> tuple[str, ...]:
+        """One label for each entry of the equalities."""
+        return tuple(label for c in self.equalities for label in entry_labels(c.label, c.shape))
+
 
 def entry_labels(label: str, shape: tuple[int, ...]) -> tuple[str, ...]:
     """`limits[0]`, `limits[1]`; for a scalar the label itself."""

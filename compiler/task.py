@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from oco.compiler.canonical import Canonical, entry_labels
+from oco.compiler.canonical import Canonical
 from oco.compiler.domains import Domain
 from oco.compiler.ir.program import DType, Field, Type
 from oco.compiler.ir.value import Value
@@ -67,8 +67,7 @@ class Task:
     @cached_property
     def kept_equalities(self) -> tuple[int, ...]:
         """The entries of the equalities that have a multiplier: all but the dependent ones."""
-        labels = [name for c in self.canonical.equalities for name in entry_labels(c.label, c.shape)]
-        return tuple(i for i, name in enumerate(labels) if name not in self.dependent_rows)
+        return tuple(i for i, name in enumerate(self.canonical.equality_labels) if name not in self.dependent_rows)
 
     def fields(self) -> tuple[Field, ...]:
         """What `update` is given each round: the streams, or the values that the model's feedback reveals."""

@@ -19,7 +19,7 @@ h2 { font-size: 1.2rem; margin: 2.5rem 0 .75rem; padding-bottom: .3rem; border-b
 p { margin: .5rem 0; max-width: 46rem; } .soft { color: var(--soft); } .warn { color: var(--warn); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .925rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .9rem .4rem 0; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; color: var(--soft); white-space: nowrap; }
+th { font-weight: 600; color: var(--soft); }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, pre { font: .875rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 pre { background: var(--tint); padding: .9rem 1rem; border-radius: 6px; overflow-x: auto; }

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#B0A010")
-"""Okabe & Ito's palette: told apart with any kind of colour vision."""
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#7F7F7F", "#B0A010", "#56B4E9")
+"""Okabe & Ito's palette: told apart with any kind of colour vision. The light blue is last: on a dark page the first one is as light."""
 
 PAPER: Mapping[str, Any] = {"grid.color": "#e8e8e8", "axes.spines.top": False, "axes.spines.right": False}
 INK, GRID = "#1a2b3c", "#d4e5f6"  # stand for the colours of a page that an SVG will stand in
@@ -37,6 +37,7 @@ MARKED: Mapping[str, Any] = {
 
 POINTS = 2000  # the most points of a curve that are drawn
 LINES = 6  # the most curves in one picture
+LATE = 0.1  # the share of the rounds after which a curve begins late on a logarithmic axis
 TIMES = 4.0  # a guarantee more than so many times above a curve is written on a linear axis, not drawn
 NARROW = (
     1e-2  # an axis of large numbers that spans less of them has them in full: in thousands they would all look the same
@@ -179,15 +180,23 @@ def decisions(trace: Trace, ax: Axes) -> None:
     kept = trace.record.decisions
     labels = [_entry(name, place) for name, values in kept.items() for place in np.ndindex(values.shape[1:])]
     flat = np.concatenate([values.reshape(len(values), -1) for values in kept.values()], axis=1)
-    _, first, alike = np.unique(flat[:: max(1, len(flat) // 64)], axis=1, return_index=True, return_counts=True)
-    order = np.argsort(-flat[:, first].std(axis=0), kind="stable")[:LINES]
-    order = order[np.argsort(first[order])]
-    for colour, entry, count in zip(COLOURS, first[order], alike[order]):
+    shown, different = _different(flat, labels, lambda values: values.std(axis=0))
+    for colour, (entry, label) in zip(COLOURS, shown):
         t, y = thin(trace.kept, flat[:, entry])
-        label = f"{labels[entry]}, {count} alike" if count > 1 else labels[entry]
         ax.plot(t, y, color=colour, lw=0.9, label=label)
-    more = f", the {len(order)} of {len(first)} different entries that move most" if len(first) > len(order) else ""
+    more = f", the {len(shown)} of {different} different entries that move most" if different > len(shown) else ""
     finish(ax, f"{'decision' if len(kept) == 1 else 'decisions'} {', '.join(kept)}{more}", "value")
+
+
+def _different(flat: Array, labels: Sequence[str], size: Callable[[Array], Array]) -> tuple[list[tuple[int, str]], int]:
+    """Of the columns (T, n) the largest by `size`, each with its label, those that are alike taken together; and how many differ."""
+    if not flat.shape[1]:
+        return [], 0
+    _, first, alike = np.unique(flat[:: max(1, len(flat) // 64)], axis=1, return_index=True, return_counts=True)
+    order = np.argsort(-size(flat[:, first]), kind="stable")[:LINES]
+    order = order[np.argsort(first[order])]
+    names = (f"{labels[k]}, {count} alike" if count > 1 else labels[k] for k, count in zip(first[order], alike[order]))
+    return list(zip(map(int, first[order]), names)), len(first)
 
 
 def _entry(name: str, place: tuple[int, ...]) -> str:
@@ -196,12 +205,12 @@ def _entry(name: str, place: tuple[int, ...]) -> str:
 
 def queues(trace: Trace, ax: Axes) -> None:
     """The queues or multipliers of the algorithm."""
-    duals = trace.duals
-    names = (*trace.labels, *trace.equality_labels)
-    shown = np.sort(np.argsort(-np.abs(duals).max(axis=0, initial=0.0), kind="stable")[:LINES])
-    for colour, entry in zip(COLOURS, shown):
+    duals, names = trace.duals, trace.promise.multiplied
+    labels = names if duals.shape[1] == len(names) else [f"dual {k}" for k in range(duals.shape[1])]
+    shown, _ = _different(duals, labels, lambda values: np.abs(values).max(axis=0, initial=0.0))
+    for colour, (entry, label) in zip(COLOURS, shown):
         t, y = thin(np.arange(1, len(duals) + 1), duals[:, entry])
-        ax.plot(t, y, color=colour, lw=1.1, label=names[entry] if duals.shape[1] == len(names) else f"dual {entry}")
+        ax.plot(t, y, color=colour, lw=1.1, label=label)
     if not len(shown):
         ax.text(
             0.5, 0.5, "the algorithm keeps no queues", ha="center", va="center", transform=ax.transAxes, color="0.4"
@@ -242,6 +251,10 @@ def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool, width: 
         if np.all(np.isnan(values)):
             ax.plot([], [], color=colour, label=f"{curve.label} (never positive)")
             return
+        first = int(np.argmax(values > 0)) + 1
+        if first > LATE * len(values):  # on these axes little more than a point
+            label += f" (from round {first:,})"
+            ax.plot(first, values[first - 1], "o", color=colour, ms=2.5 * width)
     t, y = thin(rounds, np.nan_to_num(values, nan=0.0), log=log)
     ax.plot(t, np.where(y > 0, y, np.nan) if log else y, color=colour, lw=width, label=label)
 

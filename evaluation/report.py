@@ -20,7 +20,7 @@ from oco.evaluation.storage import manifest
 from oco.evaluation.summary import RunSummary, summarize
 
 if TYPE_CHECKING:
-    from oco.evaluation.trace import Trace
+    from oco.evaluation.trace import Promise, Trace
 
 DEPTH = 12  # of a derivation that is spelled out
 
@@ -145,9 +145,18 @@ def _promise(trace: Trace) -> list[str]:
         for name, rate in promise.rates.items()
     ]
     words = f"By {promise.theorem}." if promise.theorem else "No theorem speaks for this run."
-    settings = html.table(("setting", "value"), list(promise.settings.items())) if promise.settings else ""
+    settings = html.table(("setting", "formula", "value"), _settings(promise), numbers=(2,)) if promise.settings else ""
     bounds = html.table(("measure", "rate", f"bound after {trace.rounds:,} rounds"), rows, numbers=(2,)) if rows else ""
     return [html.paragraph(words), bounds, settings]
+
+
+def _settings(promise: Promise) -> list[tuple[str, str, str]]:
+    """Name, formula and number of each; no formula where it is the number."""
+    values = {name: f"{value:.6g}" for name, value in promise.values.items()}
+    return [
+        (name, "" if values.get(name) == formula else formula, values.get(name, "–"))
+        for name, formula in promise.settings.items()
+    ]
 
 
 def _ledger(facts: Facts) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
@@ -50,6 +51,9 @@ class RunnablePlan(Protocol):
 
     @property
     def guarantee(self) -> Guarantee | None: ...
+
+    @property
+    def kept_equalities(self) -> tuple[int, ...]: ...
 
     @property
     def recipe(self) -> Mapping[str, Any]: ...
@@ -220,9 +224,13 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     """What a plan promises of its first `rounds` rounds, as plain arrays and words."""
     guarantee = plan.guarantee
     settings = {name: formula_text(s.formula) for name, s in plan.settings.items()}
+    values = {name: s.value for name, s in plan.settings.items() if s.value is not None}
+    labels = plan.canonical.equality_labels
+    multiplied = (*plan.canonical.constraint_labels, *(labels[i] for i in plan.kept_equalities))
     scales = Situation(plan.canonical, plan.facts, plan.canonical.horizon).constraint_scales
+    promise = Promise(plan.algorithm, settings, scales=scales, values=values, multiplied=multiplied)
     if guarantee is None:
-        return Promise(plan.algorithm, settings, scales=scales)
+        return promise
     bounds = {
         "regret": guarantee.regret_bound,
         "violation": guarantee.violation_bound,
@@ -234,4 +242,4 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     vacuous = tuple(name for name, b in present.items() if b.vacuous(horizon))
     rates = {name: b.rate for name, b in present.items()}
     measures = {name: b.measure for name, b in present.items()}
-    return Promise(plan.algorithm, settings, guarantee.theorem, curves, rates, vacuous, scales, measures)
+    return replace(promise, theorem=guarantee.theorem, curves=curves, rates=rates, vacuous=vacuous, measures=measures)

@@ -78,6 +78,8 @@ def manifest(trace: Trace) -> dict[str, Any]:
         "rates": dict(promise.rates),
         "vacuous": list(promise.vacuous),
         "measures": dict(promise.measures),
+        "values": dict(promise.values),
+        "multiplied": list(promise.multiplied),
         "scales": None if promise.scales is None else promise.scales.tolist(),
         "seed": trace.seed,
         "seconds": trace.seconds,
@@ -171,6 +173,7 @@ def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
     scales = None if told["scales"] is None else np.asarray(told["scales"])
     words = (told["algorithm"], told["settings"], told["theorem"])
     promise = Promise(*words, named("guarantee."), told["rates"], tuple(told["vacuous"]), scales, told["measures"])
+    promise = replace(promise, values=told.get("values", {}), multiplied=tuple(told.get("multiplied", ())))
     origin = Origin(told["seed"], told["recipe"], named("start."), named("draws."), told["backend"], told["facts"])
     origin = replace(origin, versions={name: told[name] for name in versions()})
     notes, warnings = tuple(told["notes"]), tuple(told["warnings"])

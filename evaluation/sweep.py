@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -219,7 +220,8 @@ class Ray:
     def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
         import ray
 
-        ray.init(self.address, num_cpus=None if self.address else self.workers, log_to_driver=False)
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        ray.init(self.address, num_cpus=None if self.address else self.workers, **quiet)
         try:
             remote, execute = ray.remote(_called), getattr(work, "execute", None)
             arrays = dict(execute.arrays()) if isinstance(execute, SharesArrays) else {}

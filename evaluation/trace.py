@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from oco.backends.factors import factors_over_rounds
-from oco.compiler.canonical import Canonical, entry_labels
+from oco.compiler.canonical import Canonical
 from oco.dsl.diagnostics import fail
 from oco.evaluation import measures
 from oco.evaluation.comparators import Budget, Comparator, Prefixes
@@ -45,7 +45,10 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class Promise:
-    """What was promised of the run: bounds after every round by measure ("regret", "violation", "equality"), in words, and by whom."""
+    """What was promised of the run: bounds after every round by measure ("regret", "violation", "equality"), in words, and by whom.
+
+    `settings` are formulas, `values` the numbers of those that are one; `multiplied` the constraints that can have a multiplier.
+    """
 
     algorithm: str
     settings: Mapping[str, str]
@@ -55,6 +58,8 @@ class Promise:
     vacuous: tuple[str, ...] = ()
     scales: Array | None = None
     measures: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    multiplied: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +162,7 @@ class Trace:
     @property
     def equality_labels(self) -> tuple[str, ...]:
         """One label for each column of `equalities`."""
-        return tuple(label for c in self.problem.equalities for label in entry_labels(c.label, c.shape))
+        return self.problem.equality_labels
 
     @property
     def seed(self) -> int:

@@ -152,3 +152,22 @@ def test_a_run_without_constraints_or_queues_has_pictures_too() -> None:
     trace = Trace(problem, Data(problem, 5, {"c": np.ones(5)}), record, Promise("test", {}))
     assert "queues" not in figures(trace)
     figure(trace).draw_without_rendering()
+
+
+def test_multipliers_are_called_as_their_constraints_and_those_that_are_alike_are_drawn_once() -> None:
+    trace = made(multiplied=("first", "second"))
+    assert set(lines(panel(trace, "queues"))) == {"first", "second"}
+    trace.record.duals[:, 1] = trace.record.duals[:, 0]
+    assert set(lines(panel(trace, "queues"))) == {"first, 2 alike"}
+    assert set(lines(panel(made(), "queues"))) == {"dual 0", "dual 1"}
+
+
+def test_a_curve_that_begins_late_is_marked_where_it_begins_on_logarithmic_axes() -> None:
+    trace = made(rounds=300)
+    trace.constraints[:249, 0] = -1.0
+    trace.constraints[249, 0] = 0.25
+    drawn = panel(trace, "violation, log").get_lines()
+    marks = [line for line in drawn if line.get_marker() == "o"]
+    assert [(*map(float, m.get_xdata()), *map(float, m.get_ydata())) for m in marks] == [(250.0, 0.25)]
+    assert any("(from round 250)" in str(line.get_label()) for line in drawn)
+    assert not [line for line in panel(trace, "violation").get_lines() if line.get_marker() == "o"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -122,3 +123,14 @@ def test_a_trace_shows_itself_in_a_notebook_without_solving_anything(trace: Trac
 def test_numbers_as_a_person_reads_them(value: float | None, words: str) -> None:
     assert number(value) == words
     assert value is None or np.isclose(float(words.replace(",", "")), value, rtol=1e-3)
+
+
+def test_settings_are_given_as_formulas_and_as_numbers() -> None:
+    trace = made()
+    told = {"eta": "1/T", "gamma": "0.5", "alpha": "sqrt(t)"}
+    trace.promise = replace(trace.promise, settings=told, values={"eta": 1 / 300, "gamma": 0.5})
+    rows = re.findall(r"<tr>(.*?)</tr>", report(trace))
+    cells = {row[0]: row[1:] for row in (re.findall(r"<td[^>]*>([^<]*)</td>", r) for r in rows) if row}
+    assert cells["eta"] == ["1/T", "0.00333333"]
+    assert cells["gamma"] == ["", "0.5"]
+    assert cells["alpha"] == ["sqrt(t)", "–"]

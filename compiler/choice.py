@@ -14,7 +14,7 @@ from oco.compiler.resettle import in_its_units
 from oco.compiler.restarts import first_epoch, restarted
 from oco.compiler.settings import symbols_of
 from oco.compiler.settle import GivenSettings, settle
-from oco.compiler.structure import step_cost
+from oco.compiler.solvable import step_cost
 from oco.compiler.theorems import (
     Objection,
     Restart,

@@ -5,7 +5,7 @@ Q [g]_+ is the largest of lambda g over 0 <= lambda <= Q, so the step is the max
     D(lambda) = min_x  <c, x - y> + alpha |x - y|^2 + <lambda, g(x)>,    grad D(lambda) = g(x(lambda)).
 
 x(lambda) is a projection where g is affine, one monotone equation an entry where g is separable and X a box, and the fixed point of
-a projected gradient step where g is smooth. D is maximized by
+a projected gradient step where g is smooth; where it is the largest of such pieces see `kinked_step`. D is maximized by
 Newton's method on the free multipliers with the generalized Hessian of D (semismooth, so it ends in finitely many steps where D is
 piecewise quadratic), cut where the first one meets a bound, and a line search along it. Since the objective is
 2 alpha-strongly convex, alpha |x(lambda) - x*|^2 is at most the duality gap; the search ends when the promised gain is below
@@ -15,14 +15,19 @@ alpha (TOLERANCE diameter)^2.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
+
+from oco.compiler.epigraph import Epigraph, Floats, lifted
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
+from oco.compiler.kinked_step import KinkedStep
 from oco.compiler.points import Point, Rows, Structured, call_over
 from oco.compiler.problem import Problem
 from oco.compiler.separable_response import SeparableResponse
-from oco.compiler.smooth_response import SmoothResponse, data_of_constraints
+from oco.compiler.smooth_response import SmoothResponse, data_of_constraints, stream_names
 from oco.compiler.structure import Structure, separable_over_box
 
 TOLERANCE = 1e-12
@@ -40,6 +45,7 @@ TINY = 1e-290
 STEP_DOC = (
     "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, by Newton's method on its dual."
 )
+KINKED_DOC = "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, g with kinks: proximal points of their epigraph."
 ASCENT_DOC = (
     "Newton's step of the multipliers, cut where the first one meets a bound of [0, Q], and the gain that it promises."
 )
@@ -78,14 +84,12 @@ class Response(Protocol):
 def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Value) -> Point:
     """The minimizer; g is g(y), shape (N,), as Q is."""
     t, y, c = p.tracer, y.named(p.tracer, "y"), c.named(p.tracer, "c")
-    response: Response
-    if p.structure is Structure.AFFINE:
-        response = _Affine(p, y, c, alpha, g, p.constraint_gradients(y).named(t, "A"))
-    else:
-        response = _bent(p)(p, y, c, alpha, *data_of_constraints(p))
+    if (found := lifted(p.task.canonical)) is not None:
+        return _kinked_step(p, found, y, c, alpha, Q, fixed=False)
+    response = _response(p, y, c, alpha, lambda: g)
 
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
-        return _Ascent(p, response.over(*parts), Q).run().blocks
+        return _Ascent(p, response.over(*parts), Q).run()[1].blocks
 
     return Point(call_over(t, "penalized_step", step, Q, *response.parts, doc=STEP_DOC))
 
@@ -94,8 +98,36 @@ def weighted_step(p: Problem, y: Point, c: Point, alpha: Value, weights: Value) 
     """argmin over the domain of <c, x> + alpha |x - y|^2 + sum_n weights_n g_n(x), for weights that are not negative."""
     if p.structure is Structure.AFFINE:
         return p.domain.project(y - (c + p.constraint_combination(y, weights)) / (2.0 * alpha))
+    if (found := lifted(p.task.canonical)) is not None:
+        return _kinked_step(p, found, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, weights, fixed=True)
     response = _bent(p)(p, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, *data_of_constraints(p))
     return response.at(weights, response.start())[-1]
+
+
+def _kinked_step(
+    p: Problem, epigraph: Epigraph, y: Point, c: Point, alpha: Value, weights: Value, fixed: bool
+) -> Point:
+    """Either step under constraints with kinks; `fixed`: the weights are the multipliers, else bounds of them."""
+    held = np.arange(p.constraint_count + len(epigraph.owner)) < (p.constraint_count if fixed else 0)
+
+    def solve(p: Problem, y: Point, c: Point, alpha: Value, caps: Value, first: Value) -> tuple[Value, Point]:
+        response = _response(p, y, c, alpha, lambda: p.constraints(y))
+        return _Ascent(p, response, caps, held if fixed else None).run(first)
+
+    def step(weights: Value, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> tuple[Value, ...]:
+        own = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)
+        first = p.tracer.concat(weights if fixed else 0.0 * weights, p.tracer.zeros((len(epigraph.owner),)))
+        return KinkedStep(own, epigraph, y, c, alpha, solve).run(weights, first).blocks
+
+    given = (weights, y, c, alpha, *data_of_constraints(p))
+    return Point(call_over(p.tracer, "penalized_step", step, *given, doc=KINKED_DOC))
+
+
+def _response(p: Problem, y: Point, c: Point, alpha: Value, g: Callable[[], Value]) -> Response:
+    """x(lambda) under constraints without kinks; g() is their values at y."""
+    if p.structure is Structure.AFFINE:
+        return _Affine(p, y, c, alpha, g(), p.constraint_gradients(y).named(p.tracer, "A"))
+    return _bent(p)(p, y, c, alpha, *data_of_constraints(p))
 
 
 def _bent(p: Problem) -> type[SeparableResponse] | type[SmoothResponse]:
@@ -137,22 +169,24 @@ class _Affine:
 
 
 class _Ascent:
-    """Maximizes D over the box [0, Q]. The state: lambda, g = grad D, the next step and its promise, a count, the track."""
+    """Maximizes D over the box [0, Q]; `fixed` multipliers stay as they are. The state: lambda, g = grad D, the next step and its promise, a count, the track."""
 
-    def __init__(self, p: Problem, response: Response, Q: Value) -> None:
-        self.p, self.t, self.response, self.Q = p, p.tracer, response, Q
+    def __init__(self, p: Problem, response: Response, Q: Value, fixed: Floats | None = None) -> None:
+        self.p, self.t, self.response, self.Q, self.fixed = p, p.tracer, response, Q, fixed
         self.blocks = len(response.y.blocks)
         self.diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains))
 
-    def run(self) -> Point:
+    def run(self, first: Value | None = None) -> tuple[Value, Point]:
+        """The multipliers and the minimizer, from these multipliers or from none."""
         t, response = self.t, self.response
         t.note(f"the gain at which the decision is within {TOLERANCE:g} of the domain's diameter")
         enough = t.name("enough", response.alpha * (TOLERANCE * self.diameter) ** 2)
-        track = response.start()
-        lam = t.name("lam", t.zeros(self.Q.shape))
+        track = response.start() if first is None else response.at(first, response.start())
+        lam = t.name("lam", t.zeros(self.Q.shape) if first is None else first)
         g = t.name("g_x", response.constraints(track[-1]))
         move = track[-1] - response.y
-        value = t.name("value", response.c.dot(move) + response.alpha * move.squared_norm())
+        value = response.c.dot(move) + response.alpha * move.squared_norm()
+        value = t.name("value", value if first is None else value + t.sum(first * g))
         begin = (lam, value, g, *self.ascent(lam, g, track), t.lift(0), *_flat(track))
 
         def unfinished(
@@ -168,14 +202,16 @@ class _Ascent:
             count = t.where(t.any(t.not_(t.eq(reached, lam))), count + 1, MAX_STEPS)
             return (reached, value, g_x, *self.ascent(reached, g_x, points), count, *_flat(points))
 
-        return self.points(t.while_(unfinished, ascend, begin)[6:])[-1]
+        lam, *found = t.while_(unfinished, ascend, begin)
+        return lam, self.points(tuple(found[5:]))[-1]
 
     def ascent(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, ...]:
         """The next step, and the gain that ends the search where it is too small."""
 
         def run(lam: Value, g_x: Value, Q: Value, *rest: Structured) -> tuple[Value, Value]:
             points, parts = rest[: len(track)], rest[len(track) :]
-            return _Ascent(self.p, self.response.over(*parts), Q).direction(lam, g_x, list(points))  # type: ignore[arg-type]
+            again = _Ascent(self.p, self.response.over(*parts), Q, self.fixed)  # type: ignore[arg-type]
+            return again.direction(lam, g_x, list(points))  # type: ignore[arg-type]
 
         return call_over(self.t, "ascent_step", run, lam, g, self.Q, *track, *self.response.parts, doc=ASCENT_DOC)
 
@@ -199,6 +235,8 @@ class _Ascent:
         t, count = self.t, self.Q.shape[0]
         low, high = t.name("low", lam <= 0.0), t.name("high", lam >= self.Q * (1.0 - 1e-15))
         held = t.name("held", t.or_(t.and_(low, g <= 0.0), t.and_(high, g >= 0.0)))
+        if self.fixed is not None:
+            held = t.or_(held, t.constant(self.fixed, "fixed", "multipliers that are given"))
         if count == 1:
             return t.where(held, 0.0, g / (t.reshape(bend, (1,)) + ridge))
 

@@ -204,6 +204,10 @@ class Problem:
             raise fail("OCO705", "the algorithm is for models with constraints, and this one has none")
         return self.units.of_constraints(self._stacked([c.expr for c in self.task.canonical.inequalities], x))
 
+    def values(self, exprs: Sequence[Expr], x: Point) -> Value:
+        """The entries of expressions in one vector, in the user's units."""
+        return self._stacked(exprs, x)
+
     def constraint_gradients(self, x: Point) -> Rows:
         """grad g_t^n(x), a row a constraint."""
         rows = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oco.compiler.structure import ask_for_it, solver_objection
+from oco.compiler.solvable import ask_for_it, solver_objection
 from oco.compiler.theorems import Floats, Hypothesis, Objection, Quantity, Situation
 from oco.dsl.expressions import Kind, names
 from oco.dsl.model import Feedback

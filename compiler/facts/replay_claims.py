@@ -178,7 +178,8 @@ class Claims(Attack):
     def _oracle(self, step: Step) -> Verdict:
         """The cost as the sets state it; of a penalized step, that the constraints have the form that it speaks of."""
         if isinstance(step.value, str) and "Newton" in step.value:
-            form = "affine" if "derivative" in step.value else "separable" if "one unknown" in step.value else "general"
+            kinked, smooth = "kinks" in step.value, {"derivative": "affine", "one unknown": "separable"}
+            form = "general" if kinked else next((f for w, f in smooth.items() if w in step.value), "general")
             with np.errstate(all="ignore"):
                 pairs = list(zip(self.places[:20], self.places[1:]))
                 off = [self._off_form(c.expr, form, p, q) for c in self.problem.inequalities for p, q in pairs]

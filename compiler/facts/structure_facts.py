@@ -12,7 +12,7 @@ from oco.compiler.facts.separable import Separable
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.words import plural
-from oco.compiler.structure import step_cost
+from oco.compiler.solvable import step_cost
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
 

@@ -1,0 +1,109 @@
+"""What a penalized step costs, and why a problem has none that is exact (see `penalty`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oco.compiler.canonical import Canonical, Inequality
+from oco.compiler.epigraph import Unliftable, epigraph, has_kinks, kinks_hinder, lifted
+from oco.compiler.facts.words import plural
+from oco.compiler.structure import MOST_ENTRIES, Structure, constraint_structure, separable_over_box
+from oco.compiler.theorems import Objection, Situation
+from oco.dsl.expressions import Call, Kind, names, walk
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What a penalized step asks of a round beside its theorem's oracle calls, in words; `rank` is added to that of the algorithm."""
+
+    words: str
+    rank: int
+
+
+def step_cost(canonical: Canonical) -> StepCost:
+    """Of argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, solved by Newton's method on its N multipliers (see `penalty`)."""
+    above = lifted(canonical)
+    if above is not None:
+        inner = _smooth_cost(above.canonical)
+        kinks = f"{plural(above.levels, 'level')} above kinks of {plural(len(above.owner), 'piece')}"
+        return StepCost(f"a few proximal points in {kinks}, each with {inner.words}", inner.rank + 1)
+    return _smooth_cost(canonical)
+
+
+def _smooth_cost(canonical: Canonical) -> StepCost:
+    structure, _ = constraint_structure(canonical)
+    n = sum(c.size for c in canonical.inequalities)
+    steps = f"a few Newton steps in {plural(n, 'multiplier')}, each with"
+    if structure is Structure.AFFINE:
+        return StepCost(f"{steps} a projection onto the domain and its derivative", 0)
+    if separable_over_box(structure, [b.domain for b in canonical.blocks]):
+        return StepCost(f"{steps} {plural(canonical.size, 'equation')} in one unknown, solved by a search", 0)
+    inner = f"an inner Newton's method that solves systems of {plural(canonical.size, 'unknown')} and projects, twice a step"
+    return StepCost(f"{steps} {inner}", 1)
+
+
+def ask_for_it(mend: str, slow: bool) -> str:
+    """The way out of an objection; where it is about time alone there is another one."""
+    return f"{mend}, or ask for the algorithm by its name" if slow else mend
+
+
+def solver_objection(s: Situation) -> Objection | None:
+    """Why argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+ over the domain has no exact solver here, if so."""
+    structure, label = constraint_structure(s.canonical)
+    for d in s.domains:
+        for operation in ("project", "project_jacobian"):
+            why, slow = d.hindrance(operation)
+            if why:
+                said = f"its step needs a projection onto {d}: {why}"
+                return Objection(
+                    said, ask_for_it("decide in a set that has one, such as a box, a ball or a simplex", slow), slow
+                )
+    if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
+        return None
+    kinked, why = frozenset[str](), ""
+    if kinks_hinder(s.canonical):
+        try:
+            above = epigraph(s.canonical).canonical
+            kinked = frozenset(c.label for c in s.canonical.inequalities if has_kinks(c))
+            structure, label = constraint_structure(above)
+        except Unliftable as found:
+            why = found.why
+    for c in s.canonical.inequalities:
+        if c.label not in kinked and s.entries(c.label, c.shape, "smoothness.l2") is None:
+            return _unsolved(c, why)
+    if s.size > MOST_ENTRIES and structure is not Structure.AFFINE:
+        return Objection(
+            f"its step solves a system of the size of the decision for `{label}`, and {s.size} entries are more than {MOST_ENTRIES}",
+            f"linearise `{label}`, or decide in a box under sums of functions of single entries",
+        )
+    return None
+
+
+def _unsolved(c: Inequality, why: str) -> Objection:
+    """Why the step under a constraint without a bound of its smoothness is not solved, and what is solved in its place."""
+    key = f"constraints.{c.label}.smoothness.l2"
+    forms = "affine, smooth, the largest of few such pieces, sums of these, or over a box sums of functions of single entries"
+    solved = f"its step is solved exactly where constraints are {forms}"
+    kinks = [n for n in walk(c.expr) if isinstance(n, Call) and n.atom in SMOOTHER and names(n, Kind.DECISION)]
+    for node in sorted(kinks, key=lambda n: n.atom not in ROUND):
+        written = " ".join(node.span.text.split()) if node.span is not None else node.atom
+        inner = written[len(node.atom) + 1 : -1] if written.startswith(f"{node.atom}(") else "v"
+        mend = SMOOTHER[node.atom].format(written, inner, key)
+        how = why if why and node.atom not in ROUND else solved
+        return Objection(f"`{c.origin}` has kinks in `{written}`, and {how}", mend)
+    said = f"nothing bounds how fast the gradient of `{c.origin}` changes, and {solved}"
+    return Objection(said, f"`assume {key} <= ...`")
+
+
+ROUND = ("norm2", "nuclear_norm", "sigma_max")
+"""Functions with a kink that no finite number of smooth pieces make."""
+_PIECES = "write the pieces of `{0}` as constraints of their own, without it"
+_PAIR = "write the two sides of `{0} <= b`, `{1} <= b` and `-({1}) <= b`, as constraints of their own"
+_SQUARES = "write `sum_squares({1})` in the place of `{0}`, and the square of its bound"
+SMOOTHER: dict[str, str] = {
+    **dict.fromkeys(("max", "maximum", "pos", "neg", "hinge", "min", "minimum"), _PIECES),
+    **dict.fromkeys(("abs", "norm_inf"), _PAIR),
+    **dict.fromkeys(ROUND, _SQUARES),
+    "norm1": "write `sum(huber({1}))` in the place of `{0}`, and how fast its gradient changes: `assume {2} <= ...`",
+}
+"""What to write for a function with kinks: of {0}, whose argument is {1}; {2} is the fact that is needed."""

@@ -27,6 +27,7 @@ from oco.compiler.facts.setting import Setting
 from oco.compiler.jacobians import jacobian
 from oco.compiler.structure import Structure, constraint_structure, is_affine, separable_over_box
 from oco.dsl import algebra
+from oco.dsl.build import applied
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, Slice, constant, names, rewrite, walk
 from oco.dsl.model import Feedback, Stream
@@ -176,7 +177,7 @@ class _Lifting:
     def named(self, c: Inequality, call: Call) -> Expr:
         """A name for the largest of the pieces of a call; of a smallest, for the largest of their negatives."""
         inner = [self.values[n] for n in names(call, Kind.DECISION) if n in self.values]
-        value: Expr = rewrite(call, lambda e: self.values[e.name].value if _within(e, self.values) else e)
+        value: Expr = rewrite(call, self.over_decisions)
         concave = call.atom in CONCAVE
         shape, stretched = known(call.shape), known(call.shape)
         if call.atom in ("max", "min", "norm_inf"):
@@ -195,18 +196,18 @@ class _Lifting:
             raise Unliftable(f"its step takes kinks of at most {MOST_PIECES} pieces in all constraints together")
         return Name(name, Kind.DECISION, shape=call.shape)
 
+    def over_decisions(self, e: Expr) -> Expr:
+        """What a name stands for."""
+        return self.values[e.name].value if isinstance(e, Name) and e.name in self.values else e
+
 
 def _is_kink(e: Expr) -> bool:
     return isinstance(e, Call) and e.atom in (*CONVEX, *CONCAVE) and bool(names(e, Kind.DECISION))
 
 
-def _within(e: Expr, values: Mapping[str, _Node]) -> bool:
-    return isinstance(e, Name) and e.name in values
-
-
 def _total(call: Call, sizes: Expr) -> Expr:
     """The sum of the absolute values, along the axis of the call."""
-    return algebra.call("sum", sizes, **dict(call.options)) if sizes.shape else sizes
+    return applied("sum", (sizes,), call.options) if sizes.shape else sizes
 
 
 def _pieces(call: Call) -> tuple[Expr, ...]:

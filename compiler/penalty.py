@@ -45,7 +45,7 @@ TINY = 1e-290
 STEP_DOC = (
     "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, by Newton's method on its dual."
 )
-KINKED_DOC = "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, g with kinks: proximal points of their epigraph."
+KINKED_DOC = "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+: proximal points of the epigraph of kinks in g."
 ASCENT_DOC = (
     "Newton's step of the multipliers, cut where the first one meets a bound of [0, Q], and the gain that it promises."
 )
@@ -116,10 +116,12 @@ def _kinked_step(
 
     def step(weights: Value, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> tuple[Value, ...]:
         own = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)
-        first = p.tracer.concat(weights if fixed else 0.0 * weights, p.tracer.zeros((len(epigraph.owner),)))
+        first = p.tracer.concat(
+            weights if fixed else p.tracer.zeros(weights.shape), p.tracer.zeros((len(epigraph.owner),))
+        )
         return KinkedStep(own, epigraph, y, c, alpha, solve).run(weights, first).blocks
 
-    given = (weights, y, c, alpha, *data_of_constraints(p))
+    given: tuple[Structured, ...] = (weights, y, c, alpha, *data_of_constraints(p))
     return Point(call_over(p.tracer, "penalized_step", step, *given, doc=KINKED_DOC))
 
 
@@ -169,7 +171,8 @@ class _Affine:
 
 
 class _Ascent:
-    """Maximizes D over the box [0, Q]; `fixed` multipliers stay as they are. The state: lambda, g = grad D, the next step and its promise, a count, the track."""
+    """Maximizes D over the box [0, Q]; `fixed` multipliers stay. The state: lambda, g = grad D, the next step and its promise, a count, the
+    track."""
 
     def __init__(self, p: Problem, response: Response, Q: Value, fixed: Floats | None = None) -> None:
         self.p, self.t, self.response, self.Q, self.fixed = p, p.tracer, response, Q, fixed
@@ -210,7 +213,7 @@ class _Ascent:
 
         def run(lam: Value, g_x: Value, Q: Value, *rest: Structured) -> tuple[Value, Value]:
             points, parts = rest[: len(track)], rest[len(track) :]
-            again = _Ascent(self.p, self.response.over(*parts), Q, self.fixed)  # type: ignore[arg-type]
+            again = _Ascent(self.p, self.response.over(*parts), Q, self.fixed)
             return again.direction(lam, g_x, list(points))  # type: ignore[arg-type]
 
         return call_over(self.t, "ascent_step", run, lam, g, self.Q, *track, *self.response.parts, doc=ASCENT_DOC)

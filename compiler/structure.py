@@ -263,6 +263,9 @@ class _Marked:
     def __matmul__(self, other: Any) -> _Marked:
         return OPS.matmul(self, other)
 
+    def __rmatmul__(self, other: Any) -> _Marked:
+        return OPS.matmul(other, self)
+
     def __neg__(self) -> _Marked:
         return self
 

@@ -59,13 +59,13 @@ def experiment(minutes: float) -> Report:
     slopes = {label: slope(V[moving], curve[moving]) for label, curve in curves.items()}
     figure, (left, right) = panels(2)
     for label, curve in curves.items():
-        left.plot(V + 1, np.maximum(curve, 0.1), "o--" if label == STAY.label else "o-", label=label)
+        left.plot(V + 1, np.maximum(curve, 0.01), "o--" if label == STAY.label else "o-", label=label)
         right.plot(V + 1, np.maximum([t[label][1] for t in tables], 1e-3), "o-", label=label)
     left.plot(V + 1, [b or np.nan for b in bounds], ":", color="black", label="guarantee of mirror-prox")
     left.plot(
         V + 1, curves["mirror-prox"][0] + np.sqrt(V), color="grey", linewidth=0.8, label="regret at V = 0, plus sqrt(V)"
     )
-    for axes, title in ((left, "static regret after 4096 rounds"), (right, "soft violation")):
+    for axes, title in ((left, "static regret after 4096 rounds"), (right, "soft violation, 0 drawn as 0.001")):
         axes.set(title=title, xlabel="1 + V_*(T)", xscale="log", yscale="log")
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)

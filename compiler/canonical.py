@@ -141,6 +141,11 @@ class Canonical:
         return sum(int(np.prod(b.shape, dtype=np.int64)) for b in self.blocks)
 
     @cached_property
+    def fixed(self) -> bool:
+        """Whether no inequality changes from round to round."""
+        return not any(names(c.expr, kind) for c in self.inequalities for kind in (Kind.ROUND, Kind.STREAM))
+
+    @cached_property
     def constraint_labels(self) -> tuple[str, ...]:
         """One label for each entry of the inequalities: `service`, `limits[0]`, `limits[1]`."""
         return tuple(label for c in self.inequalities for label in entry_labels(c.label, c.shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -43,6 +44,7 @@ class Situation:
     facts: Facts
     horizon: int | None
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
+    _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
     """What `number` gave before: a search over settings asks thousands of times."""
 
     @property
@@ -100,13 +102,22 @@ class Situation:
     def entries(self, label: str, shape: tuple[int, ...], what: str) -> Floats | None:
         """One bound for each entry of a constraint, shape (size,): its own where it is known, else that of the worst entry."""
         worst = self.number(f"constraints.{label}.{what}")
+        size = math.prod(shape)
+        if (
+            shape
+            and size
+            and f"constraints.{label}[{', '.join('0' * len(shape))}].{what}" not in self.facts.items_by_key
+        ):
+            return None if worst is None else np.full(size, worst)  # no entry has facts of its own
         own = [self.number(f"constraints.{name}.{what}") for name in entry_labels(label, shape)]
         found = [worst if v is None else v if worst is None else min(v, worst) for v in own]
         return None if any(v is None for v in found) else np.array(found, dtype=np.float64)
 
     def inequality_bounds(self, what: str) -> Floats | None:
         """A fact of every inequality, shape (N,); None where one of them is unknown."""
-        return _joined([self.entries(c.label, c.shape, what) for c in self.canonical.inequalities])
+        if what not in self._bounds:
+            self._bounds[what] = _joined([self.entries(c.label, c.shape, what) for c in self.canonical.inequalities])
+        return self._bounds[what]
 
     def equality_bounds(self, what: str) -> Floats | None:
         """A fact of every equality on average, shape (M,); None where one of them is unknown."""

@@ -49,7 +49,8 @@ def _number(node: Expr, found: Mapping[int, Any], env: Mapping[str, Any], t: flo
 def _as_constant(node: Expr, value: Any) -> Constant:
     array = np.asarray(value.value)
     array = array.reshape(known(node.shape))
-    return constant(np.rint(array).astype(np.int64) if node.integer else array)
+    whole = node.integer and bool((np.abs(array) < 2.0**63).all())
+    return constant(np.rint(array).astype(np.int64) if whole else array)
 
 
 def _twin(cp: Any, node: Expr, found: Mapping[int, Any]) -> Any:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical, Equality, Inequality, entry_labels
+from oco.compiler.domains.norms import vector_norm
 from oco.compiler.facts.domain import domain_facts, downward, upward
 from oco.compiler.facts.feasible import KEYS, Feasibility
 from oco.compiler.facts.setting import Setting
@@ -38,7 +39,7 @@ def scales_of(s: Situation, norm: str = "l2") -> Scales:
     """
     origins = tuple(np.asarray(0.0 if norm == "l1" else d.origin, dtype=np.float64) for d in s.domains)
     about = [d.radius_about_centre if o.any() else d.radius for d, o in zip(s.domains, origins)]
-    radius = _positive(float(np.sqrt(np.sum(np.square(about)))) if len(about) > 1 else float(about[0]))
+    radius = _positive(vector_norm(np.asarray(about)))
     slope = s.number(f"loss.lipschitz.{norm}")
     loss = _positive(slope * radius if slope else s.number("loss.bound"))
     return Scales(origins, radius, loss, _sizes(s, s.canonical.inequalities), _sizes(s, s.canonical.equalities))
@@ -66,7 +67,8 @@ def without_units(s: Situation, norm: str) -> tuple[Situation, Scales]:
 def unit_free(s: Situation, scales: Scales) -> Situation:
     """The situation of the problem in u."""
     canonical = _scaled_problem(s.canonical, scales)
-    return Situation(canonical, _Scaling(s, canonical, scales).facts(), s.horizon)
+    with np.errstate(over="ignore"):  # what overflows is unknown: see `_times`
+        return Situation(canonical, _Scaling(s, canonical, scales).facts(), s.horizon)
 
 
 def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:
@@ -162,9 +164,8 @@ class _Scaling:
         fact = self.s.facts.items_by_key.get(key)
         if fact is None:
             return
-        yield _times(
-            fact, self.scales.radius ** LENGTHS[what] / unit, exact=self.scales.radius ** LENGTHS[what], by=unit
-        )
+        length = float(np.float64(self.scales.radius) ** LENGTHS[what])
+        yield _times(fact, length / unit, exact=length, by=unit)
 
     def _of_time(self) -> Iterator[Fact]:
         """How much a sequence of problems varies: |x*_t - x*_{t-1}|, |grad f_t - grad f_{t-1}|^2, |g_t - g_{t-1}|."""
@@ -196,6 +197,8 @@ def _times(fact: Fact, unit: float, exact: float | None = None, by: float = 1.0)
         return fact
     least = fact.key.endswith(LEAST) or fact.key == "slater.margin"
     scaled = float(value) * unit if exact is None else float(value) * exact / by
+    if not math.isfinite(scaled):
+        return Fact(fact.key, None, Status.UNKNOWN, fact.why, fact.cite)
     rounded = downward(scaled) if least == (scaled > 0) else upward(scaled)
     why = () if fact.why is None else (fact.why,)
     return replace(fact, value=rounded, why=Step("unit-free", f"{fact.key} in units of the problem", rounded, why))

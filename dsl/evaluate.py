@@ -22,11 +22,22 @@ def evaluate(expr: Expr, env: Mapping[str, Any], t: float | None = None) -> Floa
 
     Where a function has no value (log of a negative number) the result is nan, without a warning.
     """
-    found: dict[int, Any] = {}
-    with np.errstate(all="ignore"):
-        for node in walk(expr):
-            found[id(node)] = _value(node, found, env, t)
-    return np.asarray(found[id(expr)])
+    return Evaluation(expr)(env, t)
+
+
+class Evaluation:
+    """One expression, to be evaluated at many points."""
+
+    def __init__(self, expr: Expr) -> None:
+        self.nodes = tuple(walk(expr))
+
+    def __call__(self, env: Mapping[str, Any], t: float | None = None) -> Floats:
+        """As `evaluate`."""
+        found: dict[int, Any] = {}
+        with np.errstate(all="ignore"):
+            for node in self.nodes:
+                found[id(node)] = _value(node, found, env, t)
+        return np.asarray(found[id(self.nodes[-1])])
 
 
 def _value(node: Expr, found: dict[int, Any], env: Mapping[str, Any], t: float | None) -> Any:

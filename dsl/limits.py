@@ -23,7 +23,7 @@ MOST_WRITTEN = 60_000
 MOST_TERMS = 4_000
 """How many terms the sums of an expression may have."""
 
-MOST_CONSTRAINTS = 200
+MOST_CONSTRAINTS = 30
 """How many constraints a model may state; each may be a vector of many."""
 
 LONGEST = 10**12

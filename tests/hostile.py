@@ -28,7 +28,26 @@ def _chain(step: str, count: int, last: str) -> str:
     return f"{HEAD}decision x[3] in box(0, 1)\nstream c[3] in [0, 1]\nlet a0 = c @ x\n{lets}minimize {last.format(f'a{count - 1}')}\n"
 
 
+def _streams(count: int) -> str:
+    return "".join(f"stream s{k} in [0, 1]\n" for k in range(count))
+
+
+def _constraints(
+    each: str, count: int = 30, minimize: str = "c @ x", decision: str = "decision x[3] in box(0, 1)"
+) -> str:
+    """`each` has the number of the constraint as k, a decision's entry as i."""
+    rows = "".join(f"    g{k}: {each.format(k=k + 1, i=k % 3)}\n" for k in range(count))
+    return _model(minimize=minimize, decision=decision) + "subject to\n" + rows
+
+
 CASES: dict[str, str] = {
+    "terms_unlike": _model(_streams(600), " + ".join(f"s{k} * x[{k % 3}]" for k in range(600))),
+    "squares_unlike": _model(_streams(400), " + ".join(f"s{k} * square(x[{k % 3}] - {k})" for k in range(400))),
+    "squares_constrained": _constraints("square(x[{i}] * {k} - 1) <= 1e9 each round"),
+    "kinks_constrained": _constraints("abs(x[{i}] - {k}) <= 1e9 each round"),
+    "vectors_constrained": _constraints(
+        "square(x - {k} / 100) - c[0] <= 0 each round", 30, "sum(x) * c[0]", "decision x[250] in box(0, 1)"
+    ),
     "nested_parentheses": _model(minimize="(" * 40000 + "c @ x" + ")" * 40000),
     "nested_calls": _model(minimize="abs(" * 15000 + "c @ x" + ")" * 15000),
     "nested_brackets": _model(f"param A = {'[' * 40000}1{']' * 40000}\n"),

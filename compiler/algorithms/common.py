@@ -35,6 +35,8 @@ def _some_inequality(s: Situation) -> Objection | None:
 
 
 def _fixed(s: Situation) -> Objection | None:
+    if s.canonical.fixed:
+        return None
     for c in s.canonical.inequalities:
         if names(c.expr, Kind.ROUND):
             said = f"`{c.origin}` changes with the round t, and the theorem is about fixed constraints"
@@ -53,7 +55,7 @@ def _functions_seen(s: Situation) -> Objection | None:
 
 
 def constraints_are_fixed(s: Situation) -> bool:
-    return _fixed(s) is None
+    return s.canonical.fixed
 
 
 def _slater(s: Situation) -> Objection | None:

@@ -44,6 +44,7 @@ from oco.compiler.theorems import (
     scheduled,
 )
 from oco.dsl.evaluate import evaluate
+from oco.dsl.limits import LONGEST
 from oco.dsl.model import Feedback, Measure
 
 TINY = 1e-300
@@ -95,10 +96,10 @@ def _margin_suffices(s: Situation) -> Objection | None:
     margin = s.number("slater.margin")
     if margin is None or s.horizon is None or margin > 1 / math.sqrt(s.horizon):
         return None
-    needs = math.floor(1 / margin**2) + 1
+    needs = 1 / margin / margin if margin > 0 else math.inf
+    longer = f"write `horizon T = {math.floor(needs) + 1}` or " if needs < LONGEST else ""
     return Objection(
-        f"the Slater margin {margin:.4g} does not exceed rho = 1/sqrt(T)",
-        f"write `horizon T = {needs}` or loosen the constraints",
+        f"the Slater margin {margin:.4g} does not exceed rho = 1/sqrt(T)", f"{longer}loosen the constraints"
     )
 
 

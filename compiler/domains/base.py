@@ -191,12 +191,14 @@ class Domain(ABC):
     @property
     def bregman_diameter(self) -> float:
         """sup D(x, y) over the set for the divergence of `geometry`; infinite for the entropy."""
-        return self.diameter("l2") ** 2 / 2
+        diameter = float(self.diameter("l2"))
+        return diameter * diameter / 2  # infinite where a power would raise
 
     @property
     def bregman_radius(self) -> float:
         """max D(x, centre()) over the set for the divergence of `geometry`."""
-        return self.radius_about_centre**2 / 2
+        radius = float(self.radius_about_centre)
+        return radius * radius / 2
 
     # In other units.
 

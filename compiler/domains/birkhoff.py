@@ -14,7 +14,7 @@ from oco.compiler.domains.arguments import written
 from oco.compiler.domains.assignment import cheapest_assignment
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.doubly_stochastic import nearest_doubly_stochastic, project_face
-from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.norms import Floats, exact_sum
 from oco.compiler.domains.sampling import hit_and_run
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Birkhoff(Domain):
         from scipy.optimize import linear_sum_assignment
 
         rows, columns = linear_sum_assignment(c, maximize=True)
-        return math.fsum(c[rows, columns])
+        return exact_sum(c[rows, columns])
 
     def _diameter_l2(self) -> float:
         return math.sqrt(2 * self._order) if self._order > 1 else 0.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.domains.arguments import filling, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces, euclidean_radius_of_hull
-from oco.compiler.domains.norms import Floats, unit_rows, vector_norm
+from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -80,13 +80,13 @@ class Box(Domain):
         return self.upper - self.lower
 
     def support(self, c: Floats) -> float:
-        return math.fsum(np.maximum(c * self.lower, c * self.upper).ravel())
+        return exact_sum(np.maximum(c * self.lower, c * self.upper).ravel())
 
     def _diameter_l2(self) -> float:
         return vector_norm(self._width)
 
     def _diameter_l1(self) -> float:
-        return math.fsum(self._width.ravel())
+        return exact_sum(self._width.ravel())
 
     @property
     def radius(self) -> float:

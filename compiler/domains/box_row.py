@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +11,7 @@ import numpy as np
 
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
-from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.norms import Floats, exact_sum
 from oco.compiler.domains.total_search import Shifts
 from oco.dsl.diagnostics import fail
 
@@ -54,11 +53,11 @@ class Row:
 
     @property
     def least(self) -> float:
-        return math.fsum(self.weights * self.lo)
+        return exact_sum(self.weights * self.lo)
 
     @property
     def most(self) -> float:
-        return math.fsum(self.weights * self.hi)
+        return exact_sum(self.weights * self.hi)
 
     def _constants(self, t: Tracer) -> tuple[Value, ...]:
         why = "of the box and its row"
@@ -164,7 +163,7 @@ class BoxRow(Cut):
         return super().bounds_only - {"hull", "support"}
 
     def support(self, c: Floats) -> float:
-        return math.fsum((c * self.lmo_array(-c)).ravel())
+        return exact_sum((c * self.lmo_array(-c)).ravel())
 
     @cached_property
     def _hull(self) -> tuple[Floats, Floats]:
@@ -190,16 +189,16 @@ class BoxRow(Cut):
     def _inner(self) -> tuple[Floats, float]:
         """The box less rho on all sides, and the row less rho |weights|; from its cheapest corner towards the middle."""
         r = self._row
-        slack = 1e-9 * r.scale * math.fsum(r.weights)
+        slack = 1e-9 * r.scale * exact_sum(r.weights)
         if r.total < r.least - slack or (r.equality and r.total > r.most + slack):
             raise fail("OCO410", f"{self} is empty: the row leaves no entry room")
         length = 0.0 if r.equality else float(np.linalg.norm(r.weights))
-        rho = min(float(np.min(r.hi - r.lo)) / 2, (r.total - r.least) / (math.fsum(r.weights) + length))
-        rho = min(rho, (r.most - r.total) / math.fsum(r.weights)) if r.equality else rho
+        rho = min(float(np.min(r.hi - r.lo)) / 2, (r.total - r.least) / (exact_sum(r.weights) + length))
+        rho = min(rho, (r.most - r.total) / exact_sum(r.weights)) if r.equality else rho
         if rho <= 1e-9 * r.scale:
             raise fail("OCO410", f"{self} holds no interior point of {self.base}", hint="write the set itself")
         room = r.hi - r.lo - 2 * rho
-        lack, whole = r.total - rho * length - math.fsum(r.weights * (r.lo + rho)), math.fsum(r.weights * room)
+        lack, whole = r.total - rho * length - exact_sum(r.weights * (r.lo + rho)), exact_sum(r.weights * room)
         share = lack / whole if whole > 0 else 0.0
         y = r.lo + rho + (share if r.equality else min(max(share, 0.0), 0.5)) * room
         return (r.sign * y).reshape(self.shape), rho

@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.arguments import filling, number
 from oco.compiler.domains.base import Domain, Halfspaces
-from oco.compiler.domains.norms import Floats, unit_rows, vector_norm
+from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
 from oco.compiler.domains.sampling import hit_and_run
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
 from oco.compiler.domains.total_search import Bound, Factors, Shifts
@@ -53,8 +53,8 @@ class BoxSum(Domain):
         """Least and greatest values of the entries, as vectors; entries that the total leaves no room are fixed exactly."""
         lo = np.broadcast_to(self.lo, self.shape).ravel()
         hi = np.broadcast_to(self.hi, self.shape).ravel()
-        low = np.maximum(lo, self.total - (math.fsum(hi) - hi))
-        high = np.maximum(low, np.minimum(hi, self.total - (math.fsum(lo) - lo)))
+        low = np.maximum(lo, self.total - (exact_sum(hi) - hi))
+        high = np.maximum(low, np.minimum(hi, self.total - (exact_sum(lo) - lo)))
         narrow = high - low <= 8 * np.finfo(float).eps * self.size * self._scale
         return np.where(narrow, np.clip(low, lo, hi), low), np.where(narrow, np.clip(low, lo, hi), high)
 
@@ -86,7 +86,7 @@ class BoxSum(Domain):
 
     def excess(self, x: Floats) -> float:
         outside = np.maximum(self.lo - x, x - self.hi)
-        return max(float(np.max(outside)), abs(math.fsum(x.ravel()) - self.total)) / self._scale
+        return max(float(np.max(outside)), abs(exact_sum(x.ravel()) - self.total)) / self._scale
 
     def interior_margin(self, x: Floats) -> float:
         low, high = self._hull
@@ -135,7 +135,7 @@ class BoxSum(Domain):
         low, high = self._hull
         order = t.argsort(self.flat(t, c))
         room = t.gather(t.constant(high - low, "room", f"hi - lo of {self.kind}"), order)
-        left = max(self.total - math.fsum(low), 0.0) - (t.cumsum(room) - room)
+        left = max(self.total - exact_sum(low), 0.0) - (t.cumsum(room) - room)
         amount = t.put(t.zeros((self.size,)), t.minimum(t.maximum(left, 0.0), room), order)
         return self.shaped(t, t.constant(low, "low", f"least values of {self.kind}") + amount)
 
@@ -155,22 +155,22 @@ class BoxSum(Domain):
         order = np.argsort(-c, kind="stable")
         room = (high - low)[order]
         x = low.copy()
-        x[order] += np.clip(max(self.total - math.fsum(low), 0.0) - (np.cumsum(room) - room), 0, room)
+        x[order] += np.clip(max(self.total - exact_sum(low), 0.0) - (np.cumsum(room) - room), 0, room)
         return x
 
     def support(self, c: Floats) -> float:
-        return math.fsum(c.ravel() * self._fill_from(c.ravel()))
+        return exact_sum(c.ravel() * self._fill_from(c.ravel()))
 
     def _largest(self, phi: Callable[[Floats], Floats]) -> float:
         """max sum phi_i(x_i), phi convex: over the vertices, or a bound by the chords of phi."""
         if self._extreme_points is not None:
-            return max(math.fsum(phi(x)) for x in self._extreme_points)
+            return max(exact_sum(phi(x)) for x in self._extreme_points)
         low, high = self._hull
         if self._uniform:
-            return math.fsum(phi(self._fill_from(np.zeros(self.size))))
+            return exact_sum(phi(self._fill_from(np.zeros(self.size))))
         width = np.where(high > low, high - low, 1.0)
         slope = (phi(high) - phi(low)) / width
-        return math.fsum(phi(low) - slope * low) + self.support(slope)
+        return exact_sum(phi(low) - slope * low) + self.support(slope)
 
     @cached_property
     def _transfer(self) -> tuple[float, bool]:
@@ -205,7 +205,7 @@ class BoxSum(Domain):
         free = self._free
         if not len(free):
             return 0.0
-        above, below = self.total - math.fsum(low), math.fsum(high) - self.total
+        above, below = self.total - exact_sum(low), exact_sum(high) - self.total
         return min(float((high - low)[free].min()) / 2, above / len(free), below / len(free))
 
     @property
@@ -219,7 +219,7 @@ class BoxSum(Domain):
         free = self._free
         if len(free):
             room = (high - low)[free] - 2 * self._inset
-            lack = self.total - math.fsum(low) - len(free) * self._inset
+            lack = self.total - exact_sum(low) - len(free) * self._inset
             share = lack / room.sum() if room.sum() > 0 else 0.0
             x[free] += self._inset + share * room
         return x.reshape(self.shape)
@@ -234,7 +234,7 @@ class BoxSum(Domain):
             return 0.0
         if low[free].min() <= 0:
             return math.inf
-        return math.fsum(np.maximum(_kl(high, low), _kl(low, high))[free])
+        return exact_sum(np.maximum(_kl(high, low), _kl(low, high))[free])
 
     @property
     def bregman_radius(self) -> float:
@@ -251,7 +251,7 @@ class BoxSum(Domain):
             return A, b
         row = np.zeros((1, self.size))
         row[0, free] = 1.0
-        return np.concatenate([A, row]), np.append(b, self.total - math.fsum(b))
+        return np.concatenate([A, row]), np.append(b, self.total - exact_sum(b))
 
     def halfspaces(self) -> Halfspaces:
         identity = np.eye(self.size)

@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.base import ArrayFunction, Domain, Halfspaces
 from oco.compiler.domains.dual_newton import CutDual
-from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.polyhedron import Polyhedron
 from oco.dsl.diagnostics import fail
 
@@ -216,7 +216,7 @@ class Cut(Domain):
         length = vector_norm(u)
         lam = self._proved_minimisation(np.asarray(-u))[1] * length
         rest = self.base.support(u - (lam @ self._matrix).reshape(self.shape))
-        bound = min(math.fsum(lam * self._sides) + rest, self.base.support(u))
+        bound = min(exact_sum(lam * self._sides) + rest, self.base.support(u))
         return largest * (bound + ROUNDING * length * self.base.radius)
 
     def _farthest(self, z: Floats) -> float:
@@ -224,7 +224,7 @@ class Cut(Domain):
         size, found = self.base.radius, math.inf
         for c, R in ((self.base.centre(), self.base.radius_about_centre), (np.zeros(self.shape), size)):
             w = np.asarray(z - c) / size
-            most = (self.support(-w) + math.fsum((w * c).ravel())) / size
+            most = (self.support(-w) + exact_sum((w * c).ravel())) / size
             found = min(found, (R / size) ** 2 + vector_norm(w) ** 2 + 2 * most)
         return size * math.sqrt(max(found, 0.0))
 
@@ -237,7 +237,7 @@ class Cut(Domain):
         l2 = min(
             self.base.diameter("l2"), 2 * self._farthest(self.project_array(self.base.centre())), vector_norm(spread)
         )
-        return l2, min(self.base.diameter("l1"), math.sqrt(self.size) * l2, math.fsum(np.abs(spread)))
+        return l2, min(self.base.diameter("l1"), math.sqrt(self.size) * l2, exact_sum(np.abs(spread)))
 
     def _diameter_l2(self) -> float:
         return self._diameters[0]

@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.arguments import filling, finite, written
 from oco.compiler.domains.base import Domain
-from oco.compiler.domains.norms import Floats, direction, scaled_norm, vector_norm
+from oco.compiler.domains.norms import Floats, direction, exact_sum, scaled_norm, vector_norm
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -138,7 +138,7 @@ class Ellipsoid(Domain):
         return np.asarray(self.c + self._reach)
 
     def support(self, c: Floats) -> float:
-        return math.fsum(np.broadcast_to(self.c, self.shape) * c) + vector_norm(self._axes * (self._spectrum[1].T @ c))
+        return exact_sum(np.broadcast_to(self.c, self.shape) * c) + vector_norm(self._axes * (self._spectrum[1].T @ c))
 
     @property
     def bounds_only(self) -> frozenset[str]:
@@ -151,7 +151,7 @@ class Ellipsoid(Domain):
     def _diameter_l1(self) -> float:
         """2 max over signs s of sqrt(s' P s); bounded by the widths where the signs are too many to try."""
         if self.size > MAX_SIGNS:
-            return 2 * min(math.fsum(self._reach), math.sqrt(self.size) * float(self._axes[-1]))
+            return 2 * min(exact_sum(self._reach), math.sqrt(self.size) * float(self._axes[-1]))
         factor = self._axes[:, None] * self._spectrum[1].T
         signs = itertools.product((-1.0, 1.0), repeat=self.size - 1)
         return 2 * max(vector_norm(factor @ np.array((1.0, *rest))) for rest in signs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,14 @@ def vector_norm(x: Floats) -> float:
     if largest == 0 or not math.isfinite(largest):
         return largest
     return largest * float(np.linalg.norm(np.asarray(x / largest).ravel()))
+
+
+def exact_sum(x: Iterable[float]) -> float:
+    """The sum, rounded once; infinite where it is beyond all numbers."""
+    try:
+        return math.fsum(x)
+    except OverflowError:
+        return math.inf
 
 
 def scaled_norm(t: Tracer, v: Value) -> tuple[Value, Value, Value]:

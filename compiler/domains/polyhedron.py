@@ -13,7 +13,7 @@ import numpy as np
 from oco.compiler.domains.active_set import nearest_point
 from oco.compiler.domains.arguments import finite
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
-from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.pivoting import cheapest_vertex
 from oco.compiler.domains.reduction import Reduced, reduce_polyhedron
 from oco.compiler.domains.sampling import hit_and_run
@@ -165,7 +165,7 @@ class Polyhedron(Domain):
         return self._corners
 
     def support(self, c: Floats) -> float:
-        return math.fsum((c * self.lmo_array(-c)).ravel())
+        return exact_sum((c * self.lmo_array(-c)).ravel())
 
     @cached_property
     def _hull(self) -> tuple[Floats, Floats]:
@@ -194,7 +194,7 @@ class Polyhedron(Domain):
         return self._widest(vector_norm)
 
     def _diameter_l1(self) -> float:
-        return self._widest(lambda d: math.fsum(np.abs(d).ravel()))
+        return self._widest(lambda d: exact_sum(np.abs(d).ravel()))
 
     def _farthest(self, centre: Floats) -> float:
         corners = self._corners

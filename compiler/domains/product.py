@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
-from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -106,13 +105,13 @@ class Product(Domain):
         return self._joined([d.upper for d in self.blocks])
 
     def support(self, c: Floats) -> float:
-        return math.fsum(d.support(part) for d, part in zip(self.blocks, self.split(c)))
+        return exact_sum(d.support(part) for d, part in zip(self.blocks, self.split(c)))
 
     def _diameter_l2(self) -> float:
         return vector_norm(np.array([d.diameter("l2") for d in self.blocks]))
 
     def _diameter_l1(self) -> float:
-        return math.fsum(d.diameter("l1") for d in self.blocks)
+        return exact_sum(d.diameter("l1") for d in self.blocks)
 
     @property
     def radius(self) -> float:
@@ -135,11 +134,11 @@ class Product(Domain):
 
     @property
     def bregman_diameter(self) -> float:
-        return math.fsum(d.bregman_diameter for d in self.blocks)
+        return exact_sum(d.bregman_diameter for d in self.blocks)
 
     @property
     def bregman_radius(self) -> float:
-        return math.fsum(d.bregman_radius for d in self.blocks)
+        return exact_sum(d.bregman_radius for d in self.blocks)
 
     def affine_hull(self) -> tuple[Floats, Floats]:
         rows, sides = [np.zeros((0, self.size))], [np.zeros(0)]

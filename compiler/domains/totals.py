@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.norms import Floats, exact_sum
 
 MAX_FREE_ENTRIES = 7
 
@@ -26,7 +26,7 @@ def extreme_points(low: Floats, high: Floats, total: float) -> Floats | None:
         for corner in itertools.product((0, 1), repeat=len(others)):
             x = low.copy()
             x[others] = np.where(corner, high[others], low[others])
-            rest = total - (math.fsum(x) - x[last])
+            rest = total - (exact_sum(x) - x[last])
             if low[last] - slack <= rest <= high[last] + slack:
                 x[last] = np.clip(rest, low[last], high[last])
                 found.setdefault(tuple(np.round((x - low) / (high - low).max(), 9)), x)
@@ -42,8 +42,8 @@ def largest_transfer(low: Floats, high: Floats, total: float) -> tuple[float, bo
     width = np.sort((high - low)[high > low])[::-1]
     if not len(width):
         return 0.0, True
-    W = math.fsum(width)
-    room = min(math.fsum(high) - total, total - math.fsum(low))
+    W = exact_sum(width)
+    room = min(exact_sum(high) - total, total - exact_sum(low))
     sides = [0.0, 0.0]
     for w in width:
         sides[int(sides[1] < sides[0])] += float(w)
@@ -70,4 +70,4 @@ def spread_of_transfer(width: Floats, transfer: float) -> float:
     if largest == 0:
         return 0.0
     taken = np.clip(transfer - (np.cumsum(w) - w), 0, w) / largest
-    return largest * math.sqrt(2 * math.fsum(taken**2))
+    return largest * math.sqrt(2 * exact_sum(taken**2))

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Method = Callable[[Expr, float], "Supremum | None"]
 TIGHT, LOOSE = 0.01, 0.05  # relative gaps between bound and reached value: good enough, and worth a word
 ROUNDING = 1e-9  # relative
+CLIMB, METHOD = 20, 20  # steps of work that a climb and a method are counted for, for each part of the expression
+STEADY = 20  # parts that stand for what the smallest expression costs
 LARGEST_CLIMB = 20_000  # numbers in decision and streams
 LARGEST_ARRAY = 10**6  # numbers in an array on the way
 
@@ -113,12 +115,13 @@ class Bounds:
     def _improved(self, expr: Expr, bound: Bound) -> Bound:
         if bound.exact or not math.isfinite(bound.value):
             return bound
-        reached = self._reached(expr, bound.value)
+        parts = STEADY + sum(1 for _ in walk(expr))
+        reached = self._reached(expr, bound.value) if self.setting.work.spend(CLIMB * parts) else None
         if reached is not None:
             _above(reached.value, bound.value, expr)
         bound = replace(bound, reached=reached)
         for rule, words, method in self._methods:
-            if _gap(bound) <= TIGHT:
+            if _gap(bound) <= TIGHT or not self.setting.work.spend(METHOD * parts):
                 break
             enough = -math.inf if reached is None else reached.value + TIGHT / 2 * max(abs(reached.value), 1e-9)
             try:

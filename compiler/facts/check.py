@@ -62,11 +62,14 @@ Functions = Mapping[str, list[Function]]
 
 
 def _functions(setting: Setting) -> Functions:
-    """The loss under "loss", and the entries of each constraint under its label; none for constraints with very many entries."""
+    """The loss under "loss", and the entries of each constraint under its label; none beyond `MOST_ENTRIES`."""
     problem = setting.canonical
     found = {LOSS: [Function(setting, problem.objective, "loss", "the loss")]}
+    left = MOST_ENTRIES
     for c in problem.constraints:
-        places = zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)) if c.size <= MOST_ENTRIES else ()
+        own = c.size <= (left if c.shape else MOST_ENTRIES)
+        left -= c.size if own else 0
+        places = zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)) if own else ()
         found[c.label] = [Function(setting, entry(c.expr, at), f"constraints.{label}", label) for at, label in places]
     return found
 
@@ -81,7 +84,7 @@ def _convexities(setting: Setting, functions: Functions) -> dict[str, Fact]:
             known |= {f.convexity.key: f.convexity for f in functions[label]}
     found.raise_if_any()
     for c in problem.constraints:
-        if c.size > MOST_ENTRIES:
+        if not functions[c.label]:
             fact = next(worst_of_many(setting, c))
             known[fact.key] = fact
         elif c.shape:

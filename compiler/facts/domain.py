@@ -36,7 +36,7 @@ def domain_facts(canonical: Canonical) -> Iterator[Fact]:
     diameter = _combined(
         "domain.bregman_diameter", "largest divergence of two points", blocks, lambda d: d.bregman_diameter, _sum
     )
-    if math.isinf(diameter.value):
+    if diameter.value is None and all(math.isfinite(b.domain.diameter("l2")) for b in blocks):
         why = Step("domain", "the divergence of the entropy has no bound near the boundary of the simplex")
         diameter = Fact("domain.bregman_diameter", None, Status.UNKNOWN, why)
     yield diameter
@@ -56,13 +56,18 @@ def _combined(
         for b, v in zip(blocks, values)
     )
     if len(blocks) == 1:
-        return Fact(key, values[0], Status.PROVED, steps[0])
+        return _known(Fact(key, values[0], Status.PROVED, steps[0]))
     total = combine(values)
     how = HOW[combine]
     why = Step(
         "product domain", f"over all decisions: the {how} of these, {number(total)}", total, steps, None, (key, blocks)
     )
-    return Fact(key, total, Status.PROVED, why)
+    return _known(Fact(key, total, Status.PROVED, why))
+
+
+def _known(fact: Fact) -> Fact:
+    """The fact, unknown where it is no number."""
+    return fact if math.isfinite(fact.value) else Fact(fact.key, None, Status.UNKNOWN, fact.why)
 
 
 def _dimension(block: Block) -> str:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
+WRITING_OUT = 50  # steps of work that it is counted for, for each part of the expression
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,8 @@ class Hessians:
             found = [curve.diagonal.get(b.name, point(0.0)) + curve.rest for b in blocks]
             least, most = min(d.least for d in found), max(d.greatest for d in found)
         rule = "second derivative by terms"
-        if self.setting.canonical.size <= MOST_WRITTEN_OUT and self.smooth(expr) and least != most:
+        few = self.setting.canonical.size <= MOST_WRITTEN_OUT and self.smooth(expr) and least != most
+        if few and self.setting.work.spend(WRITING_OUT * sum(1 for _ in walk(expr))):
             low, high = self._written_out(expr)
             if low > least or high < most:
                 rule, least, most = "second derivative written out", max(least, low), min(most, high)

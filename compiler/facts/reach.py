@@ -16,7 +16,7 @@ import numpy as np
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.enclosure import Enclosure
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.evaluate import evaluate
+from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
 from oco.dsl.intervals import point
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Floats = np.ndarray[Any, Any]
 Place = Mapping[str, Floats]
 SHARES = (0.5, 0.25, 0.1, 0.03)  # of the way to the best vertex, tried in turn
+OVERHEAD = 5  # steps of work of an evaluation beside its parts
 LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are cheap to find
 
 
@@ -48,6 +49,8 @@ class Climber:
         self.seed = seed
         self.moving = [*self.decisions, *(n for n in self.streams if not setting.streams[n].integer)]
         self.slopes = slopes_of(expr, self.moving)
+        self._whole = Evaluation(expr)
+        self._slopes = {name: Evaluation(slope) for name, slope in self.slopes.items()}
 
     @cached_property
     def rng(self) -> np.random.Generator:
@@ -61,7 +64,7 @@ class Climber:
             value, place = self._ascend(start, steps)
             if np.isfinite(value) and (best is None or value > best[0]):
                 best = value, place
-            if best is not None and best[0] >= enough:
+            if (best is not None and best[0] >= enough) or self.setting.work.left <= 0:
                 break
         return None if best is None else self._certified(best[1])
 
@@ -69,6 +72,8 @@ class Climber:
         value = self._value(place)
         for _ in range(steps):
             for trial in self._trials(place):
+                if self.setting.work.left <= 0:
+                    return value, place
                 reached = self._value(trial)
                 if reached > value:
                     break
@@ -87,13 +92,17 @@ class Climber:
             yield {n: v + share * (towards[n] - v) if n in self.moving else v for n, v in place.items()}
 
     def _value(self, place: Place) -> float:
-        return float(evaluate(self.expr, place, float(place["t"])))
+        return float(self._at(self._whole, place))
+
+    def _at(self, evaluation: Evaluation, place: Place) -> Floats:
+        self.setting.work.spend(OVERHEAD + len(evaluation.nodes))
+        return evaluation(place, float(place["t"]))
 
     def _linear_best(self, place: Place) -> Place:
         """The maximizer of the linearisation over domain and streams; entries with slope zero stay."""
         found = dict(place)
         for name in self.moving:
-            slope = np.broadcast_to(evaluate(self.slopes[name], place, float(place["t"])), np.shape(place[name]))
+            slope = np.broadcast_to(self._at(self._slopes[name], place), np.shape(place[name]))
             if not np.isfinite(slope).all():
                 continue
             if name in self.setting.streams:

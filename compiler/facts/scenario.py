@@ -26,6 +26,7 @@ from oco.dsl.intervals import Interval
 
 Floats = np.ndarray[Any, Any]
 MOST_TWINS = 500  # entries of a constraint that are spelled out to CVXPY
+RANGE, TWIN = 40, 100  # steps of work that a range and a CVXPY expression are counted for, for each part
 MEAN_SLACK = 1e-9  # the means of laws are computed to better than this, relative
 
 
@@ -47,7 +48,9 @@ class Scenario:
 
     def worst(self, expr: Expr, x: Mapping[str, Floats]) -> Interval:
         """The range of an expression at the decision `x`."""
-        return Enclosure(self._box(x))(self.setting.simplify(expr))
+        simple = self.setting.simplify(expr)
+        self.setting.seeking.spend(RANGE * sum(1 for _ in walk(simple)))
+        return Enclosure(self._box(x))(simple)
 
     def _box(self, x: Mapping[str, Floats]) -> dict[str, Interval]:
         return {**self.setting.box, **self.streams, **{n: entries(v, v, np.shape(v)) for n, v in x.items()}}
@@ -56,7 +59,8 @@ class Scenario:
         """CVXPY expressions, one an entry, that are at least the entry at every stream value; None where there is no such form."""
         import cvxpy as cp
 
-        if math.prod(known(expr.shape)) > MOST_TWINS:
+        parts = math.prod(known(expr.shape)) * sum(1 for _ in walk(expr))
+        if math.prod(known(expr.shape)) > MOST_TWINS or not self.setting.seeking.spend(TWIN * parts):
             return None
         found: list[Any] = []
         for at in np.ndindex(*known(expr.shape)):

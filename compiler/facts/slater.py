@@ -42,17 +42,23 @@ def slater_point(scenario: Scenario) -> SlaterPoint | None:
     if not scenario.bounded:
         return None
     proposed, best = _best_corner(scenario) or _solved(scenario)
-    found = max((_proved(scenario, x, best) for x in _candidates(scenario, proposed)), key=lambda p: p.margin)
+    found: SlaterPoint | None = None
+    for x in _candidates(scenario, proposed):
+        if scenario.setting.seeking.left <= 0:
+            break
+        found = _proved(scenario, x, best, -np.inf if found is None else found.margin) or found
     return found
 
 
-def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None) -> SlaterPoint:
-    """The margin at `x`, with the step that proves it."""
+def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None, floor: float) -> SlaterPoint | None:
+    """The margin at `x`, with the step that proves it; None where it is not above the floor."""
     steps = []
     margin = np.inf
     for c in scenario.setting.canonical.inequalities:
         most = scenario.worst(c.expr, x).greatest
         margin = min(margin, 0.0 - most)
+        if margin <= floor > -np.inf:
+            return None
         claim = f"{c.label} is at most {number(most)} there, {scenario.words}"
         steps.append(Step("at a point", claim, most, (), c.span, (c.expr, x, scenario.streams)))
     where = ", ".join(f"{n} = {coordinates(v)}" for n, v in x.items())
@@ -68,14 +74,22 @@ def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
     blocks = scenario.setting.canonical.blocks
     if any(b.domain.kind != "box" for b in blocks):
         return None
+    spared: dict[bytes, float] = {}  # by corner, the least that any inequality has to spare there
     for c in scenario.setting.canonical.inequalities:
         places = list(np.ndindex(*known(c.shape)))
         for at in places if len(places) <= MOST_CORNERS else ():
+            if scenario.setting.seeking.left <= 0:
+                return None
             g = scenario.setting.simplify(entry(c.expr, at))
             x = _downhill(scenario, g)
             if x is None:
                 continue
-            least = min(0.0 - scenario.worst(k.expr, x).greatest for k in scenario.setting.canonical.inequalities)
+            corner = b"".join(v.tobytes() for v in x.values())
+            if corner not in spared:
+                spared[corner] = min(
+                    0.0 - scenario.worst(k.expr, x).greatest for k in scenario.setting.canonical.inequalities
+                )
+            least = spared[corner]
             spare = 0.0 - scenario.worst(g, x).greatest
             if np.isfinite(spare) and spare <= least + 1e-12 * abs(spare):
                 return x, spare

@@ -205,7 +205,7 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO131": Code(
         "too many constraints",
-        "A model states at most 200 constraints; each may be a vector with thousands of entries.",
+        "A model states at most 30 constraints; each may be a vector with thousands of entries.",
         "a file with a thousand labelled constraints",
         "Put their numbers into params and state one vector constraint: `cap: A @ x <= b`.",
         Stage.COMMAND,

@@ -20,7 +20,7 @@ from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval
 
-MOST_ENTRIES = 256  # vector constraints have facts for each entry, as long as they are no more in all
+MOST_ENTRIES = 128  # vector constraints have facts for each entry, as long as they are no more in all
 MOST_SLOPES = 4_000_000
 
 

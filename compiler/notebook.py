@@ -10,6 +10,7 @@ from oco.compiler.explain import explain_text, formula_text
 from oco.compiler.verdicts import Standing, Verdict
 from oco.dsl.shown import shown_as_text
 from oco.dsl.text.latex import escaped
+from oco.dsl.text.notebook import marked
 
 if TYPE_CHECKING:
     from oco.compiler.choice import Choice
@@ -63,7 +64,7 @@ def _verdict_cells(v: Verdict) -> tuple[str, ...]:
     strong = v.standing is Standing.CHOSEN
     name = f"<b>{escape(v.name)}</b>" if strong else escape(v.name)
     about = f"{name}<br><small>{escape(v.algorithm.title)} ({escape(v.algorithm.cite)})</small>"
-    return v.standing.value, about, "<br>".join(map(escape, v.reasons)), escape(v.mend)
+    return v.standing.value, about, "<br>".join(map(marked, v.reasons)), marked(v.mend)
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -78,13 +79,13 @@ def plan_html(plan: Plan) -> str:
     winner = plan.choice.winner
     assert winner is not None
     head = f"<p><b>{escape(winner.name)}</b>: {escape(winner.algorithm.title)} ({escape(winner.algorithm.cite)})</p>"
-    why = "".join(f"<p>{escape(reason)}</p>" for reason in winner.reasons)
+    why = "".join(f"<p>{marked(reason)}</p>" for reason in winner.reasons)
     settings = [
         (
             f"<code>{escape(s.name)}</code>",
             f"<code>{escape(formula_text(s.formula))}</code>",
             _value(s.value),
-            escape(s.why),
+            marked(s.why),
         )
         for s in plan.settings.values()
     ]
@@ -104,7 +105,7 @@ def _guarantee(guarantee: Guarantee) -> str:
         empty = " (vacuous)" if T is not None and bound.vacuous(T) else ""
         rows.append((escape(bound.measure), "" if number is None else f"{number:.6g}{empty}", f"$O({_rate(bound)})$"))
     when = "for every T" if T is None else f"for T = {T:,}"
-    conditions = "".join(f"<p>{escape(c)}</p>" for c in guarantee.provisos)
+    conditions = "".join(f"<p>{marked(c)}</p>" for c in guarantee.provisos)
     return f"<p>{escape(guarantee.theorem)}, {when}:</p>{_table(('measure', 'at most', 'rate'), rows)}{conditions}"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
+
+from oco.dsl.text.notebook import marked
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --line: #d8dee4; --page: #ffffff; --tint: #f6f8fa; --grid: #e8e8e8;
@@ -42,6 +43,10 @@ summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--ac
 """
 
 
+IN_NOTEBOOK = "<style>.oco td:not(.number), .oco th:not(.number) { text-align: left; }</style>"
+"""For tables on a page with a style of its own, whose cells of words would stand to the right; they are in an element of class `oco`."""
+
+
 def page(title: str, body: Iterable[str]) -> str:
     """A whole document that needs nothing from elsewhere."""
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
@@ -52,17 +57,9 @@ def section(title: str, *parts: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
 
 
-_CODE = re.compile(r"`([^`]*)`")
-
-
 def paragraph(text: str, kind: str = "") -> str:
     mark = f' class="{kind}"' if kind else ""
-    return f"<p{mark}>{_marked(text)}</p>"
-
-
-def _marked(text: str) -> str:
-    """Escaped, with what stands in backticks as code."""
-    return _CODE.sub(r"<code>\1</code>", escape(text))
+    return f"<p{mark}>{marked(text)}</p>"
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
@@ -91,7 +88,7 @@ def gallery(drawings: Iterable[str]) -> str:
 def folded(summary: str, *parts: str, tag: str = "") -> str:
     """Something that opens when it is clicked."""
     label = f' <span class="tag{" bad" if tag == "refuted" else ""}">{escape(tag)}</span>' if tag else ""
-    return f"<details><summary>{_marked(summary)}{label}</summary>{''.join(parts)}</details>"
+    return f"<details><summary>{marked(summary)}{label}</summary>{''.join(parts)}</details>"
 
 
 def code(text: str) -> str:

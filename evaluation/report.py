@@ -71,7 +71,7 @@ def brief(trace: Trace) -> str:
         else html.paragraph("trace.regret() finds the comparator and measures regret.", "soft")
     )
     head = f"<strong>{escape(f'{known.model} with {known.algorithm}')}</strong>{html.paragraph(_subtitle(known))}"
-    return f"<div>{head}{regret}{_constraints(known)}</div>"
+    return f'<div class="oco">{html.IN_NOTEBOOK}{head}{regret}{_constraints(known)}</div>'
 
 
 def brief_latex(trace: Trace) -> str:

@@ -106,6 +106,7 @@ def test_plans_explanations_facts_and_traces_show_themselves(trace: Trace) -> No
     shown = text_of(plan._repr_html_())
     assert plan.algorithm in shown and all(name in shown for name in plan.settings)
     assert all(v.name in text_of(explanation._repr_html_()) for v in plan.verdicts)
+    assert "`" in explanation and "`" not in explanation._repr_html_() and "<code>" in explanation._repr_html_()
     assert "loss.lipschitz.l2" in text_of(plan.facts._repr_html_())
     assert r"\text{loss.lipschitz.l2} & 2.82843 & \text{proved}" in plan.facts._repr_latex_()
     trace.regret()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterator
 
 from oco.compiler.facts.ledger import listed, reason, value_text
 from oco.compiler.facts.types import Fact, Facts, Status, Step
 from oco.dsl.text.latex import escaped
+from oco.dsl.text.notebook import CODE, marked
 
 _CELL = "text-align:left;padding:2px 10px 2px 0;vertical-align:top;border-top:1px solid rgba(128,128,128,.3)"
 _LIST = "margin:0;padding-left:1.2em"
 _RULE = "opacity:.6;white-space:nowrap"
-_CODE = re.compile(r"`([^`]*)`")
 
 
 def facts_html(facts: Facts) -> str:
@@ -21,7 +20,7 @@ def facts_html(facts: Facts) -> str:
     rows = [_row(facts[key]) for key in listed(facts)]
     head = "".join(f'<th style="{_CELL}">{name}</th>' for name in ("fact", "value", "status", "why"))
     warnings = "".join(
-        f"<li>{html.escape(d.code)}: {_marked(d.message)} <small>{_marked(d.hint)}</small></li>" for d in facts.warnings
+        f"<li>{html.escape(d.code)}: {marked(d.message)} <small>{marked(d.hint)}</small></li>" for d in facts.warnings
     )
     noted = f'<ul style="{_LIST}">{warnings}</ul>' if warnings else ""
     table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
@@ -29,7 +28,7 @@ def facts_html(facts: Facts) -> str:
 
 
 def _row(fact: Fact) -> str:
-    why = _marked(reason(fact))
+    why = marked(reason(fact))
     if fact.why is not None and fact.why.premises:
         why = f"<details><summary>{why}</summary>{_tree(fact.why.premises, set())}</details>"
     value = f'<span style="white-space:nowrap">{html.escape(value_text(fact.value))}</span>'
@@ -61,13 +60,8 @@ def _tree(steps: tuple[Step, ...], shown: set[int]) -> str:
         shown.add(id(step))
         inner = _tree(step.premises, shown) if step.premises and not again else ""
         rule = f'<small style="{_RULE}">{html.escape(step.rule)}</small>'
-        items.append(f"<li>{_marked(step.claim)} {rule}{inner}</li>")
+        items.append(f"<li>{marked(step.claim)} {rule}{inner}</li>")
     return f'<ul style="{_LIST}">{"".join(items)}</ul>'
-
-
-def _marked(text: str) -> str:
-    """Escaped, with what stands in backticks as code."""
-    return _CODE.sub(r"<code>\1</code>", html.escape(text))
 
 
 def facts_latex(facts: Facts) -> str:
@@ -97,7 +91,7 @@ def fact_latex(fact: Fact) -> str:
 def _latex_lines(step: Step, depth: int, shown: set[int]) -> Iterator[str]:
     again = id(step) in shown
     shown.add(id(step))
-    parts = _CODE.split(step.claim)
+    parts = CODE.split(step.claim)
     said = "".join(
         f"\\texttt{{{escaped(p)}}}" if i % 2 else f"\\text{{{escaped(p)}}}" for i, p in enumerate(parts) if p
     )

@@ -10,6 +10,8 @@ from oco.dsl.text.printer import print_model
 
 WORDS = "model|horizon|param|decision|stream|let|minimize|subject to|measure|feedback|assume|using|each round|on average|in|iid"
 _KEYWORD = re.compile(rf"(?m)^(\s*)({WORDS})\b|\b(each round|on average|iid)$")
+CODE = re.compile(r"`([^`]*)`")
+"""What stands in backticks."""
 LONGEST_LINE = 400  # data written into the model is cut off on the screen
 
 
@@ -20,3 +22,8 @@ def model_html(model: Model) -> str:
     ]
     text = _KEYWORD.sub(lambda m: f"{m[1] or ''}<b>{m[2] or m[3]}</b>", escape("\n".join(lines), quote=False))
     return f'<pre style="line-height:1.4;padding:8px 12px;border-left:3px solid currentColor">{text}</pre>'
+
+
+def marked(text: str) -> str:
+    """A sentence as HTML: escaped, with what stands in backticks as code."""
+    return CODE.sub(r"<code>\1</code>", escape(text))

@@ -45,7 +45,13 @@ MISSING = Rule(
     "",
     'fill it, or say --on-missing hold (the last value before) or skip (leave the round out); in Python on_missing="hold"',
 )
-INFINITE = Rule("OCO827", "is infinite", "values of stream `{stream}` are infinite", "", MISSING.hint)
+INFINITE = Rule(
+    "OCO827",
+    "is infinite",
+    "values of stream `{stream}` are infinite",
+    "",
+    "correct it; where it stands for a missing value, leave the cell empty and say --on-missing hold or skip",
+)
 FRACTION = Rule(
     "OCO829",
     "is {value}, and the stream takes whole numbers",
@@ -153,8 +159,14 @@ def _bounds(stream: StreamRange) -> tuple[Array, Array]:
 
 
 def _texts(table: Table, columns: Sequence[str]) -> dict[tuple[int, int], str]:
-    """Cells that are no numbers, by row and entry (columns of text are never arrays, so a column is one entry)."""
-    return {(row, i): text for i, c in enumerate(columns) for row, text in table.texts.get(c, {}).items()}
+    """Cells that are no numbers, by row and entry."""
+    found, first = {}, 0
+    for column in columns:
+        width = table.width(column)
+        for place, text in table.texts.get(column, {}).items():
+            found[place // width, first + place % width] = text
+        first += width
+    return found
 
 
 def _within(texts: Mapping[tuple[int, int], str], start: int, shape: tuple[int, ...]) -> Array | None:

@@ -262,7 +262,9 @@ def _examine(problem: Canonical, table: Table, mapping: StreamMap | None) -> tup
     rounds = min(lengths, default=0)
     if not rounds and not findings:
         findings += _about(f"{table.name} has no rounds")
-    report = MappingReport(table.name, rounds, assignments, unused(table, assignments), table.times, tuple(findings))
+    report = MappingReport(
+        table.name, rounds or table.rounds, assignments, unused(table, assignments), table.times, tuple(findings)
+    )
     return report, given
 
 
@@ -296,16 +298,21 @@ def _repair(table: Table, on_missing: str) -> Table:
         )
     missing = {n: np.asarray(np.isnan(a).reshape(len(a), -1).any(axis=1)) for n, a in table.arrays.items()}
     for name, cells in table.texts.items():
-        missing[name][list(cells)] = False
+        missing[name][[place // table.width(name) for place in cells]] = False
     if on_missing == "skip":
         keep = ~np.any([m[: table.rounds] for m in missing.values()], axis=0)
         numbers = np.arange(1, table.rounds + 1) if table.row_numbers is None else table.row_numbers
         arrays = {n: a[: table.rounds][keep] for n, a in table.arrays.items()}
-        new_row = np.cumsum(keep) - 1
-        texts = {n: {int(new_row[r]): c for r, c in cells.items() if keep[r]} for n, cells in table.texts.items()}
+        texts = {n: _moved(cells, keep, table.width(n)) for n, cells in table.texts.items()}
         return replace(table, arrays=arrays, texts=texts, row_numbers=numbers[keep])
     arrays = {n: _held(a, missing[n]) for n, a in table.arrays.items()}
     return replace(table, arrays=arrays)
+
+
+def _moved(cells: Mapping[int, str], keep: Array, width: int) -> dict[int, str]:
+    """The places of cells after the rows that are not kept are gone."""
+    row = np.cumsum(keep) - 1
+    return {int(row[p // width]) * width + p % width: text for p, text in cells.items() if keep[p // width]}
 
 
 def _held(array: Array, missing: Array) -> Array:

@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
 class Table:
     """Columns (arrays with the round first, float64; NaN is a missing value) and what a message needs to name a cell.
 
-    `texts` holds cells that are no numbers, by column and row; `times` the columns left out because they tell the time;
-    `row_numbers` the number of each row as a person counts it (the line of a CSV file), with `row_word` before it.
+    `texts` holds cells that are no numbers, by column and place: the row, or where a row has several numbers, row * width + entry;
+    `times` the columns left out because they tell the time; `row_numbers` the number of each row as a person counts it (the line of a
+    CSV file), with `row_word` before it.
     """
 
     name: str
@@ -41,6 +43,10 @@ class Table:
     row_word: str = "round"
     row_numbers: Array | None = None
     headed: bool = True
+
+    def width(self, column: str) -> int:
+        """How many numbers a row of it has."""
+        return prod(self.arrays[column].shape[1:])
 
     @property
     def rounds(self) -> int:
@@ -60,7 +66,8 @@ def read_table(path: str | Path) -> Table:
         raise fail("OCO820", f"there is no file {path}", hint="give the path of a file with one row a round")
     if suffix not in KINDS:
         kinds = ", ".join(KINDS)
-        raise fail("OCO820", f"{path.name} is not a kind of file that is read here", hint=f"kinds that are: {kinds}")
+        hint = f"kinds that are: {kinds}; text with one row a round under another name can be renamed"
+        raise fail("OCO820", f"{path.name} is not a kind of file that is read here", hint=hint)
     try:
         if suffix in ARROW:
             return _read_arrow(path, suffix)
@@ -69,15 +76,14 @@ def read_table(path: str | Path) -> Table:
         with gzip.open(path, "rt") if path.suffix.lower() == ".gz" else path.open(encoding="utf-8-sig") as file:
             return read_csv(file.read(), path.name)
     except (OSError, UnicodeDecodeError, ValueError, EOFError) as error:
-        raise fail("OCO820", f"{path.name} cannot be read: {error}") from error
+        objects = "object" in str(error).lower()
+        hint = "rows of different lengths are such: save arrays of numbers, with np.savez one for each stream"
+        raise fail("OCO820", f"{path.name} cannot be read: {error}", hint=hint if objects else "") from error
 
 
 def read_csv(text: str, name: str) -> Table:
-    """Read comma, semicolon or tab separated text. A first row of numbers is data: the columns are then called 0, 1, 2, ..."""
-    first = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    numbered = [(reader.line_num, row) for row in reader if row]
+    """Read text separated by commas, semicolons, tabs or spaces. A first row of numbers is data: columns are then called 0, 1, 2, ..."""
+    numbered = _rows_of(text)
     if not numbered:
         raise fail("OCO820", f"{name} is empty", hint="a data file has one row a round")
     headed = not all(_is_number(cell) for cell in numbered[0][1])
@@ -88,6 +94,17 @@ def read_csv(text: str, name: str) -> Table:
     lines = np.array([line for line, _ in numbered], dtype=np.int64)
     cells = list(zip(*(row for _, row in numbered))) if numbered else [()] * len(names)
     return _table(name, dict(zip(names, cells)), row_word="line", row_numbers=lines, headed=headed)
+
+
+def _rows_of(text: str) -> list[tuple[int, list[str]]]:
+    """The cells of each row that has some, with the number of its line."""
+    first, *others = text.split("\n", 2)
+    delimiter = max(",;\t", key=first.count)
+    second = others[0].split() if others else []
+    if delimiter not in first and 1 < len(second) == len(first.split()) and all(map(_is_number, second)):
+        return [(number, cells) for number, line in enumerate(text.splitlines(), 1) if (cells := line.split())]
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    return [(reader.line_num, row) for row in reader if row]
 
 
 def table_of_arrays(arrays: Mapping[str, Any], name: str = "the data") -> Table:
@@ -112,7 +129,8 @@ def _is_number(cell: str) -> bool:
 def _check_header(names: Sequence[str], file: str) -> None:
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
-        raise fail("OCO821", f"{file} has more than one column called {', '.join(f'`{n}`' for n in twice)}")
+        called = ", ".join(f"`{n}`" for n in twice)
+        raise fail("OCO821", f"{file} has more than one column called {called}", hint="rename all but one of them")
 
 
 def _check_widths(numbered: Sequence[tuple[int, list[str]]], width: int, file: str) -> None:
@@ -150,19 +168,22 @@ def _tells_time(name: str, column: Any) -> bool:
 
 
 def _numbers(column: Any) -> tuple[Array, dict[int, str]]:
-    """The column as float64 with NaN for what is missing, and the cells that are no numbers, by row."""
-    try:
-        return np.asarray(column, dtype=np.float64), {}
-    except (ValueError, TypeError):
-        pass
-    values = np.full(len(column), np.nan)
+    """The column as float64 with NaN for what is missing, and the cells that are no numbers, by place."""
+    if getattr(column, "dtype", None) is None or column.dtype.kind != "c":
+        try:
+            return np.asarray(column, dtype=np.float64), {}
+        except (ValueError, TypeError):
+            pass
+    shape = column.shape if isinstance(column, np.ndarray) else (len(column),)
+    values = np.full(shape, np.nan)
     wrong: dict[int, str] = {}
-    for row, cell in enumerate(column):
+    flat = values.reshape(-1)
+    for place, cell in enumerate(column.reshape(-1) if isinstance(column, np.ndarray) else column):
         text = "" if cell is None else str(cell).strip()
         if _is_number(text):
-            values[row] = float(text)
+            flat[place] = float(text)
         elif text.lower() not in _MISSING:
-            wrong[row] = text
+            wrong[place] = text
     return values, wrong
 
 

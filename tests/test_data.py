@@ -341,3 +341,29 @@ def test_fewer_rounds_can_be_taken_but_not_more(problem: Canonical) -> None:
     assert load_data(problem, source, rounds=2).rounds == 2
     assert len(load_data(problem, source, rounds=2).array("price")) == 2
     assert codes(problem, source, rounds=6) == ["OCO826"]
+
+
+def test_text_in_an_array_of_several_numbers_a_row_is_named_by_row_and_entry(problem: Canonical) -> None:
+    price = np.array([["1", "2", "3"], ["1", "", "3"], ["1", "2", "cheap"]])
+    said = message(problem, {"price": price})
+    assert "`price[2]` is `cheap`" in said and "round 3" in said and "`price[1]` is missing" in said
+    kept = load_data(problem, {"price": price[:2], "jobs": np.ones(2)}, on_missing="skip")
+    np.testing.assert_array_equal(kept.array("price"), [[1, 2, 3]])
+    assert "round 3" in message(problem, {"price": price}, on_missing="skip")
+    assert codes(problem, {"price": np.full((4, 3), 1j)}) == ["OCO828"]
+    assert load_data(problem, {"price": np.ones((2, 3)), "names": price[:2, :2]}).rounds == 2, "unused text is no error"
+
+
+def test_text_may_be_separated_by_spaces() -> None:
+    bare = table("1050 215  3\n1050 250 2.5\n")
+    assert list(bare.arrays) == ["0", "1", "2"] and not bare.headed
+    np.testing.assert_array_equal(bare.arrays["2"], [3, 2.5])
+    headed = table("user item\n 1 2 \n\n3 4\n")
+    assert list(headed.arrays) == ["user", "item"] and headed.where(1) == "line 4"
+    assert list(table("two words\n1\n").arrays) == ["two words"]
+    with pytest.raises(OcoError, match="line 3 has 1 cell"):
+        table("a b\n1 2\n3\n")
+
+
+def test_the_rounds_of_a_file_are_counted_where_nothing_fills_a_stream(problem: Canonical) -> None:
+    assert describe(problem.model, table("a,b\n1,2\n3,4\n")).rounds == 2

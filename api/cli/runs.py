@@ -153,7 +153,7 @@ def data(
     if as_json:
         show_json({"version": 1} | found.to_json())
         raise typer.Exit(1 if found.problems else 0)
-    say(f"{found.source}: {found.rounds} rounds")
+    say(f"{found.source}: {found.rounds:,} round{'' if found.rounds == 1 else 's'}")
     for assignment in found.assignments:
         say(f"  {assignment}")
     for text in found.notes:

@@ -146,6 +146,20 @@ def test_rounded_kinks_give_an_interval_around_the_value(body: str) -> None:
     assert several.bound[1] <= exact + slack and exact <= several.value[1] + slack
 
 
+def test_rounded_kinks_that_cannot_hold_are_broken_least() -> None:
+    """|x - p| <= 0.1 for p = 0 in three rounds and p = 1 in one: x = 0.1 breaks them by 0.8 in all, which is least."""
+    body = "decision x in box(-3, 3)\nstream p in [0, 1]\nminimize (x - 2) ** 2\nsubject to\n    near: abs(x - p) <= 0.1   each round\n"
+    p = problem(body, 4)
+    rounds = Rounds.of(p, {"p": np.array([0.0, 0.0, 1.0, 0.0])}, np.arange(4) + 1)
+    found = rounded_static(rounds, Budget())
+    assert found.status is Status.LEAST_VIOLATING and "cannot hold together" in found.why and 3 in found.impossible
+    x = found.decision["x"].item()
+    assert x == pytest.approx(0.1, abs=0.03) and found.excess.max() == pytest.approx(0.9 - x)
+    several = rounded_prefixes(rounds, np.array([2, 4]), Budget())
+    assert several.status[0] in (Status.CERTIFIED, Status.INTERVAL) and several.status[1] is Status.LEAST_VIOLATING
+    assert several.bound[0] <= 2 * 1.9**2 + 1e-9 and several.value == pytest.approx([2 * 1.9**2, 4 * 1.9**2], rel=0.02)
+
+
 def test_kinks_beside_a_logarithm_are_rounded_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["oco.evaluation.comparators.compare"], "LARGEST", 0)
     p = problem("decision x[2] in box(0, 3)\nstream a[2] in [-1, 1]\nminimize sum(abs(x - a)) - sum(log(1 + x))\n", 60)

@@ -54,15 +54,19 @@ def rounded_static(rounds: Rounds, budget: Budget) -> Comparator:
         if pair is None:
             break
         lower = static(pair.below, left)
+        if lower.status is Status.LEAST_VIOLATING:
+            best = lower  # what cannot hold rounded off from below cannot hold; a smaller radius finds less violation
+            continue
+        if best.status is Status.LEAST_VIOLATING:
+            break
         upper = lower if pair.same else static(pair.above, left)
-        if pair.same and lower.status is Status.LEAST_VIOLATING:
-            return lower
         bound = max(best.bound, lower.bound if lower.status in (*KNOWN, Status.NOT_COMPUTED) else -np.inf)
         better = upper.status in KNOWN and not upper.value >= best.value
         best = replace(upper if better else best, bound=bound)
         if best.value - bound <= CLOSE * abs(best.value):
             break
-    status = _status(best.value, best.bound)
+    impossible = best.status is Status.LEAST_VIOLATING
+    status = best.status if impossible else _status(best.value, best.bound)
     return replace(best, status=status, method="interior point, kinks rounded off", seconds=perf_counter() - began)
 
 
@@ -83,15 +87,15 @@ def rounded_prefixes(rounds: Rounds, ends: Array, budget: Budget) -> Prefixes:
             break
         lower = prefixes(pair.below, left)
         upper = lower if pair.same else prefixes(pair.above, left)
-        sure = np.array([s is not Status.LEAST_VIOLATING for s in lower.status])
+        impossible = np.array([s is Status.LEAST_VIOLATING for s in lower.status])
+        proved = impossible | np.array([s is Status.LEAST_VIOLATING for s in best.status])
         met = np.array([s in KNOWN for s in upper.status])
-        better = met & ~(upper.value >= best.value)
-        value, bound = (
-            np.where(better, upper.value, best.value),
-            np.maximum(best.bound, np.where(sure, lower.bound, -np.inf)),
-        )
-        decision = {n: _chosen(better, d, best.decision.get(n)) for n, d in upper.decision.items()}
-        status = tuple(_status(v, b) for v, b in zip(value, bound))
+        better = met & ~proved & ~(upper.value >= best.value)
+        value = np.where(impossible, lower.value, np.where(better, upper.value, best.value))
+        bound = np.where(impossible, lower.bound, np.where(proved, best.bound, np.maximum(best.bound, lower.bound)))
+        chosen = {n: _chosen(better, d, best.decision.get(n)) for n, d in upper.decision.items()}
+        decision = {n: _chosen(impossible, lower.decision[n], d) for n, d in chosen.items()}
+        status = tuple(Status.LEAST_VIOLATING if i else _status(v, b) for i, v, b in zip(proved, value, bound))
         best = Prefixes(ends, value, bound, status, decision, "interior point, kinks rounded off")
     return replace(best, seconds=perf_counter() - began)
 

@@ -25,7 +25,7 @@ from oco.compiler.theorems import (
     without_sense,
 )
 from oco.compiler.unit_free import in_user_units, unit_free, without_units
-from oco.compiler.unused import unused_settings
+from oco.compiler.unused import unread, unused_settings
 from oco.compiler.verdicts import Standing, Strength, Verdict, rank, weigh, why_first, why_lost
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.model import Feedback, Measure, Timing
@@ -185,7 +185,9 @@ def judge(
     policy: Policy = PAPER,
     asked: bool = False,
 ) -> Verdict:
-    """The verdict on one algorithm: the theorem that promises most, the first of equals; else what stands in the way of the nearest one.
+    """The verdict on one algorithm; where no theorem holds, what stands in the way of the nearest one.
+
+    Of several theorems that one which reads most of the given settings, of these the one that promises most, the first of equals.
 
     `asked`: the user named it, so that it may take its time.
     """
@@ -204,15 +206,22 @@ def judge(
     theorem, left = min(objections, key=lambda pair: len(pair[1]))
     if left:
         return Verdict(a, Standing.REFUSED, theorem, tuple(left))
-    try:
-        cost = step_cost(s.canonical).rank if EXACT_STEP in a.requirements else 0
-        promised = (_promised(a, t, s, given, span, policy) for t, left in objections if not left)
-        found = [replace(v, inner_cost=cost) for v in promised]
-        return min((v for v in found if v.guarantee is not None), key=rank, default=found[0])
-    except OcoError as error:
-        if given:
-            raise
-        return Verdict(a, Standing.REFUSED, theorem, (Objection(f"its settings have no value here: {error.message}"),))
+    cost = step_cost(s.canonical).rank if EXACT_STEP in a.requirements else 0
+    found: list[tuple[int, Verdict]] = []
+    errors: list[OcoError] = []
+    for theorem in (t for t, left in objections if not left):
+        try:
+            promised = replace(_promised(a, theorem, s, given, span, policy), inner_cost=cost)
+            found.append((len(unread(theorem, s, given)), promised))
+        except OcoError as error:  # a given formula may name what one theorem has and another lacks
+            errors.append(error)
+    if found:
+        usable = [(left, v) for left, v in found if v.guarantee is not None]
+        return min(usable, key=lambda pair: (pair[0], rank(pair[1])), default=found[0])[1]
+    if given:
+        raise errors[0]
+    said = f"its settings have no value here: {errors[0].message}"
+    return Verdict(a, Standing.REFUSED, theorem, (Objection(said),))
 
 
 def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:

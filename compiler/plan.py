@@ -10,7 +10,7 @@ from typing import Self
 
 from oco.compiler.assemble import assemble
 from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.choice import Choice, Policy, choose
+from oco.compiler.choice import Choice, Policy, choose, judge
 from oco.compiler.explain import explain_data, refusal
 from oco.compiler.facts.check import check
 from oco.compiler.facts.types import Facts
@@ -22,7 +22,7 @@ from oco.compiler.optimal import closed
 from oco.compiler.problem import Task
 from oco.compiler.resettle import given_formulas, in_its_units, promised_again, resettled
 from oco.compiler.settings import Setting
-from oco.compiler.settle import formulas
+from oco.compiler.settle import all_formulas, formulas
 from oco.compiler.storage import rooms
 from oco.compiler.structure import constraint_structure
 from oco.compiler.theorems import Free, Guarantee, Situation
@@ -183,11 +183,17 @@ class Plan:
         return replace(self, choice=replace(self.choice, judged=(chosen,), forced=True, others=tuple))
 
     def given_constants(self, numbers: Mapping[str, float]) -> dict[str, str | float]:
-        """These numbers of the free constants as settings that `compile_plan` takes."""
+        """These numbers of the free constants as settings that `compile_plan` takes: no more than give the same settings again."""
         v, s = self._winner, self.choice.situation
         assert v.theorem is not None
-        given = given_formulas(v)
-        return {UNITS: "free", **given, **formulas(v.theorem, in_its_units(s, v), given, numbers)}
+        inner, given = in_its_units(s, v), given_formulas(v)
+        units = {} if v.scales is None else {UNITS: "free"}
+        wanted = self.with_constants(numbers).settings
+        few: dict[str, str | float] = {**units, **given, **formulas(v.theorem, inner, given, numbers)}
+        again = judge(v.algorithm, s, few, None, self.choice.policy, asked=True).settings
+        if {n: x.formula for n, x in again.items()} == {n: x.formula for n, x in wanted.items()}:
+            return few
+        return {**units, **all_formulas(v.theorem, inner, given, numbers)}
 
     def frontier(self) -> tuple[FrontierPoint, ...]:
         """Bounds of regret and violation with settings for several weights of the violations."""

@@ -48,6 +48,13 @@ def formulas(theorem: Theorem, s: Situation, given: GivenSettings, numbers: Mapp
     return chosen | (best if chosen else {})
 
 
+def all_formulas(theorem: Theorem, s: Situation, given: GivenSettings, numbers: Mapping[str, float]) -> dict[str, str]:
+    """Every setting as one that may be given: the words, the free constants at these numbers, and the theorem's own of the others."""
+    found, words = defaults(theorem, s, given)
+    own = {n: str(w.formula) for n, w in words.items()} | {n: str(d.formula) for n, d in found.items()}
+    return own | formulas(theorem, s, given, numbers) | {n: str(x) for n, x in given.items()}
+
+
 def defaults(
     theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None = None
 ) -> tuple[dict[str, Default], dict[str, Setting]]:

@@ -17,12 +17,18 @@ def unused_settings(v: Verdict, s: Situation, given: GivenSettings, span: Span |
     """A warning for each given setting that neither the rule nor another setting reads, with what would use it."""
     if v.theorem is None:
         return
-    used = _names(v.theorem, s, given)
-    for name in given:
-        if name == UNITS or name in used or any(_mentions(str(x), name) for n, x in given.items() if n != name):
-            continue
+    for name in unread(v.theorem, s, given):
         said = f"the setting {name} has no effect: `{v.name}` does not use it here, by {v.theorem.name}"
         yield Diagnostic("OCO712", said, span, _way_out(v, s, given, name), Severity.WARNING)
+
+
+def unread(theorem: Theorem, s: Situation, given: GivenSettings) -> list[str]:
+    """The given settings that neither the theorem nor another of them reads."""
+    if not given:
+        return []
+    used = {UNITS, *_names(theorem, s, given)}
+    mentioned = {n for n in given if any(_mentions(str(x), n) for other, x in given.items() if other != n)}
+    return [n for n in given if n not in used and n not in mentioned]
 
 
 def _names(theorem: Theorem, s: Situation, given: GivenSettings) -> set[str]:

@@ -80,6 +80,7 @@ def _world(domain: str, loss: str, constraints: str = "", streams: str = STREAMS
 PRICE = "stream price[3] in [-1, 1]\n"
 WORLDS: Mapping[str, str] = {
     "free": _world("box", LINEAR, streams=PRICE),
+    "free curved": _world("box", CURVED, streams=PRICE),
     "free simplex": _world("simplex", LINEAR, streams=PRICE),
     "each round": _world("box", LINEAR, TWO),
     "each round, ball": _world("ball", LINEAR, TWO),

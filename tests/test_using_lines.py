@@ -1,0 +1,105 @@
+"""The `using` line that tuning writes: with the same model it gives the same settings, for every theorem of every algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from test_unit_free import HOMES, Units, in_units
+
+import oco
+from oco.compiler.algorithms import ALGORITHMS
+from oco.compiler.canonical import canonical
+from oco.compiler.choice import Choice, Policy, choose, judge
+from oco.compiler.facts.check import check
+from oco.compiler.plan import Plan
+from oco.compiler.settings import Setting
+from oco.compiler.theorems import Situation
+from oco.compiler.verdicts import Standing
+from oco.dsl.load import parse
+from oco.tuning import using_line
+
+PLAIN = Policy(optimal=True, plain=True)
+"""Constants are given here, so that nothing is searched."""
+
+
+@cache
+def situation(world: str) -> Situation:
+    problem = canonical(parse(in_units(world, Units())))
+    return Situation(problem, check(problem.model), problem.horizon)
+
+
+def worlds_of(name: str) -> tuple[str, ...]:
+    """Those of the laws of units, and others where theorems hold that ask for curved losses or for draws."""
+    own = (w for n, worlds in HOMES.items() if n.split()[0] == name for w in worlds)
+    return tuple(dict.fromkeys((*own, "free curved", "curved", "in the mean, drawn")))
+
+
+def plans_by(name: str, theorem: int) -> Iterator[tuple[str, Plan]]:
+    """The worlds in which a theorem holds, with the plan that it gives as if the algorithm had no other."""
+    algorithm = next(a for a in ALGORITHMS if a.name == name)
+    spoken = algorithm.theorems[theorem]
+    for world in worlds_of(name):
+        s = situation(world)
+        found = judge(replace(algorithm, theorems=(spoken,)), s, spoken.words, None, PLAIN)
+        if found.standing is Standing.APPLICABLE and found.guarantee is not None:
+            verdict = replace(found, algorithm=algorithm, standing=Standing.CHOSEN)
+            yield world, Plan(s.canonical.model, s.canonical, s.facts, Choice(s, (verdict,), True, policy=PLAIN))
+
+
+def formulas_of(settings: Mapping[str, Setting]) -> dict[str, Any]:
+    return {n: s.formula for n, s in settings.items()}
+
+
+@pytest.mark.parametrize(("name", "theorem"), [(a.name, k) for a in ALGORITHMS for k in range(len(a.theorems))])
+def test_the_line_gives_the_same_settings(name: str, theorem: int) -> None:
+    rng, told = np.random.default_rng(theorem), 0
+    for world, plan in plans_by(name, theorem):
+        drawn = (
+            {f.name: float(f"{rng.uniform(max(f.low, 0.3), min(f.high, 1)):.3g}") for f in plan.free} for _ in range(20)
+        )
+        numbers = next((n for n in drawn if plan.allows(n)), None)
+        if numbers is None:
+            continue
+        line = using_line(name, plan.given_constants(numbers))
+        using = parse(f"{in_units(world, Units())}{line}\n").using
+        assert using is not None
+        written = choose(plan.choice.situation, using.algorithm, dict(using.settings), using.span, Policy(optimal=True))
+        wanted = plan.with_constants(numbers)
+        assert written.winner is not None and wanted.choice.winner is not None
+        assert formulas_of(written.winner.settings) == formulas_of(wanted.settings), (world, line)
+        scales, own = written.winner.scales, wanted.choice.winner.scales
+        assert scales is not None and own is not None
+        assert (scales.loss, scales.radius) == (own.loss, own.radius)
+        told += 1
+    assert told
+
+
+def test_a_tuned_model_compiles_again() -> None:
+    """coldq with a loss that is a little strongly convex: the theorem for convex losses promises more at this horizon."""
+    text = (
+        in_units("curved", Units())
+        .replace("sum_squares", "0.01 * sum_squares")
+        .replace("horizon T = 16", "horizon T = 60")
+    )
+    rng = np.random.default_rng(0)
+    data = {"price": rng.uniform(-1, 1, (60, 3)), "need": rng.uniform(0.25, 0.75, 60)}
+    found = oco.tune(parse(text), data, "coldq")
+    assert "V_x" in found.line and len(found.plan.choice.verdicts[0].algorithm.theorems) > 1
+    written = oco.compile(parse(f"{text}{found.line}\n"))
+    assert formulas_of(written.settings) == formulas_of(found.plan.settings)
+    np.testing.assert_array_equal(written.run(data).decisions, found.plan.run(data).decisions)
+
+
+def test_constants_beside_a_setting_in_the_models_units_stay_in_them() -> None:
+    text = in_units("each round", Units(loss=8.0)) + "using coldq with epsilon = 0.25\n"
+    plan = oco.compile(parse(text))
+    line = using_line("coldq", plan.given_constants({"alpha": 2.0}))
+    written = oco.compile(parse(text.replace("using coldq with epsilon = 0.25", line)))
+    wanted = plan.with_constants({"alpha": 2.0})
+    assert "units" not in line and formulas_of(written.settings) == formulas_of(wanted.settings)
+    assert written.choice.verdicts[0].scales is None

@@ -33,6 +33,13 @@ def _slice(x: Values, *, starts: tuple[int, ...], stops: tuple[int, ...]) -> Val
     return x[tuple(slice(a, b) for a, b in zip(starts, stops))]
 
 
+def _weighted_quantile(keys: Values, weights: Values, amount: Values) -> Values:
+    order = np.argsort(keys, kind="stable")
+    reached = np.cumsum(weights[order]) >= amount
+    found = keys[order][np.argmax(reached)] if reached.any() else np.inf
+    return np.float64(np.inf if np.isnan(found) else found)
+
+
 PRIMITIVES: dict[str, Callable[..., Values]] = {
     # elementwise, one argument
     "neg": np.negative,
@@ -95,6 +102,7 @@ PRIMITIVES: dict[str, Callable[..., Values]] = {
     # kernels
     "sort": np.sort,
     "argsort": lambda x: np.argsort(x, kind="stable"),
+    "weighted_quantile": _weighted_quantile,
     "solve": np.linalg.solve,
     "svd": lambda x: np.linalg.svd(x, full_matrices=False),
     "eigh": np.linalg.eigh,

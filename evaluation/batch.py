@@ -276,6 +276,10 @@ class BatchOps:
             return np.argsort(x, kind="stable")
         return Batched(np.argsort(x.array, axis=-1, kind="stable"))
 
+    def weighted_quantile(self, keys: Value, weights: Value, amount: Value) -> Value:
+        found = map(PRIMITIVES["weighted_quantile"], self._all(keys), self._all(weights), self._all(amount))
+        return Batched(np.array(list(found)))
+
     def solve(self, a: Value, b: Value) -> Value:
         if not isinstance(a, Batched) and not isinstance(b, Batched):
             return np.linalg.solve(a, b)

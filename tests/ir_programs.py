@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.backends.python.arithmetic import HELPERS
+from oco.backends.python.helpers import HELPERS
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
 from oco.compiler.ir.build import Named, trace_program
@@ -50,7 +50,15 @@ def bools(*entries: Any) -> np.ndarray:
 
 inf, nan = np.inf, np.nan
 _MATRIX = floats([1, 2, 3], [4, 5, 6])
+_LONG = 13.0 * np.arange(5000) % 4999
+"""More entries than a kernel sorts."""
 _E = 2.718281828459045
+
+
+
+def _reached(keys: np.ndarray, weights: np.ndarray, amount: float) -> float:
+    return next(k for k in sorted(keys) if weights[keys <= k].sum() >= amount)
+
 
 CASES = (
     Case("neg", (floats(1, -2, 0),), floats(-1, 2, -0.0)),
@@ -124,6 +132,10 @@ CASES = (
     Case("sort", (floats(3, 1, 2),), floats(1, 2, 3)),
     Case("argsort", (floats(3, 1, 1),), ints(1, 2, 0)),
     Case("argsort", (floats(*TIED),), ints(*sorted(range(len(TIED)), key=TIED.__getitem__))),
+    Case("weighted_quantile", (floats(3, 1, 2, 1), floats(1, 2, 4, 3), np.float64(9)), np.float64(2)),
+    Case("weighted_quantile", (floats(3, nan, 2), floats(1, 2, 4), np.float64(6)), np.float64(inf)),
+    Case("weighted_quantile", (floats(*range(9, 0, -1)) ** 3, np.ones(9), np.float64(0)), np.float64(1)),
+    Case("weighted_quantile", (_LONG % 701, 1 + _LONG % 3, np.float64(1000)), np.float64(_reached(_LONG % 701, 1 + _LONG % 3, 1000))),
     Case("solve", (floats([2, 0], [0, 4]), floats(2, 2)), floats(1, 0.5)),
     Case("svd", (floats([3, 0], [0, 0]),), floats(3, 0)),
     Case("eigh", (floats([1, 0], [0, -2]),), floats(-2, 1)),
@@ -171,7 +183,7 @@ _TYPES = [
     Type(BOOL, (3,)),
 ]
 _SHAPES = [(), (1,), (3,), (2, 3), (3, 2), (3, 3), (6,), (1, 3)]
-_RARELY_DEFINED = {"solve", "svd", "eigh", "put", "gather", "scatter_add", "to_int", "mod", "prod"}
+_RARELY_DEFINED = {"solve", "svd", "eigh", "put", "gather", "scatter_add", "to_int", "mod", "prod", "weighted_quantile"}
 _NUMBERS = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.25, 1e-3, inf]
 
 

@@ -23,7 +23,7 @@ from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
 from oco.compiler.ir.program import Function, Program
 
-KERNELS = ("sort", "sort_int", "argsort", "solve", "svd", "eigh")
+KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "svd", "eigh")
 _BROUGHT = re.compile(r"@(\w+)")
 
 
@@ -63,7 +63,7 @@ def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> l
 
 
 def _taken() -> set[str]:
-    return {*PUBLIC, *STATE_NAMES, *HELPERS, *KERNELS, "before"}
+    return {*PUBLIC, *STATE_NAMES, *HELPERS, *KERNELS, "before", "keep", "sort_pairs", "weigh"}
 
 
 def _constant_name(name: str, prefix: str) -> str:

@@ -159,6 +159,15 @@ def _argsort(w: Writer, e: Equation) -> None:
     w.line(f"@argsort({keys}, {w.place(e.outs[0])}, {space}, {x.type.shape[0]});")
 
 
+def _weighted_quantile(w: Writer, e: Equation) -> None:
+    keys, weights, amount = e.args
+    n, out = keys.type.shape[0], e.outs[0]
+    places = w.memory(keys), w.memory(weights)
+    space = w.array(w.fresh("space"), Type(DType.FLOAT, (2 * n,)))
+    w.line(f"const double {out.name} = @weighted_quantile({', '.join(places)}, {w.number(amount)}, {space}, {n});")
+    w.entries.places[out.name] = out.name
+
+
 def _solve(w: Writer, e: Equation) -> None:
     a, b = e.args
     target = w.place(e.outs[0])
@@ -194,6 +203,7 @@ STATEMENTS: dict[str, Statement] = {
     "scatter_add": _scatter_add,
     "sort": _sort,
     "argsort": _argsort,
+    "weighted_quantile": _weighted_quantile,
     "solve": _solve,
     "svd": _svd,
     "eigh": _eigh,

@@ -28,6 +28,3 @@ def larger(a: float, b: float) -> float:
 def smaller(a: float, b: float) -> float:
     """The smaller of two; NaN if one is."""
     return a if a <= b or a != a else b
-
-
-HELPERS = (ratio, root, larger, smaller)

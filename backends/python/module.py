@@ -6,7 +6,7 @@ import ast
 import math
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from oco.backends.contract import Contract, Range
 from oco.backends.identity import model_hash, plan_hash
-from oco.backends.python.arithmetic import HELPERS
+from oco.backends.python.helpers import HELPERS
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
 from oco.compiler.ir.dead_code import used_by
@@ -136,7 +136,7 @@ def _rule(program: Program, entries: Sequence[Function], skip: Collection[str] =
     least = lower_bounds(program)
     text = [line for f in (*functions, *entries) for line in ("", "", *function_lines(f, nonzero, least[f.name]))]
     called = {word for line in text for word in re.findall(r"\w+(?=\()", line)}
-    yield from (line for helper in HELPERS if helper.__name__ in called for line in _helper(helper.__name__))
+    yield from (line for helper in HELPERS if helper.__name__ in called for line in _helper(helper))
     yield from text
     yield ""
     yield ""
@@ -242,10 +242,10 @@ def _source(name: str) -> str:
 
 
 @cache
-def _helper(name: str) -> tuple[str, ...]:
-    """One function of `arithmetic.py`."""
-    text = _source("arithmetic")
-    node = next(n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == name)
+def _helper(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The definition of a function of this folder, as it stands there."""
+    text = _source(function.__module__.rpartition(".")[2])
+    node = next(n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == function.__name__)
     return ("", "", *text.splitlines()[node.lineno - 1 : node.end_lineno])
 
 

@@ -285,6 +285,7 @@ TEMPLATES: dict[str, Template] = {
     "diag": _function("np.diag"),
     "sort": _function("np.sort"),
     "argsort": _argsort,
+    "weighted_quantile": lambda args, e: replace(call("weighted_quantile", args, _made(e)), weak=True),
     "solve": _function("np.linalg.solve"),
     "svd": _svd,
     "eigh": _function("np.linalg.eigh"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
+from oco.compiler.domains.filling import filled
 from oco.compiler.domains.norms import Floats, exact_sum
 from oco.compiler.domains.total_search import Shifts
 from oco.dsl.diagnostics import fail
@@ -97,13 +98,12 @@ class Row:
         sign, weights, lo, hi = self._constants(t)
         cost = sign * c
         counts = weights > 0.0
-        order = t.argsort(t.where(counts, cost / t.where(counts, weights, 1.0), np.inf))
+        prices = t.where(counts, cost / t.where(counts, weights, 1.0), np.inf)
         wanted = counts if self.equality else t.and_(counts, cost < 0.0)
-        room = t.gather(t.where(wanted, weights * (hi - lo), 0.0), order)
-        left = max(self.total - self.least, 0.0) - (t.cumsum(room) - room)
-        amount = t.put(t.zeros((len(self.lo),)), t.minimum(t.maximum(left, 0.0), room), order)
-        filled = t.minimum(lo + amount / t.where(counts, weights, 1.0), hi)
-        return sign * t.where(counts, filled, t.where(cost < 0.0, hi, lo))
+        room = t.where(wanted, weights * (hi - lo), 0.0)
+        amount = filled(t, prices, room, max(self.total - self.least, 0.0))
+        x = t.minimum(lo + amount / t.where(counts, weights, 1.0), hi)
+        return sign * t.where(counts, x, t.where(cost < 0.0, hi, lo))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class SmallBoxRow(CutPolyhedron):
     """The set as a polyhedron, with the projection and the linear minimisation of its row."""
 
     projection_cost: ClassVar[str] = "O(n) for each of a few passes"
-    lmo_cost: ClassVar[str] = "O(n log n)"
+    lmo_cost: ClassVar[str] = "O(n)"
 
     rows_added: Halfspaces = field(kw_only=True)
 
@@ -134,7 +134,7 @@ class SmallBoxRow(CutPolyhedron):
 class BoxRow(Cut):
     """The same with many entries: what is not a closed form is bounded by that of the box."""
 
-    lmo_cost: ClassVar[str] = "O(n log n)"
+    lmo_cost: ClassVar[str] = "O(n)"
 
     @property
     def projection_cost(self) -> str:  # type: ignore[override]

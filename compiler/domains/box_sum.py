@@ -12,6 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.arguments import filling, number
 from oco.compiler.domains.base import Domain, Halfspaces
+from oco.compiler.domains.filling import filled
 from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
 from oco.compiler.domains.sampling import hit_and_run
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
@@ -30,8 +31,6 @@ class BoxSum(Domain):
     lo: Floats = field(default_factory=lambda: np.zeros(()))
     hi: Floats = field(default_factory=lambda: np.ones(()))
     total: float = 1.0
-
-    lmo_cost = "O(n log n)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lo", filling("lo", self.lo, self.shape))
@@ -131,12 +130,9 @@ class BoxSum(Domain):
         return self.shaped(t, self.total * shares)
 
     def lmo(self, t: Tracer, c: Value) -> Value:
-        # Entries are filled from the cheapest on; among equals the one of the lowest index comes first.
         low, high = self._hull
-        order = t.argsort(self.flat(t, c))
-        room = t.gather(t.constant(high - low, "room", f"hi - lo of {self.kind}"), order)
-        left = max(self.total - exact_sum(low), 0.0) - (t.cumsum(room) - room)
-        amount = t.put(t.zeros((self.size,)), t.minimum(t.maximum(left, 0.0), room), order)
+        room = t.constant(high - low, "room", f"hi - lo of {self.kind}")
+        amount = filled(t, self.flat(t, c), room, max(self.total - exact_sum(low), 0.0))
         return self.shaped(t, t.constant(low, "low", f"least values of {self.kind}") + amount)
 
     # Geometry.

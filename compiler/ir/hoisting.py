@@ -13,7 +13,7 @@ from oco.compiler.ir.ops import CONTROL
 from oco.compiler.ir.program import Block, Equation, Program, Var
 from oco.compiler.ir.rewrite import keep_notes, map_functions
 
-STAY = frozenset({"solve", "svd", "eigh", "sort", "argsort", *CONTROL})
+STAY = frozenset({"solve", "svd", "eigh", "sort", "argsort", "weighted_quantile", *CONTROL})
 
 
 def hoist(program: Program) -> Program:

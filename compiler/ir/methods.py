@@ -294,6 +294,9 @@ class PrimitiveMethods(ABC):
     def argsort(self, x: Liftable) -> Value:
         return self._one("argsort", x)
 
+    def weighted_quantile(self, keys: Liftable, weights: Liftable, amount: Liftable) -> Value:
+        return self._one("weighted_quantile", keys, weights, amount)
+
     def solve(self, a: Liftable, b: Liftable) -> Value:
         return self._one("solve", a, b)
 

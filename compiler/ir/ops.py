@@ -99,6 +99,8 @@ def _rows() -> Iterator[Op]:
     yield Op(
         "argsort", (1, 1), rules.vector(NUMBER, INT), "places in increasing order; equals keep theirs", accepts=NUMBER
     )
+    doc = "the least key up to which the weights, none negative, add up to an amount; infinite where they never do"
+    yield Op("weighted_quantile", (3, 3), rules.weighted_quantile, doc, accepts=(FLOAT,))
     yield Op("solve", (2, 2), rules.solve, "x with a x = b", accepts=(FLOAT,))
     yield Op("svd", (1, 1), rules.svd, "u, s, vt with x = u diag(s) vt, s decreasing", accepts=(FLOAT,))
     yield Op("eigh", (1, 1), rules.eigh, "w, v with x = v diag(w) v.T of a symmetric x, w increasing", accepts=(FLOAT,))

@@ -201,6 +201,13 @@ def _square(a: Type) -> int:
     return a.shape[0]
 
 
+def weighted_quantile(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
+    keys, weights, amount = types
+    alike = keys == weights and keys.dtype is amount.dtype is FLOAT
+    require(alike and len(keys.shape) == 1 and keys.shape[0] > 0 and amount.shape == (), f"keys {keys}, weights {weights}")
+    return (amount,)
+
+
 def solve(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     a, b = types
     n = _square(a)

@@ -1,0 +1,11 @@
+"""The functions that an emitted module brings along where it calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from oco.backends.python.arithmetic import larger, ratio, root, smaller
+from oco.backends.python.selection import weighted_quantile
+
+HELPERS: tuple[Callable[..., Any], ...] = (ratio, root, larger, smaller, weighted_quantile)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from oco.backends.c99.entries import Entries, flat_index
 from oco.backends.c99.expressions import Level
-from oco.backends.c99.loops import begin, turn
+from oco.backends.c99.loops import together
 from oco.backends.c99.statements import STATEMENTS
 from oco.backends.c99.vectors import c_type
 from oco.backends.c99.writer import REST_OF_WORK, Signature, Writer, comment, in_rows
@@ -125,7 +125,8 @@ class _Body:
             if group.shape is None:
                 self._alone(group.equations[0])
             else:
-                self._together(group.shape, group.equations, group.numbers)
+                self.w.entries.numbers |= group.numbers
+                together(self.w, group.shape, group.equations)
 
     def _notes(self, block: Block) -> dict[str, str]:
         """Comments by the first result of the equation that they stand above; those of what has no place wait for one that has."""
@@ -149,15 +150,6 @@ class _Body:
                 STATEMENTS[e.op](self.w, e)
             case _:
                 self.w.scalar(e.outs[0], self.w.entries.computed(e.outs[0]))
-
-    def _together(self, shape: Sequence[int], equations: Sequence[Equation], numbers: set[str]) -> None:
-        """Equations that share a loop."""
-        self.w.entries.numbers |= numbers
-        for e in equations:
-            begin(self.w, e)
-        with self.w.loops(shape) as index:
-            for e in equations:
-                turn(self.w, e, index)
 
     def _call(self, e: Equation) -> None:
         w = self.w

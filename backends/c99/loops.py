@@ -15,8 +15,12 @@ from oco.compiler.ir.loop_groups import accumulates
 from oco.compiler.ir.program import DType, Equation, Var
 
 Index = Sequence[str]
+Shape = Sequence[int]
 LONG = 32
 """Entries from which an inner product of two runs of memory is added up in several parts at once."""
+MANY, PARTS = 256, 32
+"""Entries from which any sum is added up in that many parts at once; gcc unrolls loops of 16 and fewer first, and then vectorizes few."""
+IN_PARTS = frozenset({"sum", "max", "min", "matmul"})
 
 
 @dataclass(frozen=True)
@@ -43,20 +47,32 @@ REDUCTIONS: dict[str, Reduction] = {
 
 def _running(e: Equation) -> tuple[str, str]:
     """Where the running value of a reduction begins, and how an entry joins it."""
-    (x,), out = e.args, e.outs[0]
+    x, out = e.args[0], e.outs[0]
     if is_vector(x.type):
         return reduction(e.op, x.type, over_lanes=not is_vector(out.type))
-    return REDUCTIONS[e.op].on(x.type.dtype)
+    return REDUCTIONS["sum" if e.op == "matmul" else e.op].on(x.type.dtype)
 
 
-def begin(w: Writer, e: Equation) -> None:
+def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
+    """Equations that share a loop."""
+    for e in equations:
+        _begin(w, e)
+    if all(accumulates(e) and not e.outs[0].type.shape for e in equations):
+        _accumulate(w, shape, [(e.outs[0].name, e) for e in equations])
+        return
+    with w.loops(shape) as index:
+        for e in equations:
+            _turn(w, e, index)
+
+
+def _begin(w: Writer, e: Equation) -> None:
     """What stands before the loop: running values, and the array of a result (unless it is a number in the loop)."""
     (out,) = e.outs
     if not accumulates(e):
         if out.name not in w.entries.numbers:
             w.place(out)
         return
-    start = "0" if e.op == "matmul" else _running(e)[0]
+    start = _running(e)[0]
     if not out.type.shape:
         w.line(f"{c_type(out.type)} {out.name} = {start};")
         w.entries.places[out.name] = out.name
@@ -66,21 +82,19 @@ def begin(w: Writer, e: Equation) -> None:
         w.line(f"{entry_of(target, kept, out.type)} = {start};")
 
 
-def turn(w: Writer, e: Equation, index: Index) -> None:
+def _turn(w: Writer, e: Equation, index: Index) -> None:
     """What one turn does."""
+    (out,) = e.outs
     if e.op in POINTWISE:
-        _put(w, e.outs[0], index, w.entries.computed(e.outs[0], index))
-    elif e.op == "matmul":
-        _product(w, e, index)
+        _put(w, out, index, w.entries.computed(out, index))
     elif accumulates(e):
-        _joined(w, e, index)
-    else:
-        start, step = _running(e)
+        kept = [i for k, i in enumerate(index) if k != dict(e.attrs).get("axis")]
+        w.line(_joined(w, e, entry_of(w.place(out), kept, out.type) if out.type.shape else out.name, index))
+    elif e.op != "matmul" or not _dot(w, e, index):
         total = w.fresh("total")
-        w.line(f"{c_type(e.outs[0].type)} {total} = {start};")
-        with w.loops(e.args[0].type.shape[-1:]) as inner:
-            w.line(step.format(total, w.entry(e.args[0], [*index, *inner]).at(Level.COMPARISON)))
-        _put(w, e.outs[0], index, Text(total))
+        w.line(f"{c_type(out.type)} {total} = {_running(e)[0]};")
+        _accumulate(w, e.args[0].type.shape[-1:], [(total, e)], index)
+        _put(w, out, index, Text(total))
 
 
 def _put(w: Writer, out: Var, index: Index, text: Text) -> None:
@@ -92,27 +106,53 @@ def _put(w: Writer, out: Var, index: Index, text: Text) -> None:
         w.line(f"{entry_of(w.place(out), index, out.type)} = {text.code};")
 
 
-def _joined(w: Writer, e: Equation, index: Index) -> None:
-    """One entry joins its running value."""
-    (x,), axis, out = e.args, e.attr("axis"), e.outs[0]
-    kept = [i for k, i in enumerate(index) if k != axis]
-    target = entry_of(w.place(out), kept, out.type) if out.type.shape else out.name
-    w.line(_running(e)[1].format(target, w.entry(x, index).at(Level.COMPARISON)))
+def _accumulate(w: Writer, shape: Shape, totals: Sequence[tuple[str, Equation]], before: Index = ()) -> None:
+    """Loops over `shape`, after the index `before`, in which entries join running values.
+
+    Along a last axis of many entries several running values take turns: none waits for the addition before, and the loop vectorizes.
+    """
+    first = 0
+    if shape[-1] >= MANY and all(e.op in IN_PARTS and c_type(e.args[0].type) == "double" for _, e in totals):
+        first = shape[-1] // PARTS * PARTS
+        _in_parts(w, (*shape[:-1], first), totals, before)
+    if first < shape[-1]:
+        with w.loops(shape, first) as index:
+            for total, e in totals:
+                w.line(_joined(w, e, total, [*before, *index]))
 
 
-def _product(w: Writer, e: Equation, index: Index) -> None:
-    """A term of an inner product, or a row of a matrix times a vector."""
+def _in_parts(w: Writer, shape: Shape, totals: Sequence[tuple[str, Equation]], before: Index) -> None:
+    """The same with a last axis of a multiple of PARTS entries."""
+    parts = [(w.fresh("parts"), total, e) for total, e in totals]
+    for name, total, _ in parts:
+        w.line(f"double {name}[{PARTS}];")
+        with w.loops((PARTS,)) as part:
+            w.line(f"{name}[{part[0]}] = {total};")
+    with w.loops(shape[:-1]) as rows:
+        block = w.fresh("i", "j", "k", "l", "m")
+        with w.braces(f"for (int {block} = 0; {block} < {shape[-1]}; {block} += {PARTS})"), w.loops((PARTS,)) as part:
+            for name, _, e in parts:
+                w.line(_joined(w, e, f"{name}[{part[0]}]", [*before, *rows, f"{block} + {part[0]}"]))
+        w.taken.discard(block)
+    with w.loops((PARTS,)) as part:
+        for name, total, e in parts:
+            w.line(_running(e)[1].format(total, f"{name}[{part[0]}]"))
+
+
+def _joined(w: Writer, e: Equation, total: str, index: Index) -> str:
+    """The statement by which the entry at an index joins its running value."""
+    if e.op != "matmul":
+        return _running(e)[1].format(total, w.entry(e.args[0], index).at(Level.COMPARISON))
+    (a, b), rows = e.args, len(e.args[0].type.shape) - 1
+    left, right = w.entry(a, [*index[:rows], index[-1]]), w.entry(b, [index[-1], *index[rows:-1]])
+    return f"{total} += {left.at(Level.PRODUCT)} * {right.at(Level.UNARY)};"
+
+
+def _dot(w: Writer, e: Equation, index: Index) -> bool:
+    """A row of a matrix times a vector where both lie in memory; says whether they do."""
     (a, b), out = e.args, e.outs[0]
-    if not out.type.shape:
-        w.line(f"{out.name} += {w.entry(a, index).at(Level.PRODUCT)} * {w.entry(b, index).at(Level.UNARY)};")
-        return
     length, lies = a.type.shape[-1], (w.entries.pointer(a), w.entries.pointer(b))
-    if length >= LONG and b.type.shape == (length,) and all(lies):
-        _put(w, out, index, Text(f"@dot({lies[0]} + {flat_index([index[0], '0'], a.type.shape)}, {lies[1]}, {length})"))
-        return
-    total = w.fresh("total")
-    w.line(f"double {total} = 0;")
-    with w.loops(a.type.shape[-1:]) as inner:
-        left, right = w.entry(a, [index[0], *inner]), w.entry(b, [*inner, *index[1:]])
-        w.line(f"{total} += {left.at(Level.PRODUCT)} * {right.at(Level.UNARY)};")
-    _put(w, out, index, Text(total))
+    if length < LONG or b.type.shape != (length,) or not all(lies):
+        return False
+    _put(w, out, index, Text(f"@dot({lies[0]} + {flat_index([index[0], '0'], a.type.shape)}, {lies[1]}, {length})"))
+    return True

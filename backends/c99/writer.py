@@ -84,15 +84,15 @@ class Writer:
         return name
 
     @contextmanager
-    def loops(self, shape: Sequence[int]) -> Iterator[list[str]]:
-        """A loop for each axis that is longer than one; gives the index."""
+    def loops(self, shape: Sequence[int], first: int = 0) -> Iterator[list[str]]:
+        """A loop for each axis that is longer than one, that of the last axis from entry `first` on; gives the index."""
         index, opened = list[str](), list[str]()
-        for n in shape:
+        for axis, n in enumerate(shape, 1 - len(shape)):
             if n in (1, LANE):
                 index.append("0")
                 continue
             name = self.fresh("i", "j", "k", "l", "m")
-            self.line(f"for (int {name} = 0; {name} < {n}; ++{name}) {{")
+            self.line(f"for (int {name} = {0 if axis else first}; {name} < {n}; ++{name}) {{")
             self.depth += 1
             index.append(name)
             opened.append(name)

@@ -22,15 +22,11 @@ def filled(t: Tracer, prices: Value, room: Value, amount: float) -> Value:
         order = t.argsort(prices)
         return t.put(t.zeros(prices.shape), _in_turn(t, t.gather(room, order), amount), order)
     last = t.weighted_quantile(prices, room, amount)
-    cheaper = prices < last
-    given = t.where(cheaper, room, 0.0)
-    left = amount - t.sum(given)
-    tied = t.not_(t.or_(cheaper, prices > last))
-    return t.if_(
-        t.sum(t.to_float(tied)) <= 1.0,
-        lambda: t.where(tied, t.minimum(t.maximum(left, 0.0), room), given),
-        lambda: given + _in_turn(t, t.where(tied, room, 0.0), left),
-    )[0]
+    cheaper, dearer = room * t.to_float(prices < last), room * t.to_float(prices > last)
+    tied = room - cheaper - dearer
+    left, of_tied = t.maximum(amount - t.sum(cheaper), 0.0), t.sum(tied)
+    in_turn = t.and_(of_tied > left, of_tied > t.max(tied))
+    return cheaper + t.if_(in_turn, lambda: _in_turn(t, tied, left), lambda: t.minimum(tied, left))[0]
 
 
 def _in_turn(t: Tracer, room: Value, amount: Value | float) -> Value:

@@ -14,10 +14,11 @@ static void @sort_pairs(double *keys, double *weights, int n) {
 
 /* What the keys below `low` weigh, and those up to `high`. */
 static void @weigh(const double *keys, const double *weights, int n, double low, double high, double *below, double *within) {
-    double s[8] = {0}, m[8] = {0};
+    enum { PARTS = 32 }; /* running sums that take turns, so that the loop vectorizes */
+    double s[PARTS] = {0}, m[PARTS] = {0};
     int i = 0;
-    for (; i + 8 <= n; i += 8) {
-        for (int k = 0; k < 8; ++k) {
+    for (; i + PARTS <= n; i += PARTS) {
+        for (int k = 0; k < PARTS; ++k) {
             const double key = keys[i + k], weight = weights[i + k], rest = key <= high ? weight : 0.0;
             s[k] += key < low ? weight : 0.0;
             m[k] += key >= low ? rest : 0.0;
@@ -27,8 +28,11 @@ static void @weigh(const double *keys, const double *weights, int n, double low,
         s[0] += keys[i] < low ? weights[i] : 0.0;
         m[0] += keys[i] >= low && keys[i] <= high ? weights[i] : 0.0;
     }
-    *below = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
-    *within = ((m[0] + m[1]) + (m[2] + m[3])) + ((m[4] + m[5]) + (m[6] + m[7]));
+    *below = *within = 0.0;
+    for (int k = 0; k < PARTS; ++k) {
+        *below += s[k];
+        *within += m[k];
+    }
 }
 
 /* Moves the entries with keys from `low` to `high` to x and w, which may be where they are; gives their number. */

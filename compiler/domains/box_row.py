@@ -60,6 +60,13 @@ class Row:
     def most(self) -> float:
         return exact_sum(self.weights * self.hi)
 
+    @property
+    def way(self) -> float:
+        """How far theta goes at most while an entry goes from one bound to the other."""
+        counts = self.weights > 0
+        with np.errstate(over="ignore"):
+            return float(np.max((self.hi - self.lo)[counts] / self.weights[counts]))
+
     def _constants(self, t: Tracer) -> tuple[Value, ...]:
         why = "of the box and its row"
         arrays = {"sign": self.sign, "weights": self.weights, "lo": self.lo, "hi": self.hi}
@@ -72,7 +79,7 @@ class Row:
         y = sign * v
 
         def met() -> Value:
-            path = Shifts(t, lo, hi, self.total, self.scale, weights)
+            path = Shifts(t, lo, hi, self.total, self.scale, weights, self.way)
             return path.met(y, (t.sum(weights * y) - self.total) / float(np.sum(self.weights**2)))
 
         if self.equality:

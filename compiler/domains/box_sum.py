@@ -108,7 +108,7 @@ class BoxSum(Domain):
     def project(self, t: Tracer, v: Value) -> Value:
         # x = clip(v - theta), from the theta for which the entries would do without their bounds.
         w = self.flat(t, v)
-        path = Shifts(t, *self._bounds(t), self.total, self._scale)
+        path = Shifts(t, *self._bounds(t), self.total, self._scale, way=float(np.max(self.hi - self.lo)))
         return self.shaped(t, path.met(w, (t.sum(w) - self.total) / self.size))
 
     def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:

@@ -47,9 +47,9 @@ def _threshold_by_passes(t: Tracer, w: Value, s: Value | float) -> Value:
         return count < before
 
     def average(theta: Value, count: Value, before: Value) -> tuple[Value, Value, Value]:
-        above = w > theta
-        kept = t.sum(t.to_float(above))
-        return (t.sum(t.where(above, w, 0.0)) - s) / kept, kept, count
+        above = t.to_float(w > theta)
+        kept = t.sum(above)
+        return (t.sum(w * above) - s) / kept, kept, count
 
     n = float(w.size)
     return t.while_(unsettled, average, ((t.sum(w) - s) / n, n, n + 1.0))[0]

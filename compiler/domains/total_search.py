@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from oco.compiler.domains.filling import SORTED
 from oco.compiler.ir.value import Value
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ NEWTON_PASSES = 40
 MAX_PASSES = 400
 ROUNDING = 2.0**-50
 MAX_SHIFTS = 40
+FAR = 4.0
+"""Ways that a step of Newton's method may go among many entries."""
 FAST = 1e-9
 """A lack within this share of all entries together is rounding when Newton's method makes it no less, and ends a search to be repeated."""
 
@@ -28,7 +31,8 @@ FAST = 1e-9
 class Path(ABC):
     """x(theta) = clip(u(theta), lo, hi), whose total does not grow with theta; `size` is that of the bounds, `total` is to be met.
 
-    `weights`, which are not negative, count in the total; without them it is the plain sum.
+    `weights`, which are not negative, count in the total; without them it is the plain sum. Between thetas farther apart than `way` no
+    entry is between its bounds at both; infinite where that is not known.
     """
 
     t: Tracer
@@ -37,6 +41,7 @@ class Path(ABC):
     total: float
     size: float
     weights: Value | None = None
+    way: float = math.inf
 
     def clipped(self, u: Value) -> Value:
         return self.t.minimum(self.t.maximum(u, self.lo), self.hi)
@@ -66,19 +71,31 @@ class Path(ABC):
 
         Cominetti, Mascarenhas & Silva, Math. Program. Comput. 6, 2014.
         Where a step leaves the bracket of what is known to be too low and too high, entries that are at one bound all over the bracket
-        are fixed there (Kiwiel, J. Optim. Theory Appl. 136, 2008); that and halving take turns.
+        are fixed there (Kiwiel, J. Optim. Theory Appl. 136, 2008); that and halving take turns. Among many entries of which few are
+        between their bounds at a time, all are first taken to pass at once in the middle of their way, by a quantile: that is no farther
+        off than half a way, and steps stay within.
         """
         t = self.t
         finest = ROUNDING / 16 * self.unit / w.size
         exact, coarse = ROUNDING * max(abs(self.total), self.size), FAST * self.size * w.size
+        crowded = w.size > SORTED and self.way < math.inf
 
-        def step(theta: Value, low: Value, high: Value, last: Value, free: Value, go: Value, passes: Value) -> Values:
+        def step(
+            theta: Value, low: Value, high: Value, last: Value, free: Value, go: Value, passes: Value, *about: Value
+        ) -> Values:
             u = self.entries(self.moved(w, theta))
             x = self.clipped(u)
-            lack, within = self.lack(x), t.eq(x, u)
-            off, count = t.abs(lack), t.sum(t.to_float(within))
+            lack, within = self.lack(x), t.to_float(t.eq(x, u))
+            off, count = t.abs(lack), t.sum(within)
             high, low = t.where(lack > 0.0, theta, high), t.where(lack < 0.0, theta, low)
             guess = theta - self.advance(u, within, lack)
+            if crowded:
+                middle, room = about
+                lost = t.and_(t.eq(room, math.inf), t.and_(off > coarse, t.abs(guess - theta) > FAR * self.way))
+                middle, room = t.if_(lost, lambda: (self.quantile(w), 0.5 * self.way), lambda: about)
+                onwards = t.where(count > 0.0, guess, t.where(lack > 0.0, -math.inf, math.inf))
+                guess = t.where(lost, middle, t.minimum(t.maximum(onwards, middle - room), middle + room))
+                about = middle, room
             newton = t.and_(t.and_(guess > low, guess < high), passes < NEWTON_PASSES)
             (aim,) = t.if_(newton, lambda: (guess,), lambda: (self._fallback(w, theta, guess, low, high, passes),))
             stalled = t.and_(t.eq(count, free), 4.0 * off >= last)
@@ -89,10 +106,11 @@ class Path(ABC):
             narrow = t.or_(narrow, flat)
             ended = t.or_(t.or_(off <= exact, done), narrow)
             go = t.and_(t.and_(aim > low, aim < high), t.not_(ended))
-            return t.where(go, aim, theta), low, high, off, t.where(newton, count, -1.0), go, passes + 1
+            return t.where(go, aim, theta), low, high, off, t.where(newton, count, -1.0), go, passes + 1, *about
 
         state = (start, low, high, t.lift(0.0), t.lift(-1.0), t.lift(True), t.lift(0))
-        return t.while_(lambda theta, low, high, last, free, go, passes: go, step, state)[:3]
+        about = (start, t.lift(math.inf)) if crowded else ()
+        return t.while_(lambda theta, low, high, last, free, go, passes, *about: go, step, state + about)[:3]
 
     def _fallback(self, w: Value, theta: Value, guess: Value, low: Value, high: Value, passes: Value) -> Value:
         t = self.t
@@ -124,11 +142,15 @@ class Path(ABC):
 
     @abstractmethod
     def advance(self, u: Value, free: Value, lack: Value) -> Value:
-        """By how much theta is to fall for the entries within their bounds to make up the lack; infinite where there are none."""
+        """By how much theta is to fall for the entries within their bounds (free 1, else 0) to make up the lack; infinite if there are none."""
 
     @abstractmethod
     def meeting(self, w: Value, free: Value, rest: Value) -> Value:
         """The theta at which the free entries, without their bounds, add up to `rest`; infinite where there is none."""
+
+    def quantile(self, w: Value) -> Value:
+        """A theta that is off by half a way at most."""
+        raise NotImplementedError
 
     @abstractmethod
     def ends(self, w: Value) -> tuple[Value, Value]:
@@ -157,7 +179,7 @@ class Shifts(Path):
 
     def advance(self, u: Value, free: Value, lack: Value) -> Value:
         t = self.t
-        slope = t.sum(t.to_float(free) if self.weights is None else t.where(free, self.weights * self.weights, 0.0))
+        slope = t.sum(free if self.weights is None else self.weights * self.weights * free)
         return t.where(slope > 0.0, lack / t.where(slope > 0.0, slope, 1.0), float("inf"))
 
     def meeting(self, w: Value, free: Value, rest: Value) -> Value:
@@ -165,6 +187,14 @@ class Shifts(Path):
         slope = t.sum(t.where(free, a * a, 0.0))
         above = t.sum(t.where(free, a * w, 0.0)) - rest
         return t.where(slope > 0.0, above / t.where(slope > 0.0, slope, 1.0), float("inf"))
+
+    def quantile(self, w: Value) -> Value:
+        t, a, width, middle = self.t, self.weights, self.hi - self.lo, 0.5 * self.lo + 0.5 * self.hi
+        if a is None:
+            lo, room, price = t.broadcast(self.lo, w.shape), t.broadcast(width, w.shape), middle - w
+        else:
+            lo, room, price = a * self.lo, a * width, (middle - w) / t.where(a > 0.0, a, 1.0)
+        return -t.minimum(t.weighted_quantile(price, room, self.total - t.sum(lo)), t.max(price))
 
     def ends(self, w: Value) -> tuple[Value, Value]:
         t = self.t
@@ -199,7 +229,7 @@ class Factors(Path):
 
     def advance(self, u: Value, free: Value, lack: Value) -> Value:
         t = self.t
-        held = t.sum(t.where(free, u, 0.0))
+        held = t.sum(u * free)
         possible = t.and_(held > 0.0, held + lack > 0.0)
         factor = t.where(possible, (held + lack) / t.where(possible, held, 1.0), 1.0)
         return t.where(possible, t.log(factor), float("inf"))

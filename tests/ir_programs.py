@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from oco.backends.python.helpers import HELPERS
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
+from oco.backends.python.helpers import HELPERS
 from oco.compiler.ir.build import Named, trace_program
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import DType, Field, Function, Program, Type
@@ -53,7 +53,6 @@ _MATRIX = floats([1, 2, 3], [4, 5, 6])
 _LONG = 13.0 * np.arange(5000) % 4999
 """More entries than a kernel sorts."""
 _E = 2.718281828459045
-
 
 
 def _reached(keys: np.ndarray, weights: np.ndarray, amount: float) -> float:
@@ -135,7 +134,11 @@ CASES = (
     Case("weighted_quantile", (floats(3, 1, 2, 1), floats(1, 2, 4, 3), np.float64(9)), np.float64(2)),
     Case("weighted_quantile", (floats(3, nan, 2), floats(1, 2, 4), np.float64(6)), np.float64(inf)),
     Case("weighted_quantile", (floats(*range(9, 0, -1)) ** 3, np.ones(9), np.float64(0)), np.float64(1)),
-    Case("weighted_quantile", (_LONG % 701, 1 + _LONG % 3, np.float64(1000)), np.float64(_reached(_LONG % 701, 1 + _LONG % 3, 1000))),
+    Case(
+        "weighted_quantile",
+        (_LONG % 701, 1 + _LONG % 3, np.float64(1000)),
+        np.float64(_reached(_LONG % 701, 1 + _LONG % 3, 1000)),
+    ),
     Case("solve", (floats([2, 0], [0, 4]), floats(2, 2)), floats(1, 0.5)),
     Case("svd", (floats([3, 0], [0, 0]),), floats(3, 0)),
     Case("eigh", (floats([1, 0], [0, -2]),), floats(-2, 1)),

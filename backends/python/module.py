@@ -15,9 +15,9 @@ import numpy as np
 
 from oco.backends.contract import Contract, Range
 from oco.backends.identity import model_hash, plan_hash
-from oco.backends.python.helpers import HELPERS
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
+from oco.backends.python.helpers import HELPERS
 from oco.compiler.ir.dead_code import used_by
 from oco.compiler.ir.lower_bounds import lower_bounds
 from oco.compiler.ir.passes import shorten

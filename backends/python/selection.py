@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
 
-
-def weighted_quantile(keys: Array, weights: Array, amount: float) -> float:
+def weighted_quantile(keys: Any, weights: Any, amount: float) -> float:
     """The least key up to which the weights add up to `amount`; infinite where they never do. Passes over ever fewer entries.
 
     Most lie outside the two keys of a sample that the quantile is likely between (Floyd and Rivest, Commun. ACM 18, 1975).
@@ -29,6 +27,8 @@ def weighted_quantile(keys: Array, weights: Array, amount: float) -> float:
         high = float(keys[places[place + margin]]) if place + margin < 512 else np.inf
         before, between = keys < low, ((keys >= low) & (keys <= high)).nonzero()[0]
         below, within = float(weights @ before), float(weights[between].sum())
+        if high == np.inf:
+            amount = min(amount, below + within)  # all that is left, but for rounding
         if below >= amount:
             chosen, whole = before.nonzero()[0], below
         elif below + within >= amount:
@@ -36,7 +36,7 @@ def weighted_quantile(keys: Array, weights: Array, amount: float) -> float:
         else:
             chosen, amount = (keys > high).nonzero()[0], amount - (below + within)
             whole -= below + within
-        if low == high and chosen is between or not chosen.size:
+        if (low == high and chosen is between) or not chosen.size:
             return high
         margin = 32 if 2 * chosen.size <= keys.size else 0  # the middle of the sample next where too many are left
         keys, weights = keys[chosen], weights[chosen]

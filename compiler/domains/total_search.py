@@ -92,7 +92,7 @@ class Path(ABC):
             if crowded:
                 middle, room = about
                 lost = t.and_(t.eq(room, math.inf), t.and_(off > coarse, t.abs(guess - theta) > FAR * self.way))
-                middle, room = t.if_(lost, lambda: (self.quantile(w), 0.5 * self.way), lambda: about)
+                middle, room = t.if_(lost, lambda: (self.quantile(w), t.lift(0.5 * self.way)), lambda: about)
                 onwards = t.where(count > 0.0, guess, t.where(lack > 0.0, -math.inf, math.inf))
                 guess = t.where(lost, middle, t.minimum(t.maximum(onwards, middle - room), middle + room))
                 about = middle, room
@@ -114,10 +114,10 @@ class Path(ABC):
 
     def _fallback(self, w: Value, theta: Value, guess: Value, low: Value, high: Value, passes: Value) -> Value:
         t = self.t
-        full = self.entries(self.moved(w, high)) >= self.hi
-        empty = self.entries(self.moved(w, low)) <= self.lo
-        fixed = t.where(full, self.hi, t.where(empty, self.lo, 0.0))
-        aim = self.meeting(w, t.not_(t.or_(full, empty)), self.lack(fixed))
+        below = t.to_float(self.entries(self.moved(w, high)) < self.hi)
+        above = t.to_float(self.entries(self.moved(w, low)) > self.lo)
+        fixed = (1.0 - below) * self.hi + below * (1.0 - above) * self.lo
+        aim = self.meeting(w, below * above, self.lack(fixed))
         halved = t.where(t.eq(guess, theta), theta, _middle(t, low, high, self.unit))
         turn = t.eq(t.mod(passes, 2), 0)
         kept = t.or_(t.and_(t.and_(aim > low, aim < high), turn), t.eq(aim, theta))
@@ -142,7 +142,7 @@ class Path(ABC):
 
     @abstractmethod
     def advance(self, u: Value, free: Value, lack: Value) -> Value:
-        """By how much theta is to fall for the entries within their bounds (free 1, else 0) to make up the lack; infinite if there are none."""
+        """By how much theta is to fall for the entries within their bounds (1, else 0) to make up the lack; infinite if there are none."""
 
     @abstractmethod
     def meeting(self, w: Value, free: Value, rest: Value) -> Value:
@@ -184,17 +184,18 @@ class Shifts(Path):
 
     def meeting(self, w: Value, free: Value, rest: Value) -> Value:
         t, a = self.t, 1.0 if self.weights is None else self.weights
-        slope = t.sum(t.where(free, a * a, 0.0))
-        above = t.sum(t.where(free, a * w, 0.0)) - rest
+        slope = t.sum(a * a * free)
+        above = t.sum(a * w * free) - rest
         return t.where(slope > 0.0, above / t.where(slope > 0.0, slope, 1.0), float("inf"))
 
     def quantile(self, w: Value) -> Value:
         t, a, width, middle = self.t, self.weights, self.hi - self.lo, 0.5 * self.lo + 0.5 * self.hi
         if a is None:
-            lo, room, price = t.broadcast(self.lo, w.shape), t.broadcast(width, w.shape), middle - w
+            least = t.sum(self.lo) if isinstance(self.lo, Value) else w.size * self.lo
+            room, price = t.broadcast(width, w.shape), middle - w
         else:
-            lo, room, price = a * self.lo, a * width, (middle - w) / t.where(a > 0.0, a, 1.0)
-        return -t.minimum(t.weighted_quantile(price, room, self.total - t.sum(lo)), t.max(price))
+            least, room, price = t.sum(a * self.lo), a * width, (middle - w) / t.where(a > 0.0, a, 1.0)
+        return -t.minimum(t.weighted_quantile(price, room, self.total - least), t.max(price))
 
     def ends(self, w: Value) -> tuple[Value, Value]:
         t = self.t
@@ -236,8 +237,8 @@ class Factors(Path):
 
     def meeting(self, w: Value, free: Value, rest: Value) -> Value:
         t = self.t
-        largest = t.max(t.where(free, w, -1e300))
-        held = t.sum(t.where(free, t.exp(t.minimum(w - largest, 0.0)), 0.0))
+        largest = t.max(t.where(free > 0.0, w, -1e300))
+        held = t.sum(t.exp(t.minimum(w - largest, 0.0)) * free)
         possible = t.and_(held > 0.0, rest > 0.0)
         ratio = t.where(possible, held / t.where(possible, rest, 1.0), 1.0)
         return t.where(possible, largest + t.log(ratio), float("inf"))

@@ -74,6 +74,9 @@ static double @weighted_quantile(const double *keys, const double *weights, doub
         double low = place >= margin ? sample[place - margin] : -INFINITY;
         double high = place + margin < SAMPLE ? sample[place + margin] : INFINITY;
         @weigh(keys, weights, n, low, high, &below, &within);
+        if (high == INFINITY && amount > below + within) { /* all that is left, but for rounding */
+            amount = below + within;
+        }
         if (below >= amount && below > 0.0) {
             high = nextafter(low, -INFINITY);
             low = -INFINITY;
@@ -81,7 +84,7 @@ static double @weighted_quantile(const double *keys, const double *weights, doub
         } else if (below + within >= amount && low < high) {
             amount -= below;
             whole = within;
-        } else if (below + within >= amount || high == INFINITY) {
+        } else if (below + within >= amount) {
             return high;
         } else {
             amount -= below + within;

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.evaluation.measures import fitted_exponent
+from oco.evaluation.numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -251,6 +252,7 @@ def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool, width: 
         if np.all(np.isnan(values)):
             ax.plot([], [], color=colour, label=f"{curve.label} (never positive)")
             return
+        label += f" (ends at {number(curve.values[-1])})" if curve.values[-1] <= 0 else ""
         first = int(np.argmax(values > 0)) + 1
         if first > LATE * len(values):  # on these axes little more than a point
             label += f" (from round {first:,})"

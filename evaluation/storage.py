@@ -138,6 +138,10 @@ def load_trace(path: str | Path) -> Trace:
     import xarray
 
     path = Path(path)
+    if not path.exists():
+        raise fail(
+            "OCO833", f"there is no file {path}", hint="give the path of a trace.nc or trace.zarr that a run wrote"
+        )
     try:
         with xarray.open_dataset(path, engine="zarr" if path.suffix == ".zarr" else "h5netcdf") as opened:
             dataset = opened.load()

@@ -171,3 +171,11 @@ def test_a_curve_that_begins_late_is_marked_where_it_begins_on_logarithmic_axes(
     assert [(*map(float, m.get_xdata()), *map(float, m.get_ydata())) for m in marks] == [(250.0, 0.25)]
     assert any("(from round 250)" in str(line.get_label()) for line in drawn)
     assert not [line for line in panel(trace, "violation").get_lines() if line.get_marker() == "o"]
+
+
+def test_a_curve_that_ends_below_zero_says_so_on_logarithmic_axes() -> None:
+    trace = made()
+    trace.constraints[:, 0] = np.where(np.arange(300) < 20, 0.5, -1.0)
+    soft = replace(trace.promise, measures={"violation": "soft violation"}, curves={})
+    drawn = panel(Trace(trace.problem, trace.data, trace.record, soft), "violation, log").get_lines()
+    assert str(drawn[0].get_label()) == "first (ends at 0)"

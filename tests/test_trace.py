@@ -326,3 +326,8 @@ def test_a_model_with_equalities_and_one_without_constraints() -> None:
     )
     assert free.constraints.shape == (9, 0) and summarize(free).totals == ()
     assert free.comparator("static").value == pytest.approx(min(0.0, float(free.data.array("c").sum())), abs=1e-7)
+
+
+def test_a_trace_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(OcoError, match="there is no file"):
+        load_trace(tmp_path / "none.nc")

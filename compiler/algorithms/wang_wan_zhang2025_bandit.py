@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import numpy as np
-
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import STRONGLY_CONVEX
 from oco.compiler.algorithms.perturbation import (
@@ -28,22 +26,21 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import (
     doublings,
     exact_step,
     largest_slope,
-    round_quantities,
-    setting_quantities,
     settings_bound,
     surrogate_weights,
     violation_size,
 )
-from oco.compiler.algorithms.wang_yan_liu2025 import comparator_conditions
+from oco.compiler.algorithms.wang_wan_zhang2025_bandit_bounds import (
+    ConvexProof,
+    convex_guarantee,
+    strong_guarantee,
+)
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Structured, if_over
 from oco.compiler.problem import Problem
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
-    Bound,
     Free,
-    Guarantee,
-    Quantity,
     Situation,
     Theorem,
     Violation,
@@ -216,6 +213,10 @@ def _convex_settings(s: Situation) -> Mapping[str, Default]:
 def _strong_settings(s: Situation) -> Mapping[str, Default]:
     # Erratum 14: Theorem 4 prints beta = 1 / (G D T^(2/3)) and two different gamma; its proof uses beta = 1 and this gamma.
     G, D = repr(largest_slope(s)), "domain.diameter.l2"
+    # Its proof has M for a bound of the surrogate loss, which grows with the queue: what StrongProof.load needs may be more.
+    sizes = s.inequality_bounds("bound")
+    F = 0.0 if sizes is None else float(sizes.max())
+    needs = f"12*beta*(1 + log(T/K)) * (({s.size}*{F!r}/delta)**2 + K*{G}**2)"
     C_3 = f"(8 + 3*delta*T**(1/3) + delta*T**(1/3)*{D}/r + 12*{D})"
     rounded = Default("floor(T**(2/3) + 1/2)", "T^(2/3), rounded (Theorem 4)")
     return {
@@ -225,8 +226,8 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
         **dict.fromkeys(("K", "L"), rounded),
         "beta": Default(1, "1 (proof of Theorem 4)"),
         "gamma": Default(
-            f"16 * (8*log(T)/3 + {C_3}) * {G}**2 * T**(2/3) / alpha_f",
-            "16 (8 log T^(1/3) + C_3) G^2 T^(2/3) / alpha_f (proof of Theorem 4)",
+            f"max(16 * (8*log(T)/3 + {C_3}) * {G}**2 * T**(2/3), {needs}) / alpha_f",
+            "16 (8 log T^(1/3) + C_3) G^2 T^(2/3) / alpha_f (proof of Theorem 4), or more where the queue needs it",
         ),
         "center": Default("iterates", "about the iterates, as the proof needs (erratum 15)"),
     }
@@ -239,91 +240,15 @@ def _perturbation_holds(s: Situation, settings: Mapping[str, Setting]) -> list[s
     return large + small + settings_bound(s, settings)
 
 
+def _strong_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    alpha_f, modulus = number(settings, "alpha_f", s.horizon or 1), needed(s, "loss.strong_convexity.l2")
+    large = [] if alpha_f <= modulus * (1 + 1e-9) else ["alpha_f must not exceed the modulus of strong convexity"]
+    return _perturbation_holds(s, settings) + large
+
+
 def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    fits = _Proof(s, settings, s.horizon or 1).load < 1
+    fits = ConvexProof(s, settings, s.horizon or 1).load < 1
     return _perturbation_holds(s, settings) + ([] if fits else ["beta * rate is too large for the proof of Theorem 3"])
-
-
-# Guarantees.
-
-
-class _Proof:
-    """The constants of the proof of Theorem 3 for any settings, with what it leaves out.
-
-    With G_T = beta G (gamma + Phi'(beta Q_T)) and G_N the last guess,
-
-        gamma beta E[Regret] + E[Phi(beta Q_T)] <= slopes E[G_T] + guesses E[G_N] + rest,      G_N <= 2 G_T + [guess - 2 beta G gamma]_+.
-
-    Left out there: Q_t holds g_t^+(x_t), so that the surrogate loss at a perturbed point is another function of it (`steeper`) and the
-    estimates of a block are dependent (the last term of `rest`); (54) drops a factor 2 D of sqrt(epsilon); M bounds f_t, not the
-    surrogate (here `size`); a doubled guess begins at y_b, not at the last minimizer; rounds after the last full block.
-    """
-
-    def __init__(self, s: Situation, settings: Mapping[str, Setting], T: int) -> None:
-        value = {n: number(settings, n, T) for n in settings}
-        beta, gamma, rate, guess = (value[n] for n in ("beta", "gamma", "rate", "guess"))
-        c, delta, epsilon, G, D, M, r = (value[n] for n in ("c", "delta", "epsilon", "G", "D", "M", "r"))
-        K, d = max(1, round(value["K"])), float(s.size)
-        sizes = s.inequality_bounds("bound")
-        F = float(sizes.max()) if sizes is not None else math.inf
-        with np.errstate(over="ignore", invalid="ignore"):
-            growth = float(np.exp(rate * beta * F * (K + 1)))
-            steeper = (1 + rate * beta * F) * growth
-            size = beta * (gamma * needed(s, "loss.bound") + rate * float(np.exp(rate * beta * F * T)) * F)
-            least = max(guess, beta * G * (gamma + rate))
-            eta = c * D / (d * M * T**0.75)
-            self.slopes = steeper * (delta * T * (3 + D / r) + T * math.sqrt(epsilon) + D * K)
-            self.guesses = (
-                2 * D**2 / eta + eta / 2 * T * K * steeper**2 + K * d / delta * size * math.sqrt(epsilon) / least
-            )
-            dependent = K * d * size / delta * (growth - 1) * steeper
-            self.rest = eta / 2 * T * (d**2 * size**2 / (delta**2 * least) + dependent)
-            self.rest += self.guesses * max(guess - 2 * beta * G * gamma, 0.0)
-            self.weight = self.slopes + 2 * self.guesses
-            load = self.weight * beta * G * rate
-        self.load = load if math.isfinite(load) else math.inf
-
-
-CONVEX_REGRET = "G*W + (beta*G*rate*W + R)/(gamma*beta)"
-CONVEX_VIOLATION = "N/(rate*beta) * log((1 + beta*gamma*G*W + R + gamma*beta*G*D*n) / (1 - beta*G*rate*W))"
-
-
-def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
-    """Theorem 3; the bound of the violation is one of its expectation, by Jensen's inequality."""
-    letters = {"G": "G", "D": "D", "beta": r"\beta", "gamma": r"\gamma", "rate": r"\lambda"}
-    quantities = (
-        *setting_quantities(settings, letters),
-        *round_quantities(s),
-        Quantity("W", "W", "weight of the surrogate's slope", lambda n, T: np.asarray(_Proof(s, settings, T).weight)),
-        Quantity("R", "R", "what does not depend on that slope", lambda n, T: np.asarray(_Proof(s, settings, T).rest)),
-    )
-    shown = s.horizon is not None and _Proof(s, settings, s.horizon).load < 1
-    regret, violation = (CONVEX_REGRET, CONVEX_VIOLATION) if shown else ("", "")
-    note = "in expectation, for data that does not answer the perturbations"
-    return Guarantee(
-        "Wang, Wan & Zhang 2025, Theorem 3",
-        s.horizon,
-        Bound("static regret", "T**(3/4)", regret, quantities, s.loss_range, note),
-        Bound("hard violation", "T**(3/4) * log(T)", violation, quantities, violation_size(s), note),
-        conditions=_conditions(s),
-    )
-
-
-def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
-    """Theorem 4. Its proof bounds the variance of a block's sum as if the surrogate losses did not depend on the perturbations."""
-    note = "in expectation; the proof's constants leave out that Q_t depends on the perturbations"
-    return Guarantee(
-        "Wang, Wan & Zhang 2025, Theorem 4",
-        s.horizon,
-        Bound("static regret", "T**(2/3) * log(T)", trivial=s.loss_range, note=note),
-        Bound("hard violation", "T**(5/6) * log(T)", trivial=violation_size(s), note=note),
-        conditions=_conditions(s),
-    )
-
-
-def _conditions(s: Situation) -> tuple[str, ...]:
-    wasted = "it uses the values of what the model reveals, and no gradients"
-    return comparator_conditions(s) + (() if s.canonical.feedback is Feedback.BANDIT else (wasted,))
 
 
 _SYMBOLS = {
@@ -351,7 +276,7 @@ BFW_TVC = Algorithm(
             free=(Free("c"), Free("K", 1e-3, 1e3, "count"), Free("beta"), Free("rate")),
             best={"guess": Default("2 * beta * G * gamma", "2 beta G gamma: with less the bound grows")},
             positive=("G", "D", "M", "r", "c", "delta", "K", "epsilon", "beta", "gamma", "guess", "rate"),
-            guarantee=_convex_guarantee,
+            guarantee=convex_guarantee,
             rates={"static regret": "T**(3/4)", "hard violation": "T**(3/4) * log(T)"},
             checks=_convex_settings_hold,
         ),
@@ -385,9 +310,9 @@ SCBFW_TVC = Algorithm(
             settings=_strong_settings,
             free=(Free("delta", 0.01, 0.99), Free("K", 0.001, 1, "count"), Free("gamma", 1e-09, 1)),
             positive=("alpha_f", "r", "delta", "K", "L", "beta", "gamma"),
-            guarantee=_strong_guarantee,
+            guarantee=strong_guarantee,
             rates={"static regret": "T**(2/3) * log(T)", "hard violation": "T**(5/6) * log(T)"},
-            checks=_perturbation_holds,
+            checks=_strong_settings_hold,
         ),
     ),
     cost="one linear minimisation, in the mean over a block",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 
 from oco.backends.c99 import vectors
@@ -23,7 +24,9 @@ from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
 from oco.compiler.ir.program import Function, Program
 
-KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "svd", "eigh")
+KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "reflections", "rotations", "svd", "eigh")
+"""In the order of the source; `WITH` says which of them others are built on."""
+WITH = {"svd": ("reflections", "rotations"), "eigh": ("reflections", "rotations")}
 _BROUGHT = re.compile(r"@(\w+)")
 
 
@@ -62,8 +65,16 @@ def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> l
     return [*constants, "", *named]
 
 
-def _taken() -> set[str]:
-    return {*PUBLIC, *STATE_NAMES, *HELPERS, *KERNELS, "before", "keep", "sort_pairs", "weigh"}
+@cache
+def _kernel(name: str) -> str:
+    return files("oco.backends.c99").joinpath("kernels").joinpath(f"{name}.c").read_text(encoding="utf-8")
+
+
+@cache
+def _taken() -> frozenset[str]:
+    """Names of functions that identifiers of a program must not have."""
+    kernels = {found for name in KERNELS for found in _BROUGHT.findall(_kernel(name))}
+    return frozenset({*PUBLIC, *STATE_NAMES, *HELPERS, *kernels, "before"})
 
 
 def _constant_name(name: str, prefix: str) -> str:
@@ -103,8 +114,8 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
 def _brought(lines: Sequence[str]) -> Iterator[str]:
     """The helpers and kernels that the lines use, and the helpers that those kernels use."""
     used = {found for line in lines for found in _BROUGHT.findall(line)}
-    folder = files("oco.backends.c99").joinpath("kernels")
-    kernels = [folder.joinpath(f"{name}.c").read_text(encoding="utf-8") for name in KERNELS if name in used]
+    used |= {more for name in used for more in WITH.get(name, ())}
+    kernels = [_kernel(name) for name in KERNELS if name in used]
     used |= {found for text in kernels for found in _BROUGHT.findall(text)}
     used |= {more for name in used for more in vectors.NEEDS.get(name, ())}
     used |= {more for name in used & vectors.HELPERS.keys() for more in ("choose", "splat")}

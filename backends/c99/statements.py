@@ -180,7 +180,7 @@ def _solve(w: Writer, e: Equation) -> None:
 def _svd(w: Writer, e: Equation) -> None:
     (x,) = e.args
     m, n = x.type.shape
-    space = w.array(w.fresh("space"), Type(DType.FLOAT, ((m + n) * min(m, n),)))
+    space = w.scratch((m + n + 100) * min(m, n) + 2 * max(m, n))
     u, s, vt = (w.place(v) for v in e.outs)
     w.line(f"@svd({w.memory(x)}, {u}, {s}, {vt}, {space}, {m}, {n});")
 
@@ -188,7 +188,8 @@ def _svd(w: Writer, e: Equation) -> None:
 def _eigh(w: Writer, e: Equation) -> None:
     (x,) = e.args
     values, vectors = (w.place(v) for v in e.outs)
-    w.line(f"@eigh({w.copy('matrix', x)}, {values}, {vectors}, {x.type.shape[0]});")
+    n = x.type.shape[0]
+    w.line(f"@eigh({w.copy('matrix', x)}, {values}, {vectors}, {w.scratch(100 * n)}, {n});")
 
 
 STATEMENTS: dict[str, Statement] = {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.contract import Contract, Range
+from oco.backends.factors import part_names
 from oco.backends.reckoning import DUALS, OF_EQUALITIES, Constants, Limit
 from oco.compiler.canonical import entry_labels
 from oco.compiler.plan import Plan
@@ -39,10 +40,15 @@ def contract_of(plan: Plan) -> Contract:
 
 
 def _start(plan: Plan) -> dict[str, Any]:
-    """The centre of each domain, by the fields of the program's decision; that of a matrix kept as factors is zero."""
+    """The centre of each domain, by the fields of the program's decision: of a matrix kept as factors a multiple of the identity."""
     centres = {b.name: b.domain for b in plan.canonical.blocks}
+    diagonals = {part_names(name)[-1]: centres[name].centre()[0, 0] for name in plan.program.factored}
     return {
-        f.name: np.array(centres[f.name].centre(), dtype=np.float64) if f.name in centres else np.zeros(f.type.shape)
+        f.name: np.array(centres[f.name].centre(), dtype=np.float64)
+        if f.name in centres
+        else np.full(f.type.shape, diagonals[f.name])
+        if f.name in diagonals
+        else np.zeros(f.type.shape)
         for f in plan.program.decision
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +18,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """X = U diag(s) V' with U of shape (m, k), s (k,) and V (n, k). `numpy.asarray` and `dense` write it out."""
+    """X = diagonal I + U diag(s) V' with U of shape (m, k), s (k,) and V (n, k). `numpy.asarray` and `dense` write it out."""
 
     U: Array
     s: Array
     V: Array
+    diagonal: float = 0.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -38,11 +40,29 @@ class Factors:
     def entries(self, rows: Any, columns: Any) -> Array:
         """X[rows, columns]: places pair by broadcasting."""
         i, j = np.broadcast_arrays(np.asarray(rows), np.asarray(columns))
-        return np.asarray(np.einsum("...k,k,...k->...", self.U[i], self.s, self.V[j]))
+        found = np.asarray(np.einsum("...k,k,...k->...", self.U[i], self.s, self.V[j]))
+        return np.asarray(found + self.diagonal * (i == j)) if self.diagonal else found
 
     def dense(self) -> Array:
         """X as an array of shape (m, n)."""
-        return np.asarray((self.U * self.s) @ self.V.T)
+        found = np.asarray((self.U * self.s) @ self.V.T)
+        if self.diagonal:
+            np.fill_diagonal(found, found.diagonal() + self.diagonal)
+        return found
+
+    def used(self) -> Factors:
+        """The same without terms of weight zero; these share no memory."""
+        kept = self.s != 0
+        return Factors(self.U[:, kept], self.s[kept], self.V[:, kept], float(self.diagonal))
+
+    def distance(self, other: Factors) -> float:
+        """|X - Y|_F, to half the digits of |X|."""
+        U, V = np.hstack([self.U, other.U]), np.hstack([self.V, other.V])
+        s, a = np.append(self.s, -other.s), self.diagonal - other.diagonal
+        square = s @ ((U.T @ U) * (V.T @ V)) @ s + a * (
+            2 * (s @ np.einsum("ik,ik->k", U, V)) + a * len(U) if a else 0.0
+        )
+        return float(np.sqrt(max(square, 0.0)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self.dense() if dtype is None else self.dense().astype(dtype)
@@ -52,23 +72,39 @@ class Factors:
         return f"Factors({m} x {n}, {int(np.count_nonzero(self.s))} terms)"
 
     @classmethod
-    def of(cls, x: Any, terms: int) -> Factors:
-        """The factors of a matrix of at most that rank, with orthonormal columns. Raises OCO846 where its rank is larger."""
-        if isinstance(x, cls):
+    def of(cls, x: Any, terms: int, identity: bool = False) -> Factors:
+        """The factors of a matrix of at most that rank, with orthonormal columns; of its part beside the least eigenvalue times the
+        identity where that is kept apart. Raises OCO846 where the rank is larger.
+        """
+        diagonal = size = 0.0
+        if isinstance(x, cls) and (identity or not x.diagonal):
+            diagonal = x.diagonal
             (A, a), (B, b) = np.linalg.qr(x.U), np.linalg.qr(x.V)
             core, s, coret = np.linalg.svd((a * x.s) @ b.T)
             U, V = A @ core, B @ coret.T
         else:
-            U, s, vt = np.linalg.svd(np.asarray(x, dtype=np.float64), full_matrices=False)
+            whole = np.array(x, dtype=np.float64)
+            if identity:
+                values = np.linalg.eigvalsh((whole + whole.T) / 2)
+                diagonal, size = float(values[0]), float(abs(values).max())
+                np.fill_diagonal(whole, whole.diagonal() - diagonal)
+            U, s, vt = np.linalg.svd(whole, full_matrices=False)
             V = vt.T
-        used = int(np.sum(s > np.finfo(float).eps * len(s) * np.max(s, initial=0.0)))
+        used = int(np.sum(s > np.finfo(float).eps * len(s) * max(np.max(s, initial=0.0), size)))
         if used > terms:
+            beside = " beside a multiple of the identity" if identity else ""
             raise fail(
-                "OCO846", f"the start has rank {used}; decisions of this size are kept as {terms} outer products"
+                "OCO846",
+                f"the start has rank {used}{beside}; decisions of this size are kept as {terms} outer products",
             )
         order = np.argsort(-s, kind="stable")[:used]
         room = ((0, 0), (0, terms - used))
-        return cls(np.pad(U[:, order], room), np.pad(s[order], room[1]), np.pad(V[:, order], room))
+        return cls(np.pad(U[:, order], room), np.pad(s[order], room[1]), np.pad(V[:, order], room), diagonal)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The fields, in the order of `FACTORS`."""
+        return self.U, self.s, self.V, self.diagonal
 
 
 def names_of(program: Program) -> tuple[str, ...]:
@@ -79,21 +115,45 @@ def names_of(program: Program) -> tuple[str, ...]:
 
 def decisions_of(program: Program, values: Sequence[Any]) -> dict[str, Any]:
     """Decisions by name from the fields of the program."""
-    fields = {f.name: np.array(v) for f, v in zip(program.decision, values)}
+    return _joined(program, {f.name: np.array(v) for f, v in zip(program.decision, values)})
+
+
+def points_of(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
+    """A copy of the decisions in the order of the model: arrays, and the terms in use of those kept as factors."""
+    found = _joined(program, {f.name: v for f, v in zip(program.decision, values)})
+    return tuple(x.used() if isinstance(x, Factors) else np.array(x) for x in found.values())
+
+
+def distance(a: Sequence[Any], b: Sequence[Any]) -> float:
+    """The l2 distance of two points of a product of sets."""
+    parts = [x.distance(y) if isinstance(x, Factors) else float(np.linalg.norm(np.ravel(x - y))) for x, y in zip(a, b)]
+    return math.hypot(*parts)
+
+
+def _joined(program: Program, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: Factors(*(fields[f"{name}_{part}"] for part in FACTORS)) if name in program.factored else fields[name]
+        name: Factors(*_present(fields, name)) if name in program.factored else fields[name]
         for name in names_of(program)
     }
 
 
+def part_names(name: str) -> tuple[str, ...]:
+    """The fields that a decision kept as factors may have."""
+    return tuple(f"{name}_{part}" for part in FACTORS)
+
+
+def _present(fields: Mapping[str, Any], name: str) -> list[Any]:
+    return [fields[f] for f in part_names(name) if f in fields]
+
+
 def fields_of(program: Program, given: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of the program from decisions by name, as far as they are given."""
-    terms = {f.name: f.type.shape[-1] for f in program.decision if f.type.shape}
+    types = {f.name: f.type for f in program.decision}
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name in program.factored:
-            x = Factors.of(value, terms[f"{name}_{FACTORS[1]}"])
-            found |= dict(zip((f"{name}_{part}" for part in FACTORS), (x.U, x.s, x.V)))
+            kept = [f for f in part_names(name) if f in types]
+            found |= dict(zip(kept, Factors.of(value, types[kept[1]].shape[0], len(kept) == len(FACTORS)).parts))
         else:
             found[name] = value
     return found
@@ -103,9 +163,8 @@ def factors_over_rounds(recorded: Mapping[str, Array], names: Sequence[str]) -> 
     """Decisions by name from recorded fields, the round first: an array, or one `Factors` a round (views, nothing is copied)."""
     found: dict[str, Any] = {}
     for name in names:
-        parts = [f"{name}_{part}" for part in FACTORS]
         if name in recorded:
             found[name] = recorded[name]
-        elif parts[0] in recorded:
-            found[name] = tuple(Factors(*rows) for rows in zip(*(recorded[p] for p in parts), strict=True))
+        elif parts := _present(recorded, name):
+            found[name] = tuple(Factors(*rows) for rows in zip(*parts, strict=True))
     return found

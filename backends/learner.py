@@ -13,7 +13,7 @@ import numpy as np
 
 from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract, Range
-from oco.backends.factors import decisions_of, fields_of, names_of
+from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.mending import CHOICES, SAID, mended
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.backends.python.state_file import write_state
@@ -160,7 +160,8 @@ class Learner:
         if set(given) != set(self._names) or (len(names) > 1 and start is not None and not isinstance(start, Mapping)):
             raise fail("OCO846", f"a start gives an array for each of {', '.join(names)}")
         for name in self.compiled.program.factored:
-            if self.contract.domains[name].excess_of_values(given[f"{name}_weights"]) > 1e-9:
+            parts: list[Any] = [given[f] for f in part_names(name) if f in given]
+            if self.contract.domains[name].excess_of_factors(*parts) > 1e-9:
                 raise fail("OCO846", f"the start of {name} lies outside {self.contract.domains[name]}")
         first = []
         for field in self.compiled.program.decision:
@@ -175,7 +176,7 @@ class Learner:
             first.append(value)
         if said := self.contract.about_start(dict(zip(self._names, first))):
             self.warn(said)
-        self.reckoning.start = np.concatenate([np.ravel(v) for v in first])
+        self.reckoning.start = points_of(self.compiled.program, first)
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
 
@@ -254,7 +255,7 @@ class Learner:
             self.reckoning.see(worth.loss, worth.constraints)
             self.glance(worth.round, decisions, values)
             duals = {name: np.asarray(self.value(name)) for name in self._places if name in DUALS}
-            self.reckoning.look(worth.round, np.concatenate([np.ravel(d) for d in decisions]), duals)
+            self.reckoning.look(worth.round, points_of(self.compiled.program, decisions), duals)
 
     def glance(self, round: int, decisions: Sequence[Any], values: Sequence[Any]) -> None:
         """See how large the gradients of a round are at its decisions, where bounds of them are known."""

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.factors import distance
+
 Array = np.ndarray[Any, Any]
 
 FIRST = 64
@@ -99,7 +101,7 @@ class Reckoning:
 
     constants: Constants
     tell: Callable[[str], None]
-    start: Array | None = None
+    start: tuple[Any, ...] | None = None
     values: Array = field(default_factory=lambda: np.zeros(0))
     slopes: Array = field(default_factory=lambda: np.zeros(0))
     broken: bool = False
@@ -115,7 +117,7 @@ class Reckoning:
         """Norms of the gradients of a round."""
         self.slopes = _largest(self.slopes, np.array([loss, *constraints]))
 
-    def look(self, round: int, decision: Array, duals: Mapping[str, Array]) -> None:
+    def look(self, round: int, decision: tuple[Any, ...], duals: Mapping[str, Array]) -> None:
         """Say what is wrong after `round` rounds, at this decision and with these multipliers."""
         self.start = decision if self.start is None else self.start
         for kind, sentence in self._wrong(round, decision, duals):
@@ -124,10 +126,10 @@ class Reckoning:
                 self.tell(sentence)
         self.duals, self.broken = {n: np.array(v) for n, v in duals.items()}, False
 
-    def _wrong(self, round: int, decision: Array, duals: Mapping[str, Array]) -> Iterator[tuple[str, str]]:
+    def _wrong(self, round: int, decision: tuple[Any, ...], duals: Mapping[str, Array]) -> Iterator[tuple[str, str]]:
         yield from self._bounds(round)
         assert self.start is not None
-        moved = float(np.linalg.norm(decision - self.start)) / self.constants.diameter
+        moved = distance(decision, self.start) / self.constants.diameter
         if round >= 4 * FIRST and moved < STILL:
             yield (
                 "still",

@@ -28,8 +28,10 @@ LARGE = 1 << 18
 TERMS, FEW_TERMS = 64, 32
 """Outer products that a matrix may have; few where a pair of vectors has more entries than `LARGE_PAIR`."""
 LARGE_PAIR = 1 << 15
-FACTORS = ("left", "weights", "right")
-"""What the fields of a decision kept as factors end with: X = left diag(weights) right'."""
+FACTORS = ("left", "weights", "right", "diagonal")
+"""What the fields of a decision kept as factors end with: X = left diag(weights) right', or that plus diagonal I."""
+IDENTITY = {"nuclear_ball": False, "spectrahedron": True}
+"""The sets whose extreme points have rank one, and whether points are kept as a multiple of the identity besides."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,14 @@ class Room:
 
     terms: int
     entries: int
+    identity: bool
 
     def fields(self, block: Block) -> tuple[Field, ...]:
         """The decision as it goes in and out of a program."""
         m, n = block.shape
-        shapes = ((m, self.terms), (self.terms,), (n, self.terms))
-        words = f"of {block.name} = left diag(weights) right' in {block.domain}"
+        shapes = ((m, self.terms), (self.terms,), (n, self.terms), *(((),) if self.identity else ()))
+        identity = " + diagonal I" if self.identity else ""
+        words = f"of {block.name} = left diag(weights) right'{identity} in {block.domain}"
         return tuple(Field(f"{block.name}_{f}", Type(DType.FLOAT, s), words) for f, s in zip(FACTORS, shapes))
 
     def no_gradient(self, t: Tracer, shape: tuple[int, ...]) -> Combination:
@@ -58,14 +62,14 @@ class Room:
 def rooms(problem: Canonical, terms: int | None = None) -> tuple[Room | None, ...]:
     """Which decisions of a method that adds up atoms and gradients are kept as factors: those whose array would be larger.
 
-    It takes a nuclear ball, a known number of rounds, functions that are revealed in full, and entries of the decision alone, gathered by
-    whole numbers. `terms` keeps a decision of any size so.
+    It takes a nuclear ball or a spectrahedron, a known number of rounds, functions that are revealed in full, and entries of the decision
+    alone, gathered by whole numbers. `terms` keeps a decision of any size so.
     """
     return tuple(_room(problem, b, terms) for b in problem.blocks)
 
 
 def _room(problem: Canonical, block: Block, terms: int | None) -> Room | None:
-    fits = block.domain.kind == "nuclear_ball" and problem.feedback is Feedback.FULL and problem.horizon is not None
+    fits = block.domain.kind in IDENTITY and problem.feedback is Feedback.FULL and problem.horizon is not None
     if not fits or any(s.name == f"{block.name}_{f}" for s in problem.streams for f in FACTORS):
         return None
     m, n = block.shape
@@ -76,7 +80,8 @@ def _room(problem: Canonical, block: Block, terms: int | None) -> Room | None:
     if gathered is None:
         return None
     entries = gathered * (problem.horizon or 1)
-    return Room(held, entries if terms is not None or 3 * entries < m * n else 0)
+    listed = entries if terms is not None or 3 * entries < m * n else 0
+    return Room(held, listed, IDENTITY[block.domain.kind])
 
 
 def _gathered(problem: Canonical, block: Block) -> int | None:
@@ -171,13 +176,13 @@ class Keeper:
 
 def started(t: Tracer, block: Block, room: Room, given: Named) -> Combination:
     """A decision from its fields."""
-    U, s, V = (given[f.name] for f in room.fields(block))
-    return Combination(((1.0, low_rank.given(t, U, s, V)),))
+    return Combination(((1.0, low_rank.given(t, *(given[f.name] for f in room.fields(block)))),))
 
 
 def decided(t: Tracer, block: Block, room: Room, x: Combination) -> Mapping[str, Value]:
     """The fields of a decision."""
     m, n = block.shape
-    matrix = settled(t, x, low_rank.zero(t, (m, n), room.terms))
+    matrix = settled(t, x, low_rank.zero(t, (m, n), room.terms, room.identity))
     assert isinstance(matrix, LowRank)
-    return dict(zip((f.name for f in room.fields(block)), (matrix.U, matrix.s, matrix.V)))
+    parts = (matrix.U, matrix.s, matrix.V, *(() if matrix.diagonal is None else (matrix.diagonal,)))
+    return dict(zip((f.name for f in room.fields(block)), parts))

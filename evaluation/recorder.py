@@ -7,12 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oco.backends.factors import Factors
+from oco.backends.factors import Factors, part_names
 from oco.backends.learner import Learner
 from oco.backends.play import Played
 from oco.backends.reckoning import DUALS
 from oco.compiler.canonical import Canonical
-from oco.compiler.storage import FACTORS
 from oco.dsl.diagnostics import fail
 from oco.evaluation.spill import spacious
 from oco.evaluation.trace import Record
@@ -22,10 +21,6 @@ Keep = Literal["all", "last"] | int | Sequence[str]
 
 DECISION_BYTES = 1 << 30  # decisions beyond this are thinned
 STREAM_BYTES = 4 << 30  # the most that is kept of an iterator's rounds, which cannot be read again
-
-
-def _factors(name: str) -> tuple[str, ...]:
-    return tuple(f"{name}_{part}" for part in FACTORS)
 
 
 class Recorder:
@@ -69,14 +64,16 @@ class Recorder:
 
     def _entries(self, name: str) -> int:
         """Numbers that a decision takes: of its array, or of its factors."""
-        fields = [f for f in self.learner.compiled.program.decision if f.name in (name, *_factors(name))]
+        fields = [f for f in self.learner.compiled.program.decision if f.name in (name, *part_names(name))]
         return sum(int(np.prod(f.type.shape, dtype=np.int64)) for f in fields)
 
     def _fields(self, decisions: Mapping[str, Any]) -> dict[str, Array]:
-        """Decisions as arrays: those kept as factors under three names."""
+        """Decisions as arrays: those kept as factors under the names of their fields."""
+        kept = {f.name for f in self.learner.compiled.program.decision}
         found: dict[str, Array] = {}
         for name, x in decisions.items():
-            found |= dict(zip(_factors(name), (x.U, x.s, x.V))) if isinstance(x, Factors) else {name: x}
+            parts = zip(part_names(name), x.parts) if isinstance(x, Factors) else [(name, x)]
+            found |= {part: np.asarray(value) for part, value in parts if part in kept}
         return found
 
     def add(

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oco.backends.factors import points_of
 from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.play import can_play, play
@@ -134,12 +135,13 @@ def _reckon(learner: Learner, record: Record, data: Data) -> None:
     seen.broken = bool((record.constraints[rounds // 2 :] > 0).any())
     kept = [np.asarray(d) for d in record.decisions.values()]
     fields = learner.compiled.program
-    if [f.name for f in fields.decision] == [*record.decisions] and {f.name for f in fields.feedback} <= data.names:
+    whole = [f.name for f in fields.decision] == [*record.decisions]
+    if whole and {f.name for f in fields.feedback} <= data.names:
         places = {int(t): k for k, t in enumerate(record.kept)}
         for t, now in data.at(places.keys() & glances(data.given, rounds)):
             learner.glance(t + 1, [d[places[t]] for d in kept], [now[f.name] for f in fields.feedback])
-    if kept and all(len(d) == rounds for d in kept):
-        last = np.concatenate([np.ravel(d[-1]) for d in kept])
+    if whole and all(len(d) == rounds for d in kept):
+        last = points_of(fields, [d[-1] for d in kept])
         seen.duals = {"the multipliers": record.duals[rounds // 2]} if record.duals.shape[1] else {}
         seen.look(rounds, last, {"the multipliers": record.duals[-1]} if record.duals.shape[1] else {})
 

@@ -28,12 +28,13 @@ MEAN = """subject to
 """
 
 
-def model(algorithm: str, constraints: str, law: str = "") -> str:
+def model(algorithm: str, constraints: str, law: str = "", domain: str = "nuclear_ball(5)") -> str:
+    columns = N if domain.startswith("nuclear") else M
     return f"""model completion
 horizon T = {T}
-decision X[{M}, {N}] in nuclear_ball(5)
+decision X[{M}, {columns}] in {domain}
 stream row[3] in 0..{M - 1}{law}
-stream col[3] in 0..{N - 1}{law}
+stream col[3] in 0..{columns - 1}{law}
 stream rating[3] in [-1, 1]{law}
 minimize 0.5 * sum_squares(X[row, col] - rating) + 0.1 * X[0, 0]
 {constraints}
@@ -48,41 +49,58 @@ CASES = {
     "projection-free": model("projection-free with oracle = ocg", MEAN, " iid"),
     "ofw": model("ofw", ""),
 }
+SPECTRAHEDRON = "spectrahedron(5)"
+CASES |= {
+    "ofw-tvc on a spectrahedron": model("ofw-tvc", CONSTRAINTS, domain=SPECTRAHEDRON),
+    "scofw-tvc on a spectrahedron": model(
+        "scofw-tvc with alpha_f = 0.1, beta = 0.001, gamma = 0.5", CONSTRAINTS, domain=SPECTRAHEDRON
+    ),
+    "projection-free on a spectrahedron": model(
+        "projection-free with oracle = ocg", MEAN, " iid", domain=SPECTRAHEDRON
+    ),
+}
 
 
-def rounds() -> dict[str, np.ndarray]:
+def rounds(columns: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     return {
         "row": rng.integers(0, M, (T, 3)),
-        "col": rng.integers(0, N, (T, 3)),
+        "col": rng.integers(0, columns, (T, 3)),
         "rating": rng.uniform(-1, 1, (T, 3)),
     }
 
 
 def play(plan: oco.Plan, terms: int | None, target: str) -> tuple[np.ndarray, np.ndarray]:
-    """Decisions (T, M, N) and losses (T,) with the matrix kept as so many outer products, or as an array."""
+    """Decisions (T, M, N or M) and losses (T,) with the matrix kept as so many outer products, or as an array."""
     algorithm = next(a for a in ALGORITHMS if a.name == plan.algorithm)
     kept = storage.rooms(plan.canonical, terms) if terms else ()
     assert not terms or kept[0] is not None
     program = optimize(assemble(algorithm, replace(plan._task, rooms=kept), ""))
-    start = {f.name: np.zeros(f.type.shape) for f in program.decision}
+    (block,) = plan.canonical.blocks
+    middle = block.domain.centre()
+    ends = {"X": middle, "X_diagonal": middle[0, 0]}
+    start = {f.name: np.array(ends.get(f.name, np.zeros(f.type.shape))) for f in program.decision}
     compiled = backend(target).compile(program, replace(contract_of(plan), start=start))
     assert compiled.measure is not None
-    state, data = compiled.init(*start.values()), rounds()
+    state, data = compiled.init(*start.values()), rounds(block.shape[1])
     decisions, losses = [], []
     for t in range(T):
         x = compiled.decide(*state)
         seen = [data[f.name][t] for f in program.feedback]
         losses.append(float(compiled.measure(t + 1, *x, *seen)[0]))
-        decisions.append((x[0] * x[1]) @ x[2].T if terms else x[0])
+        decisions.append(Factors(*x).dense() if terms else np.array(x[0]))
         state = compiled.update(*state, *seen)
     return np.array(decisions), np.array(losses)
 
 
-@pytest.mark.parametrize("case, target", [*((case, "numpy") for case in CASES), ("ofw-tvc", "c")])
+IN_C = ("ofw-tvc", "ofw-tvc on a spectrahedron")
+
+
+@pytest.mark.parametrize("case, target", [*((case, "numpy") for case in CASES), *((case, "c") for case in IN_C)])
 def test_factors_play_the_rounds_of_arrays(case: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for twice the rank recompression loses nothing; with singular pairs to rounding the decisions are the same to 1e-9."""
-    monkeypatch.setattr("oco.compiler.domains.nuclear_ball.WARM_RESIDUAL", 1e-14)
+    for kind in ("nuclear_ball", "spectrahedron"):
+        monkeypatch.setattr(f"oco.compiler.domains.{kind}.WARM_RESIDUAL", 1e-14)
     plan = oco.compile(oco.parse(CASES[case]))
     expected, losses = play(plan, None, "numpy")
     found, others = play(plan, TERMS, target)
@@ -120,6 +138,52 @@ def test_learners_start_at_matrices_of_low_rank() -> None:
         plan.learner(start=2 * a)
     with pytest.raises(OcoError, match="has rank"):
         plan.learner(start=np.eye(600, 700) / 600)
+
+
+def semidefinite() -> oco.Plan:
+    text = model("ofw-tvc", CONSTRAINTS, domain=SPECTRAHEDRON).replace(f"[{M}, {M}]", "[600, 600]")
+    return oco.compile(oco.parse(text))
+
+
+def test_learners_of_large_semidefinite_matrices() -> None:
+    plan = semidefinite()
+    learner = plan.learner()
+    assert learner.decide().diagonal == pytest.approx(5 / 600)
+    for t in range(5):
+        learner.observe(row=[t, 1, 2], col=[1, t, 2], rating=[1.0, -1.0, 0.5])
+    x = learner.decide()
+    assert isinstance(x, Factors) and plan.canonical.blocks[0].domain.contains(x.dense(), 1e-12)
+    rows, columns = np.array([[0], [5]]), np.array([0, 2, 5])
+    np.testing.assert_allclose(x.entries(rows, columns), np.asarray(x)[rows, columns])
+    assert x.nbytes < 0.25 * x.dense().nbytes
+
+
+def test_learners_start_beside_an_identity() -> None:
+    plan, rng = semidefinite(), np.random.default_rng(3)
+    v = np.linalg.qr(rng.standard_normal((600, 2)))[0]
+    start = 2 * np.outer(v[:, 0], v[:, 0]) + 1.4 * np.outer(v[:, 1], v[:, 1]) + 1.6 / 600 * np.eye(600)
+    x = plan.learner(start=start).decide()
+    np.testing.assert_allclose(x.dense(), start, atol=1e-13)
+    assert np.count_nonzero(x.s) == 2
+    again = plan.learner(start=x).decide()
+    np.testing.assert_allclose(again.dense(), start, atol=1e-13)
+    uneven = start + 0.1 * (np.outer(v[:, 0], v[:, 1]) - np.outer(v[:, 1], v[:, 0]))
+    for outside in (1.1 * start, uneven, start + 4 * np.outer(v[:, 0], v[:, 0]) - 4 * np.outer(v[:, 1], v[:, 1])):
+        with pytest.raises(OcoError, match=r"lies outside|has rank"):
+            plan.learner(start=outside)
+    with pytest.raises(OcoError, match="has rank"):
+        plan.learner(start=np.diag(np.arange(600.0)) * 5 / np.arange(600.0).sum())
+
+
+def test_the_distance_of_factors_is_that_of_matrices() -> None:
+    """The way from the start is measured between matrices, whatever terms they are written with."""
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal((9, 3)) for _ in range(2))
+    x = Factors(a, np.array([1.0, 2.0, 0.0]), b, 0.3)
+    y = Factors(b, np.array([0.5, 0.0, 1.0]), a, -0.1)
+    assert x.distance(y) == pytest.approx(np.linalg.norm(x.dense() - y.dense()), rel=1e-12)
+    assert x.used().distance(x) == pytest.approx(0.0, abs=1e-6)
+    assert x.used().s.size == 2
 
 
 def test_traces_keep_factors() -> None:

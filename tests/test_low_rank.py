@@ -60,6 +60,70 @@ def test_frank_wolfe_is_the_same_with_dense_iterates() -> None:
     assert state[4] <= 0.1 * d.radius
 
 
+ORDER, ROOM = 20, 6
+SYMMETRIC = (
+    Type(DType.FLOAT, (ORDER, ROOM)),
+    Type(DType.FLOAT, (ROOM,)),
+    Type(DType.FLOAT, (ORDER, ROOM)),
+    Type(DType.INT),
+    Type(DType.FLOAT),
+    Type(DType.FLOAT),
+)
+
+
+def test_semidefinite_iterates_keep_their_trace() -> None:
+    """Atoms towards random directions from the middle of a spectrahedron: what recompression drops comes back as an identity."""
+    d, rng = domain("spectrahedron", (ORDER, ORDER), 3.0), np.random.default_rng(7)
+    step = as_numpy("step", moved, *SYMMETRIC, Type(DType.FLOAT), *[Type(DType.FLOAT, (ORDER,))] * 2)
+    parts = [np.zeros(kind.shape) for kind in SYMMETRIC]
+    state, X = (*parts[:3], 0, 0.0, 3.0 / ORDER), d.centre()
+    for k in range(60):
+        v = rng.standard_normal(ORDER)
+        v /= np.linalg.norm(v)
+        sigma = 1 / (k + 3)
+        X = (1 - sigma) * X + sigma * 3 * np.outer(v, v)
+        state = step(*state, sigma, 3 * v, v)
+        found = dense(state) + state[5] * np.eye(ORDER)
+        assert d.contains(found, 1e-13)
+        assert np.linalg.norm(found - X, "nuc") <= state[4] + 1e-9
+        assert state[3] <= ROOM
+    assert state[5] > 0.2 * 3 / ORDER and state[4] > 0.1
+
+
+def test_reading_beside_an_identity() -> None:
+    """Products, entries and inner products of a I + U diag(s) U' against the whole array."""
+    rng = np.random.default_rng(8)
+    U, s = rng.standard_normal((ORDER, ROOM)), rng.random(ROOM)
+    W, r = rng.standard_normal((ORDER, ROOM)), rng.random(ROOM)
+    rows, columns = rng.integers(0, ORDER, 9), np.r_[rng.integers(0, ORDER, 6), [0, 1, 2]]
+    rows[6:] = [0, 1, 2]
+    C, v = rng.standard_normal((ORDER, ORDER)), rng.standard_normal(ORDER)
+    X, Y = (U * s) @ U.T + 0.7 * np.eye(ORDER), (W * r) @ W.T - 0.2 * np.eye(ORDER)
+
+    def read(t: Any, *parts: Any) -> tuple[Any, ...]:
+        x, y = low_rank.given(t, *parts[:4]), low_rank.given(t, *parts[4:])
+        plain = low_rank.LowRank(x.U, x.s, x.V, x.count, x.lost)
+        places, whole = (t.constant(rows, "i"), t.constant(columns, "j")), Whole(t.constant(C, "C"))
+        one = Combination(((1.0, x),))
+        return (
+            x.entries(*places),
+            x.forward(t.constant(v, "v")),
+            x.backward(t.constant(v, "v")),
+            x.dense(),
+            one.inner(Combination(((1.0, y),))),
+            one.inner(Combination(((1.0, plain),))),
+            Combination(((1.0, plain),)).inner(Combination(((1.0, y),))),
+            one.inner(Combination(((1.0, whole),))),
+        )
+
+    kinds = [SYMMETRIC[k] for k in (0, 1, 2, 4)]
+    found = as_numpy("read", read, *kinds, *kinds)(U, s, U, 0.7, W, r, W, -0.2)
+    low = X - 0.7 * np.eye(ORDER)
+    expected = (X[rows, columns], X @ v, X @ v, X, np.sum(X * Y), np.sum(X * low), np.sum(low * Y), np.sum(X * C))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
 def test_recompression_keeps_what_has_low_rank() -> None:
     """A sum of many terms of rank two in all loses nothing."""
     rng = np.random.default_rng(3)

@@ -167,7 +167,11 @@ class Writer:
 
     def scratch(self, size: int) -> str:
         """Space for one statement: on the stack if it is small, else a part of the work space that others use too."""
-        return self.work_for(size) if size > LARGEST_ON_STACK else self.array(self.fresh("space"), Type(DType.FLOAT, (size,)))
+        return (
+            self.work_for(size)
+            if size > LARGEST_ON_STACK
+            else self.array(self.fresh("space"), Type(DType.FLOAT, (size,)))
+        )
 
     def work_for(self, size: int) -> str:
         """The part of the work space that a called function may use: it begins where this function's own part ends."""

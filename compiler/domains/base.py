@@ -62,9 +62,9 @@ class Domain(ABC):
         point = np.asarray(x, dtype=np.float64)
         return point.shape == self.shape and bool(np.isfinite(point).all()) and self.excess(point) <= tolerance
 
-    def excess_of_values(self, singular_values: Floats) -> float:
-        """`excess` of a matrix with these singular values, for a set that is given by them."""
-        raise InternalError(f"{self} is not given by singular values")
+    def excess_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
+        """`excess` of diagonal I + U diag(s) V', the latter with orthonormal columns, for a set whose points are kept so."""
+        raise InternalError(f"points of {self} are kept as arrays")
 
     @abstractmethod
     def interior_margin(self, x: Floats) -> float:

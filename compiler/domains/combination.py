@@ -174,7 +174,8 @@ def _inner(a: Matrix, b: Matrix) -> Value:
         return low_rank.inner(t, a, b)  # type: ignore[arg-type]
     if isinstance(b, Sparse):
         return t.sum(b.data * a.entries(b.rows, b.columns))
-    return t.sum(t.sum((b.array @ a.V) * a.U, axis=0) * a.s)
+    found = t.sum(t.sum((b.array @ a.V) * a.U, axis=0) * a.s)
+    return found if a.diagonal is None else found + a.diagonal * t.sum(t.diag(b.array))
 
 
 def chosen(t: Tracer, c: Value, a: Combination, b: Combination) -> Combination:

@@ -59,9 +59,8 @@ class NuclearBall(Domain):
     def excess(self, x: Floats) -> float:
         return math.fsum(np.linalg.svd(x / self.r, compute_uv=False)) - 1
 
-    def excess_of_values(self, singular_values: Floats) -> float:
-        """The excess of a matrix with these singular values."""
-        return math.fsum(singular_values / self.r) - 1
+    def excess_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
+        return math.fsum(s / self.r) - 1
 
     def interior_margin(self, x: Floats) -> float:
         # |d|_nuclear <= sqrt(q) |d|_2, attained along the singular vectors of x.

@@ -12,6 +12,7 @@ import numpy as np
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.combination import Combination
+from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.simplex import WEIGHT_FLOOR, simplex_threshold
 from oco.compiler.domains.spectral import (
@@ -23,11 +24,14 @@ from oco.compiler.domains.spectral import (
     slopes,
     stirred,
 )
-from oco.dsl.diagnostics import InternalError
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
+
+
+LARGEST_HULL = 1 << 16
+"""Entries up to which the bounds of those on the diagonal are told from those of the others."""
 
 
 def symmetric_part(x: Value) -> Value:
@@ -67,6 +71,11 @@ class Spectrahedron(Domain):
         least = float(np.linalg.eigvalsh((share + share.T) / 2)[0])
         return max(-least, abs(math.fsum(np.diag(share)) - 1), float(np.max(np.abs(share - share.T))))
 
+    def excess_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
+        uneven = np.sqrt(np.einsum("ik,ik->k", U - V, U - V))
+        total = math.fsum(s / self.trace) + diagonal / self.trace * self._order
+        return max(float(np.max(s * uneven, initial=-diagonal)) / self.trace, abs(total - 1))
+
     def interior_margin(self, x: Floats) -> float:
         # The least eigenvalue of a traceless matrix of norm one is at least -sqrt((n - 1) / n).
         n = self._order
@@ -105,9 +114,10 @@ class Spectrahedron(Domain):
         return self._order if self._order > SMALL else None
 
     def lmo_from(self, t: Tracer, c: Value | Combination, start: Value) -> tuple[Value | Combination, Value]:
+        whole = c if isinstance(c, Combination) else symmetric_part(c)
+        v = bottom_eigenvector(t, whole, stirred(t, start), WARM_RESIDUAL)
         if isinstance(c, Combination):
-            raise InternalError("the points of a spectrahedron are kept as arrays")
-        v = bottom_eigenvector(t, symmetric_part(c), stirred(t, start), WARM_RESIDUAL)
+            return Combination(((1.0, atom(t, self.trace * v, v)),)), v
         return t.outer(self.trace * v, v), v
 
     def bregman_step(self, t: Tracer, x: Value, p: Value) -> Value:
@@ -120,19 +130,36 @@ class Spectrahedron(Domain):
 
     @property
     def lower(self) -> Floats:
-        n = self._order
-        return np.where(np.eye(n) > 0, self.trace if n == 1 else 0.0, -self.trace / 2)
+        least = -self.trace / 2
+        if self._coarse:
+            return np.broadcast_to(least, self.shape)
+        return self._with_diagonal(self.trace if self._order == 1 else 0.0, least)
 
     @property
     def upper(self) -> Floats:
-        return np.where(np.eye(self._order) > 0, self.trace, self.trace / 2)
+        if self._coarse:
+            return np.broadcast_to(self.trace, self.shape)
+        return self._with_diagonal(self.trace, self.trace / 2)
+
+    @property
+    def _coarse(self) -> bool:
+        """Whether all entries have the same bounds, as facts look at each entry that has its own."""
+        return self.size > LARGEST_HULL
+
+    def _with_diagonal(self, on: float, off: float) -> Floats:
+        """A matrix with one number on the diagonal and one beside it, read only: rows of it overlap in memory, so n is no matter."""
+        n = self._order
+        band = np.full(2 * n - 1, off)
+        band[n - 1] = on
+        step = band.itemsize
+        return np.lib.stride_tricks.as_strided(band[n - 1 :], (n, n), (-step, step), writeable=False)
 
     def support(self, c: Floats) -> float:
         return self.trace * float(np.linalg.eigvalsh((c + c.T) / 2)[-1])
 
     @property
     def bounds_only(self) -> frozenset[str]:
-        return frozenset() if self._order <= 2 else frozenset({"diameter.l1"})
+        return frozenset(["diameter.l1"] * (self._order > 2) + ["hull"] * self._coarse)
 
     def _diameter_l2(self) -> float:
         return math.sqrt(2) * self.trace if self._order > 1 else 0.0
@@ -155,7 +182,7 @@ class Spectrahedron(Domain):
         return self.trace / math.sqrt(n * (n - 1)) if n > 1 else 0.0
 
     def centre(self) -> Floats:
-        return np.eye(self._order) * (self.trace / self._order)
+        return self._with_diagonal(self.trace / self._order, 0.0)
 
     @property
     def bregman_diameter(self) -> float:

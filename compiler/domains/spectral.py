@@ -23,6 +23,8 @@ RESIDUAL = 1e-9
 """Relative residual of a singular pair that counts as exact."""
 WARM_RESIDUAL = 1e-6
 """Of a large matrix, sought round after round: the value of the minimisation is off by its square over the relative gap."""
+ROUGH = 0.1
+"""Of a norm that only has to be about right."""
 GOLDEN = 0.6180339887498949
 LISTED = 128
 """Entries up to which a vector is written out, not worked out in every round."""
@@ -79,8 +81,27 @@ def top_singular_pair(
     return u, v
 
 
-def bottom_eigenvector(t: Tracer, c: Value, start: Value | None = None, tolerance: float = RESIDUAL) -> Value:
-    """A unit eigenvector of the least eigenvalue of the symmetric c: the top one of the semidefinite bound I - c."""
+def bottom_eigenvector(
+    t: Tracer, c: Value | Combination, start: Value | None = None, tolerance: float = RESIDUAL
+) -> Value:
+    """A unit eigenvector of the least eigenvalue of the symmetric part of c, an array being symmetric: the top one of bound I - c.
+
+    Any bound above the middle of the spectrum does.
+    """
+    if isinstance(c, Combination):
+        n = c.shape[0]
+
+        def symmetric(x: Value) -> Value:
+            return (c.forward(x) + c.backward(x)) * 0.5
+
+        largest = top_pair(t, symmetric, symmetric, (n, n), some_direction(t, n), ROUGH)[1]
+        above = (1.0 + 2.0 * ROUGH) * largest
+
+        def reflected(x: Value) -> Value:
+            return above * x - symmetric(x)
+
+        guess = some_direction(t, n) if start is None else start
+        return top_pair(t, reflected, reflected, (n, n), guess, tolerance)[2]
     scaled = scaled_norm(t, c)[0]
     if start is None and c.shape[0] <= SMALL:
         return t.eigh(scaled)[1][:, 0]

@@ -29,7 +29,8 @@ def compact(values: Any) -> np.ndarray[Any, Any]:
     array = np.asarray(values)
     if array.size > 1 and not any(array.strides):
         return np.asarray(array.flat[0])
-    if array.size > 1 and bool(np.all(array == array.flat[0])):
+    first = array.flat[:8]
+    if array.size > 1 and bool(np.all(first == first[0])) and bool(np.all(array == first[0])):
         return np.asarray(array.flat[0])
     return array[
         tuple(slice(0, 1) if stride == 0 and n > 1 else slice(None) for stride, n in zip(array.strides, array.shape))

@@ -22,12 +22,21 @@ from oco.compiler.twin import to_cvxpy
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, rewrite, walk
-from oco.dsl.intervals import Interval
+from oco.dsl.intervals import Interval, interval
 
 Floats = np.ndarray[Any, Any]
 MOST_TWINS = 500  # entries of a constraint that are spelled out to CVXPY
 RANGE, TWIN = 40, 100  # steps of work that a range and a CVXPY expression are counted for, for each part
+MOST_TOLD_APART = 1 << 18  # entries of a decision that have a range each
 MEAN_SLACK = 1e-9  # the means of laws are computed to better than this, relative
+
+
+def _at(x: Floats) -> Interval:
+    """The entries of a decision; of a large one that does not repeat itself all between the least and the greatest."""
+    few = compact(x)
+    if few.size > MOST_TOLD_APART:
+        return interval(float(few.min()), float(few.max()), x.shape)
+    return entries(few, few, x.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +62,7 @@ class Scenario:
         return Enclosure(self._box(x))(simple)
 
     def _box(self, x: Mapping[str, Floats]) -> dict[str, Interval]:
-        return {**self.setting.box, **self.streams, **{n: entries(v, v, np.shape(v)) for n, v in x.items()}}
+        return {**self.setting.box, **self.streams, **{n: _at(np.asarray(v)) for n, v in x.items()}}
 
     def twins(self, expr: Expr, variables: Mapping[str, Any]) -> list[Any] | None:
         """CVXPY expressions, one an entry, that are at least the entry at every stream value; None where there is no such form."""

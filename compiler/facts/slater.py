@@ -25,6 +25,8 @@ from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]
 MOST_CORNERS = 64
+MOST_TRIED = 1 << 18
+"""Entries of a decision up to which other points than its centre are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +141,12 @@ def _candidates(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> It
     if all(b.domain.kind == "box" for b in blocks):
         yield {b.name: np.array(b.domain.lower) for b in blocks}
         yield {b.name: np.array(b.domain.upper) for b in blocks}
-    zero = {b.name: np.broadcast_to(0.0, b.shape) for b in blocks}
-    if any(distinct(b.domain.centre()).any() for b in blocks) and all(b.domain.contains(zero[b.name]) for b in blocks):
+    zero, few = (
+        {b.name: np.broadcast_to(0.0, b.shape) for b in blocks},
+        all(b.domain.size <= MOST_TRIED for b in blocks),
+    )
+    elsewhere = few and any(distinct(b.domain.centre()).any() for b in blocks)
+    if elsewhere and all(b.domain.contains(zero[b.name]) for b in blocks):
         yield zero
     corners = blocks[0].domain.vertices() if len(blocks) == 1 else None
     if corners is not None and len(corners) <= MOST_CORNERS:

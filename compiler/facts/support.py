@@ -32,6 +32,11 @@ def _over_set(domain: Domain, a: Interval, hull: Interval) -> float:
     if domain.kind == "nuclear_ball" and a.lo.size == a.hi.size == 1:
         # r times the spectral norm of a matrix with equal entries.
         return (_number(domain.radius) * _number(float(a.magnitude.max())) * _number(float(a.size)).sqrt()).greatest
+    if domain.kind == "spectrahedron" and a.lo.size == a.hi.size == 1:
+        # The trace times the greatest eigenvalue of m 11' + B with entries of B of at most r in size: n (max(m, 0) + r).
+        low, high = _number(a.least), _number(a.greatest)
+        share = max(high.greatest, ((high - low) * _number(0.5)).greatest)
+        return (_number(domain.radius) * _number(float(domain.shape[0])) * _number(share)).greatest
     if domain.kind in SYMMETRIC:
         return _rounded(domain, a, hull, np.broadcast_to(a.magnitude, domain.shape))
     if hull.nonnegative:

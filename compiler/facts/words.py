@@ -72,8 +72,9 @@ def coordinates(point: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str
     """A point for the eye: all entries where they are few or equal, else the first ones."""
     if point.size == 0:
         return "[]"
-    several, flat = point.size > 1, distinct(np.asarray(point, dtype=np.float64)).ravel()
-    if several and np.all(flat == flat[0]):
-        return f"{number(float(flat[0]))} in every entry"
-    shown = ", ".join(number(float(v)) for v in flat[:6])
-    return f"[{shown}{', ...' if flat.size > 6 else ''}]" if flat.size > 1 else number(float(flat[0]))
+    several, entries = point.size > 1, distinct(np.asarray(point, dtype=np.float64))
+    first = entries.flat[:6]
+    if several and np.all(first == first[0]) and np.all(entries == first[0]):
+        return f"{number(float(first[0]))} in every entry"
+    shown = ", ".join(number(float(v)) for v in first)
+    return f"[{shown}{', ...' if entries.size > 6 else ''}]" if entries.size > 1 else number(float(first[0]))

@@ -47,9 +47,9 @@ class ConvexProof:
         sizes = s.inequality_bounds("bound")
         F = float(sizes.max()) if sizes is not None else math.inf
         with np.errstate(over="ignore", invalid="ignore"):
-            growth = float(np.exp(rate * beta * F * (K + 1)))
+            growth = np.exp(rate * beta * F * (K + 1))
             steeper = (1 + rate * beta * F) * growth
-            size = beta * (gamma * needed(s, "loss.bound") + rate * float(np.exp(rate * beta * F * T)) * F)
+            size = beta * (gamma * needed(s, "loss.bound") + rate * np.exp(rate * beta * F * T) * F)
             least = max(guess, beta * G * (gamma + rate))
             eta = c * D / (d * M * T**0.75)
             self.slopes = steeper * (delta * T * (3 + D / r) + T * math.sqrt(epsilon) + D * K)

@@ -73,19 +73,23 @@ def _constants(plan: Plan) -> Constants:
     norm = "l2" if theorem is None else theorem.norm
     asked = () if theorem is None or plan.guarantee is None else theorem.facts
 
-    def limits(what: str, of: str) -> tuple[Limit, ...]:
-        """Of the loss, then of each constraint; without a bound where none is known."""
-        own = s.number(f"loss.{what}")
-        found = [Limit("the loss", np.inf if own is None else own, f"loss.{what}", of, f"loss.{what}" in asked)]
+    def limits(what: str, of: str, loss: bool, constraints: bool) -> tuple[Limit, ...]:
+        """Of the loss, then of each constraint; without a bound where none is known. The flags: whether settings hang on them."""
+        own, asks = s.number(f"loss.{what}"), f"loss.{what}" in asked
+        found = [Limit("the loss", np.inf if own is None else own, f"loss.{what}", of, asks, asks or loss)]
         labels, bounds = plan.canonical.constraint_labels, s.inequality_bounds(what)
+        asks = f"constraints.*.{what}" in asked
         for label, bound in zip(labels, np.full(len(labels), np.inf) if bounds is None else bounds):
-            found.append(
-                Limit(label, float(bound), f"constraints.{label}.{what}", of, f"constraints.*.{what}" in asked)
-            )
+            found.append(Limit(label, float(bound), f"constraints.{label}.{what}", of, asks, asks or constraints))
         return tuple(found)
 
     diameter = s.number("domain.diameter.l2") or np.inf
-    return Constants(limits("bound", ""), limits(f"lipschitz.{norm}", norm), diameter)
+    scaled = winner is not None and winner.scales is not None
+    searched = (
+        winner is not None and winner.best is not None
+    )  # for a sum in which the regret is over the range of the loss
+    values = limits("bound", "", searched, scaled)
+    return Constants(values, limits(f"lipschitz.{norm}", norm, scaled, False), diameter)
 
 
 def promises(guarantee: Guarantee | None) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ class Limit:
     name   "the loss", or the label of a constraint
     fact   the key to correct or assume; `norm` of a gradient, "" for a value
     rests  whether a hypothesis of the theorem asks for it; its numbers may use it all the same
+    sets   whether the settings hang on it
     """
 
     name: str
@@ -45,15 +46,11 @@ class Limit:
     fact: str
     norm: str = ""
     rests: bool = True
+    sets: bool = True
 
     @property
     def subject(self) -> str:
         return f"the gradient of {self.name}" if self.norm else f"|{self.name}|"
-
-    @property
-    def counts(self) -> bool:
-        """Whether settings are worse where it is too wide: values give the problem without units its scales."""
-        return self.rests or not self.norm
 
     @property
     def measured(self) -> str:
@@ -64,10 +61,17 @@ class Limit:
         mend = f"correct what the model states, or `assume {self.fact} <= ...` with a larger number"
         return f"{self.subject} reached {seen:.6g}{self.measured}, and its bound is {self.bound:.6g}: {ends}; {mend}"
 
-    def wide(self, round: int, seen: float) -> str:
-        size = f"was at most {seen:.4g}{self.measured}, and its bound is {self.bound:.4g}, more than {WIDE:g} times as much"
-        mend = f"state narrower bounds of the streams, `assume {self.fact} <= ...`, or `oco tune`"
-        return f"after {round} rounds {self.subject} {size}: settings made for it are too careful; {mend}"
+    def wide(self, round: int, seen: float, fact: str, others: int = 0) -> str:
+        """What to do about a bound that is too wide: `fact` is what settings hang on; `others`: so many constraints are like it."""
+        more = f" (and so with {others} other constraint{'s' if others > 1 else ''})" if others else ""
+        where = self.measured or " at the decisions that were made"
+        size = (
+            f"was at most {seen:.4g}{where}, and its bound is {self.bound:.4g}, more than {WIDE:g} times as much{more}"
+        )
+        return (
+            f"after {round} rounds {self.subject} {size}: if no decision and no round can give a larger one, settings made for it are "
+            f"too careful; narrow the bounds of the streams in the model, or `assume {fact} <= ...`; `oco tune` finds others"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +155,26 @@ class Reckoning:
         for limit, size in seen:
             if size > limit.bound * (1 + SLACK):
                 yield f"broken {limit.subject}", limit.broken(size)
-            elif round >= 4 * FIRST and limit.counts and 0 < WIDE * size < limit.bound < np.inf:
-                # Of one function one sentence: a wide value and a wide gradient have the same cause.
-                yield f"wide {limit.name}", limit.wide(round, size)
+        wide = list(self._wide()) if round >= 4 * FIRST else []
+        for kind, found in (("the loss", wide[:1]), ("constraints", wide[1:])):
+            # One sentence for all constraints, about the widest.
+            told = [w for w in found if w is not None]
+            if told:
+                limit, size, fact = max(told, key=lambda w: w[0].bound / w[1])
+                yield f"wide {kind}", limit.wide(round, size, fact, len(told) - 1)
+
+    def _wide(self) -> Iterator[tuple[Limit, float, str] | None]:
+        """Of the loss and of each constraint the bound that is too wide, what was seen, and the fact to narrow; None where none is.
+
+        Values and gradients of curved functions are small where decisions are good: both must be, where both are looked at.
+        """
+        for k, value in enumerate(self.constants.values):
+            both = [(value, float(self.values[k]))]
+            if k < min(len(self.constants.slopes), self.slopes.size):
+                both.insert(0, (self.constants.slopes[k], float(self.slopes[k])))
+            facts = [limit.fact for limit, _ in both if limit.sets]
+            wide = bool(facts) and all(0 < WIDE * size < limit.bound < np.inf for limit, size in both)
+            yield (*both[0], facts[0]) if wide else None
 
 
 def _largest(before: Array, now: Array) -> Array:

@@ -45,14 +45,9 @@ def tradeoff(dataset: Dataset, ax: Axes) -> None:
     for (label, loss), (colour, marker) in zip(_runs(dataset, "loss"), _looks()):
         broken = dict(_runs(dataset, violation))[label] if violation else np.zeros_like(loss)
         x, y = float(broken.mean()), float(loss.mean())
-        bars: dict[str, Any] = {
-            "xerr": _deviation(broken),
-            "yerr": _deviation(loss),
-            "fmt": marker,
-            "ms": 7,
-            "capsize": 3,
-        }
-        ax.errorbar(x, y, color=colour, label=label, **bars)
+        bars: dict[str, Any] = {"xerr": _deviation(broken), "yerr": _deviation(loss), "fmt": "none", "capsize": 3}
+        ax.errorbar(x, y, color=colour, **bars)
+        ax.plot(x, y, marker, color=colour, ms=7, label=label)  # not by errorbar, whose legend has bars over the mark
     finish(ax, "total loss against violation", "total loss", across="hard violation, in scales of the constraints")
 
 

@@ -17,13 +17,12 @@ from test_c99 import build, has_compiler, needs_compiler
 import oco
 from oco.backends.base import backend
 from oco.backends.learner import make_learner
-from oco.backends.python.backend import NumpyBackend
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.calculus import vector_jacobian
 from oco.compiler.choice import Standing
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.interpret import interpret
-from oco.compiler.ir.passes import CALLS, PASSES, optimize
+from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.lower import lower_expr
@@ -110,37 +109,6 @@ def test_backends_agree(name: str, request: pytest.FixtureRequest) -> None:
 def test_every_algorithm_takes_one_of_the_models() -> None:
     taken = {a for name in NAMES for a in applicable(name)}
     assert {a.name for a in ALGORITHMS} <= taken, {a.name for a in ALGORITHMS} - taken
-
-
-@pytest.mark.parametrize("name", ["tracking", "bent"])
-def test_any_pass_can_be_left_out(name: str) -> None:
-    """The rule with every pass but one decides the same bits."""
-    plan = oco.compile(model_of(name), algorithm="coldq")
-    raw = plan.traced
-    found = []
-    for skip in ((), *((p,) for p in PASSES), tuple(PASSES)):
-        program, path = optimize(raw, skip), []
-        compiled = backend("numpy").compile(program)
-        state = compiled.init(*(plan.contract.start[f.name] for f in program.decision))
-        for streams in rounds_of(plan, 15):
-            state = compiled.update(*state, *(streams[f.name] for f in program.feedback))
-            path.append(np.asarray(compiled.decide(*state)))
-        found.append(np.array(path))
-    assert all(np.array_equal(found[0], other) for other in found[1:])
-
-
-@pytest.mark.parametrize("name", ["tracking", "bent"])
-def test_any_pass_for_calls_can_be_left_out(name: str) -> None:
-    """The same but for the order of sums."""
-    plan, found = oco.compile(model_of(name), algorithm="coldq"), []
-    for skip in ((), *((p,) for p in CALLS), tuple(CALLS)):
-        compiled, path = NumpyBackend(skip=skip).compile(plan.program), []
-        state = compiled.init(*(plan.contract.start[f.name] for f in plan.program.decision))
-        for streams in rounds_of(plan, 15):
-            state = compiled.update(*state, *(streams[f.name] for f in plan.program.feedback))
-            path.append(np.asarray(compiled.decide(*state)))
-        found.append(np.array(path))
-    assert all(np.allclose(found[0], other, rtol=1e-12, atol=1e-12) for other in found[1:])
 
 
 def atom_program(k: int, case: Case, weights: np.ndarray[Any, Any]) -> Program:

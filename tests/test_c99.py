@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -49,12 +50,13 @@ def contract(program: Program, **more) -> Contract:
     return Contract("model m", "none", None, **({"start": start} | more))
 
 
-def build(programs: list[Program], folder, *flags: str) -> list[Native]:
-    """All programs in one library, strictly compiled."""
-    sources = [emit(p, contract(p)) for p in programs]
+def build(programs: Sequence[Program], folder, *flags: str, without: Sequence[Sequence[str]] = ()) -> list[Native]:
+    """All programs in one library, strictly compiled; `without` names for each the passes of `LOOPS` to leave out."""
+    skipped = without or [()] * len(programs)
+    sources = [emit(p, contract(p), skip) for p, skip in zip(programs, skipped, strict=True)]
     text = [part for s in sources for part in (s.header, re.sub(r'#include "\w+\.h"', "", s.code))]
     (folder / "all.c").write_text("\n".join(text))
-    command = [*compiler(), *STRICT, *flags, "-O1", "-shared", "-fPIC", "all.c", "-o", "all.so", "-lm"]
+    command = [*compiler(), *STRICT, "-O1", *flags, "-shared", "-fPIC", "all.c", "-o", "all.so", "-lm"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]
     return [Native(p, s, folder / "all.so") for p, s in zip(programs, sources)]

@@ -76,11 +76,10 @@ class _Plan:
 
     def equation(self, e: Equation, made_by: Mapping[str, Equation]) -> None:
         has_place = self.decide(e)
+        if e.op == "reshape" and not unit_axes_only(e.args[0].type.shape, e.outs[0].type.shape):
+            self.in_memory.add(_in_other_shapes(e.args[0], made_by))
         for k, a in enumerate(e.args):
-            times = reads(e, k) * (1.0 if has_place else self.needed[e.outs[0].name])
-            if not has_place and e.op == "reshape" and not unit_axes_only(a.type.shape, e.outs[0].type.shape):
-                self.in_memory |= {a.name} if isinstance(a, Var) else set()
-            self.read(a, times)
+            self.read(a, reads(e, k) * (1.0 if has_place else self.needed[e.outs[0].name]))
 
     def decide(self, e: Equation) -> bool:
         """Whether the results of an equation get places."""
@@ -107,6 +106,14 @@ class _Plan:
         if nodes > LARGEST_EXPRESSION and e.op not in VIEWS:
             self.stored.add(e.outs[0].name)
         self.nodes[e.outs[0].name] = nodes
+
+
+def _in_other_shapes(operand: Operand, made_by: Mapping[str, Equation]) -> str:
+    """The name of the array whose entries, in the same order, are those of an operand: one place does for all of its shapes."""
+    assert isinstance(operand, Var)  # a literal has no axes
+    e = made_by.get(operand.name)
+    again = e is not None and e.op == "reshape" and e.args[0].type.shape
+    return _in_other_shapes(e.args[0], made_by) if e is not None and again else operand.name
 
 
 def reads(e: Equation, k: int) -> float:

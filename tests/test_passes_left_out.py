@@ -1,0 +1,144 @@
+"""Every pass of the IR can be left out: interpreter, NumPy and C then give the same, on every domain and with every algorithm.
+
+Each case leaves out one pass of each kind, another than the case before; `--agreement` above its default leaves out all in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from domain_cases import Case, points
+from ir_programs import same_bits
+from test_backends_agree import MODELS, SHORT, applicable, model_of, rounds_of
+from test_c99 import build, contract, needs_compiler
+from test_domains_c import CHOSEN, operations
+
+import oco
+from oco.backends.c99.module import emit
+from oco.backends.python.backend import NumpyBackend
+from oco.compiler.ir.build import trace_program
+from oco.compiler.ir.interpret import interpret
+from oco.compiler.ir.passes import CALLS, LOOPS, PASSES, optimize
+from oco.compiler.ir.program import DType, Field, Program, Type
+from oco.compiler.ir.trace import Tracer
+
+Array = np.ndarray[Any, Any]
+Step = Callable[[str, Sequence[Any]], Sequence[Any]]
+WITHOUT = [*((p,) for p in PASSES), tuple(PASSES)]
+IN_LOOPS = [*((p,) for p in LOOPS), tuple(LOOPS)]
+IN_CALLS = [*((p,) for p in CALLS), tuple(CALLS)]
+SHORT_ENOUGH = [case for case in CHOSEN if case.name != "cut-spectrahedron"]
+QUIET = ("-Wno-error=unused-function", "-Wno-tautological-compare", "-Wno-type-limits", "-O0")
+
+
+def stepping(compiled: Any) -> Step:
+    return lambda function, args: getattr(compiled, function)(*args)
+
+
+def interpreting(program: Program) -> Step:
+    return lambda function, args: interpret(program, function, args)
+
+
+def agree(traced: Program, path: Callable[[Step], Array], room: float, turn: int, folder: Path, every: bool) -> None:
+    """The path of a program by the interpreter, before any pass, is that of every backend whatever is left out.
+
+    `turn` chooses what is left out of each kind; `every`: all of it, one after another. C is emitted for all of it in any case.
+    """
+
+    def of(kind: Sequence[Any]) -> Sequence[Any]:
+        return kind if every else [kind[turn % len(kind)]]
+
+    programs = {skip: optimize(traced, skip) for skip in ((), *WITHOUT)}
+    with np.errstate(all="ignore"):
+        meant = path(interpreting(traced))
+        room *= max(1.0, float(np.abs(meant).max()))
+        for skip in of(WITHOUT):
+            assert same_bits(path(interpreting(programs[skip])), meant), f"interpreter without {skip}"
+            found = path(stepping(NumpyBackend().compile(programs[skip])))
+            assert np.abs(found - meant).max() <= room, f"NumPy without {skip}"
+        for skip in of(IN_CALLS):
+            found = path(stepping(NumpyBackend(skip=skip).compile(programs[()])))
+            assert np.abs(found - meant).max() <= room, f"NumPy without {skip}"
+    pairs = [((), skip) for skip in IN_LOOPS] + [(skip, IN_LOOPS[-1] if len(skip) > 1 else ()) for skip in WITHOUT]
+    variants = [(replace(programs[skip], name=f"variant{k}"), left) for k, (skip, left) in enumerate(pairs)]
+    for program, left in variants:
+        emit(program, contract(program), left)
+    chosen, skipped = zip(*of(variants))
+    for program, native in zip(chosen, build(chosen, folder, *QUIET, without=skipped)):
+        assert np.abs(path(stepping(native)) - meant).max() <= room, f"C: {program.name} of {pairs}"
+
+
+@needs_compiler
+@pytest.mark.parametrize("case", SHORT_ENOUGH, ids=lambda c: c.name)
+def test_domains_without_passes(case: Case, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """What a domain offers, at a point near it."""
+    every = request.config.getoption("--agreement") > SHORT
+    rng, d = np.random.default_rng(5), case.at(1.0)
+    traced = operations(d)
+    around, inside = points(d, rng, 3)[3:4], d.sample(rng, 1)[0]
+    state = [1, *(np.zeros(f.type.shape) for f in traced.state[1:])]
+
+    def path(step: Step) -> Array:
+        return np.array(
+            [np.concatenate([np.ravel(x) for x in step("update", [*state, v, inside])[1:]]) for v in around]
+        )
+
+    agree(traced, path, 100 * case.tolerance, SHORT_ENOUGH.index(case), tmp_path, every)
+
+
+PAIRS = [(algorithm, name) for algorithm, name in {a: name for name in MODELS for a in applicable(name)}.items()]
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore:the horizon of")
+@pytest.mark.parametrize("algorithm, name", PAIRS)
+def test_algorithms_without_passes(algorithm: str, name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The decisions of some rounds."""
+    plan = oco.compile(model_of(name), algorithm=algorithm)
+    rng, program = np.random.default_rng(0), plan.traced
+    rounds = [
+        ([streams[f.name] for f in program.feedback], [rng.random(f.type.shape) for f in program.draws])
+        for streams in rounds_of(plan, 3)
+    ]
+
+    def path(step: Step) -> Array:
+        state, found = step("init", [plan.contract.start[f.name] for f in program.decision]), []
+        for given, drawn in rounds:
+            found.append(np.concatenate([np.ravel(x) for x in step("decide", [*state, *drawn])]))
+            state = step("update", [*state, *given, *drawn])
+        return np.array(found)
+
+    every = request.config.getoption("--agreement") > SHORT
+    agree(program, path, 1e-12, PAIRS.index((algorithm, name)), tmp_path, every)
+
+
+@needs_compiler
+def test_an_array_in_several_shapes(tmp_path: Path) -> None:
+    """Shapes of shapes, of what is computed and of what has no entries: C reads the entries where they lie."""
+    t = Tracer("shapes")
+
+    def update(state: Mapping[str, Any], seen: Mapping[str, Any], drawn: Mapping[str, Any]) -> Mapping[str, Any]:
+        twice = t.reshape(t.reshape(seen["v"] * 2.0, (2, 6)), (4, 3))
+        none = t.reshape(t.reshape(seen["none"] + 1.0, (3, 0)), (0, 2))
+        return {"x": t.reshape(t.transpose(twice), (12,)) + t.reshape(twice, (12,)) + t.sum(none)}
+
+    made = trace_program(
+        t,
+        decision=[Field("x", Type(DType.FLOAT, (12,)))],
+        feedback=[Field("v", Type(DType.FLOAT, (3, 4))), Field("none", Type(DType.FLOAT, (0, 3)))],
+        init=lambda start: {"x": start["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
+        update=update,
+    )
+    v = np.arange(12.0).reshape(3, 4) ** 2
+
+    def path(step: Step) -> Array:
+        return np.array(step("update", [1, np.zeros(12), v, np.zeros((0, 3))])[1])
+
+    assert np.array_equal(path(interpreting(made)), 2 * (v.reshape(4, 3).T.ravel() + v.ravel()))
+    agree(made, path, 0.0, 0, tmp_path, every=True)

@@ -1,17 +1,19 @@
 """How far interpreter, NumPy and C are apart: every algorithm on every domain that it takes, and IR passes left out.
 
-`python benchmarks/agreement.py [ROUNDS] [--only TEXT] > docs/agreement.md` plays ROUNDS rounds of each (10^4), and fewer where a backend
-would take longer than SECONDS; the tables say how many. Differences are those of the decisions, as shares of the greatest entry of any.
+`python benchmarks/agreement.py [ROUNDS] [--log FILE] > docs/agreement.md` plays ROUNDS rounds of each (10^4), and fewer where a backend
+would take longer than its seconds; the tables say how many. Differences are those of the decisions, as shares of the greatest entry of any.
+What is in the log is not played again: a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,9 @@ from oco.dsl.model import Feedback, Model
 from oco.plan import Plan
 
 HERE = Path(__file__).parent
-SECONDS = {"numpy": 10.0, "interpreter": 1.5}
+SAME = 1e-9
+MOVED = 1e-15
+"""The share by which a start is moved to tell whether a path is chaotic."""
 Array = np.ndarray[Any, Any]
 DOMAINS = {
     "box": ("[5]", "box(-1, 2)"),
@@ -59,21 +63,30 @@ BENT = "subject to\n    cap: sum_squares(x) + x[{first}] <= {limit} on average\n
 
 KINDS = (
     ("each round", "", EACH),
+    ("on average", "", MEAN),
     ("fixed", "", BENT),
     ("free", " + 0.5 * sum_squares(x)", ""),
-    ("on average", "", MEAN),
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """An algorithm on a model: rounds compared and greatest differences; `without`: C, then NumPy, with a pass left out, and its name."""
+    """An algorithm on a model: rounds compared and greatest differences, of NumPy and of the interpreter from C.
+
+    without   greatest difference of C, then of NumPy, with a pass left out, and the pass
+    alike     rounds in which C and NumPy are the same to SAME, and in which NumPy is, to itself with its start moved by MOVED
+    """
 
     algorithm: str
     model: str
     rounds: tuple[int, int]
     apart: tuple[float, float]
     without: tuple[tuple[float, str], ...] = ()
+    alike: tuple[int, int] | None = None
+
+    @property
+    def chaotic(self) -> bool:
+        return self.alike is not None and self.alike[1] < self.rounds[0]
 
 
 def models() -> Iterator[tuple[str, Callable[[], Model]]]:
@@ -120,9 +133,9 @@ def rounds_of(plan: Plan, count: int) -> tuple[list[Array], list[Array]]:
 Step = Callable[[str, Sequence[Any]], Sequence[Any]]
 
 
-def path_of(step: Step, plan: Plan, inputs: Sequence[Array], draws: Sequence[Array], seconds: float) -> Array:
+def path_of(step: Step, start: Sequence[Any], inputs: Sequence[Array], draws: Sequence[Array], seconds: float) -> Array:
     """The decisions round by round, as many as there is time for."""
-    state = step("init", [plan.contract.start[f.name] for f in plan.program.decision])
+    state = step("init", start)
     found: list[Array] = []
     ends = time.process_time() + seconds
     for t in range(len(inputs[0])):
@@ -143,7 +156,14 @@ def stepping(made: Any) -> Step:
     return lambda function, args: getattr(made, function)(*args)
 
 
-def compared(name: str, plan: Plan, rounds: int, passes: bool) -> Row:
+def alike(one: Array, other: Array) -> int:
+    """Rounds until two paths are apart."""
+    both = min(len(one), len(other))
+    far = np.abs(one[:both] - other[:both]).max(axis=1) > SAME * max(np.abs(one).max(), 1e-300)
+    return int(np.argmax(far)) if far.any() else both
+
+
+def compared(name: str, plan: Plan, rounds: int, passes: bool, seconds: float) -> Row:
     inputs, draws = rounds_of(plan, rounds)
     compiled, start = plan.compiled("numpy"), [plan.contract.start[f.name] for f in plan.program.decision]
 
@@ -156,22 +176,29 @@ def compared(name: str, plan: Plan, rounds: int, passes: bool) -> Row:
 
     c = in_c(plan.program)
     with np.errstate(all="ignore"):
-        numpy = path_of(stepping(compiled), plan, inputs, draws, SECONDS["numpy"])
-        meaning = path_of(interpreted, plan, inputs, draws, SECONDS["interpreter"])
-    found = Row(plan.algorithm, name, (len(numpy), len(meaning)), (apart(c, numpy), apart(c, meaning)))
+        numpy = path_of(stepping(compiled), start, inputs, draws, seconds)
+        meaning = path_of(interpreted, start, inputs, draws, seconds / 6)
+        found = Row(plan.algorithm, name, (len(numpy), len(meaning)), (apart(c, numpy), apart(c, meaning)))
+        if found.apart[0] > SAME:
+            moved = [np.asarray(v) * (1 + MOVED) + MOVED for v in start]
+            again = path_of(stepping(compiled), moved, inputs, draws, 2 * seconds)
+            found = replace(found, alike=(alike(c, numpy), alike(numpy, again)))
     if not passes:
         return found
     left_out = [(apart(c, in_c(optimize(plan.traced, (p,)))), p) for p in PASSES]
     left_out += [(apart(c, in_c(optimize(plan.traced, tuple(PASSES)))), "any")]
     left_out += [(apart(c, in_c(plan.program, (p,))), p) for p in LOOPS]
     few = [a[:1000] for a in inputs], [a[:1000] for a in draws]
-    paths = {p: path_of(stepping(NumpyBackend(skip=(p,)).compile(plan.program)), plan, *few, 9.0) for p in CALLS}
+    with np.errstate(all="ignore"):
+        paths = {
+            p: path_of(stepping(NumpyBackend(skip=(p,)).compile(plan.program)), start, *few, seconds) for p in CALLS
+        }
     return replace(found, without=(max(left_out), max((apart(numpy[:1000], path), p) for p, path in paths.items())))
 
 
-def rows(rounds: int, only: str) -> Iterator[Row]:
-    """Each algorithm on each domain and example once, with the passes left out on its first."""
-    seen = set[tuple[str, str]]()
+def rows(rounds: int, only: str, seconds: float, known: Sequence[Row]) -> Iterator[Row]:
+    """Each algorithm on each domain and example once, with the passes left out on its first; what is known already is not played."""
+    seen, of_known = set[tuple[str, str]](), {(r.algorithm, r.model): r for r in known}
     for name, made in models():
         if only not in name:
             continue
@@ -185,11 +212,15 @@ def rows(rounds: int, only: str) -> Iterator[Row]:
             place = algorithm, name.split(", ")[0]
             if place in seen:
                 continue
+            if (row := of_known.get((algorithm, name))) is not None:
+                seen.add(place)
+                yield row
+                continue
             try:
                 plan = oco.compile(model, algorithm=algorithm, settings="paper")
                 plan = plan if plan.horizon is None else plan.with_horizon(rounds)
                 first = "example" not in name and not any(s[0] == algorithm for s in seen if s[1] in DOMAINS)
-                yield compared(name, plan, min(rounds, 10**6 // plan.canonical.size), first)
+                yield compared(name, plan, min(rounds, 10**6 // plan.canonical.size), first, seconds)
                 seen.add(place)
             except OcoError as error:
                 print(f"{algorithm} on {name}: {error}", file=sys.stderr, flush=True)
@@ -217,18 +248,68 @@ def _worst(found: Sequence[tuple[float, str]]) -> str:
     return f"{difference:.0e}" + (f" ({name})" if difference else "") if found else ""
 
 
+def read(log: Path | None) -> list[Row]:
+    """The rows of a log."""
+    if log is None or not log.exists():
+        return []
+    found = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    tuples = ({k: tuple(map(_tuple, v)) if isinstance(v, list) else v for k, v in row.items()} for row in found)
+    return [Row(**row) for row in tuples]
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+PAGE = """# How far the backends are apart
+
+`python benchmarks/agreement.py > docs/agreement.md` wrote this page. It plays each algorithm on each domain, on random models and on
+each example: {rounds} rounds in C and in NumPy, as far as {seconds:g} seconds of NumPy go, and a sixth of that in the interpreter. All of it
+takes long; with `--log FILE` a run that was stopped goes on where it was. A difference is the greatest one of any entry of any decision,
+as a share of the greatest entry. On its first domain each algorithm is also played with each pass of the IR left out in turn, in C and
+(1000 rounds) in NumPy; the greatest difference is shown, and the pass. Where the order of sums is the same the bits are the same; inner
+products add up in the order of NumPy's library.
+"""
+CHAOS = """Where NumPy is not even the same as itself when its start is moved by a share of {moved:g}, no two backends can agree for long:
+the path is chaotic. Such rows are not in the tables above. They say for how many rounds two paths are the same to {same:g}.
+
+| algorithm | model | rounds | C and NumPy the same | NumPy and itself moved the same |
+| --- | --- | --- | --- | --- |"""
+
+
+def page(found: Sequence[Row], rounds: int, seconds: float) -> Iterator[str]:
+    """The text and the tables."""
+    yield PAGE.format(rounds=rounds, seconds=seconds)
+    steady = [r for r in found if not r.chaotic]
+    yield from table(steady, "algorithm", lambda r: r.algorithm)
+    yield ""
+    yield from table(steady, "domain or example", lambda r: r.model.split(", ")[0].split(" ")[0])
+    yield ""
+    yield from table(steady, "kind of model", lambda r: r.model.split(", ")[1])
+    if wild := [r for r in found if r.chaotic]:
+        yield "\n" + CHAOS.format(moved=MOVED, same=SAME)
+        for r in wild:
+            yield f"| {r.algorithm} | {r.model.split(', ')[0]} | {r.rounds[0]} | {r.alike[0]} | {r.alike[1]} |"
+
+
 def main() -> None:
     given = argparse.ArgumentParser()
     given.add_argument("rounds", type=int, nargs="?", default=10_000)
-    given.add_argument("--only", default="")
+    given.add_argument("--only", default="", help="models whose name has this text")
+    given.add_argument("--seconds", type=float, default=10.0, help="processor time for the rounds of a row in NumPy")
+    given.add_argument("--log", type=Path, help="rows played so far; more are added")
     wanted = given.parse_args()
     warnings.simplefilter("ignore")
-    found = list[Row]()
-    for row in rows(wanted.rounds, wanted.only):
-        print(row, file=sys.stderr, flush=True)
+    known, found = read(wanted.log), list[Row]()
+    for row in rows(wanted.rounds, wanted.only, wanted.seconds, known):
         found.append(row)
-    print("\n".join(table(found, "algorithm", lambda r: r.algorithm)), end="\n\n")
-    print("\n".join(table(found, "domain or example", lambda r: r.model.split(", ")[0].split(" ")[0])))
+        if row in known:
+            continue
+        print(row, file=sys.stderr, flush=True)
+        if wanted.log is not None:
+            with wanted.log.open("a", encoding="utf-8") as log:
+                log.write(json.dumps(asdict(row)) + "\n")
+    print("\n".join(page(found, wanted.rounds, wanted.seconds)))
 
 
 if __name__ == "__main__":

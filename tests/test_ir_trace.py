@@ -179,6 +179,25 @@ def test_hostile_names_become_legal(name):
     assert identifier(name, {found}) != found
 
 
+class Counting(set):
+    """Names, and how often it was asked for one."""
+
+    asked = 0
+
+    def __contains__(self, name):
+        self.asked += 1
+        return super().__contains__(name)
+
+
+@pytest.mark.parametrize("name", ["x", "import", "M", "v_"])
+def test_many_names_alike_cost_little_and_count_on(name):
+    taken = Counting()
+    for _ in range(2000):
+        taken.add(identifier(name, taken))
+    assert taken.asked <= 2000 * 24  # 2 log2(2000) + 2
+    assert len(taken) == 2000 and sorted(int(n.rsplit("_", 1)[1]) for n in taken if n[-1].isdigit()) == [*range(2, 2001)]
+
+
 def test_names_stay_apart():
     t = Tracer("names")
     fields = [("x", VECTOR), ("x ", VECTOR), ("import", VECTOR), ("import_", VECTOR), ("A", VECTOR)]

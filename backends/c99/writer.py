@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from oco.backends.c99.entries import Entries, flat_index
 from oco.backends.c99.expressions import Level, Text
 from oco.backends.c99.vectors import LANE, c_type, without_lanes
+from oco.compiler.ir.names import first_free
 from oco.compiler.ir.program import DType, Operand, Type, Var
 
 REST_OF_WORK = "@work@"
@@ -75,11 +76,7 @@ class Writer:
     def fresh(self, *wishes: str) -> str:
         """A name that nothing else has: one of the wishes, or the first with a number."""
         free = [w for w in wishes if w not in self.taken]
-        name = (
-            free[0]
-            if free
-            else next(n for k in range(2, len(self.taken) + 3) if (n := f"{wishes[0]}_{k}") not in self.taken)
-        )
+        name = free[0] if free else first_free(lambda number: f"{wishes[0]}_{number}", self.taken)
         self.taken.add(name)
         return name
 

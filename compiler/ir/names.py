@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 # What generated code relies on: a variable of that name would hide it. C functions and constants carry a prefix of their own.
 _C = """auto break case char const continue default do double else enum extern float for goto if inline int long register
@@ -50,13 +50,26 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
         stem += "_"
     if _MACRO.fullmatch(stem):
         stem = f"v{stem}"
-    found, number = stem, 1
-    while found in taken:
-        number += 1
-        found = f"{stem.rstrip('_')}_{number}"
-        if _MACRO.fullmatch(found):  # a second M
-            found = f"v{found}"
-    return found
+    return stem if stem not in taken else first_free(lambda number: _numbered(stem, number), taken)
+
+
+def _numbered(stem: str, number: int) -> str:
+    found = f"{stem.rstrip('_')}_{number}"
+    return f"v{found}" if _MACRO.fullmatch(found) else found  # a second M
+
+
+def first_free(spelled: Callable[[int], str], taken: Collection[str]) -> str:
+    """A name with a number, from 2, outside `taken`: the first, where names were taken in order.
+
+    Many names alike cost little: the number is doubled until a name is free, then halved in between.
+    """
+    low, high = 1, 2
+    while spelled(high) in taken:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if spelled(middle) in taken else (low, middle)
+    return spelled(high)
 
 
 def is_legal(name: str) -> bool:

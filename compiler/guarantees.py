@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.rounds import KEPT, Rounds, Schedule
 from oco.compiler.settings import evaluated, parse_formula, symbols_of
 
 Floats = np.ndarray[Any, Any]
@@ -81,11 +81,14 @@ class Bound:
     def _unit_free(self, rounds: Rounds, horizon: int) -> Floats | None:
         if not self.formula:
             return None
-        if (rounds, horizon) not in self._curves:
-            used = symbols_of(self.expression)
-            values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
-            self._curves[rounds, horizon] = np.broadcast_to(evaluated(self.expression, values), rounds.last.shape)
-        return self._curves[rounds, horizon]
+        if (rounds, horizon) in self._curves:
+            return self._curves[rounds, horizon]
+        used = symbols_of(self.expression)
+        values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
+        found = np.broadcast_to(evaluated(self.expression, values), rounds.last.shape)
+        if len(rounds.last) <= KEPT:
+            self._curves[rounds, horizon] = found
+        return found
 
     @cached_property
     def _curves(self) -> dict[tuple[Rounds, int], Floats]:

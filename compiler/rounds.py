@@ -23,6 +23,8 @@ SINGLE = 1000
 """So many rounds are stretches of their own."""
 SHARE = 64
 """A later stretch is at most one such part of the rounds before it."""
+KEPT = 20_000
+"""Up to so many rounds that are stretches of their own, what is worked out for them is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +34,9 @@ class Rounds:
     last: Floats
 
     @staticmethod
-    @lru_cache(maxsize=8)
     def every(n: int) -> Rounds:
-        """Each round is a stretch of its own."""
-        return Rounds(np.arange(1.0, n + 1))
+        """Each round is a stretch of its own. What is worked out for few rounds is kept; for many it would take memory for good."""
+        return _few(n) if n <= KEPT else Rounds(np.arange(1.0, n + 1))
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -93,6 +94,11 @@ class Rounds:
         """The same number in each round."""
         same, none = np.full(len(self.last), number), np.zeros(len(self.last))
         return Schedule(self, same, (same, same), (none, none), number)
+
+
+@lru_cache(maxsize=8)
+def _few(n: int) -> Rounds:
+    return Rounds(np.arange(1.0, n + 1))
 
 
 class Schedule(NDArrayOperatorsMixin):

@@ -174,8 +174,8 @@ def load_data(
     length = report.rounds
     if rounds is not None and rounds > length:
         raise fail("OCO826", f"{table.name} has {length} rounds, and {rounds} are asked for")
-    whole = {s.name for s in problem.streams if s.integer}
-    given = {name: values.astype(np.int64) if name in whole else values for name, values in given.items()}
+    kinds = {s.name: np.int64 if s.integer else np.float64 for s in problem.streams}
+    given = {name: values.astype(kinds[name], copy=False) for name, values in given.items()}
     drawn = tuple(s for s in problem.streams if s.name not in given)
     data = Data(problem, length, MappingProxyType(given), drawn, seed, report.notes)
     return data if rounds is None else data.first(rounds)

@@ -116,7 +116,7 @@ class Recorder:
                 start = -(-self.count // self.every)
                 if len(kept):
                     self._room(f"decision.{name}", start + len(kept) - 1, kept[0])[start : start + len(kept)] = kept
-        self._last = {name: played.decisions[name][-1] for name in self.names}
+        self._last = {name: played.decisions[name][-1].copy() for name in self.names}  # not the whole block
         self.count = rows.stop
         self.loss_sum += float(played.loss.sum())
         self.violation_sum += float(np.maximum(played.constraints, 0.0).sum())
@@ -160,14 +160,23 @@ class Recorder:
             decisions = {n: self._columns[f"decision.{n}"][: len(kept)] for n in self._last}
         else:
             decisions = {n: np.asarray(v)[None] for n, v in self._last.items()}
-        units = self.learner.contract.duals
-        duals = [(self._columns[f"dual.{n}"][:rows] * units.get(n, 1.0)).reshape(rows, -1) for n in self._duals]
         return Record(
             self._columns["loss"][:rows],
             self._columns["constraints"][:rows].reshape(rows, -1),
             self._columns["equalities"][:rows].reshape(rows, -1),
-            np.concatenate([np.zeros((rows, 0)), *duals], axis=1),
+            self._multipliers(),
             decisions,
             kept,
             self.seconds,
         )
+
+    def _multipliers(self) -> Array:
+        """Those of each round in the model's units, shape (rounds, D); one field's alone without a copy."""
+        rows, units = self.count, self.learner.contract.duals
+        found = []
+        for name in self._duals:
+            column = self._columns.pop(f"dual.{name}")[:rows]
+            if np.any(np.asarray(units.get(name, 1.0)) != 1.0):
+                column *= units[name]
+            found.append(column.reshape(rows, -1))
+        return found[0] if len(found) == 1 else np.concatenate([np.zeros((rows, 0)), *found], axis=1)

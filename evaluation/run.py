@@ -21,6 +21,7 @@ from oco.compiler.canonical import Canonical
 from oco.compiler.explain import formula_text
 from oco.compiler.facts.ledger import plain
 from oco.compiler.facts.types import Facts
+from oco.compiler.guarantees import Bound
 from oco.compiler.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import fail
 from oco.dsl.model import Feedback
@@ -130,9 +131,9 @@ def run(
 def _reckon(learner: Learner, record: Record, data: Data) -> None:
     """Dead reckoning over the whole run: every value counts, and gradients of more rounds, where a learner by itself looks at few."""
     rounds, seen = len(record.loss), learner.reckoning
-    worst = record.constraints[np.abs(record.constraints).argmax(axis=0), np.arange(record.constraints.shape[1])]
-    seen.see(float(np.abs(record.loss).max()), worst)
-    seen.broken = bool((record.constraints[rounds // 2 :] > 0).any())
+    most, least = record.constraints.max(axis=0), record.constraints.min(axis=0)
+    seen.see(float(max(record.loss.max(), -record.loss.min())), np.where(most >= -least, most, least))
+    seen.broken = bool((np.fmax.reduce(record.constraints[rounds // 2 :], axis=0) > 0).any())
     kept = [np.asarray(d) for d in record.decisions.values()]
     fields = learner.compiled.program
     whole = [f.name for f in fields.decision] == [*record.decisions]
@@ -222,6 +223,27 @@ def _planned_for(plan: RunnablePlan, rounds: int) -> tuple[RunnablePlan, tuple[s
     return plan.with_horizon(rounds), (said,)
 
 
+class Curves(Mapping[str, Array]):
+    """Bounds after each round by measure, worked out when they are first asked for: a long run that nobody draws does without."""
+
+    def __init__(self, bounds: Mapping[str, Bound], rounds: int, horizon: int) -> None:
+        self._bounds, self._rounds, self._horizon = bounds, rounds, horizon
+        self._found: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._found:
+            curve = self._bounds[name].curve(self._rounds, self._horizon)
+            assert curve is not None  # there is a formula
+            self._found[name] = curve
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bounds)
+
+    def __len__(self) -> int:
+        return len(self._bounds)
+
+
 def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     """What a plan promises of its first `rounds` rounds, as plain arrays and words."""
     guarantee = plan.guarantee
@@ -240,7 +262,7 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     }
     present = {name: bound for name, bound in bounds.items() if bound is not None}
     horizon = guarantee.horizon or rounds
-    curves = {name: c for name, b in present.items() if (c := b.curve(rounds, horizon)) is not None}
+    curves = Curves({name: b for name, b in present.items() if b.formula}, rounds, horizon)
     vacuous = tuple(name for name, b in present.items() if b.vacuous(horizon))
     rates = {name: b.rate for name, b in present.items()}
     measures = {name: b.measure for name, b in present.items()}

@@ -29,7 +29,7 @@ _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
 
 @dataclass(frozen=True)
 class Table:
-    """Columns (arrays with the round first, float64; NaN is a missing value) and what a message needs to name a cell.
+    """Columns (arrays with the round first, int64 or float64; NaN is a missing value) and what a message needs to name a cell.
 
     `texts` holds cells that are no numbers, by column and place: the row, or where a row has several numbers, row * width + entry;
     `times` the columns left out because they tell the time; `row_numbers` the number of each row as a person counts it (the line of a
@@ -168,7 +168,9 @@ def _tells_time(name: str, column: Any) -> bool:
 
 
 def _numbers(column: Any) -> tuple[Array, dict[int, str]]:
-    """The column as float64 with NaN for what is missing, and the cells that are no numbers, by place."""
+    """The column as float64 with NaN for what is missing, and the cells that are no numbers, by place; int64 stays where it lies."""
+    if isinstance(column, np.ndarray) and column.dtype == np.int64:
+        return np.asarray(column), {}
     if getattr(column, "dtype", None) is None or column.dtype.kind != "c":
         try:
             return np.asarray(column, dtype=np.float64), {}

@@ -195,7 +195,9 @@ def test_many_names_alike_cost_little_and_count_on(name):
     for _ in range(2000):
         taken.add(identifier(name, taken))
     assert taken.asked <= 2000 * 24  # 2 log2(2000) + 2
-    assert len(taken) == 2000 and sorted(int(n.rsplit("_", 1)[1]) for n in taken if n[-1].isdigit()) == [*range(2, 2001)]
+    assert len(taken) == 2000 and sorted(int(n.rsplit("_", 1)[1]) for n in taken if n[-1].isdigit()) == [
+        *range(2, 2001)
+    ]
 
 
 def test_names_stay_apart():

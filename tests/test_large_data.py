@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -38,23 +39,48 @@ def plan() -> Any:
     return oco.compile(oco.parse(MODEL), algorithm="coldq", settings="paper")
 
 
-def test_arrays_are_read_in_place(plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a compiled program is given lies in the caller's arrays."""
+@pytest.mark.parametrize("whole", [False, True])
+def test_arrays_are_read_in_place(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a compiled program is given lies in the caller's arrays, of whole numbers too."""
     if not has_compiler():
         pytest.skip("there is no C compiler")
+    text = MODEL.replace("stream b in [0, 2]", "stream b in 0..2") if whole else MODEL
+    plan = oco.compile(oco.parse(text), algorithm="coldq", settings="paper")
     given, seen = rounds_of(600), []
+    if whole:
+        given["b"] = np.rint(given["b"]).astype(np.int64)
     from oco.backends.c99.learner import NativeLearner
 
     advance = NativeLearner.advance
 
     def watched(self: Any, inputs: Any, rounds: int, keep: Any) -> Any:
         seen.append([np.shares_memory(a, given[f.name]) for a, f in zip(inputs, self.compiled.program.feedback)])
-        assert all(a.flags.c_contiguous and a.dtype == np.float64 for a in inputs)
+        kinds = [np.int64 if whole and f.name == "b" else np.float64 for f in self.compiled.program.feedback]
+        assert all(a.flags.c_contiguous and a.dtype == kind for a, kind in zip(inputs, kinds, strict=True))
         return advance(self, inputs, rounds, keep)
 
     monkeypatch.setattr(NativeLearner, "advance", watched)
     plan.run(given, backend="c")
     assert seen and all(all(parts) for parts in seen)
+
+
+@pytest.mark.parametrize("keep, numbers", [("last", 3), ("all", 6), (10, 3.3)])
+def test_a_round_takes_the_memory_of_what_is_kept_of_it(plan: Any, keep: Any, numbers: float) -> None:
+    """Eight bytes for the loss, for the constraint, for its multiplier, and for each entry of a decision that is kept."""
+    if not has_compiler():
+        pytest.skip("there is no C compiler")
+    few, many, held = 30_000, 90_000, {}
+    for rounds in (few, many, few, many):  # the first two fill the caches
+        data = {name: np.broadcast_to(a[:1], (rounds, *a.shape[1:])) for name, a in rounds_of(1).items()}
+        tracemalloc.start()
+        trace = plan.run(data, keep=keep, backend="c")
+        held[rounds] = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert trace.rounds == rounds
+    each = (held[many] - held[few]) / (many - few)
+    if keep == 10:
+        numbers += 0.1  # the number of the round
+    assert each == pytest.approx(8 * numbers + (8 if keep == "all" else 0), abs=1.0)
 
 
 def test_columns_of_a_matrix_are_a_view_of_it(plan: Any, tmp_path: Path) -> None:

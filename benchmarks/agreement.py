@@ -265,10 +265,10 @@ PAGE = """# How far the backends are apart
 
 `python benchmarks/agreement.py > docs/agreement.md` wrote this page. It plays each algorithm on each domain, on random models and on
 each example: {rounds} rounds in C and in NumPy, as far as {seconds:g} seconds of NumPy go, and a sixth of that in the interpreter. All
-of it takes long; with `--log FILE` a run that was stopped goes on where it was. A difference is the greatest one of any entry of any decision,
-as a share of the greatest entry. On its first domain each algorithm is also played with each pass of the IR left out in turn, in C and
-(1000 rounds) in NumPy; the greatest difference is shown, and the pass. Where the order of sums is the same the bits are the same; inner
-products add up in the order of NumPy's library.
+of it takes long; with `--log FILE` a run that was stopped goes on where it was. A difference is the greatest one of any entry of any
+decision, as a share of the greatest entry. On its first domain each algorithm is also played with each pass of the IR left out in turn,
+in C and (1000 rounds) in NumPy; the greatest difference is shown, and the pass. Where the order of sums is the same the bits are the
+same; inner products add up in the order of NumPy's library.
 """
 CHAOS = """Where NumPy is not even the same as itself when its start is moved by a share of {moved:g}, no two backends can agree for long:
 the path is chaotic. Such rows are not in the tables above. They say for how many rounds two paths are the same to {same:g}.

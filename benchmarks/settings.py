@@ -359,13 +359,16 @@ def table(kept: Kept, horizons: list[int]) -> str:
 def exponent_table(found: list[tuple[str, str, list[Row]]], horizons: list[int]) -> str:
     ends = " ".join(f"T = {T}," for T in horizons).rstrip(",")
     lines = [
-        f"| algorithm | settings | average regret at {ends} | exponent | average violation | exponent |",
+        f"| algorithm | settings | average regret at {ends} | exponent of its size | average violation | exponent |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name, kind, rs in found:
         columns = []
         for values in ([r.regret for r in rs], [r.violation for r in rs]):
-            columns += [", ".join(f"{v:.3g}" for v in values), slope(values, horizons)]
+            columns += [
+                ", ".join(r.said or f"{v:.3g}" for r, v in zip(rs, values)),
+                slope(list(map(abs, values)), horizons),
+            ]
         lines.append(f"| {name} | {kind} | {' | '.join(columns)} |")
     return "\n".join(lines)
 

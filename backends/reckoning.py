@@ -138,7 +138,7 @@ class Reckoning:
             yield (
                 "still",
                 f"after {round} rounds the decision has not left the start (it moved {moved:.1g} of the domain's diameter): "
-                'its steps are too small; try settings="optimal", or `oco tune`',
+                'its steps are too small; try `oco tune`, or settings="optimal" where others are in use',
             )
         for name, value in duals.items():
             before = self.duals.get(name)

@@ -1,7 +1,8 @@
 """Which backend runs a plan when nobody names one: C where a compiler is there and the rounds repay its time, else NumPy.
 
-NumPy spends a microsecond or so on every operation of a round, C a second or so on compiling the program, once. Both are estimated from
-the number of operations, so that the same plan gets the same backend on every machine that has a compiler.
+NumPy spends a microsecond or so on every operation of a round, which C does not, and either a nanosecond or so on every entry; C a second
+or so on compiling the program, once. All are estimated from the program, so that the same plan gets the same backend on every machine that
+has a compiler.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from oco.compiler.ir.rewrite import all_functions, equations_of
 
 SECONDS_AN_OPERATION = 1e-6
 """Of NumPy, on small arrays."""
+SECONDS_AN_ENTRY = 1e-9
+"""Of the largest array of an operation; for a product of matrices, of each multiplication."""
 SECONDS_TO_START, SECONDS_A_LINE = 0.3, 0.004
 """Of a C compiler: to begin with, and for each operation of the program."""
 TURNS = 2
@@ -25,6 +28,20 @@ LARGE = 10_000
 """Entries of a matrix on which LAPACK, which NumPy calls, is quicker than loops."""
 LARGE_PRODUCT = 1 << 21
 """Multiplications of a product of matrices on which BLAS is."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is done in a round: operations, and entries that they go through."""
+
+    operations: float = 0.0
+    entries: float = 0.0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.operations + other.operations, self.entries + other.entries)
+
+    def times(self, turns: int) -> Work:
+        return Work(turns * self.operations, turns * self.entries)
 
 
 @dataclass(frozen=True)
@@ -47,42 +64,55 @@ def choose_backend(program: Program, rounds: int | None, asked: str | None = Non
         return BackendChoice("numpy", "it runs in NumPy: the model states no horizon")
     if _has_large_matrices(program):
         return BackendChoice("numpy", "it runs in NumPy, whose linear algebra suits its large matrices")
-    in_numpy = rounds * operations(program) * SECONDS_AN_OPERATION
+    work = work_of(program)
+    saved = rounds * work.operations * SECONDS_AN_OPERATION
+    in_numpy = saved + rounds * work.entries * SECONDS_AN_ENTRY
     to_compile = SECONDS_TO_START + SECONDS_A_LINE * sum(
         1 for f in all_functions(program) for _ in equations_of(f.body)
     )
-    costs = f"{rounds:,} rounds would take NumPy about {in_numpy:.2g} s, a C compiler about {to_compile:.2g} s"
-    if in_numpy <= to_compile:
-        return BackendChoice("numpy", f"it runs in NumPy: {costs} before the first")
+    length = f"{rounds:,} rounds"
+    if saved <= to_compile:
+        spared = f"C would save {saved:.2g} s of these and take a compiler {to_compile:.2g} s"
+        return BackendChoice("numpy", f"it runs in NumPy: {length} take about {in_numpy:.2g} s; {spared}")
     if not has_compiler():
         return BackendChoice(
             "numpy", "it runs in NumPy: C would be quicker (install gcc or clang, or `pip install ziglang`)"
         )
-    return BackendChoice("c", f"it runs in C: {costs}")
+    return BackendChoice(
+        "c", f"it runs in C: {length} would take NumPy about {in_numpy:.2g} s, a C compiler about {to_compile:.2g} s"
+    )
 
 
-def operations(program: Program) -> float:
-    """About how many operations a round takes."""
+def work_of(program: Program) -> Work:
+    """About what a round takes."""
     functions = {f.name: f for f in program.functions}
     entries = (program.decide, program.update, program.measure)
-    known: dict[str, float] = {}
-    return sum(_of_function(f, functions, known) for f in entries if f is not None)
+    known: dict[str, Work] = {}
+    return sum((_of_function(f, functions, known) for f in entries if f is not None), Work())
 
 
-def _of_function(function: Function, functions: Mapping[str, Function], known: dict[str, float]) -> float:
+def _of_function(function: Function, functions: Mapping[str, Function], known: dict[str, Work]) -> Work:
     if function.name not in known:
         known[function.name] = _of_block(function.body, functions, known)
     return known[function.name]
 
 
-def _of_block(block: Block, functions: Mapping[str, Function], known: dict[str, float]) -> float:
-    return sum(_of_equation(e, functions, known) for e in block.equations)
+def _of_block(block: Block, functions: Mapping[str, Function], known: dict[str, Work]) -> Work:
+    return sum((_of_equation(e, functions, known) for e in block.equations), Work())
 
 
-def _of_equation(e: Equation, functions: Mapping[str, Function], known: dict[str, float]) -> float:
+def _of_equation(e: Equation, functions: Mapping[str, Function], known: dict[str, Work]) -> Work:
     if e.op == "call":
         return _of_function(functions[e.attr("function")], functions, known)
-    return 1 + _turns(e) * sum(_of_block(b, functions, known) for b in e.blocks)
+    inner = sum((_of_block(b, functions, known) for b in e.blocks), Work())
+    return Work(1, 0 if e.blocks else _entries(e)) + inner.times(_turns(e))
+
+
+def _entries(e: Equation) -> int:
+    shapes = [a.type.shape for a in (*e.args, *e.outs)]
+    if e.op == "matmul":
+        return math.prod(shapes[0]) * (shapes[1][1] if len(shapes[1]) == 2 else 1)
+    return max((math.prod(shape) for shape in shapes), default=0)
 
 
 def _turns(e: Equation) -> int:

@@ -50,9 +50,14 @@ class MappingReport:
     def notes(self) -> tuple[str, ...]:
         """What a person should know though nothing is wrong."""
         drawn = [a.stream for a in self.assignments if a.way is Way.DRAWN]
-        by_position = [a for a in self.assignments if a.way is Way.POSITION]
         said = [f"{self.source} has no {_names(drawn)}: drawn from the model's distribution"] if drawn else []
-        said += [f"{self.source} has no names of columns: they fill `{a.stream}` by position" for a in by_position]
+        return (*said, *self.beside)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What the assignments do not say themselves."""
+        by_position = [a for a in self.assignments if a.way is Way.POSITION]
+        said = [f"{self.source} has no names of columns: they fill `{a.stream}` by position" for a in by_position]
         said += [f"columns not used: {shorten(self.unused)}"] if self.unused else []
         said += [f"columns left out because they tell the time: {shorten(self.times)}"] if self.times else []
         return tuple(said)

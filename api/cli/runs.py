@@ -156,7 +156,7 @@ def data(
     say(f"{found.source}: {found.rounds:,} round{'' if found.rounds == 1 else 's'}")
     for assignment in found.assignments:
         say(f"  {assignment}")
-    for text in found.notes:
+    for text in found.beside:
         note(text)
     if found.problems:
         raise OcoError(*found.problems)

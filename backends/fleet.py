@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,15 +124,20 @@ class Fleet:
     def _stepped(self, values: list[Array]) -> FleetFeedback:
         rows = [{name: v[k] for name, v in zip(self._inputs, values)} for k in range(self.size)]
         feedbacks = [self._checked(k, a, row) for k, (a, row) in enumerate(zip(self._learners, rows))]
-        for a, f in zip(self._learners, feedbacks):
-            a.update(f)
+        after = [self._of(k, partial(a.following, f)) for k, (a, f) in enumerate(zip(self._learners, feedbacks))]
+        for a, f, state in zip(self._learners, feedbacks, after):
+            a.settle(f, state)
         worth = [(f.loss, f.constraints, f.equalities) for f in feedbacks]
         loss, g, h = (np.array([w[k] for w in worth]) for k in range(3))
         return FleetFeedback(self.round - 1, loss, g, h)
 
     def _checked(self, k: int, learner: Learner, row: Mapping[str, Array]) -> Any:
+        return self._of(k, partial(learner.feedback, row))
+
+    def _of(self, k: int, work: Callable[[], Any]) -> Any:
+        """What this learner does; its errors name it."""
         try:
-            return learner.feedback(row)
+            return work()
         except OcoError as error:
             raise fail(error.code, f"learner {k}: {error.message}", hint=error.hint) from None
 

@@ -15,7 +15,7 @@ from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.mending import CHOICES, SAID, mended
-from oco.backends.python.intake import Intake, Stream, StreamError
+from oco.backends.python.intake import Intake, NotFinite, Stream, StreamError
 from oco.backends.python.state_file import write_state
 from oco.backends.reckoning import DUALS, Reckoning, looked_at
 from oco.backends.saved import learner_state, restore_into
@@ -194,8 +194,22 @@ class Learner:
     def decisions(self) -> tuple[Any, ...]:
         """The decisions of this round in the model's order, computed once."""
         if self._decided is None:
-            self._decided = self.compiled.decide(*self._state, *self._random_arrays())
+            with self._said("the decision"):
+                self._decided = self.compiled.decide(*self._state, *self._random_arrays())
         return self._decided
+
+    @contextmanager
+    def _said(self, what: str) -> Iterator[None]:
+        """Numbers that are not finite as an error that names the round; the learner stays as it was."""
+        try:
+            yield
+        except NotFinite as error:
+            said = f"in round {self.round} {what} would not be finite: {error.name} overflows; the learner is as before"
+            given = ", ".join(f"{n} = {v}" for n, v in dict(self.contract.recipe.get("settings", {})).items())
+            hint = (
+                f"give settings of another size than {given}" if given else "give the streams in units of another size"
+            )
+            raise fail("OCO859", said, hint=hint) from None
 
     def observe(self, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take what the round revealed and go on to the next. What is wrong is an error, and the learner is as before.
@@ -233,13 +247,21 @@ class Learner:
         return {name: v[()] for name, v in zip(self._fields, values)}
 
     def update(self, feedback: Feedback) -> None:
-        """The state after the round of this feedback."""
+        """Go on to the state after the round of this feedback. Raises OCO859 where that is not finite."""
         with self._owned():
-            if feedback.round != self.round:
-                now = f"the learner is in round {self.round}"
-                raise fail("OCO847", f"this is the feedback of round {feedback.round}, and {now}")
-            with np.errstate(all="ignore"):
-                after = self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
+            self.settle(feedback, self.following(feedback))
+
+    def following(self, feedback: Feedback) -> tuple[Any, ...]:
+        """The state after the round of this feedback."""
+        if feedback.round != self.round:
+            now = f"the learner is in round {self.round}"
+            raise fail("OCO847", f"this is the feedback of round {feedback.round}, and {now}")
+        with np.errstate(all="ignore"), self._said("the state after it"):
+            return self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
+
+    def settle(self, feedback: Feedback, after: tuple[Any, ...]) -> None:
+        """Go on to a state that `following` gave."""
+        with self._owned():
             if self.journal is not None:
                 self.journal.reveal(feedback, self.warnings)
             self._state, self._decided, self._drawn = after, None, None

@@ -16,6 +16,7 @@ from oco.backends.c99.example import example_main
 from oco.backends.c99.module import Source, emit
 from oco.backends.contract import Contract
 from oco.backends.python.backend import slopes_of
+from oco.backends.python.intake import NotFinite, finite
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Field, Program, Type
 
@@ -64,7 +65,7 @@ class Native:
 
     def _function(self, name: str) -> Callable[..., Any]:
         found = getattr(self.library, f"{self.source.name}_{name}")
-        found.restype = ctypes.c_int64 if name == "run" else None
+        found.restype = ctypes.c_int64 if name in ("run", "step") else None
         call: Callable[..., Any] = found
         return call
 
@@ -82,12 +83,17 @@ class Native:
     def decide(self, *values: Any) -> Arrays:
         struct, rest = self._struct(values)
         given, _kept = _given(rest, self.program.draws)
-        return self._results("decide", [ctypes.byref(struct), *given], [f.type.shape for f in self.program.decision])
+        shapes = [f.type.shape for f in self.program.decision]
+        found: Arrays = finite(
+            [f.name for f in self.program.decision], self._results("decide", [ctypes.byref(struct), *given], shapes)
+        )
+        return found
 
     def update(self, *values: Any) -> Arrays:
         struct, rest = self._struct(values)
         given, _kept = _given(rest, [*self.program.feedback, *self.program.draws])
-        self._function("step")(ctypes.byref(struct), *given)
+        if wrong := self._function("step")(ctypes.byref(struct), *given):
+            raise NotFinite(self.program.state[-wrong - 1].name)
         return self._state(struct)
 
     def measure(self, *values: Any) -> Arrays:

@@ -64,6 +64,9 @@ class EntryPoints:
         yield f"{self.heads['decide']} {{"
         targets = [d.name if d.type.shape else f"*{d.name}" for d in self.of.decisions]
         yield from self._rule("decide", [*self._state(), *(n.name for n in self.of.draws)], targets)
+        for d in self.of.decisions:
+            yield from not_finite(d, d.name if d.type.shape else f"*{d.name}", d.size, "-1")
+        yield "    return 0;"
         yield "}"
 
     # what comes in
@@ -136,7 +139,11 @@ class EntryPoints:
             whole = f"memcpy(self->{n.name}, {target}, sizeof self->{n.name});"
             moves.append(f"    {whole if n.type.shape else f'self->{n.name} = {target};'}")
         yield from self._rule("update", [*self._state(), *self._given()], targets)
+        places = {n.name: k for k, n in enumerate(self.of.state, 1)}
+        for n, target in zip(self.of.changing, targets):
+            yield from not_finite(n, target, n.size, f"-{places[n.name]}")
         yield from moves
+        yield "    return 0;"
         yield "}"
 
     def _given(self) -> list[str]:
@@ -145,10 +152,7 @@ class EntryPoints:
     def _observe(self) -> Iterator[str]:
         yield f"{self.heads['observe']} {{"
         yield f"    const int64_t wrong = {self.of.name}_check({', '.join(n.name for n in self.of.inputs)});"
-        yield "    if (wrong == 0) {"
-        yield f"        {self.of.name}_step({', '.join(['self', *self._given()])});"
-        yield "    }"
-        yield "    return wrong;"
+        yield f"    return wrong != 0 ? wrong : {self.of.name}_step({', '.join(['self', *self._given()])});"
         yield "}"
 
     # many rounds
@@ -164,7 +168,9 @@ class EntryPoints:
         yield f"        if ({' || '.join(f'record->{w}' for w in wanted)}) {{"
         yield from (f"            {line}" for line in self._played(inputs, draws))
         yield "        }"
-        yield f"        {name}_step({', '.join(['self', *inputs, *draws])});"
+        yield f"        if ({name}_step({', '.join(['self', *inputs, *draws])}) != 0) {{"
+        yield "            return t;"
+        yield "        }"
         for n in self.of.state[1:]:
             if n.size:
                 source = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
@@ -184,7 +190,7 @@ class EntryPoints:
             else:
                 yield f"{d.declared(local)};"
         outs = [local if d.type.shape else f"&{local}" for local, d in zip(locals_, self.of.decisions)]
-        yield f"{self.of.name}_decide({', '.join(['self', *draws, *outs])});"
+        yield from (f"if ({self.of.name}_decide({', '.join(['self', *draws, *outs])}) != 0) {{", "    return t;", "}")
         total, before = sum(d.size for d in self.of.decisions), 0
         yield "if (record->decisions) {"
         for local, d in zip(locals_, self.of.decisions):
@@ -206,6 +212,17 @@ class EntryPoints:
         for out, local, count in zip(("constraints", "equalities"), "gh", counts):
             if count:
                 yield from _kept(out, local, count, "double", "")
+
+
+def not_finite(n: Named, value: str, size: int, result: str) -> Iterator[str]:
+    """Return `result` where a value that a round left has entries that are not finite."""
+    if n.type.dtype is not DType.FLOAT or not size:
+        return
+    if n.type.shape:
+        yield f"    if (@outside({value}, {size}, -DBL_MAX, DBL_MAX) < {size}) {{"
+    else:
+        yield f"    if (!({value} >= -DBL_MAX && {value} <= DBL_MAX)) {{"
+    yield from (f"        return {result};", "    }")
 
 
 def _kept(name: str, source: str, count: int, kind: str, margin: str) -> Iterator[str]:

@@ -51,7 +51,9 @@ def _lines(program: Program, source: Source, contract: Contract) -> Iterator[str
     yield f"    for (int t = 0; t < {ROUNDS}; ++t) {{"
     draws = [_argument(n) for n in interface.draws]
     outs = [d.name if d.type.shape else f"&{d.name}" for d in interface.decisions]
-    yield f"        {name}_decide(&learner, {', '.join([*draws, *outs])});"
+    yield f"        if ({name}_decide(&learner, {', '.join([*draws, *outs])}) != 0) {{"
+    yield "            return 1;"
+    yield "        }"
     first = interface.decisions[0]
     yield f'        printf("round %d: {first.field.name} begins with %.9g\\n", t + 1, {first.name}{"[0]" if first.type.shape else ""});'
     given = [_argument(n) for n in (*interface.inputs, *interface.draws)]

@@ -18,6 +18,7 @@ from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet, FleetFeedback
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
+from oco.dsl.diagnostics import fail
 
 
 class NativeFleet(Fleet):
@@ -44,6 +45,7 @@ class NativeFleet(Fleet):
         )
         blocks = -(-max(size, 1) // self._lanes)
         self._blocks = np.zeros(blocks, self._block)
+        self._following = np.zeros(blocks, self._block)  # the states after this round, until all of them are there
         parts = min(max(workers, 1), blocks)
         self._ranges = [(k * blocks // parts, (k + 1) * blocks // parts) for k in range(parts)]
         self._pool = ThreadPoolExecutor(parts) if parts > 1 else None
@@ -136,7 +138,8 @@ class NativeFleet(Fleet):
         g, h = (np.empty((self.size, count)) for count in self._counts)
         now, decisions = self.round, self._empty_decisions()
         given = [_pointers([*arrays, *self._draws()]), _pointers(decisions)]
-        self._each("fleet_step", [*given, *map(_address, (loss, g, h))])
+        self._each("fleet_step", [*given, *map(_address, (loss, g, h, self._following))])
+        self._blocks, self._following = self._following, self._blocks
         self._drawn = None
         return FleetFeedback(now, loss, g, h)
 
@@ -153,10 +156,22 @@ class NativeFleet(Fleet):
         return self._map(lambda a, b: int(check(ctypes.c_int64(a), ctypes.c_int64(b), inputs)), learners)
 
     def _each(self, name: str, args: list[Any]) -> None:
-        """A function over all blocks, a part a thread."""
+        """A function over all blocks, a part a thread. Raises OCO859 where one of them gives numbers that are not finite."""
         function = getattr(self._library, f"{self._name}_{name}")
+        function.restype = ctypes.c_int64
         memory, size = _address(self._blocks), ctypes.c_int64(self.size)
-        self._map(lambda a, b: function(memory, ctypes.c_int64(a), ctypes.c_int64(b), size, *args), self._ranges)
+        found = self._map(
+            lambda a, b: function(memory, ctypes.c_int64(a), ctypes.c_int64(b), size, *args), self._ranges
+        )
+        if wrong := next((int(k) for k in found if k), 0):
+            first = (wrong - 1) * self._lanes
+            who = (
+                f"learners {first} to {min(first + self._lanes, self.size) - 1}"
+                if self._lanes > 1
+                else f"learner {first}"
+            )
+            said = f"in round {self.round} the numbers of one of {who} would not be finite; all learners are as before"
+            raise fail("OCO859", said, hint="give settings of another size, or the streams in units of another size")
 
     def _map(self, part: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
         if self._pool is None:

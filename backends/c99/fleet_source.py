@@ -20,7 +20,7 @@ from oco.compiler.ir.check import check
 from oco.compiler.ir.common_subexpressions import share_subexpressions
 from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.passes import optimize
-from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Type
+from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Type
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, substitute
 
@@ -115,7 +115,9 @@ def _struct(block: Interface) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Glue:
-    """fleet_check(from, to, inputs) gives 1 if an input of these learners is wrong; fleet_decide and fleet_step work on whole blocks."""
+    """fleet_check(from, to, inputs) gives 1 if an input of these learners is wrong; fleet_decide and fleet_step work on whole blocks
+    and give 0, or 1 + the block in which a number is not finite. fleet_step leaves the states as they are; the next ones go to `following`.
+    """
 
     one: Interface
     block: Interface
@@ -130,15 +132,24 @@ class _Glue:
         )
         own = "void *learners, int64_t from, int64_t to, int64_t size, const void *const *inputs, double *const *decisions"
         yield from _function(
-            f"void {name}_fleet_decide({own})",
-            [*self._begin(), *self._taken(self.one.draws, len(self.one.inputs)), *self._decided(), *self._end()],
-        )
-        yield from _function(
-            f"void {name}_fleet_step({own}, double *loss, double *g, double *h)",
+            f"int64_t {name}_fleet_decide({own})",
             [
                 *self._begin(),
+                *self._taken(self.one.draws, len(self.one.inputs)),
+                *self._decided(),
+                *self._finite_decisions(),
+                *self._end(),
+            ],
+        )
+        yield from _function(
+            f"int64_t {name}_fleet_step({own}, double *loss, double *g, double *h, void *following)",
+            [
+                *self._begin(),
+                f"    {self.block.name} *const after = ({self.block.name} *)following + b;",
                 *self._taken([*self.one.inputs, *self.one.draws]),
                 *self._stepped(),
+                *self._finite_decisions(),
+                *self._finite_state(),
                 *self._end(),
             ],
         )
@@ -165,7 +176,18 @@ class _Glue:
         ]
 
     def _end(self) -> list[str]:
-        return ["}"]
+        return ["}", "return 0;"]
+
+    def _finite_decisions(self) -> Iterator[str]:
+        for d in self.one.decisions:
+            yield from _finite(f"(const double *){d.name}_lanes", d.size * self.lanes)
+
+    def _finite_state(self) -> Iterator[str]:
+        for n in self.block.state:
+            if n.type.dtype is DType.FLOAT:
+                yield from _finite(
+                    f"(const double *)&after->{n.name}", n.size * (self.lanes if is_vector(n.type) else 1)
+                )
 
     def _taken(self, values: Sequence[Named], before: int = 0) -> Iterator[str]:
         """What a block reads; the last learner's data stand in for lanes without a learner."""
@@ -218,22 +240,24 @@ class _Glue:
         if self.lanes > 1:
             yield from (f"    @vector {w}_lanes[{max(k, 1)}];" for w, k in sizes.items())
         worth = [f"{w}_lanes" if self.lanes > 1 else f"{w} + first * {k}" for w, k in sizes.items()]
-        targets = [f"{n.name}_new" for n in self.block.state]
-        yield from (f"    {n.declared(t)};" for n, t in zip(self.block.state, targets))
-        after = [t if n.type.shape else f"&{t}" for n, t in zip(self.block.state, targets)]
+        after = [f"{'' if n.type.shape else '&'}after->{n.name}" for n in self.block.state]
         given = [*self._state(), *self._passed([*self.one.inputs, *self.one.draws])]
         yield self._call(WHOLE, given, [*(f"{d.name}_lanes" for d in self.one.decisions), *worth, *after])
         yield from self._collected_decisions()
         for w, k in sizes.items() if self.lanes > 1 else ():
             unused = [f"    (void){w}, (void){w}_lanes;"]
             yield from _collect(f"{w} + first * {k}", f"{w}_lanes", k, self.lanes) if k else unused
-        for n, t in zip(self.block.state, targets):
-            whole = f"memcpy(self->{n.name}, {t}, sizeof self->{n.name});"
-            yield f"    {whole if n.type.shape else f'self->{n.name} = {t};'}"
 
 
 def _array(n: Named, kind: str) -> str:
     return f"    {kind} {n.name}_lanes[{max(n.size, 1)}];"
+
+
+def _finite(entries: str, count: int) -> Iterator[str]:
+    """Return the place of the block where entries of its learners are not finite."""
+    if count:
+        yield f"    if (@outside({entries}, {count}, -DBL_MAX, DBL_MAX) < {count}) {{"
+        yield from ("        return b + 1;", "    }")
 
 
 def _spread(target: str, rows: str, kind: str, count: int, lanes: int) -> Iterator[str]:

@@ -26,10 +26,10 @@ def _one(of: Interface) -> Iterator[str]:
     values = [_entry(d, p) for p, d in zip(given, of.decisions)]
     yield from _function(
         of,
-        "void",
+        "int64_t",
         "glue_decide",
         "void *self, double *decisions",
-        [f"{of.name}_decide({', '.join(['self', *given])});"],
+        [f"return {of.name}_decide({', '.join(['self', *given])});"],
     )
     yield from _function(
         of,

@@ -142,10 +142,12 @@ class Interface:
         found = {
             "init": self.head("init", "void", [own, *(f"const double *{d.name}" for d in self.decisions)]),
             "decide": self.head(
-                "decide", "void", [own if self.work else known, *draws, *(f"double *{d.name}" for d in self.decisions)]
+                "decide",
+                "int64_t",
+                [own if self.work else known, *draws, *(f"double *{d.name}" for d in self.decisions)],
             ),
             "check": self.head("check", "int64_t", one_round),
-            "step": self.head("step", "void", [own, *one_round, *draws]),
+            "step": self.head("step", "int64_t", [own, *one_round, *draws]),
             "observe": self.head("observe", "int64_t", [own, *one_round, *draws]),
             "run": self.head("run", "int64_t", [own, "int64_t rounds", *many, record]),
         }
@@ -158,12 +160,12 @@ class Interface:
         """What the header says of each function."""
         words = {
             "init": "Begin round 1. NULL starts at the model's first decision.",
-            "decide": "The decision of this round.",
+            "decide": "The decision of this round; 0, or -1 where it holds a number that is not finite.",
             "check": "0 if every input is finite and within its bounds, else 1 + the place of the first that is not (over all in order).",
             "measure": "What decisions are worth in this round: the loss, the values of g (g holds where it is <= 0) and of h.",
-            "observe": "Take what the round revealed and go on. Wrong input changes nothing; the result is that of check.",
-            "step": "The same for input that was checked.",
-            "run": "Play many rounds; inputs have the round first. Stops before wrong input; gives the number of rounds played.",
+            "observe": "Take what the round revealed and go on. Wrong input changes nothing; the result is that of check, or of step.",
+            "step": "The same for checked input: 0, or -k where entry k of the struct would not be finite; nothing changes then.",
+            "run": "Play many rounds; inputs have the round first. Stops before one that observe would refuse; gives how many were played.",
         }
         for function, head in self.heads().items():
             yield f"/* {words[function]} */"

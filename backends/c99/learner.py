@@ -94,7 +94,8 @@ class NativeLearner(Learner):
             return recorded
 
     def decisions(self) -> tuple[Any, ...]:
-        return self.compiled.decide(*self._state, *self._random_arrays())
+        with self._said("the decision"):
+            return self.compiled.decide(*self._state, *self._random_arrays())
 
     @property
     def round(self) -> int:

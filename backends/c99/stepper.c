@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef void (*decide_function)(void *self, double *decisions);
+typedef int64_t (*decide_function)(void *self, double *decisions);
 typedef int64_t (*observe_function)(void *self, const void *const *inputs);
 typedef void (*measure_function)(void *self, const double *decisions, const void *const *inputs, double *worth);
 
@@ -152,10 +152,9 @@ static Worth *new_worth(const Stepper *s) {
 
 static PyObject *stepper_decide(Stepper *s, PyObject *ignored) {
     (void)ignored;
-    if (s->busy) {
+    if (s->busy || s->decide(s->self, s->space) != 0) {
         return PyObject_CallNoArgs(s->slow_decide);
     }
-    s->decide(s->self, s->space);
     const Form *forms = s->forms + s->inputs;
     if (s->decisions == 1) {
         return array_of(forms, s->space);
@@ -277,14 +276,13 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
     const void *inputs[MOST_INPUTS];
     double numbers[MOST_INPUTS];
     const int64_t round = *s->round;
-    if (s->busy || round == s->horizon + 1 || !gathered(s, args, count, names, inputs, numbers)) {
+    if (s->busy || round == s->horizon + 1 || !gathered(s, args, count, names, inputs, numbers) || s->decide(s->self, s->space) != 0) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     Worth *w = new_worth(s);
     if (!w) {
         return NULL;
     }
-    s->decide(s->self, s->space);
     s->measure(s->self, s->space, inputs, w->worth);
     if (s->observe(s->self, inputs) != 0) {
         Py_DECREF(w);

@@ -9,8 +9,11 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from oco.backends.base import Arrays, Compiled
 from oco.backends.contract import Contract
+from oco.backends.python.intake import finite
 from oco.backends.python.module import emit, emit_rule
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Function, Program
@@ -30,8 +33,20 @@ class NumpyBackend:
         entries = [f for f in program.entries if f is not program.slopes]
         source = emit_rule(program, entries, self.skip)
         found = _executed(program, source, entries)
-        measure = found.get("measure")
-        return Compiled(program, source, found["init"], found["decide"], found["update"], measure, slopes_of(program))
+        decide = _watched(found["decide"], [f.name for f in program.decision])
+        update = _watched(found["update"], [f.name for f in program.state])
+        return Compiled(program, source, found["init"], decide, update, found.get("measure"), slopes_of(program))
+
+
+def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[..., Arrays]:
+    """The function; its results are finite, or it raises NotFinite."""
+
+    def watched(*values: Any) -> Arrays:
+        with np.errstate(all="ignore"):
+            found: Arrays = finite(names, function(*values))
+        return found
+
+    return watched
 
 
 def slopes_of(program: Program) -> Callable[..., Arrays] | None:

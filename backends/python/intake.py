@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,24 @@ class StreamError(ValueError):
     def __init__(self, rule: str, message: str) -> None:
         super().__init__(message)
         self.rule = rule
+
+
+class NotFinite(ArithmeticError):
+    """An array that is about to be kept or handed out holds infinities or NaN. `name` says which."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is not finite")
+        self.name = name
+
+
+def finite(names: Iterable[str], values: Any) -> Any:
+    """The values, if all of them are finite; else NotFinite."""
+    for name, value in zip(names, values):
+        flat = value.ravel() if isinstance(value, np.ndarray) else value
+        size = flat.dot(flat) if isinstance(value, np.ndarray) else value  # one number that tells in most cases
+        if size * 0 != 0 and not np.isfinite(value).all():
+            raise NotFinite(name)
+    return values
 
 
 class Intake:

@@ -6,12 +6,12 @@ import csv
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from oco.backends.python.intake import Intake
+from oco.backends.python.intake import Intake, NotFinite, finite
 from oco.backends.python.interface import (
     CONSTRAINTS,
     DRAWS,
@@ -74,24 +74,38 @@ class Learner:
 
     def decide(self) -> Any:
         """The decision of this round; a dict of them if the model has several."""
-        found = decide(*self._values, *self._draw())
+        found = self._decided()
+        found = found if len(START) > 1 else found[0]
         return np.array(found) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, found)}
 
     def observe(self, /, **streams: Any) -> Feedback:
         """Take what the round revealed, say what the decision was worth, and go on. Wrong data is an error and changes nothing."""
         values = [v[()] for v in self._take(streams)]
         drawn = self._draw()
-        decisions = _tuple(decide(*self._values, *drawn))
+        decisions = self._decided()
         with np.errstate(all="ignore"):
             loss, constraints, equalities = measure(self.round, *decisions, *values)
-            following = update(*self._values, *values, *drawn)
+            following = self._finite(STATE, update(*self._values, *values, *drawn))
         feedback = Feedback(self.round, float(loss), constraints, equalities)
-        self._values, self._drawn = _tuple(following), None
+        self._values, self._drawn = following, None
         if feedback.round - 1 == HORIZON:
             warnings.warn(f"the horizon of {HORIZON} rounds is over: the guarantee has ended", stacklevel=2)
         if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
             self._look(feedback.round, decisions, values)
         return feedback
+
+    def _decided(self) -> tuple[Any, ...]:
+        with np.errstate(all="ignore"):
+            return self._finite(START, decide(*self._values, *self._draw()))
+
+    def _finite(self, names: Iterable[str], values: Any) -> tuple[Any, ...]:
+        """The values; an OverflowError where one is not finite, and the learner stays in the round."""
+        found = _tuple(values)
+        try:
+            finite(names, found)
+        except NotFinite as error:
+            raise OverflowError(f"round {self.round}: {error}; the learner is as before") from None
+        return found
 
     def _look(self, round: int, decisions: Any, values: list[Any]) -> None:
         """Say once of each gradient that it is larger than the guarantee allows; looked at in rounds 1, 2, 4, 8, ..."""

@@ -140,4 +140,12 @@ LEARNER: dict[str, Code] = {
         "Make room, then give the round again.",
         Stage.RUN,
     ),
+    "OCO859": Code(
+        "a round ends in numbers that are not finite",
+        "Settings and data are each finite, and what the algorithm makes of them is beyond the numbers that a computer holds (1.8e308), "
+        "as when a step of 1e290 meets a gradient of 1e30. The learner stays in the round, as before the call.",
+        "learner.observe(c=[1e300, -1e300])  # after `using ogd with eta = 1e20`",
+        "Leave the settings to `oco`, give smaller ones, or state the streams in other units.",
+        Stage.RUN,
+    ),
 }

@@ -72,10 +72,12 @@ def compile(
     """
     from oco.compiler.plan import LEAST, compile_plan
     from oco.plan import Plan
+    from oco.rehearsal import rehearse
     from oco.tuning import piloted, tuned
 
     kind = LEAST if settings is None else settings
     plan = Plan.of(compile_plan(_settled(model, params), algorithm, kind, tradeoff=tradeoff), backend)
+    rehearse(plan)
     if plan.mode == "paper":
         return plan
     plan = piloted(plan, data, seed, constants=settings is None)

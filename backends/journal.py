@@ -29,7 +29,8 @@ from oco.backends.saved import UNREADABLE
 from oco.dsl.diagnostics import OcoError, fail
 
 if TYPE_CHECKING:
-    from oco.backends.learner import Feedback, Learner
+    from oco.backends.feedback import Feedback
+    from oco.backends.learner import Learner
 
 FORMAT = "1"
 FILE = "journal.sqlite"
@@ -189,7 +190,7 @@ class Journal:
 
     def again(self, learner: Learner, round: int, streams: Mapping[str, Any]) -> Feedback:
         """The feedback of a round that is over, if these are its streams. Raises OCO856."""
-        from oco.backends.learner import Feedback
+        from oco.backends.feedback import Feedback
 
         warnings = list(learner.warnings)
         try:

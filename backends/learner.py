@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +13,7 @@ import numpy as np
 from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
+from oco.backends.feedback import Feedback
 from oco.backends.mending import CHOICES, SAID, mended
 from oco.backends.python.intake import Intake, NotFinite, Stream, StreamError
 from oco.backends.python.state_file import write_state
@@ -35,50 +35,6 @@ _CODES = {
     "whole": "OCO844",
     "bounds": "OCO845",
 }
-
-
-class Feedback:
-    """What a round revealed, as arrays in the order of the program's fields, and what the decision was worth.
-
-    The worth is computed when it is first asked for.
-    """
-
-    def __init__(self, round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], compiled: Compiled) -> None:
-        self.round = round
-        self.values = values
-        self.decisions = decisions
-        self.compiled = compiled
-
-    def __repr__(self) -> str:
-        return f"Feedback(round={self.round}, loss={self.loss:.6g}, violation={self.violation})"
-
-    @cached_property
-    def _measured(self) -> tuple[Any, ...]:
-        if self.compiled.measure is None:
-            loss = self.values.get("loss", np.nan)
-            return loss, self.values.get("constraints", np.empty(0)), self.values.get("equalities", np.empty(0))
-        with np.errstate(all="ignore"):
-            return self.compiled.measure(self.round, *self.decisions, *self.values.values())
-
-    @property
-    def loss(self) -> float:
-        """f_t(x_t)."""
-        return float(self._measured[0])
-
-    @property
-    def constraints(self) -> Array:
-        """g_t(x_t), shape (N,): a constraint holds where it is not positive."""
-        return np.asarray(self._measured[1])
-
-    @property
-    def equalities(self) -> Array:
-        """h_t(x_t), shape (M,)."""
-        return np.asarray(self._measured[2])
-
-    @property
-    def violation(self) -> Array:
-        """[g_t(x_t)]_+, then |h_t(x_t)|, shape (N + M,)."""
-        return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)])
 
 
 class Learner:
@@ -205,10 +161,7 @@ class Learner:
             yield
         except NotFinite as error:
             said = f"in round {self.round} {what} would not be finite: {error.name} overflows; the learner is as before"
-            given = ", ".join(f"{n} = {v}" for n, v in dict(self.contract.recipe.get("settings", {})).items())
-            hint = (
-                f"give settings of another size than {given}" if given else "give the streams in units of another size"
-            )
+            hint = "give settings of another size where they are given by hand, or the streams in other units"
             raise fail("OCO859", said, hint=hint) from None
 
     def observe(self, /, *, round: int | None = None, **streams: Any) -> Feedback:

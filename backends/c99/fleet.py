@@ -171,7 +171,11 @@ class NativeFleet(Fleet):
                 else f"learner {first}"
             )
             said = f"in round {self.round} the numbers of one of {who} would not be finite; all learners are as before"
-            raise fail("OCO859", said, hint="give settings of another size, or the streams in units of another size")
+            raise fail(
+                "OCO859",
+                said,
+                hint="give settings of another size where they are given by hand, or the streams in other units",
+            )
 
     def _map(self, part: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
         if self._pool is None:

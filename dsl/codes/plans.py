@@ -93,6 +93,14 @@ PLANS: dict[str, Code] = {
         "`oco explain` says which bounds have no number; another algorithm may have one.",
         Stage.COMPILE,
     ),
+    "OCO714": Code(
+        "given settings overflow",
+        "With streams at the ends of their ranges, numbers of the algorithm pass 1.8e308 in the first or the last rounds, so no decision "
+        "could be made there. Settings that are given by hand are tried on a few such rounds.",
+        "model m\nhorizon T = 10\ndecision x[3] in simplex\nstream c[3] in [-1e200, 1e200]\nminimize c @ x\nusing oeg with eta = 1e250\n",
+        "Give settings of another size, or leave them out: those that `oco` settles fit the model's units.",
+        Stage.COMPILE,
+    ),
     "OCO721": Code(
         "the formula of a setting is not usable",
         "A setting is a formula in t, T, d, params and facts, with + - * / ** and sqrt, log, exp, min, max, floor, ceiling, abs.",

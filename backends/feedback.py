@@ -1,0 +1,57 @@
+"""What a round was worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.backends.base import Compiled
+
+Array = np.ndarray[Any, Any]
+
+
+class Feedback:
+    """What a round revealed, as arrays in the order of the program's fields, and what the decision was worth.
+
+    The worth is computed when it is first asked for.
+    """
+
+    def __init__(self, round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], compiled: Compiled) -> None:
+        self.round = round
+        self.values = values
+        self.decisions = decisions
+        self.compiled = compiled
+
+    def __repr__(self) -> str:
+        return f"Feedback(round={self.round}, loss={self.loss:.6g}, violation={self.violation})"
+
+    @cached_property
+    def _measured(self) -> tuple[Any, ...]:
+        if self.compiled.measure is None:
+            loss = self.values.get("loss", np.nan)
+            return loss, self.values.get("constraints", np.empty(0)), self.values.get("equalities", np.empty(0))
+        with np.errstate(all="ignore"):
+            return self.compiled.measure(self.round, *self.decisions, *self.values.values())
+
+    @property
+    def loss(self) -> float:
+        """f_t(x_t)."""
+        return float(self._measured[0])
+
+    @property
+    def constraints(self) -> Array:
+        """g_t(x_t), shape (N,): a constraint holds where it is not positive."""
+        return np.asarray(self._measured[1])
+
+    @property
+    def equalities(self) -> Array:
+        """h_t(x_t), shape (M,)."""
+        return np.asarray(self._measured[2])
+
+    @property
+    def violation(self) -> Array:
+        """[g_t(x_t)]_+, then |h_t(x_t)|, shape (N + M,)."""
+        return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)])

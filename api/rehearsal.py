@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.python.intake import NotFinite
+from oco.backends.worth import operations
 from oco.compiler.canonical import StreamRange
 from oco.dsl.diagnostics import fail
 from oco.dsl.model import Feedback
@@ -17,6 +18,8 @@ Array = np.ndarray[Any, Any]
 ROUNDS = 4
 MOST_NUMBERS = 20_000
 """In decisions and streams: larger models are not rehearsed."""
+MOST_OPERATIONS = 5_000
+"""Of a round, with the turns of its loops: some tenths of a second in all."""
 
 
 def rehearse(plan: Plan) -> None:
@@ -27,7 +30,7 @@ def rehearse(plan: Plan) -> None:
     given = {name: s for name, s in plan.settings.items() if s.given}
     program = plan.program
     numbers = plan.canonical.size + sum(int(np.prod(s.shape)) for s in plan.canonical.streams)
-    if not given or program.factored or numbers > MOST_NUMBERS:
+    if not given or program.factored or numbers > MOST_NUMBERS or operations(program) > MOST_OPERATIONS:
         return
     for words, rounds in _corners(plan.canonical.streams):
         try:

@@ -15,7 +15,7 @@ from test_c99 import STRICT, contract, has_compiler, queue
 import oco
 from oco.backends.c99.module import emit
 from oco.backends.learner import make_learner
-from oco.backends.worth import choose_backend, operations
+from oco.backends.worth import choose_backend, work_of
 from oco.compiler.ir.passes import LOOPS, lower
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -187,4 +187,4 @@ def test_the_turns_of_a_counted_loop_are_work():
     model = "model m\nhorizon T = 400\ndecision x[2] in box(0, 1)\nstream p[2] ~ uniform(0, 1)\nminimize p @ x\n"
     model += "subject to\n    c: 0.5 - sum(x) <= 0 on average\n"
     plan = oco.compile(oco.parse(model), algorithm="meta-frank-wolfe", settings="paper")
-    assert operations(plan.program) > 10 * 20  # K = sqrt(T) inner steps of more than ten operations each
+    assert work_of(plan.program).operations > 10 * 20  # K = sqrt(T) inner steps of more than ten operations each

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.python.intake import NotFinite
-from oco.backends.worth import operations
+from oco.backends.worth import work_of
 from oco.compiler.canonical import StreamRange
 from oco.dsl.diagnostics import fail
 from oco.dsl.model import Feedback
@@ -30,7 +30,7 @@ def rehearse(plan: Plan) -> None:
     given = {name: s for name, s in plan.settings.items() if s.given}
     program = plan.program
     numbers = plan.canonical.size + sum(int(np.prod(s.shape)) for s in plan.canonical.streams)
-    if not given or program.factored or numbers > MOST_NUMBERS or operations(program) > MOST_OPERATIONS:
+    if not given or program.factored or numbers > MOST_NUMBERS or work_of(program).operations > MOST_OPERATIONS:
         return
     for words, rounds in _corners(plan.canonical.streams):
         try:

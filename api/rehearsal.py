@@ -28,9 +28,10 @@ def rehearse(plan: Plan) -> None:
     What it raises for does happen on such data; what it does not find, learners refuse in the round where it happens (OCO859).
     """
     given = {name: s for name, s in plan.settings.items() if s.given}
-    program = plan.program
     numbers = plan.canonical.size + sum(int(np.prod(s.shape)) for s in plan.canonical.streams)
-    if not given or program.factored or numbers > MOST_NUMBERS or work_of(program).operations > MOST_OPERATIONS:
+    if not given or numbers > MOST_NUMBERS:
+        return
+    if plan.program.factored or work_of(plan.program).operations > MOST_OPERATIONS:
         return
     for words, rounds in _corners(plan.canonical.streams):
         try:

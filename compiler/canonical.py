@@ -146,6 +146,12 @@ class Canonical:
         return not any(names(c.expr, kind) for c in self.inequalities for kind in (Kind.ROUND, Kind.STREAM))
 
     @cached_property
+    def revealed_on_average(self) -> tuple[str, ...]:
+        """The inequalities, as they are named in the model, that data enters and that bind on average only."""
+        loose = (c.origin for c in self.inequalities if c.timing is Timing.ON_AVERAGE and names(c.expr, Kind.STREAM))
+        return tuple(dict.fromkeys(loose))
+
+    @cached_property
     def constraint_labels(self) -> tuple[str, ...]:
         """One label for each entry of the inequalities: `service`, `limits[0]`, `limits[1]`."""
         return tuple(label for c in self.inequalities for label in entry_labels(c.label, c.shape))

@@ -101,6 +101,7 @@ def test_factors_play_the_rounds_of_arrays(case: str, target: str, monkeypatch: 
     """With room for twice the rank recompression loses nothing; with singular pairs to rounding the decisions are the same to 1e-9."""
     for kind in ("nuclear_ball", "spectrahedron"):
         monkeypatch.setattr(f"oco.compiler.domains.{kind}.WARM_RESIDUAL", 1e-14)
+    monkeypatch.setattr("oco.compiler.domains.spectrahedron.FACTORED_RESIDUAL", 1e-14)
     plan = oco.compile(oco.parse(CASES[case]))
     expected, losses = play(plan, None, "numpy")
     found, others = play(plan, TERMS, target)

@@ -45,8 +45,7 @@ from oco.compiler.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.expressions import Kind, names
-from oco.dsl.model import Feedback, Measure, Timing
+from oco.dsl.model import Feedback, Measure
 
 
 class Coldq:
@@ -316,9 +315,8 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
 
 def comparator_conditions(s: Situation) -> tuple[str, ...]:
     """What the reader should know of the comparator where some constraint binds on average only."""
-    loose = [c.origin for c in s.canonical.inequalities if c.timing is Timing.ON_AVERAGE and names(c.expr, Kind.STREAM)]
-    if s.canonical.measure is Measure.STATIC and loose:
-        listed = ", ".join(f"`{n}`" for n in dict.fromkeys(loose))
+    if s.canonical.measure is Measure.STATIC and (loose := s.canonical.revealed_on_average):
+        listed = ", ".join(f"`{n}`" for n in loose)
         return (f"the regret is against decisions that satisfy {listed} in every round, not only on average",)
     return ()
 

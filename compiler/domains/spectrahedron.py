@@ -16,6 +16,7 @@ from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.simplex import WEIGHT_FLOOR, simplex_threshold
 from oco.compiler.domains.spectral import (
+    FACTORED_RESIDUAL,
     SMALL,
     WARM_RESIDUAL,
     bottom_eigenvector,
@@ -114,10 +115,11 @@ class Spectrahedron(Domain):
         return self._order if self._order > SMALL else None
 
     def lmo_from(self, t: Tracer, c: Value | Combination, start: Value) -> tuple[Value | Combination, Value]:
-        whole = c if isinstance(c, Combination) else symmetric_part(c)
-        v = bottom_eigenvector(t, whole, stirred(t, start), WARM_RESIDUAL)
+        guess = stirred(t, start)
         if isinstance(c, Combination):
+            v = bottom_eigenvector(t, c, guess, FACTORED_RESIDUAL)
             return Combination(((1.0, atom(t, self.trace * v, v)),)), v
+        v = bottom_eigenvector(t, symmetric_part(c), guess, WARM_RESIDUAL)
         return t.outer(self.trace * v, v), v
 
     def bregman_step(self, t: Tracer, x: Value, p: Value) -> Value:

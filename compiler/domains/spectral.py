@@ -23,6 +23,9 @@ RESIDUAL = 1e-9
 """Relative residual of a singular pair that counts as exact."""
 WARM_RESIDUAL = 1e-6
 """Of a large matrix, sought round after round: the value of the minimisation is off by its square over the relative gap."""
+FACTORED_RESIDUAL = 1e-4
+"""Of factors on a spectrahedron, whose costs have many least eigenvalues close together: the value is off by no more than this share of the
+norm, and by its square over the relative gap."""
 ROUGH = 0.1
 """Of a norm that only has to be about right."""
 GOLDEN = 0.6180339887498949

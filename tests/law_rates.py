@@ -60,6 +60,9 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     },
     # The potential acts after 4 G D sqrt(T) log T: more than T here. The proof bounds beta rate: see ofw-tvc.
     "sinha-vaze": {"rate": "4", "beta": "0.02 / sqrt(T)"},
+    # Losses are strongly convex there, and Theorem 2 has no rate.
+    "sinha-vaze in the ball": {"beta": "0.02 / sqrt(T)"},
+    "sinha-vaze in the segment": {"beta": "0.02 / sqrt(T)"},
     # rho = 1/sqrt(T) makes steps of 0.06/sqrt(T).
     "pfs": {"rho": "8 / sqrt(T)"},
 }

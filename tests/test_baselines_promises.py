@@ -135,7 +135,7 @@ each_sequence = pytest.mark.parametrize("sequence", SEQUENCES)
 
 
 def capped(timing: str) -> str:
-    caps = f"caps: [[1, 2, 0], [0, 1, 3]] @ x <= [0.8, 0.9] {timing}  # allow OCO611"
+    caps = f"caps: [[1, 2, 0], [0, 1, 3]] @ x <= [0.8, 0.9] {timing}  # allow OCO611, OCO612"
     return f"model m\nhorizon T = {T}\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\nminimize c @ x\nsubject to\n    {caps}\n"
 
 

@@ -168,9 +168,7 @@ class EntryPoints:
         yield f"        if ({' || '.join(f'record->{w}' for w in wanted)}) {{"
         yield from (f"            {line}" for line in self._played(inputs, draws))
         yield "        }"
-        yield f"        if ({name}_step({', '.join(['self', *inputs, *draws])}) != 0) {{"
-        yield "            return t;"
-        yield "        }"
+        yield f"        if ({name}_step({', '.join(['self', *inputs, *draws])}) != 0) {{ return t; }}"
         for n in self.of.state[1:]:
             if n.size:
                 source = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
@@ -190,7 +188,7 @@ class EntryPoints:
             else:
                 yield f"{d.declared(local)};"
         outs = [local if d.type.shape else f"&{local}" for local, d in zip(locals_, self.of.decisions)]
-        yield from (f"if ({self.of.name}_decide({', '.join(['self', *draws, *outs])}) != 0) {{", "    return t;", "}")
+        yield f"if ({self.of.name}_decide({', '.join(['self', *draws, *outs])}) != 0) {{ return t; }}"
         total, before = sum(d.size for d in self.of.decisions), 0
         yield "if (record->decisions) {"
         for local, d in zip(locals_, self.of.decisions):
@@ -218,11 +216,9 @@ def not_finite(n: Named, value: str, size: int, result: str) -> Iterator[str]:
     """Return `result` where a value that a round left has entries that are not finite."""
     if n.type.dtype is not DType.FLOAT or not size:
         return
-    if n.type.shape:
-        yield f"    if (@outside({value}, {size}, -DBL_MAX, DBL_MAX) < {size}) {{"
-    else:
-        yield f"    if (!({value} >= -DBL_MAX && {value} <= DBL_MAX)) {{"
-    yield from (f"        return {result};", "    }")
+    wrong = f"@outside({value}, {size}, -DBL_MAX, DBL_MAX) < {size}"
+    test = wrong if n.type.shape else f"!({value} >= -DBL_MAX && {value} <= DBL_MAX)"
+    yield f"    if ({test}) {{ return {result}; }}"
 
 
 def _kept(name: str, source: str, count: int, kind: str, margin: str) -> Iterator[str]:

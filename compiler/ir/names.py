@@ -17,6 +17,7 @@ _PYTHON = """np numpy jax jnp math json sys os io csv argparse hashlib zipfile t
     update measure slopes observe abs all any bool bytes dict enumerate float getattr hasattr int isinstance iter len list map max
     min next object open work print property range repr set sorted staticmethod str sum super tuple type vars zip Exception
     IndexError KeyError NotImplementedError OSError RuntimeError TypeError ValueError AssertionError AttributeError BaseException
+    ArithmeticError Iterable NotFinite finite
     FileNotFoundError OverflowError RecursionError classmethod Any Iterator Mapping NamedTuple annotations base64 contextlib re time
     zlib unpacked ratio root larger smaller weighted_quantile Feedback Intake Stream StreamError StateError pack unpack
     read_state write_state columns_of rounds_of run main MODEL MODEL_HASH PLAN_HASH HORIZON STATE

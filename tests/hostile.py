@@ -102,7 +102,7 @@ CASES: dict[str, str] = {
 
 _RUN = """
 import json, os, resource, sys, time
-import oco, oco.plan, oco.compiler.plan
+import cvxpy, oco, oco.plan, oco.compiler.plan
 from oco.dsl.diagnostics import OcoError
 oco.compile(oco.parse("model w\\nhorizon T = 9\\ndecision x[2] in ball(1)\\nstream c[2] in [0, 1]\\nminimize c @ x\\n"))
 

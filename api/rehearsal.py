@@ -11,6 +11,7 @@ from oco.backends.python.intake import NotFinite
 from oco.backends.worth import work_of
 from oco.compiler.canonical import StreamRange
 from oco.dsl.diagnostics import fail
+from oco.dsl.expressions import walk
 from oco.dsl.model import Feedback
 from oco.plan import Plan
 
@@ -18,6 +19,8 @@ Array = np.ndarray[Any, Any]
 ROUNDS = 4
 MOST_NUMBERS = 20_000
 """In decisions and streams: larger models are not rehearsed."""
+MOST_PARTS = 1_000
+"""Of loss and constraints: so many are traced within a quarter of a second."""
 MOST_OPERATIONS = 5_000
 """Of a round, with the turns of its loops: some tenths of a second in all."""
 
@@ -29,8 +32,9 @@ def rehearse(plan: Plan) -> None:
     """
     given = {name: s for name, s in plan.settings.items() if s.given}
     numbers = plan.canonical.size + sum(int(np.prod(s.shape)) for s in plan.canonical.streams)
-    if not given or numbers > MOST_NUMBERS:
-        return
+    parts = sum(1 for e in (plan.canonical.objective, *(c.expr for c in plan.canonical.constraints)) for _ in walk(e))
+    if not given or numbers > MOST_NUMBERS or parts > MOST_PARTS:
+        return  # before the program is traced, which takes a while
     if plan.program.factored or work_of(plan.program).operations > MOST_OPERATIONS:
         return
     for words, rounds in _corners(plan.canonical.streams):

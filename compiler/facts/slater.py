@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, takewhile
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,8 @@ def slater_point(scenario: Scenario) -> SlaterPoint | None:
         return None
     proposed, best = _best_corner(scenario) or _solved(scenario)
     found: SlaterPoint | None = None
-    for x in _candidates(scenario, proposed):
-        if scenario.setting.seeking.left <= 0:
-            break
+    within_work = takewhile(lambda _: scenario.setting.seeking.left > 0, _candidates(scenario))
+    for x in chain(within_work, _proposals(scenario, proposed)):
         found = _proved(scenario, x, best, -np.inf if found is None else found.margin) or found
     return found
 
@@ -135,7 +135,8 @@ def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]
     return into_domain(blocks, values(variables)), best
 
 
-def _candidates(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> Iterator[Mapping[str, Floats]]:
+def _candidates(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
+    """Points that come to mind."""
     blocks = scenario.setting.canonical.blocks
     yield {b.name: b.domain.centre() for b in blocks}
     if all(b.domain.kind == "box" for b in blocks):
@@ -151,6 +152,11 @@ def _candidates(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> It
     corners = blocks[0].domain.vertices() if len(blocks) == 1 else None
     if corners is not None and len(corners) <= MOST_CORNERS:
         yield from ({blocks[0].name: corner} for corner in corners)
+
+
+def _proposals(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> Iterator[Mapping[str, Floats]]:
+    """The solver's point, and round numbers beside it."""
+    blocks = scenario.setting.canonical.blocks
     if proposed is not None:
         yield proposed
         # Solvers stop a hair beside a bound or a round number: try the number itself.

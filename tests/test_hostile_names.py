@@ -8,6 +8,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+import sys
 from functools import cache
 
 import numpy as np
@@ -260,3 +261,34 @@ def test_reports_hold_no_markup_of_the_model(tmp_path):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "alert(&#x27;oco&#x27;)" in page or "alert(&#39;oco&#39;)" in page
     assert "<script>alert" not in page and "<img src=x" not in page
+
+
+SAID = {
+    "formats": "%s%n%x {0} {x!r}",
+    "trigraphs": "what ??/ ??' ??< ends",
+    "the end of a comment": "*/ int evil(void) { return 1; } /*",
+    "separators of lines": "line\u2028evil()\u2029evil()\x85evil()",
+    "a name of many letters": "",
+}
+
+
+@pytest.mark.parametrize("attack", SAID)
+def test_comments_and_long_names_stay_what_they_are(attack, tmp_path):
+    x, said = ("x" if SAID[attack] else "n" * 5000), SAID[attack]
+    text = f"# {said}\nmodel m\nhorizon T = 20  # {said}\ndecision {x}[2] in box(0, 1)  # {said}\nstream c[2] in [0, 1]  # {said}\n"
+    text += f"minimize c @ {x}\nsubject to\n    g: {x}[0] <= c[0] each round  # {said}\n"
+    plan = oco.compile(oco.parse(text), algorithm="coldq")
+    (tmp_path / "m.py").write_text(plan.source("numpy"))
+    code = "import m; learner = m.Learner(); learner.observe(c=[0.5, 0.5]); learner.decide()"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    if shutil.which("cc") is None:
+        return
+    files = plan.files("c")
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    options = ["-std=c99", "-trigraphs", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+    sources = [name for name in files if name.endswith(".c")]
+    done = subprocess.run(["cc", *options, *sources, "-o", "m", "-lm"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert subprocess.run(["./m"], cwd=tmp_path, capture_output=True).returncode == 0

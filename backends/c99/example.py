@@ -55,7 +55,8 @@ def _lines(program: Program, source: Source, contract: Contract) -> Iterator[str
     yield "            return 1;"
     yield "        }"
     first = interface.decisions[0]
-    yield f'        printf("round %d: {first.field.name} begins with %.9g\\n", t + 1, {first.name}{"[0]" if first.type.shape else ""});'
+    shown = first.field.name[:60]  # a string of C has 4,095 characters at most
+    yield f'        printf("round %d: {shown} begins with %.9g\\n", t + 1, {first.name}{"[0]" if first.type.shape else ""});'
     given = [_argument(n) for n in (*interface.inputs, *interface.draws)]
     yield f"        if ({name}_observe({', '.join(['&learner', *given])}) != 0) {{"
     yield "            return 1;"

@@ -164,12 +164,19 @@ class Walker:
 
     def _in_rows(self, left: str, code: str) -> list[str]:
         """`left f(a, b)`, with the arguments on lines of their own if it is too long."""
-        if len(left) + len(code) <= self.room:
+        if len(left) + len(code) <= self.room or code.endswith("()"):
             return [left + code]
         head, rest = code.removesuffix(")").split("(", 1)
         return [
             f"{left}{head}(",
-            *textwrap.wrap(rest + ",", self.room, initial_indent="    ", subsequent_indent="    "),
+            *textwrap.wrap(
+                f"{rest},",
+                self.room,
+                initial_indent="    ",
+                subsequent_indent="    ",
+                break_long_words=False,  # a name stays whole
+                break_on_hyphens=False,
+            ),
             ")",
         ]
 

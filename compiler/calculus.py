@@ -6,6 +6,7 @@ At a kink the rules give one subgradient (of pos at 0: 0; of max at a tie: equal
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 
 import numpy as np
 
@@ -50,10 +51,12 @@ def _total(shares: list[Expr]) -> Expr:
     """The sum, the last share first. What many terms give to single entries becomes one list of entries."""
     if len(shares) > PLAIN:
         shares = _gathered(shares)
+    if len(shares) > PLAIN:  # along left arguments, as `balanced` reads them
+        return balanced(reduce(e.add, reversed(shares)))
     total = shares[0]
     for share in shares[1:]:
         total = e.add(share, total)
-    return balanced(total) if len(shares) > PLAIN else total
+    return total
 
 
 def _gathered(shares: list[Expr]) -> list[Expr]:

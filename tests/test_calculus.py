@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from atom_cases import CASES, Case
 
+import oco
 from oco.compiler.calculus import gradient, hessian_vector, vector_jacobian
+from oco.compiler.canonical import canonical
 from oco.compiler.jacobians import jacobian
 from oco.dsl.build import array, call, index
 from oco.dsl.evaluate import evaluate
@@ -255,3 +257,17 @@ def test_the_size_of_a_gradient_is_linear_in_the_expression() -> None:
         assert np.isfinite(evaluate(found, {"x": 0.3}))
         sizes.append(sum(1 for _ in walk(found)))
     assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
+
+
+def test_the_gradient_of_many_terms_over_arrays_is_no_deep_chain():
+    """300 slices of one decision each give an array: added one after another they would nest 300 deep."""
+    terms = " + ".join(f"sum_squares(x[{k}:{k + 3}])" for k in range(300))
+    model = oco.parse(f"model m\nhorizon T = 9\ndecision x[310] in box(0, 1)\nminimize {terms}\n")
+    (slope,) = gradient(canonical(model).objective, ["x"]).values()
+    depth: dict[int, int] = {}
+    for node in walk(slope):
+        depth[id(node)] = 1 + max((depth[id(c)] for c in node.children), default=0)
+    x = np.linspace(0, 1, 310)
+    count = np.array([len([k for k in range(300) if k <= i < k + 3]) for i in range(310)])
+    assert depth[id(slope)] < 40
+    np.testing.assert_allclose(evaluate(slope, {"x": x}), 2 * count * x, rtol=1e-12)

@@ -104,6 +104,9 @@ def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:
     )
 
 
+MOST_SOUGHT = (
+    10  # inequalities for which a Slater point is sought again; of more, the margin is that of the model divided
+)
 LENGTHS: Mapping[str, int] = {
     "bound": 0,
     "upper": 0,
@@ -184,7 +187,8 @@ class _Scaling:
         given = facts["slater.margin"]
         if not given.known or not self.scales.inequalities.size:
             return facts
-        found = Feasibility(Setting(self.canonical)).slater() if given.status is Status.PROVED else {}
+        seek = given.status is Status.PROVED and len(self.canonical.inequalities) <= MOST_SOUGHT
+        found = Feasibility(Setting(self.canonical)).slater() if seek else {}
         if "slater.margin" in found and found["slater.margin"].known:
             return facts | found
         return facts | {"slater.margin": _times(given, 1 / float(self.scales.inequalities.max()))}

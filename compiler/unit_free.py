@@ -104,9 +104,8 @@ def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:
     )
 
 
-MOST_SOUGHT = (
-    10  # inequalities for which a Slater point is sought again; of more, the margin is that of the model divided
-)
+MOST_SOUGHT = 10
+"""Inequalities for which a Slater point is sought again; of more, the margin is that of the model divided."""
 LENGTHS: Mapping[str, int] = {
     "bound": 0,
     "upper": 0,

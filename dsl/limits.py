@@ -14,7 +14,7 @@ TEXT_LIMIT = 4 * 2**20
 """How many characters a model file may have."""
 
 
-MOST_PARTS = 5_000
+MOST_PARTS = 4_000
 """How many parts an expression may have when the lets in it are written out and alike terms of its sums are put together."""
 
 MOST_WRITTEN = 60_000

@@ -41,8 +41,8 @@ def _constraints(
 
 
 CASES: dict[str, str] = {
-    "terms_unlike": _model(_streams(600), " + ".join(f"s{k} * x[{k % 3}]" for k in range(600))),
-    "squares_unlike": _model(_streams(400), " + ".join(f"s{k} * square(x[{k % 3}] - {k})" for k in range(400))),
+    "terms_unlike": _model(_streams(500), " + ".join(f"s{k} * x[{k % 3}]" for k in range(500))),
+    "squares_unlike": _model(_streams(330), " + ".join(f"s{k} * square(x[{k % 3}] - {k})" for k in range(330))),
     "squares_constrained": _constraints("square(x[{i}] * {k} - 1) <= 1e9 each round"),
     "kinks_constrained": _constraints("abs(x[{i}] - {k}) <= 1e9 each round"),
     "vectors_constrained": _constraints(

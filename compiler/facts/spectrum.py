@@ -77,7 +77,8 @@ class Stretch:
     def __call__(self, node: Expr) -> tuple[float, float]:
         """Least and greatest squared singular value of J, for every value of the streams; least 0 where J has a kernel."""
         size = math.prod(known(node.shape))
-        if size * self.setting.canonical.size <= MOST_DENSE and not _gathers(node):
+        entries = size * self.setting.canonical.size
+        if entries <= MOST_DENSE and not _gathers(node) and self.setting.stretching.spend(entries):
             return self._dense(node, size)
         return self._rules(node)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 MOST_STEPS = 150_000
 """Parts of expressions that searches of one model evaluate, all in all: about a quarter of a second."""
+MOST_STRETCHED = 300_000
+"""Entries of Jacobians whose singular values are taken: some tenths of a second, and one as large as is ever written out."""
 
 
 class Work:

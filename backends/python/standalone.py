@@ -74,7 +74,8 @@ class Learner:
 
     def decide(self) -> Any:
         """The decision of this round; a dict of them if the model has several."""
-        found = self._decided()
+        with np.errstate(all="ignore"):
+            found = self._finite(START, decide(*self._values, *self._draw()))
         found = found if len(START) > 1 else found[0]
         return np.array(found) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, found)}
 
@@ -82,9 +83,11 @@ class Learner:
         """Take what the round revealed, say what the decision was worth, and go on. Wrong data is an error and changes nothing."""
         values = [v[()] for v in self._take(streams)]
         drawn = self._draw()
-        decisions = self._decided()
         with np.errstate(all="ignore"):
+            decisions = _tuple(decide(*self._values, *drawn))
             loss, constraints, equalities = measure(self.round, *decisions, *values)
+            if loss * 0 != 0:
+                self._finite(START, decisions)
             following = self._finite(STATE, update(*self._values, *values, *drawn))
         feedback = Feedback(self.round, float(loss), constraints, equalities)
         self._values, self._drawn = following, None
@@ -93,10 +96,6 @@ class Learner:
         if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
             self._look(feedback.round, decisions, values)
         return feedback
-
-    def _decided(self) -> tuple[Any, ...]:
-        with np.errstate(all="ignore"):
-            return self._finite(START, decide(*self._values, *self._draw()))
 
     def _finite(self, names: Iterable[str], values: Any) -> tuple[Any, ...]:
         """The values; an OverflowError where one is not finite, and the learner stays in the round."""

@@ -198,12 +198,8 @@ def jobs(minutes: float) -> Report:
     draw(left, "time-averaged energy cost ($ an hour)", costs, ("guarantee of COLDQ", promised))
     delayed = {r.label: averaged(r.hard) for r in runs}
     limit = coldq.violation_bound()
-    draw(
-        right,
-        "time-averaged delayed jobs",
-        delayed,
-        ("guarantee of COLDQ", None if limit is None else averaged(limit[None])[0]),
-    )
+    at_most = None if limit is None else averaged(limit[None])[0]
+    draw(right, "time-averaged delayed jobs", delayed, ("guarantee of COLDQ", at_most))
     left.set_ylim(0, 1.5 * max(c[:, -1].mean() for c in costs.values()))
     right.set_ylim(0, 60)
     gap = loss_gap(coldq, guo)

@@ -33,6 +33,8 @@ from oco.plan import Plan
 
 HERE = Path(__file__).parent
 SAME = 1e-9
+MATRIX_ROUNDS = 10
+"""Of a decision of a million entries; of small ones as many as are asked for."""
 MOVED = 1e-15
 """The share by which a start is moved to tell whether a path is chaotic."""
 Array = np.ndarray[Any, Any]
@@ -43,7 +45,7 @@ DOMAINS = {
     "l1_ball": ("[5]", "l1_ball(2)"),
     "simplex": ("[6]", "simplex(2)"),
     "capped_simplex": ("[9]", "capped_simplex(0.4, 1)"),
-    "budget": ("[5]", "budget(0, 2, 5)"),
+    "budget": ("[5]", "budget(0, 2, 3)"),
     "group_ball": ("[6]", "group_ball(2, [0, 2, 0, 1, 1, 2])"),
     "ellipsoid": ("[3]", "ellipsoid([[2, 0.5, 0.2], [0.5, 1, 0], [0.2, 0, 3]], [1, -2, 0.5])"),
     "polytope": ("[2]", "polytope([[1, 1], [-1, 0], [0, -1], [1, -1]], [2, 1, 0.5, 1])"),
@@ -220,7 +222,7 @@ def rows(rounds: int, only: str, seconds: float, known: Sequence[Row]) -> Iterat
                 plan = oco.compile(model, algorithm=algorithm, settings="paper")
                 plan = plan if plan.horizon is None else plan.with_horizon(rounds)
                 first = "example" not in name and not any(s[0] == algorithm for s in seen if s[1] in DOMAINS)
-                yield compared(name, plan, min(rounds, 10**6 // plan.canonical.size), first, seconds)
+                yield compared(name, plan, min(rounds, max(MATRIX_ROUNDS, 10**6 // plan.canonical.size)), first, seconds)
                 seen.add(place)
             except OcoError as error:
                 print(f"{algorithm} on {name}: {error}", file=sys.stderr, flush=True)

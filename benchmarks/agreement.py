@@ -221,8 +221,9 @@ def rows(rounds: int, only: str, seconds: float, known: Sequence[Row]) -> Iterat
             try:
                 plan = oco.compile(model, algorithm=algorithm, settings="paper")
                 plan = plan if plan.horizon is None else plan.with_horizon(rounds)
+                few = max(MATRIX_ROUNDS, 10**6 // plan.canonical.size)
                 first = "example" not in name and not any(s[0] == algorithm for s in seen if s[1] in DOMAINS)
-                yield compared(name, plan, min(rounds, max(MATRIX_ROUNDS, 10**6 // plan.canonical.size)), first, seconds)
+                yield compared(name, plan, min(rounds, few), first, seconds)
                 seen.add(place)
             except OcoError as error:
                 print(f"{algorithm} on {name}: {error}", file=sys.stderr, flush=True)

@@ -161,14 +161,16 @@ class Plan(core.Plan):
         told: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
         return run(self, data, rounds, seed, start, draws, backend, keep, progress, **told)
 
-    def replay(self, trace: Trace) -> Trace:
+    def replay(self, trace: Trace, progress: Progress | None = None) -> Trace:
         """Run again what gave the trace: the same data, draws and start, hence the same decisions, bit for bit."""
         from oco.evaluation.run import run
 
         start, draws = dict(trace.origin.start) or None, dict(trace.origin.draws) or None
         same = trace.problem.horizon in (None, trace.rounds)
         backend = trace.origin.backend or None
-        return run(self, trace.data if same else iter(trace.data), None, trace.seed, start, draws, backend)
+        return run(
+            self, trace.data if same else iter(trace.data), None, trace.seed, start, draws, backend, progress=progress
+        )
 
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw `frontier()`: regret against violation over the weights. Gives the axes."""

@@ -21,7 +21,10 @@ ROOM = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """Some rounds: decisions by name and what they were worth, with the round first; `after` has fields of the state, after each."""
+    """Some rounds: decisions by name and what they were worth, with the round first; `after` has fields of the state, after each.
+
+    There are decisions where some of the rounds' are wanted, and none elsewhere.
+    """
 
     first: int
     rounds: int
@@ -40,12 +43,16 @@ def can_play(learner: Learner) -> bool:
 
 
 Read = Callable[[int, int], Mapping[str, Array]]
+Wants = Callable[[int, int], bool]
 
 
-def play(learner: Learner, read: Read, rounds: int, after: Collection[str] = ()) -> Iterator[Played]:
+def play(
+    learner: Learner, read: Read, rounds: int, after: Collection[str] = (), wants: Wants = lambda start, stop: True
+) -> Iterator[Played]:
     """Play rounds and give them in parts, each at a whole round.
 
-    read(start, stop) gives streams as arrays with the round first. A round that the program refuses goes through `observe`, which says
+    read(start, stop) gives streams as arrays with the round first; wants(start, stop) tells whether a decision of these rounds is, since
+    copies of large ones take longer than finding them. A round that the program refuses goes through `observe`, which says
     what is wrong, or mends it if it may.
     """
     fields = (*learner.compiled.program.feedback, *learner.compiled.program.decision)
@@ -55,7 +62,7 @@ def play(learner: Learner, read: Read, rounds: int, after: Collection[str] = ())
         stop = min(done + chunk, rounds)
         streams = read(done, stop)
         began = perf_counter()
-        played = _block(learner, streams, stop - done, after)
+        played = _block(learner, streams, stop - done, after, wants(done, stop))
         seconds = perf_counter() - began
         if played.rounds:
             yield played
@@ -66,14 +73,19 @@ def play(learner: Learner, read: Read, rounds: int, after: Collection[str] = ())
         chunk = int(np.clip(chunk * SECONDS / max(seconds, 1e-6), chunk / 8, min(chunk * 8, most))) or 1
 
 
-def _block(learner: Learner, streams: Mapping[str, Array], rounds: int, after: Collection[str]) -> Played:
+def _block(
+    learner: Learner, streams: Mapping[str, Array], rounds: int, after: Collection[str], decided: bool
+) -> Played:
     program = learner.compiled.program
-    keep = ["decisions", "loss", "constraints", "equalities", *(f"after_{name}" for name in after)]
+    worth = ["loss", "constraints", "equalities", *(f"after_{name}" for name in after)]
     first = learner.round
-    recorded = learner.advance([streams[f.name] for f in program.feedback], rounds, keep)
-    split = np.cumsum([int(np.prod(f.type.shape)) for f in program.decision])[:-1]
-    parts = np.split(recorded.kept["decisions"], split, axis=1)
-    decisions = {f.name: part.reshape(recorded.rounds, *f.type.shape) for f, part in zip(program.decision, parts)}
+    inputs = [streams[f.name] for f in program.feedback]
+    recorded = learner.advance(inputs, rounds, ["decisions", *worth] if decided else worth)
+    decisions: dict[str, Array] = {}
+    if decided:
+        split = np.cumsum([int(np.prod(f.type.shape)) for f in program.decision])[:-1]
+        parts = np.split(recorded.kept["decisions"], split, axis=1)
+        decisions = {f.name: part.reshape(recorded.rounds, *f.type.shape) for f, part in zip(program.decision, parts)}
     kept = recorded.kept
     fields = {name: kept[f"after_{name}"] for name in after}
     return Played(first, recorded.rounds, decisions, kept["loss"], kept["constraints"], kept["equalities"], fields)

@@ -19,6 +19,8 @@ SECONDS_AN_OPERATION = 1e-6
 """Of NumPy, on small arrays."""
 SECONDS_AN_ENTRY = 1e-9
 """Of the largest array of an operation; for a product of matrices, of each multiplication."""
+WORTH_SAYING = 10.0
+"""Seconds of rounds in C that a person would want to know of before."""
 SECONDS_TO_START, SECONDS_A_LINE = 0.3, 0.004
 """Of a C compiler: to begin with, and for each operation of the program."""
 TURNS = 2
@@ -62,25 +64,35 @@ def choose_backend(program: Program, rounds: int | None, asked: str | None = Non
         return BackendChoice(asked)
     if rounds is None:
         return BackendChoice("numpy", "it runs in NumPy: the model states no horizon")
+    work, length = work_of(program), f"{rounds:,} rounds"
+    saved, in_c = rounds * work.operations * SECONDS_AN_OPERATION, rounds * work.entries * SECONDS_AN_ENTRY
+    in_numpy = saved + in_c
     if _has_large_matrices(program):
-        return BackendChoice("numpy", "it runs in NumPy, whose linear algebra suits its large matrices")
-    work = work_of(program)
-    saved = rounds * work.operations * SECONDS_AN_OPERATION
-    in_numpy = saved + rounds * work.entries * SECONDS_AN_ENTRY
+        return BackendChoice(
+            "numpy",
+            f"it runs in NumPy, whose linear algebra suits its large matrices: {length} take about {duration(in_numpy)}",
+        )
     to_compile = SECONDS_TO_START + SECONDS_A_LINE * sum(
         1 for f in all_functions(program) for _ in equations_of(f.body)
     )
-    length = f"{rounds:,} rounds"
     if saved <= to_compile:
-        spared = f"C would save {saved:.2g} s of these and take a compiler {to_compile:.2g} s"
-        return BackendChoice("numpy", f"it runs in NumPy: {length} take about {in_numpy:.2g} s; {spared}")
+        spared = f"C would save {duration(saved)} of these and take a compiler {duration(to_compile)}"
+        return BackendChoice("numpy", f"it runs in NumPy: {length} take about {duration(in_numpy)}; {spared}")
     if not has_compiler():
         return BackendChoice(
             "numpy", "it runs in NumPy: C would be quicker (install gcc or clang, or `pip install ziglang`)"
         )
-    return BackendChoice(
-        "c", f"it runs in C: {length} would take NumPy about {in_numpy:.2g} s, a C compiler about {to_compile:.2g} s"
+    why = (
+        f"it runs in C: {length} would take NumPy about {duration(in_numpy)}, a C compiler about {duration(to_compile)}"
     )
+    return BackendChoice("c", why if in_c < WORTH_SAYING else f"{why}, and C itself about {duration(in_c)}")
+
+
+def duration(seconds: float) -> str:
+    """A time in words: "0.74 s", "2.5 min", "1.7 h"."""
+    if seconds < 90:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.2g} min" if seconds < 90 * 60 else f"{seconds / 3600:.3g} h"
 
 
 def work_of(program: Program) -> Work:

@@ -170,8 +170,10 @@ class Law:
         rare = probability < RARE
         if rare.any():
             values = np.where(rare, self._invert(rng.random(size)), values)
-        while (outside := self._outside(values)).any():
-            values = np.where(outside, LAWS[self.kind].draw(self.args, rng, size), values)
+        least, most = LAWS[self.kind].support(self.args)
+        if np.any(least < self.lower) or np.any(most > self.upper):
+            while (outside := self._outside(values)).any():
+                values = np.where(outside, LAWS[self.kind].draw(self.args, rng, size), values)
         return values.astype(np.int64) if self.discrete else values
 
     def _outside(self, values: Array) -> Array:

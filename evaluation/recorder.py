@@ -98,6 +98,12 @@ class Recorder:
         if constraints.size:
             self.violation_sum += float(np.maximum(constraints, 0.0).sum())
 
+    def wants(self, start: int, stop: int) -> bool:
+        """Whether a decision of rounds `start` up to, not including, `stop` (from 0) is kept."""
+        if not self.every:
+            return stop == self.expected
+        return -(-start // self.every) * self.every < stop
+
     def add_block(self, played: Played) -> None:
         """Some rounds at once."""
         rows = slice(self.count, self.count + played.rounds)
@@ -109,14 +115,15 @@ class Recorder:
             self._room(name, rows.stop - 1, value[0])[rows] = value
         for name in self._duals:
             self._room(f"dual.{name}", rows.stop - 1, played.after[name][0])[rows] = played.after[name]
-        if self.every:
+        if self.every and played.decisions:
             first = -self.count % self.every
             for name in self.names:
                 kept = played.decisions[name][first :: self.every]
                 start = -(-self.count // self.every)
                 if len(kept):
                     self._room(f"decision.{name}", start + len(kept) - 1, kept[0])[start : start + len(kept)] = kept
-        self._last = {name: played.decisions[name][-1].copy() for name in self.names}  # not the whole block
+        elif played.decisions:
+            self._last = {name: played.decisions[name][-1].copy() for name in self.names}  # not the whole block
         self.count = rows.stop
         self.loss_sum += float(played.loss.sum())
         self.violation_sum += float(np.maximum(played.constraints, 0.0).sum())
@@ -150,14 +157,17 @@ class Recorder:
 
     def streams(self) -> dict[str, Array]:
         """The rounds that an iterator gave, as arrays."""
-        return {n.removeprefix("stream."): c[: self.count] for n, c in self._columns.items() if n.startswith("stream.")}
+        return self._starting("stream.", self.count)
+
+    def _starting(self, prefix: str, rows: int) -> dict[str, Array]:
+        return {n.removeprefix(prefix): c[:rows] for n, c in self._columns.items() if n.startswith(prefix)}
 
     def record(self) -> Record:
         """All that was kept."""
         rows = self.count
         kept = np.arange(0, rows, self.every) if self.every else np.array([rows - 1])
         if self.every:
-            decisions = {n: self._columns[f"decision.{n}"][: len(kept)] for n in self._last}
+            decisions = self._starting("decision.", len(kept))
         else:
             decisions = {n: np.asarray(v)[None] for n, v in self._last.items()}
         return Record(

@@ -34,6 +34,7 @@ from oco.evaluation.trace import Origin, Promise, Record, Trace
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, float, float], None]
+TELL_EVERY = 1.0  # seconds after which progress is told however slow the rounds are
 
 
 class RunnablePlan(Protocol):
@@ -168,7 +169,7 @@ def _given(
 def _play(learner: Learner, data: Data, recorder: Recorder, progress: Progress | None) -> None:
     """Many rounds in one call of the compiled program."""
     began = perf_counter()
-    for played in play(learner, data.read, data.rounds, recorder.duals):
+    for played in play(learner, data.read, data.rounds, recorder.duals, recorder.wants):
         recorder.add_block(played)
         if progress is not None:
             progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
@@ -185,7 +186,7 @@ def _drive(
     """The loop: decide, reveal, observe, record."""
     reveal = None if problem.feedback is Feedback.FULL else Revealed(problem)
     every = 1 if recorder.expected is None else max(1, recorder.expected // 200)
-    began = perf_counter()
+    began = told = perf_counter()
     for values in feed:
         decision = learner.decide()
         if reveal is None:
@@ -195,8 +196,9 @@ def _drive(
             loss, constraints, equalities, seen = reveal(decision, values, learner.round)
             learner.observe(**seen)
         recorder.add(decision, loss, constraints, equalities, values)
-        if progress is not None and recorder.count % every == 0:
+        if progress is not None and (recorder.count % every == 0 or perf_counter() > told + TELL_EVERY):
             progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
+            told = perf_counter()
     recorder.seconds = perf_counter() - began
     if not recorder.count:
         raise fail("OCO826", "the data has no rounds")

@@ -18,8 +18,8 @@ def replay_trace(path: Path, as_json: bool) -> None:
 
     first = load_trace(path)
     require_data(first)
-    with watched(f"{first.promise.algorithm}, seed {first.seed}", first.rounds):
-        again = Plan.from_recipe(first.origin.recipe).replay(first)
+    with watched(f"{first.promise.algorithm}, seed {first.seed}", first.rounds, silent=as_json) as progress:
+        again = Plan.from_recipe(first.origin.recipe).replay(first, progress)
     differs, versions = difference(first, again), elsewhere(first)
     if as_json:
         show_json({"version": 1, "trace": str(path), "same": not differs, "difference": differs, "versions": versions})

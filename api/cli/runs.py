@@ -105,7 +105,7 @@ def _run_one(plan: Plan, source: Data, journal: Path | None, cost: Budget, out: 
         replanned = (f"{source.rounds} rounds, and the model's horizon is {horizon}: planned for {source.rounds}",)
         changed = replanned if horizon not in (None, source.rounds) else ()
         _announce(plan, (*source.notes, *changed, *plan.backend_for(source.rounds).notes))
-    with watched(f"{plan.algorithm}, seed {source.seed}", source.rounds) as progress:
+    with watched(f"{plan.algorithm}, seed {source.seed}", source.rounds, silent=as_json) as progress:
         trace = plan.run(source, seed=source.seed, progress=progress, journal=journal, budget=cost)
     _conclude(trace, plan, out, as_json)
 

@@ -12,6 +12,7 @@ import typer
 
 from oco.cli.options import pairs
 from oco.cli.output import console, note, say, show_json
+from oco.cli.progress import told
 from oco.cli.results import make_folder
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> boo
         make_folder(out)
     for text in () if as_json else table.data.notes:
         note(text)
-    found = _run(table, where, out)
+    found = _run(table, where, out, as_json)
     dataset = to_dataset(found)
     rows, failed = compared(dataset), _failed(found)
     if as_json:
@@ -83,21 +84,16 @@ def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> boo
     return not failed
 
 
-def _run(table: Table, engine: Engine, out: Path | None) -> list[Outcome]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[Outcome]:
     from oco.sweeps import jobs_for, sweep
 
     jobs = jobs_for(table.algorithms, table.seeds, table.grid)
-    screen = console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     done: list[Outcome] = []
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("runs", total=len(jobs))
+    with told("table of runs", len(jobs), "runs", as_json) as show:
 
         def count(outcome: Outcome) -> None:
             done.append(outcome)
-            bar.update(task, advance=1, description=f"{outcome.job.label}, seed {outcome.job.seed}")
+            show(len(done), f"{outcome.job.label}, seed {outcome.job.seed}")
 
         try:
             return sweep(

@@ -7,6 +7,7 @@
 #include <Python.h>
 #include <structmember.h>
 #include <numpy/arrayobject.h>
+#include <numpy/arrayscalars.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -189,6 +190,10 @@ static const void *plain(const Form *form, PyObject *value, double *number) {
     }
     if (form->axes == 0 && form->type == NPY_DOUBLE && PyFloat_Check(value)) {
         *number = PyFloat_AS_DOUBLE(value);
+        return number;
+    }
+    if (form->axes == 0 && form->type == NPY_INT64 && PyArray_IsScalar(value, Int64)) { /* a row of an array */
+        *(int64_t *)(void *)number = PyArrayScalar_VAL(value, Int64);
         return number;
     }
     if (form->axes == 0 && PyLong_CheckExact(value)) {

@@ -47,7 +47,8 @@ class Plan(core.Plan):
             settings = {str(name): str(text) for name, text in recipe["settings"].items()} or str(recipe["mode"])
             text, name, algorithm = str(recipe["model"]), str(recipe["name"]), str(recipe["algorithm"])
         except (KeyError, TypeError, AttributeError):
-            raise fail("OCO850", "the saved state does not say which plan it belongs to") from None
+            hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
+            raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint) from None
         tradeoff = float(recipe.get("tradeoff", 1.0))
         plan = cls.of(core.compile_plan(parse(text, name=name), algorithm, settings, tradeoff=tradeoff), target)
         # The text may print otherwise now; the state goes with the text that it was saved with.

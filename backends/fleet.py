@@ -11,7 +11,11 @@ import numpy as np
 
 from oco.backends.base import Compiled
 from oco.backends.contract import Contract
+from oco.backends.given import first_decision, is_whole, wrong_input
 from oco.backends.learner import Learner, make_learner
+from oco.backends.python.intake import Intake, Stream, StreamError
+from oco.compiler.ir.check import KINDS
+from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import OcoError, fail
 
 Array = np.ndarray[Any, Any]
@@ -48,9 +52,7 @@ class Fleet:
         start: Any = None,
         seeds: Sequence[int] | None = None,
     ) -> None:
-        if size < 1 or (seeds is not None and len(seeds) != size):
-            raise fail("OCO852", f"a fleet has at least one learner, and a seed for each: {size} learners")
-        self.size = size
+        self.size = int(size)
         self.compiled = compiled
         self.contract = contract
         self._inputs = {f.name: f.type for f in compiled.program.feedback}
@@ -59,11 +61,13 @@ class Fleet:
     def _starts(self, start: Any) -> list[dict[str, Array]]:
         """The first decisions of each learner."""
         given = {} if start is None else dict(start) if isinstance(start, Mapping) else {self._names[0]: start}
+        if unknown := [name for name in given if name not in self._names]:
+            raise fail("OCO846", f"{unknown[0]!r} is no decision of the model: there are {', '.join(self._names)}")
         found: list[dict[str, Array]] = [{} for _ in range(self.size)]
         for field in self.compiled.program.decision:
             if field.name not in given:
                 continue
-            value = np.asarray(given[field.name], dtype=np.float64)
+            value = first_decision(field.name, given[field.name])
             if value.shape not in (field.type.shape, (self.size, *field.type.shape)):
                 wanted = f"{field.type.shape}, or {(self.size, *field.type.shape)} with the learner first"
                 raise fail("OCO852", f"the start of {field.name} has the shape {value.shape}, not {wanted}")
@@ -106,20 +110,22 @@ class Fleet:
         return self._stepped([arrays[name] for name in self._inputs])
 
     def _arrays(self, streams: Mapping[str, Any]) -> dict[str, Array]:
-        """The data by stream; names and shapes are checked here, values where they are used."""
+        """The data by stream; names, kinds and shapes are checked here, values where they are used."""
         if set(streams) != set(self._inputs):
             wrong = sorted(set(streams) ^ set(self._inputs))
             raise fail("OCO840", f"a fleet takes {', '.join(self._inputs)}; {', '.join(wrong)} is missing or too many")
-        found = {}
-        for name, made in self._inputs.items():
-            value = np.asarray(streams[name])
-            if value.shape != (self.size, *made.shape):
-                raise fail(
-                    "OCO842",
-                    f"{name} has the shape {value.shape}, not {(self.size, *made.shape)}: the learner comes first",
-                )
-            found[name] = value
-        return found
+        return {name: self._array(name, streams[name], made) for name, made in self._inputs.items()}
+
+    def _array(self, name: str, given: Any, made: Type) -> Array:
+        """What is given for a stream, (n, *shape): as it is where it is an array of the right kind, else converted."""
+        shape = (self.size, *made.shape)
+        if type(given) is np.ndarray and given.dtype == KINDS[made.dtype] and given.shape == shape:
+            return given
+        try:
+            value: Array = Intake({name: Stream(shape, integer=made.dtype is DType.INT)}).arrays({name: given})[0]
+        except StreamError as error:
+            raise wrong_input(error, "; the learner comes first") from None
+        return value
 
     def _stepped(self, values: list[Array]) -> FleetFeedback:
         rows = [{name: v[k] for name, v in zip(self._inputs, values)} for k in range(self.size)]
@@ -152,6 +158,10 @@ def make_fleet(
     workers: int = 1,
 ) -> Fleet:
     """A fleet of the kind that suits the backend; `workers` threads share its learners where the program is compiled."""
+    if not is_whole(size) or size < 1 or (seeds is not None and len(seeds) != size):
+        raise fail("OCO852", f"a fleet has at least one learner, and a seed for each: {size!r} learners")
+    if not is_whole(workers) or workers < 1:
+        raise fail("OCO852", f"one thread or more share the work of a fleet, not {workers!r}")
     native = compiled.native
     if native is None or compiled.program.measure is None:
         return Fleet(compiled, contract, size, start=start, seeds=seeds)

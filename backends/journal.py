@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from oco.backends.identity import model_hash
 from oco.backends.python.state_file import pack, unpack
-from oco.backends.saved import UNREADABLE
+from oco.backends.saved import UNREADABLE, other_model
 from oco.dsl.diagnostics import OcoError, fail
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise fail("OCO858", f"{folder} cannot be made: {(error.strerror or str(error)).lower()}") from None
+            said = f"{folder} cannot be made: {(error.strerror or str(error)).lower()}"
+            raise fail("OCO858", said, hint="name a folder that is there or can be made") from None
         with self._errors():
             self._base = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
@@ -97,6 +98,9 @@ class Journal:
             damaged = not isinstance(error, sqlite3.OperationalError) or "malformed" in said or "no such" in said
             if damaged and not isinstance(error, sqlite3.ProgrammingError):
                 raise fail("OCO854", f"{self.path} is not a whole journal: {said}") from None
+            if "closed" in said:
+                hint = "`oco.open` the folder again: it goes on where this learner ended"
+                raise fail("OCO858", f"{self.path} was closed, and its learner with it", hint=hint) from None
             raise fail("OCO858", f"{self.path} cannot be written: {said.lower()}") from None
 
     @contextmanager
@@ -220,7 +224,7 @@ class Journal:
         if known.get("format") != FORMAT:
             raise fail("OCO854", f"{self.path} has the format {known.get('format')!r}; this version reads {FORMAT}")
         if known.get("model_hash") != model_hash(learner.contract):
-            raise fail("OCO851", f"{self.path} is the journal of another model")
+            raise other_model(f"{self.path} belongs", self.state(first=True).get("recipe", {}), learner.contract)
 
     def state(self, first: bool) -> dict[str, Any]:
         """The first or the last snapshot."""

@@ -14,27 +14,20 @@ from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
+from oco.backends.given import first_decision, generator, is_whole, wrong_input
 from oco.backends.mending import CHOICES, SAID, mended
 from oco.backends.python.intake import Intake, NotFinite, Stream, StreamError
 from oco.backends.python.state_file import write_state
 from oco.backends.reckoning import DUALS, Reckoning, looked_at
 from oco.backends.saved import learner_state, restore_into
 from oco.compiler.ir.program import DType
-from oco.dsl.diagnostics import InternalError, OcoError, fail
+from oco.dsl.diagnostics import InternalError, fail
 
 if TYPE_CHECKING:
     from oco.backends.journal import Journal
 
 Array = np.ndarray[Any, Any]
 MOST_WARNINGS = 100
-_CODES = {
-    "name": "OCO840",
-    "kind": "OCO841",
-    "shape": "OCO842",
-    "finite": "OCO843",
-    "whole": "OCO844",
-    "bounds": "OCO845",
-}
 
 
 class Learner:
@@ -73,7 +66,7 @@ class Learner:
         self._take = Intake(
             {f.name: _stream(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
         )
-        self._random = np.random.default_rng(seed)
+        self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
         self._decided: tuple[Any, ...] | None = None
@@ -121,7 +114,7 @@ class Learner:
                 raise fail("OCO846", f"the start of {name} lies outside {self.contract.domains[name]}")
         first = []
         for field in self.compiled.program.decision:
-            value = np.array(given[field.name], dtype=np.float64)
+            value = first_decision(field.name, given[field.name])
             if value.shape != field.type.shape:
                 raise fail("OCO846", f"the start of {field.name} has the shape {value.shape}, not {field.type.shape}")
             if not np.isfinite(value).all():
@@ -171,7 +164,7 @@ class Learner:
                may be given again with the same streams, and changes nothing.
         """
         with self._owned():
-            if round is not None and round != self.round:
+            if round is not None and (not is_whole(round) or round != self.round):
                 return self._other_round(round, streams)
             feedback = self.feedback(streams)
             self.update(feedback)
@@ -179,6 +172,8 @@ class Learner:
 
     def _other_round(self, round: int, streams: Mapping[str, Any]) -> Feedback:
         """What was revealed of a round before this one, if it is known and the same."""
+        if not is_whole(round) or round < 1:
+            raise fail("OCO847", f"a round is a whole number from 1, not {round!r}")
         if round > self.round:
             missing = f"round {self.round} is" if round == self.round + 1 else f"rounds {self.round} to {round - 1} are"
             raise fail("OCO847", f"this is the feedback of round {round}, and {missing} missing before it")
@@ -271,11 +266,11 @@ class Learner:
             except StreamError as second:
                 error, given = second, flat
         if error.rule != "bounds" or self.on_out_of_bounds == "error":
-            raise _wrong(error) from None
+            raise wrong_input(error) from None
         try:
             values = mended(self._take, given, self.on_out_of_bounds)
         except StreamError as second:
-            raise _wrong(second) from None
+            raise wrong_input(second) from None
         self.warn(f"in round {self.round} {error}: {SAID[self.on_out_of_bounds]}")
         return values
 
@@ -350,11 +345,6 @@ class Learner:
 def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
     bounds = given or Range()
     return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.law)
-
-
-def _wrong(error: StreamError) -> OcoError:
-    hints = {"bounds": 'correct the data or the model\'s bounds, or choose on_out_of_bounds="clip" or "accept"'}
-    return fail(_CODES[error.rule], str(error), hint=hints.get(error.rule, ""))
 
 
 def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:

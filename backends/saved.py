@@ -5,6 +5,8 @@ from __future__ import annotations
 import binascii
 import os
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, AttributeError, binascii.Error)
 """What reading JSON values of the wrong kind raises."""
+_SAME_PLAN = "compile the model as it was then: the same text, params, horizon, algorithm and settings"
 
 
 def learner_state(learner: Learner) -> dict[str, Any]:
@@ -64,15 +67,35 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
 
 def _check_identity(state: Mapping[str, Any], program: Program, contract: Contract) -> None:
     """The same model, algorithm and settings. A setting that was not there yet when the state was saved says nothing against it."""
+    recipe, own = state["recipe"], contract.recipe
     if state["model_hash"] != model_hash(contract):
-        raise fail("OCO851", f"the saved state belongs to another model, called {state['model']!r}")
-    saved, ours = settled_of(state["recipe"]), settled_of(contract.recipe)
-    for name in saved.keys() & ours.keys():
-        if saved[name] != ours[name]:
-            said = f"its {name} is {saved[name]}, and this plan's is {ours[name]}"
-            raise fail("OCO851", f"the saved state belongs to another plan of its model: {said}")
+        raise other_model("the saved state belongs", recipe, contract)
+    saved, ours = settled_of(recipe), settled_of(own)
+    told = {"algorithm": (recipe.get("algorithm"), own.get("algorithm"))}
+    told |= {name: (saved[name], ours[name]) for name in ours if name in saved}
+    for name, (its, here) in told.items():
+        if its != here:
+            said = f"its {name} is {_readable(str(its))}, here it is {_readable(str(here))}"
+            raise fail("OCO851", f"the saved state belongs to another plan of its model: {said}", hint=_SAME_PLAN)
     if state["plan_hash"] != plan_hash(program, contract, saved):
         raise fail("OCO851", "the saved state belongs to another plan than the one that its model gives now")
+
+
+def other_model(what: str, recipe: Mapping[str, Any], contract: Contract) -> OcoError:
+    """That it belongs to another model, with the first line in which the models differ."""
+    theirs, ours = (str(r.get("model", "")).splitlines() for r in (recipe, contract.recipe))
+    pairs = [(a, b) for a, b in zip_longest(theirs, ours, fillvalue="") if a != b]
+    said = f": `{_short(pairs[0][0])}` there is `{_short(pairs[0][1])}` here" if pairs else ""
+    return fail("OCO851", f"{what} to another model, called {str(recipe.get('name', ''))!r}{said}", hint=_SAME_PLAN)
+
+
+def _short(line: str) -> str:
+    return shorten(line.strip(), 80, placeholder=" ...")
+
+
+def _readable(setting: str) -> str:
+    """A number that was kept to the last bit, as a person writes it; a formula as it is."""
+    return f"{float.fromhex(setting):.17g}" if "0x" in setting else setting
 
 
 def _all(packed: Sequence[Any], fields: Sequence[Field]) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -188,3 +189,23 @@ def test_the_turns_of_a_counted_loop_are_work():
     model += "subject to\n    c: 0.5 - sum(x) <= 0 on average\n"
     plan = oco.compile(oco.parse(model), algorithm="meta-frank-wolfe", settings="paper")
     assert work_of(plan.program).operations > 10 * 20  # K = sqrt(T) inner steps of more than ten operations each
+
+
+@pytest.mark.parametrize(
+    "model, algorithm, says",
+    [
+        ("blind_pricing", "bfw-tvc", "u: 3 numbers, standard normal"),
+        ("portfolio", "meta-frank-wolfe", "30 numbers, uniform on [0, 1)"),
+    ],
+)
+def test_what_the_caller_has_to_draw_is_said(model, algorithm, says):
+    """A rule in C has no random numbers of its own: the header says which arrays it takes, and the example has such numbers."""
+    plan = oco.compile(oco.load(EXAMPLES / f"{model}.oco"), algorithm, "paper")
+    files = plan.files("c")
+    assert says in files[f"{model}.h"] and "The caller draws" in files[f"{model}.h"]
+    (name,) = (f.name for f in plan.program.draws)
+    written = re.search(rf"{name}_data\[\d+\] = \{{(.*?)\}};", files[f"{model}_example.c"], re.S)
+    if written is not None:  # short enough to be written out
+        assert max(abs(float(x)) for x in written[1].split(",") if x.strip()) <= (2.0 if "normal" in says else 1.0)
+    drawing = oco.compile(oco.load(EXAMPLES / "tracking.oco"), "coldq", "paper").files("c")
+    assert "The caller draws" not in drawing["tracking.h"]

@@ -73,3 +73,53 @@ def test_learners_of_a_fleet_are_learners(name, algorithm, lanes):
     for f in plan.program.state:
         theirs = np.stack([a.value(f.name) for a in alone])
         assert np.allclose(values[f.name], theirs, rtol=1e-10, atol=1e-10 * max(np.abs(theirs).max(initial=0), 1))
+
+
+TRACKING = oco.parse(EXAMPLES.joinpath("tracking.oco").read_text())
+
+
+@pytest.mark.parametrize(
+    "backend", ["numpy", pytest.param("c", marks=pytest.mark.skipif(not has_compiler(), reason="no C"))]
+)
+def test_a_fleet_takes_numbers_alone(backend):
+    fleet = oco.compile(TRACKING, "coldq").fleet(3, backend=backend)
+    shapes = {"H": (3, 4, 10), "noise": (3, 4), "A": (3, 2, 10), "b": (3, 2)}
+    good = {name: np.full(shape, 0.5) for name, shape in shapes.items()}
+    before = fleet.values
+    text = good["b"].astype(object)
+    text[2, 1] = "much"
+    for wrong, code in (
+        (good["b"] + 1j, "OCO841"),
+        (np.ma.masked_array(good["b"], good["b"] > 0), "OCO841"),
+        (text, "OCO841"),
+        ([[0.5, 0.5], [0.5], [0.5, 0.5]], "OCO841"),
+        (good["b"][0], "OCO842"),
+        (None, "OCO841"),
+    ):
+        with pytest.raises(oco.OcoError) as caught:
+            fleet.observe(**good | {"b": wrong})
+        assert caught.value.code == code, wrong
+        assert all(np.array_equal(a, before[name]) for name, a in fleet.values.items())
+    other = oco.compile(TRACKING, "coldq").fleet(3, backend=backend)
+    kinds = {name: a.astype(np.float32) for name, a in good.items()} | {"b": good["b"].tolist()}
+    assert np.array_equal(fleet.observe(**good).loss, other.observe(**kinds).loss)
+
+
+@pytest.mark.parametrize(
+    "wrong, code",
+    [
+        ({"size": 0}, "OCO852"),
+        ({"size": 2.5}, "OCO852"),
+        ({"size": "3"}, "OCO852"),
+        ({"workers": 0}, "OCO852"),
+        ({"workers": 1.5}, "OCO852"),
+        ({"seeds": [1]}, "OCO852"),
+        ({"seeds": [1, -2]}, "OCO849"),
+        ({"start": {"z": np.zeros(10)}}, "OCO846"),
+        ({"start": "here"}, "OCO846"),
+    ],
+)
+def test_a_fleet_that_cannot_be_made_is_an_error(wrong, code):
+    with pytest.raises(oco.OcoError) as caught:
+        oco.compile(TRACKING, "coldq").fleet(**{"size": 2, "backend": "numpy"} | wrong)
+    assert caught.value.code == code

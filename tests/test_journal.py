@@ -105,7 +105,23 @@ def test_rounds_are_named_without_a_journal_too():
     for wrong, words in [(1, "round 1 is over"), (4, "rounds 2 to 3 are missing")]:
         with pytest.raises(OcoError, match=words):
             learner.observe(**data_of(plan, wrong), round=wrong)
+    for wrong in (0, -1, 2.0, True, "2"):
+        with pytest.raises(OcoError, match="a round is a whole number from 1") as caught:
+            learner.observe(**data_of(plan, 2), round=wrong)
+        assert caught.value.code == "OCO847"
     assert learner.state() == before
+
+
+def test_what_goes_wrong_with_the_folder_is_said(tmp_path):
+    plan = plan_of(TRACKING)
+    with oco.open(plan, tmp_path / "journal") as learner:
+        learner.observe(**data_of(plan, 1))
+    with pytest.raises(OcoError, match="was closed") as caught:
+        learner.decide()
+    assert caught.value.code == "OCO858"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OcoError, match="name a folder"):
+        oco.open(plan, tmp_path / "file")
 
 
 def test_clipped_data_and_its_warnings_are_replayed(tmp_path):
@@ -160,8 +176,8 @@ def refused(plan, folder, code):
 def test_journals_of_others(tmp_path):
     plan, _ = played(tmp_path, 3)
     other = plan_of(TRACKING.replace("gamma = 10", "gamma = 12"))
-    refused(other, tmp_path, "OCO851")
-    refused(plan_of(DRAWING), tmp_path, "OCO851")
+    assert "gamma = 10" in refused(other, tmp_path, "OCO851")
+    assert "called 'tracked'" in refused(plan_of(DRAWING), tmp_path, "OCO851")
     base = sqlite3.connect(tmp_path / FILE)
     base.execute("UPDATE about SET value = '2' WHERE key = 'format'")
     base.commit()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import importlib.util
 import json
 import random
 import shutil
@@ -198,7 +199,7 @@ def test_another_model_or_plan_is_refused_by_name(tmp_path):
         restored(a.learner().state(), b.compiled(), b.contract)
     recipe = a.recipe["settled"] | {"gamma": "0x1.0p+0"}
     state = a.learner().state()
-    with pytest.raises(OcoError, match="its gamma is 0x1"):
+    with pytest.raises(OcoError, match="its gamma is 1, here"):
         restored(state | {"recipe": state["recipe"] | {"settled": recipe}}, a.compiled(), a.contract)
 
 
@@ -303,3 +304,18 @@ def write_corpus() -> None:
 
 if __name__ == "__main__":
     write_corpus()
+
+
+def test_a_state_of_an_emitted_module_says_where_it_belongs(tmp_path):
+    plan = plan_of(TRACKING)
+    plan.write(tmp_path / "emitted.py", "numpy")
+    spec = importlib.util.spec_from_file_location("emitted", tmp_path / "emitted.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.Learner().save(tmp_path / "state")
+    with pytest.raises(OcoError, match=r"Learner\.load") as caught:
+        oco.restore(tmp_path / "state")
+    assert caught.value.code == "OCO850"
+    with pytest.raises(OcoError, match="its algorithm is ogd, here it is"):
+        state = plan.learner().state()
+        restored(state | {"recipe": state["recipe"] | {"algorithm": "ogd"}}, plan.compiled(), plan.contract)

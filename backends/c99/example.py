@@ -18,6 +18,9 @@ ROUNDS = 3
 WRITTEN_OUT = 10_000
 """Numbers of an input that are written out; a program of more makes them when it runs."""
 
+_DRAWN = {"uniform": Range(0.0, 1.0), "normal": Range(-2.0, 2.0)}
+"""Where numbers for the rule's own random arrays are taken from."""
+
 
 def example_main(program: Program, source: Source, contract: Contract) -> str:
     """A program that plays a few rounds on made-up data and prints the decisions."""
@@ -85,12 +88,12 @@ def _spread(n: Named, contract: Contract) -> str:
 
 def _within(n: Named, contract: Contract) -> tuple[np.ndarray, np.ndarray]:
     """The bounds of each entry, and no number that is too large to read."""
-    r = contract.ranges.get(n.field.name, Range())
+    r = _DRAWN.get(contract.laws.get(n.field.name, "")) or contract.ranges.get(n.field.name, Range())
     lower = np.broadcast_to(np.clip(r.lower, -1e3, 1e3), n.type.shape)
     return lower, np.maximum(np.broadcast_to(np.clip(r.upper, -1e3, 1e3), n.type.shape), lower)
 
 
 def _made_up(rng: np.random.Generator, n: Named, contract: Contract) -> np.ndarray:
-    """Data within the bounds that the model states."""
+    """Data within the bounds that the model states, and random numbers of the rule's own."""
     drawn = np.asarray(rng.uniform(*_within(n, contract)))
     return np.floor(drawn).astype(np.int64) if n.type.dtype is DType.INT else drawn

@@ -16,6 +16,7 @@ from oco.backends.c99.learner import NativeLearner
 from oco.backends.c99.vectors import is_vector, without_lanes
 from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet, FleetFeedback
+from oco.backends.given import generator
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import fail
@@ -63,7 +64,7 @@ class NativeFleet(Fleet):
                 self._blocks[member] = self._in_blocks(rows) if self._has_lanes(made, field.type) else rows[0]
             else:
                 self._blocks[member] = rows
-        self._random = [np.random.default_rng(seed) for seed in seeds]
+        self._random = [generator(seed) for seed in seeds]
         assert program.measure is not None
         self._counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
 

@@ -27,6 +27,8 @@ from oco.compiler.ir.program import Function, Program
 KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "reflections", "rotations", "svd", "eigh")
 """In the order of the source; `WITH` says which of them others are built on."""
 WITH = {"svd": ("reflections", "rotations"), "eigh": ("reflections", "rotations")}
+LAWS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
+"""Of random arrays, in words."""
 _BROUGHT = re.compile(r"@(\w+)")
 
 
@@ -55,7 +57,7 @@ def emit(program: Program, contract: Contract, skip: Collection[str] = ()) -> So
         "",
         *assembled(program, interface, lines),
     ]
-    return Source(name, "\n".join([*title, *_header(interface)]), "\n".join(code).rstrip() + "\n", interface)
+    return Source(name, "\n".join([*title, *_header(interface, contract)]), "\n".join(code).rstrip() + "\n", interface)
 
 
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
@@ -129,15 +131,28 @@ def _brought(lines: Sequence[str]) -> Iterator[str]:
         yield from [*text.rstrip("\n").split("\n"), ""]
 
 
-def _header(interface: Interface) -> Iterator[str]:
+def _header(interface: Interface, contract: Contract) -> Iterator[str]:
     guard = f"OCO_{interface.name.upper()}_H"
     yield from (f"#ifndef {guard}", f"#define {guard}", "", "#include <stdbool.h>", "#include <stdint.h>", "")
     yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif", "")
     yield from interface.struct()
     yield ""
+    yield from _drawn(interface, contract)
     yield from interface.prototypes()
     yield from state_prototypes(interface)
     yield from ("#ifdef __cplusplus", "}", "#endif", "", "#endif", "")
+
+
+def _drawn(interface: Interface, contract: Contract) -> Iterator[str]:
+    """What the rule takes from chance, and by which law."""
+    if not interface.draws:
+        return
+    yield "/* The caller draws for each round anew, independent of all else, and gives decide and observe of one round the same:"
+    for n in interface.draws:
+        law = LAWS[contract.laws.get(n.field.name, "uniform")]
+        count = " x ".join(map(str, n.type.shape))
+        yield f" *     {n.name}: {f'{count} numbers' if count else 'a number'}, {law}; {comment(n.field.doc)}"
+    yield from (" */", "")
 
 
 def _title(program: Program, contract: Contract) -> Iterator[str]:

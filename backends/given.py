@@ -1,0 +1,50 @@
+"""What a caller gives a learner: seeds, first decisions and rounds, looked at before they are used; errors about streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oco.backends.python.intake import StreamError
+from oco.dsl.diagnostics import OcoError, fail
+
+Array = np.ndarray[Any, Any]
+_CODES = {
+    "name": "OCO840",
+    "kind": "OCO841",
+    "shape": "OCO842",
+    "finite": "OCO843",
+    "whole": "OCO844",
+    "bounds": "OCO845",
+}
+
+
+def wrong_input(error: StreamError, more: str = "") -> OcoError:
+    """What an intake refused, as an error with a code and a way out."""
+    hints = {"bounds": 'correct the data or the model\'s bounds, or choose on_out_of_bounds="clip" or "accept"'}
+    return fail(_CODES[error.rule], f"{error}{more}", hint=hints.get(error.rule, ""))
+
+
+def is_whole(number: Any) -> bool:
+    """Whether it is a whole number in the sense of Python or NumPy; True and False are none."""
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
+def generator(seed: Any) -> np.random.Generator:
+    """The random numbers of a seed. Raises OCO849 where it is none."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        hint = "give a whole number from 0"
+        raise fail(
+            "OCO849", f"a seed is a whole number from 0 or a sequence of them, not {seed!r}", hint=hint
+        ) from None
+
+
+def first_decision(name: str, given: Any) -> Array:
+    """A copy of the start that is given for a decision. Raises OCO846 where it is not made of numbers."""
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise fail("OCO846", f"the start of {name} is not an array of numbers: {given!r:.80}") from None

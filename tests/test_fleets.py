@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,8 @@ from test_backends_agree import rounds_of
 from test_c99 import has_compiler
 
 import oco
+from oco.backends.c99 import vectors
+from oco.backends.c99.build import FLAGS, compiler
 from oco.backends.c99.fleet_source import emit_fleet
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.interpret import interpret
@@ -123,3 +127,52 @@ def test_a_fleet_that_cannot_be_made_is_an_error(wrong, code):
     with pytest.raises(oco.OcoError) as caught:
         oco.compile(TRACKING, "coldq").fleet(**{"size": 2, "backend": "numpy"} | wrong)
     assert caught.value.code == code
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_wrong_data_in_any_block_is_named_and_changes_no_block(workers):
+    plan, size = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq"), 21
+    together = plan.fleet(size, backend="c", workers=workers)
+    rows = list(rounds_of(plan, 2 * size))
+    first, second = ({n: np.stack([r[n] for r in part]) for n in part[0]} for part in (rows[:size], rows[size:]))
+    together.observe(**first)
+    before, decided = {n: v.copy() for n, v in together.values.items()}, together.decide()
+    for place, value, code in ((0, 9.0, "OCO845"), (9, np.nan, "OCO843"), (20, -np.inf, "OCO843")):
+        wrong = {n: v.copy() for n, v in second.items()}
+        wrong["A"][place, 1, 7] = value
+        with pytest.raises(oco.OcoError, match=rf"learner {place}: A\[1, 7\]") as caught:
+            together.observe(**wrong)
+        assert caught.value.code == code and together.round == 2
+        assert all(np.array_equal(v, together.values[n]) for n, v in before.items())
+        assert np.array_equal(decided, together.decide())
+    assert together.observe(**second).round == 2
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+def test_one_comparison_with_a_number_is_the_larger_or_smaller(tmp_path):
+    """Bit for bit what two comparisons give: NaN stays NaN, and of two zeros the first one."""
+    entries = np.array([np.nan, -np.inf, np.inf, -0.0, 0.0, 1.5, -1.5, 5e-324])
+    pairs = (("v_at_least", "v_max"), ("v_at_most", "v_min"))
+    helpers = "\n".join(
+        f"static inline {vectors.HELPERS[n]}" for n in ("splat", "choose", *(n for pair in pairs for n in pair))
+    )
+    calls = "".join(
+        f"void @{n}_of(const @vector *a, double b, @vector *to) {{ *to = @{n}(*a, @splat(b)); }}\n"
+        for pair in pairs
+        for n in pair
+    )
+    source = tmp_path / "extremes.c"
+    source.write_text("\n".join(["#include <stdint.h>", *vectors.DECLARED, helpers, calls]).replace("@", "x_"))
+    subprocess.run([*compiler(), *FLAGS, str(source), "-o", str(tmp_path / "extremes.so")], check=True)
+    library = ctypes.CDLL(str(tmp_path / "extremes.so"))
+    for short, long in pairs:
+        for number in (0.0, -0.0, 1.5, -3.0, 1e-290):
+            found = [np.empty(8), np.empty(8)]
+            for name, to in zip((short, long), found):
+                given = [ctypes.c_void_p(a.ctypes.data) for a in (entries, to)]
+                getattr(library, f"x_{name}_of")(given[0], ctypes.c_double(number), given[1])
+            assert found[0].tobytes() == found[1].tobytes(), (short, number)
+            assert np.array_equal(
+                found[0], getattr(np, long.replace("v_", "") + "imum")(entries, number), equal_nan=True
+            )

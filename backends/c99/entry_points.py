@@ -91,7 +91,7 @@ class EntryPoints:
         yield "}"
 
     def check_of_many(self) -> list[str] | None:
-        """Tests of the inputs of learners i to i + count, row after row; None where an input has no bounds that are the same in all."""
+        """Whether an input of learners `first` to `first + count` is wrong; None where bounds of an input differ between its entries."""
         tests = list[str]()
         for k, n in enumerate(self.of.inputs):
             low, high = self._bounds(n)
@@ -102,9 +102,9 @@ class EntryPoints:
             ):
                 return None
             if n.size:
-                rows = f"(const double *)inputs[{k}] + i * {n.size}, {n.size} * count"
+                rows = f"(const double *)inputs[{k}] + first * {n.size}, {n.size} * count"
                 sides = f"{_bound(float(low[0]))}, {_bound(float(high[0]))}"
-                tests += [f"if (@outside({rows}, {sides}) < {n.size} * count) {{", "    return 1;", "}"]
+                tests.append(f"@outside({rows}, {sides}) < {n.size} * count")
         return tests
 
     def _bounds(self, n: Named) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -19,7 +19,7 @@ from oco.backends.fleet import Array, Fleet, FleetFeedback
 from oco.backends.given import generator
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import OcoError, fail
 
 
 class NativeFleet(Fleet):
@@ -106,7 +106,8 @@ class NativeFleet(Fleet):
         """The decisions of this round, (n, *shape); a dict of them if the model has several."""
         outs = self._empty_decisions()
         unread = [np.empty(0) for _ in self.compiled.program.feedback]
-        self._each("fleet_decide", [_pointers([*unread, *self._draws()]), _pointers(outs)])
+        if wrong := self._each("fleet_decide", [_pointers([*unread, *self._draws()]), _pointers(outs)]):
+            raise self._not_finite(wrong)
         if len(self._names) == 1:
             return outs[0]
         return dict(zip(self._names, outs))
@@ -131,15 +132,15 @@ class NativeFleet(Fleet):
             np.ascontiguousarray(v, dtype=kind) if v.dtype != kind else np.ascontiguousarray(v)
             for v, kind in zip(values, kinds)
         ]
-        if any(a.dtype.kind == "i" and v.dtype.kind == "f" and (a != v).any() for a, v in zip(arrays, values)) or any(
-            self._check(_pointers(arrays))
-        ):
+        if any(a.dtype.kind == "i" and v.dtype.kind == "f" and (a != v).any() for a, v in zip(arrays, values)):
             self._explain(values)
         loss = np.empty(self.size)
         g, h = (np.empty((self.size, count)) for count in self._counts)
-        now, decisions = self.round, self._empty_decisions()
+        now, decisions = self.round, self._empty_decisions() if self._lanes == 1 else []
         given = [_pointers([*arrays, *self._draws()]), _pointers(decisions)]
-        self._each("fleet_step", [*given, *map(_address, (loss, g, h, self._following))])
+        if wrong := self._each("fleet_step", [*given, *map(_address, (loss, g, h, self._following))]):
+            self._explain(values)
+            raise self._not_finite(wrong)
         self._blocks, self._following = self._following, self._blocks
         self._drawn = None
         return FleetFeedback(now, loss, g, h)
@@ -150,33 +151,25 @@ class NativeFleet(Fleet):
         for k in range(self.size):
             self._checked(k, probe, {name: v[k] for name, v in zip(self._inputs, values)})
 
-    def _check(self, inputs: Any) -> list[int]:
-        check = getattr(self._library, f"{self._name}_fleet_check")
-        check.restype = ctypes.c_int64
-        learners = [(a * self._lanes, min(b * self._lanes, self.size)) for a, b in self._ranges]
-        return self._map(lambda a, b: int(check(ctypes.c_int64(a), ctypes.c_int64(b), inputs)), learners)
-
-    def _each(self, name: str, args: list[Any]) -> None:
-        """A function over all blocks, a part a thread. Raises OCO859 where one of them gives numbers that are not finite."""
+    def _each(self, name: str, args: list[Any]) -> int:
+        """A function over all blocks, a part a thread: 0, or 1 + the first block in which it meets numbers that it does not take."""
         function = getattr(self._library, f"{self._name}_{name}")
         function.restype = ctypes.c_int64
         memory, size = _address(self._blocks), ctypes.c_int64(self.size)
         found = self._map(
             lambda a, b: function(memory, ctypes.c_int64(a), ctypes.c_int64(b), size, *args), self._ranges
         )
-        if wrong := next((int(k) for k in found if k), 0):
-            first = (wrong - 1) * self._lanes
-            who = (
-                f"learners {first} to {min(first + self._lanes, self.size) - 1}"
-                if self._lanes > 1
-                else f"learner {first}"
-            )
-            said = f"in round {self.round} the numbers of one of {who} would not be finite; all learners are as before"
-            raise fail(
-                "OCO859",
-                said,
-                hint="give settings of another size where they are given by hand, or the streams in other units",
-            )
+        return next((int(k) for k in found if k), 0)
+
+    def _not_finite(self, wrong: int) -> OcoError:
+        first = (wrong - 1) * self._lanes
+        last = min(first + self._lanes, self.size) - 1
+        who = f"one of learners {first} to {last}" if self._lanes > 1 else f"learner {first}"
+        return fail(
+            "OCO859",
+            f"in round {self.round} the numbers of {who} would not be finite; all learners are as before",
+            hint="give settings of another size where they are given by hand, or the streams in other units",
+        )
 
     def _map(self, part: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
         if self._pool is None:

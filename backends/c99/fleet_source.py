@@ -26,7 +26,6 @@ from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, su
 
 WHOLE = "whole_round"
 LARGEST_IN_LANES = 16384
-TOGETHER = 64  # learners whose inputs are looked at in one go
 """Entries of all arrays of a rule in one learner: beyond it, blocks would leave the cache, and learners go one by one."""
 
 
@@ -115,8 +114,8 @@ def _struct(block: Interface) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Glue:
-    """fleet_check(from, to, inputs) gives 1 if an input of these learners is wrong; fleet_decide and fleet_step work on whole blocks
-    and give 0, or 1 + the block in which a number is not finite. fleet_step leaves the states as they are; the next ones go to `following`.
+    """fleet_decide and fleet_step work on whole blocks and give 0, or 1 + the block in which an input is wrong or a number is not finite.
+    fleet_step leaves the states as they are; the next ones go to `following`. Learner by learner it needs room for `decisions`.
     """
 
     one: Interface
@@ -126,10 +125,6 @@ class _Glue:
 
     def lines(self) -> Iterator[str]:
         name = self.one.name
-        yield from _function(
-            f"int64_t {name}_fleet_check(int64_t from, int64_t to, const void *const *inputs)",
-            ["(void)inputs;", *self._checks(), "return 0;"],
-        )
         own = "void *learners, int64_t from, int64_t to, int64_t size, const void *const *inputs, double *const *decisions"
         yield from _function(
             f"int64_t {name}_fleet_decide({own})",
@@ -146,6 +141,7 @@ class _Glue:
             [
                 *self._begin(),
                 f"    {self.block.name} *const after = ({self.block.name} *)following + b;",
+                *self._checks(),
                 *self._taken([*self.one.inputs, *self.one.draws]),
                 *self._stepped(),
                 *self._finite_decisions(),
@@ -154,15 +150,15 @@ class _Glue:
             ],
         )
 
-    def _checks(self) -> list[str]:
-        """Rows of many learners at once where bounds are the same for all entries, else learner by learner."""
+    def _checks(self) -> Iterator[str]:
+        """Inputs of a block, just before they are used: rows at once where bounds are the same for all entries, else learner by learner."""
         if self.tests is not None:
-            head = f"for (int64_t i = from; i < to; i += {TOGETHER}) {{"
-            count = f"    const int count = to - i < {TOGETHER} ? (int)(to - i) : {TOGETHER};"
-            return [head, count, "    (void)count;", *(f"    {line}" for line in self.tests), "}"]
+            yield from (f"    if ({test}) {{ return b + 1; }}" for test in self.tests)
+            return
         inputs = ", ".join(_at(n, k, "i") for k, n in enumerate(self.one.inputs))
-        test = [f"    if ({self.one.name}_check({inputs}) != 0) {{", "        return 1;", "    }"]
-        return ["for (int64_t i = from; i < to; ++i) {", *test, "}"]
+        yield "    for (int64_t i = first; i < first + count; ++i) {"
+        yield f"        if ({self.one.name}_check({inputs}) != 0) {{ return b + 1; }}"
+        yield "    }"
 
     def _begin(self) -> list[str]:
         return [
@@ -197,7 +193,8 @@ class _Glue:
                 yield f"    const {n.c_type} *const {n.name}_lanes = {rows};"
                 continue
             yield _array(n, self._kind(n))
-            yield from _spread(f"{n.name}_lanes", rows, n.c_type, n.size, self.lanes)
+            columns = "@columns" if n.type.dtype is DType.FLOAT else "@columns_whole"
+            yield f"    {columns}({rows}, {n.size}, count, {n.name}_lanes);"
 
     def _passed(self, values: Sequence[Named]) -> list[str]:
         scalar = self.lanes == 1
@@ -235,6 +232,7 @@ class _Glue:
 
     def _stepped(self) -> Iterator[str]:
         """The whole round: decisions, what they were worth, the state after it."""
+        yield "    (void)decisions;"
         yield from self._declared_decisions()
         sizes = dict(zip(("loss", "g", "h"), (1, *self.one.outputs)))
         if self.lanes > 1:
@@ -243,7 +241,6 @@ class _Glue:
         after = [f"{'' if n.type.shape else '&'}after->{n.name}" for n in self.block.state]
         given = [*self._state(), *self._passed([*self.one.inputs, *self.one.draws])]
         yield self._call(WHOLE, given, [*(f"{d.name}_lanes" for d in self.one.decisions), *worth, *after])
-        yield from self._collected_decisions()
         for w, k in sizes.items() if self.lanes > 1 else ():
             unused = [f"    (void){w}, (void){w}_lanes;"]
             yield from _collect(f"{w} + first * {k}", f"{w}_lanes", k, self.lanes) if k else unused
@@ -258,15 +255,6 @@ def _finite(entries: str, count: int) -> Iterator[str]:
     if count:
         yield f"    if (@outside({entries}, {count}, -DBL_MAX, DBL_MAX) < {count}) {{"
         yield from ("        return b + 1;", "    }")
-
-
-def _spread(target: str, rows: str, kind: str, count: int, lanes: int) -> Iterator[str]:
-    """Rows, a learner each, to columns."""
-    yield f"    for (int l = 0; l < {lanes}; ++l) {{"
-    yield f"        const {kind} *const row = {rows} + (l < count ? l : count - 1) * {count};"
-    yield f"        {kind} *const column = ({kind} *){target} + l;"
-    yield f"        for (int i = 0; i < {count}; ++i) {{ column[i * {lanes}] = row[i]; }}"
-    yield "    }"
 
 
 def _collect(rows: str, source: str, count: int, lanes: int) -> Iterator[str]:

@@ -79,6 +79,16 @@ def _each(name: str, whole: str = "") -> Template:
     return lambda args: f"{whole if whole and args[-1][1].dtype is not FLOAT else name}({', '.join(map(_wide, args))})"
 
 
+def _bound(name: str, of_number: str, whole: str) -> Template:
+    """The larger or smaller of two. Beside a written number, which is no NaN, one comparison is enough."""
+    each = _each(name, whole)
+    return lambda args: _each(of_number)(args) if args[1][1].dtype is FLOAT and _is_number(args[1][0]) else each(args)
+
+
+def _is_number(text: Text) -> bool:
+    return text.code.lstrip("-")[:1].isdigit()
+
+
 def _where(args: Sequence[Operand]) -> str:
     (condition, made), a, b = args
     if not is_vector(made):
@@ -114,8 +124,8 @@ TEMPLATES: dict[str, Template] = {
     "sub": _infix("-"),
     "mul": _infix("*"),
     "div": _infix("/"),
-    "maximum": _each("@v_max", "@v_max_whole"),
-    "minimum": _each("@v_min", "@v_min_whole"),
+    "maximum": _bound("@v_max", "@v_at_least", "@v_max_whole"),
+    "minimum": _bound("@v_min", "@v_at_most", "@v_min_whole"),
     "lt": _compare("<"),
     "le": _compare("<="),
     "eq": _eq,
@@ -163,6 +173,20 @@ def _lanewise(name: str, expression: str, kind: str, second: bool = False) -> st
     )
 
 
+def _columns(name: str, kind: str, entry: str) -> str:
+    """A function that puts rows, a learner each, side by side; the last of `count` rows fills the lanes without a learner."""
+    entries = ", ".join(f"row[{lane}][i]" for lane in range(WIDTH))
+    return f"""void @{name}(const {entry} *rows, int n, int count, @{kind} *to) {{
+    const {entry} *row[{WIDTH}];
+    for (int l = 0; l < {WIDTH}; ++l) {{
+        row[l] = rows + (l < count ? l : count - 1) * n;
+    }}
+    for (int i = 0; i < n; ++i) {{
+        to[i] = (@{kind}){{{entries}}};
+    }}
+}}"""
+
+
 _SIZE = WIDTH * 8
 DECLARED = (
     f"typedef double @vector __attribute__((vector_size({_SIZE}), aligned(8)));",
@@ -174,6 +198,8 @@ HELPERS: dict[str, str] = {
     "splat_whole": "@whole @splat_whole(int64_t a) { return a - (@whole){0}; }",
     "choose": "@vector @choose(@whole m, @vector a, @vector b) { return (@vector)((m & (@whole)a) | (~m & (@whole)b)); }",
     "choose_whole": "@whole @choose_whole(@whole m, @whole a, @whole b) { return (m & a) | (~m & b); }",
+    "columns": _columns("columns", "vector", "double"),
+    "columns_whole": _columns("columns_whole", "whole", "int64_t"),
     "some": f"""bool @some(@whole m) {{
     int64_t any = 0;
     for (int l = 0; l < {WIDTH}; ++l) {{
@@ -183,6 +209,8 @@ HELPERS: dict[str, str] = {
 }}""",
     "v_max": "@vector @v_max(@vector a, @vector b) { return @choose((@whole)(a >= b) | (@whole)(a != a), a, b); }",
     "v_min": "@vector @v_min(@vector a, @vector b) { return @choose((@whole)(a <= b) | (@whole)(a != a), a, b); }",
+    "v_at_least": "@vector @v_at_least(@vector a, @vector b) { return @choose((@whole)(a < b), b, a); }",
+    "v_at_most": "@vector @v_at_most(@vector a, @vector b) { return @choose((@whole)(a > b), b, a); }",
     "v_max_whole": "@whole @v_max_whole(@whole a, @whole b) { return @choose_whole((@whole)(a >= b), a, b); }",
     "v_min_whole": "@whole @v_min_whole(@whole a, @whole b) { return @choose_whole((@whole)(a <= b), a, b); }",
     "v_abs": "@vector @v_abs(@vector a) { return (@vector)((@whole)a & INT64_MAX); }",
@@ -198,6 +226,8 @@ HELPERS: dict[str, str] = {
 NEEDS = {
     "v_max": ("choose",),
     "v_min": ("choose",),
+    "v_at_least": ("choose",),
+    "v_at_most": ("choose",),
     "v_max_whole": ("choose_whole",),
     "v_min_whole": ("choose_whole",),
     "v_abs_whole": ("v_max_whole", "choose_whole"),

@@ -42,7 +42,6 @@ class Text:
     plain: str = ""
     plain_level: Level = Level.ATOM
     is_literal: bool = False
-    symbol: str = ""
     whole: bool = False
     weak: bool = False
     nonzero: bool = False
@@ -82,10 +81,8 @@ def literal(value: Literal) -> Text:
 def infix(symbol: str, level: Level, args: Sequence[Text], made: Type) -> Text:
     """`a + b`; the right side is parenthesized at the same level, since rounding depends on the order."""
     a, b = args[0].beside(args[1]), args[1].beside(args[0])
-    mixed = Level.SIGN if "@" in (symbol, *(x.symbol for x in (a, b) if x.level == level)) else level
-    left = a.at(level if a.symbol == symbol or a.level != level else mixed)
     weak = a.weak and b.weak and not made.shape
-    return Text(f"{left} {symbol} {b.at(Level(level + 1))}", level, made, symbol=symbol, weak=weak)
+    return Text(f"{a.at(level)} {symbol} {b.at(Level(level + 1))}", level, made, weak=weak)
 
 
 def comparison(symbol: str, args: Sequence[Text], made: Type) -> Text:

@@ -31,6 +31,11 @@ def _infix(symbol: str, level: Level) -> Template:
     return lambda args, e: infix(symbol, level, args, _made(e))
 
 
+def _matrix_product(args: Sequence[Text], e: Equation) -> Text:
+    """`a.dot(b)`, which for small arrays takes half the time of `a @ b`."""
+    return method(args[0], "dot", args[1].code, _made(e))
+
+
 def _compare(symbol: str) -> Template:
     return lambda args, e: comparison(symbol, args, _made(e))
 
@@ -269,7 +274,7 @@ TEMPLATES: dict[str, Template] = {
     "argmax": _method("argmax"),
     "argmin": _method("argmin"),
     "cumsum": _function("np.cumsum"),
-    "matmul": _infix("@", Level.PRODUCT),
+    "matmul": _matrix_product,
     "outer": _outer,
     "transpose": _transpose,
     "reshape": _reshape,

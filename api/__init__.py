@@ -20,7 +20,7 @@ from oco.dsl.builder import ModelBuilder as Model
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import load, parse
 from oco.dsl.terms import DISTRIBUTION_FUNCTIONS, FUNCTIONS, file
-from oco.pipeline import check, compile, open, restore, tune
+from oco.pipeline import check, compile, load_trace, open, restore, tune
 
 __version__ = "0.1.0"
 
@@ -35,6 +35,7 @@ __all__ = [
     "compile",
     "file",
     "load",
+    "load_trace",
     "open",
     "parse",
     "restore",

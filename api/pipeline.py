@@ -14,6 +14,7 @@ from oco.dsl.model import Model
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
     from oco.compiler.facts.types import Facts
+    from oco.evaluation.trace import Trace
     from oco.plan import Plan
     from oco.tuning import Tuned
 
@@ -117,6 +118,13 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
     state = source if isinstance(source, Mapping) else read_saved(source)
     plan = Plan.from_recipe(state.get("recipe"), backend)
     return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)
+
+
+def load_trace(path: str | os.PathLike[str]) -> Trace:
+    """The trace that `trace.save` or `oco run --out` wrote as NetCDF or Zarr, with its data, decisions and manifest. Raises OCO833."""
+    from oco.evaluation.storage import load_trace as read
+
+    return read(os.fspath(path))
 
 
 def open(

@@ -114,7 +114,7 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
         raise fail("OCO711", f"`{plan.algorithm}` leaves no constant free here", hint='use settings="optimal"')
     source, _ = rounds_for(plan, data, seed, TUNING_ROUNDS)
     if source.rounds < 2:
-        raise fail("OCO710", "there is one round only to tune on", hint="give data with --data")
+        raise fail("OCO710", "there is one round only to tune on", hint="give more rounds with --data")
     factors = {f.name: 1.0 for f in free if f.kind != "value"}
     starts: dict[str, Mapping[str, float]] = {"paper": factors}
     if winner.best is not None and winner.best.constants:

@@ -10,7 +10,7 @@ from oco.backends.python.intake import StreamError
 from oco.dsl.diagnostics import OcoError, fail
 
 Array = np.ndarray[Any, Any]
-_CODES = {
+CODES = {
     "name": "OCO840",
     "kind": "OCO841",
     "shape": "OCO842",
@@ -18,12 +18,13 @@ _CODES = {
     "whole": "OCO844",
     "bounds": "OCO845",
 }
+"""Of what an intake refuses, by its rule."""
 
 
 def wrong_input(error: StreamError, more: str = "") -> OcoError:
     """What an intake refused, as an error with a code and a way out."""
     hints = {"bounds": 'correct the data or the model\'s bounds, or choose on_out_of_bounds="clip" or "accept"'}
-    return fail(_CODES[error.rule], f"{error}{more}", hint=hints.get(error.rule, ""))
+    return fail(CODES[error.rule], f"{error}{more}", hint=hints.get(error.rule, ""))
 
 
 def is_whole(number: Any) -> bool:

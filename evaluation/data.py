@@ -20,6 +20,7 @@ from oco.dsl.model import Model
 from oco.dsl.text.printer import print_expr, print_stream
 from oco.evaluation.check import BLOCK, Finding, check_values
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
+from oco.evaluation.missing import repaired
 from oco.evaluation.spill import spacious
 from oco.evaluation.tables import Array, Table, read
 
@@ -40,6 +41,7 @@ class MappingReport:
     unused: tuple[str, ...]
     times: tuple[str, ...]
     findings: tuple[Finding, ...]
+    mended: tuple[str, ...] = ()
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
@@ -60,7 +62,7 @@ class MappingReport:
         said = [f"{self.source} has no names of columns: they fill `{a.stream}` by position" for a in by_position]
         said += [f"columns not used: {shorten(self.unused)}"] if self.unused else []
         said += [f"columns left out because they tell the time: {shorten(self.times)}"] if self.times else []
-        return tuple(said)
+        return (*said, *self.mended)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
@@ -148,9 +150,9 @@ def share(data: Data, folder: Path) -> None:
         np.save(folder / f"{name}.npy", array)
 
 
-def describe(model: Model, source: Any, mapping: StreamMap | None = None) -> MappingReport:
+def describe(model: Model, source: Any, mapping: StreamMap | None = None, on_missing: str = "error") -> MappingReport:
     """Map a source to the model's streams and check every value, without running anything."""
-    return _examine(canonical(model), read(source), mapping)[0]
+    return _examine(canonical(model), read(source), mapping, on_missing)[0]
 
 
 def load_data(
@@ -172,13 +174,12 @@ def load_data(
         return source if rounds is None else source.first(rounds)
     if source is None:
         return _all_drawn(problem, seed, rounds)
-    table = _repair(read(source), on_missing)
-    report, given = _examine(problem, table, mapping)
+    report, given = _examine(problem, read(source), mapping, on_missing)
     if report.problems:
         raise OcoError(*report.problems)
     length = report.rounds
     if rounds is not None and rounds > length:
-        raise fail("OCO826", f"{table.name} has {length} rounds, and {rounds} are asked for")
+        raise fail("OCO826", f"{report.source} has {length} rounds, and {rounds} are asked for")
     kinds = {s.name: np.int64 if s.integer else np.float64 for s in problem.streams}
     given = {name: values.astype(kinds[name], copy=False) for name, values in given.items()}
     drawn = tuple(s for s in problem.streams if s.name not in given)
@@ -245,8 +246,11 @@ def _with_a_law(stream: StreamRange) -> str | None:
     return f"{print_stream(replace(stream.stream, iid=False, mean=None))} ~ {law}" if law else None
 
 
-def _examine(problem: Canonical, table: Table, mapping: StreamMap | None) -> tuple[MappingReport, dict[str, Array]]:
+def _examine(
+    problem: Canonical, table: Table, mapping: StreamMap | None, on_missing: str
+) -> tuple[MappingReport, dict[str, Array]]:
     assignments, problems = assign(problem.streams, table, mapping)
+    table, mended = repaired(table, on_missing, [c for a in assignments for c in a.columns])
     findings = [Finding(p) for p in problems]
     streams = {s.name: s for s in problem.streams}
     given: dict[str, Array] = {}
@@ -267,9 +271,8 @@ def _examine(problem: Canonical, table: Table, mapping: StreamMap | None) -> tup
     rounds = min(lengths, default=0)
     if not rounds and not findings:
         findings += _about(f"{table.name} has no rounds")
-    report = MappingReport(
-        table.name, rounds or table.rounds, assignments, unused(table, assignments), table.times, tuple(findings)
-    )
+    beside = unused(table, assignments), table.times
+    report = MappingReport(table.name, rounds or table.rounds, assignments, *beside, tuple(findings), mended)
     return report, given
 
 
@@ -291,38 +294,6 @@ def _beside(parts: list[Array]) -> Array:
     for start in range(0, rounds, step):
         found[start : start + step] = np.concatenate([p[start : start + step] for p in parts], axis=1)
     return found
-
-
-def _repair(table: Table, on_missing: str) -> Table:
-    """Fill or leave out missing values, where a person asked for it."""
-    if on_missing == "error":
-        return table
-    if on_missing not in ("hold", "skip"):
-        raise fail(
-            "OCO826", f"`{on_missing}` is no way to treat missing values", hint='it is "error", "hold" or "skip"'
-        )
-    missing = {n: np.asarray(np.isnan(a).reshape(len(a), -1).any(axis=1)) for n, a in table.arrays.items()}
-    for name, cells in table.texts.items():
-        missing[name][[place // table.width(name) for place in cells]] = False
-    if on_missing == "skip":
-        keep = ~np.any([m[: table.rounds] for m in missing.values()], axis=0)
-        numbers = np.arange(1, table.rounds + 1) if table.row_numbers is None else table.row_numbers
-        arrays = {n: a[: table.rounds][keep] for n, a in table.arrays.items()}
-        texts = {n: _moved(cells, keep, table.width(n)) for n, cells in table.texts.items()}
-        return replace(table, arrays=arrays, texts=texts, row_numbers=numbers[keep])
-    arrays = {n: _held(a, missing[n]) for n, a in table.arrays.items()}
-    return replace(table, arrays=arrays)
-
-
-def _moved(cells: Mapping[int, str], keep: Array, width: int) -> dict[int, str]:
-    """The places of cells after the rows that are not kept are gone."""
-    row = np.cumsum(keep) - 1
-    return {int(row[p // width]) * width + p % width: text for p, text in cells.items() if keep[p // width]}
-
-
-def _held(array: Array, missing: Array) -> Array:
-    last = np.maximum.accumulate(np.where(missing, -1, np.arange(len(array))))
-    return np.where((last >= 0).reshape(-1, *[1] * (array.ndim - 1)), array[np.maximum(last, 0)], array)
 
 
 def _names(names: list[str]) -> str:

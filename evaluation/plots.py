@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oco.dsl.diagnostics import fail
 from oco.evaluation.measures import fitted_exponent
 from oco.evaluation.numbers import number
 
@@ -75,23 +76,35 @@ def thin(rounds: Array, values: Array, points: int = POINTS, log: bool = False) 
     return rounds[picked], values[picked]
 
 
-def figure(trace: Trace, axes: Sequence[Axes] | None = None, size: tuple[float, float] = (11.0, 11.0)) -> Figure:
+def figure(
+    trace: Trace,
+    axes: Axes | Sequence[Axes] | Array | None = None,
+    size: tuple[float, float] = (11.0, 11.0),
+    *,
+    ax: Axes | None = None,
+    panels: str | Sequence[str] | None = None,
+) -> Figure:
     """All pictures of a trace on one page: regret and violation (linear, and on logarithmic axes), decisions, queues.
 
-    `axes`: six axes to draw on instead, in that order.
+    axes    to draw on instead, as many as there are of the panels: any array of them as `plt.subplots` gives it, or (also as `ax`) one
+    panels  names of `PANELS`, such as "violation" or "regret, log"; all of them in their order
     """
     from oco.evaluation.page import Page
 
-    if axes is not None:
-        given = axes[0].get_figure(root=True)
-        assert given is not None
-        for ax, draw in zip(axes, PANELS.values()):
-            draw(trace, ax)
+    names = list(PANELS) if panels is None else [panels] if isinstance(panels, str) else list(panels)
+    if unknown := [name for name in names if name not in PANELS]:
+        raise fail("OCO831", f"there is no panel {unknown[0]!r}", hint=f"there are: {', '.join(PANELS)}")
+    if (places := ax if axes is None else axes) is not None:
+        flat = np.ravel(np.asarray(places, dtype=object))
+        for one, name in zip(flat, names):
+            PANELS[name](trace, one)
+        given: Figure = flat[0].get_figure(root=True)
         return given
     with in_style():
         page = Page(figsize=size, layout="constrained")
-        for ax, draw in zip(page.subplots(3, 2).ravel(), PANELS.values()):
-            draw(trace, ax)
+        rows, columns = -(-len(names) // 2), min(len(names), 2)
+        for k, name in enumerate(names):
+            PANELS[name](trace, page.add_subplot(rows, columns, k + 1))
     return page
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from oco.backends.factors import Factors, part_names
+from oco.backends.given import is_whole
 from oco.backends.learner import Learner
 from oco.backends.play import Played
 from oco.backends.reckoning import DUALS
@@ -42,12 +43,17 @@ class Recorder:
     def _kept(self, keep: Keep) -> tuple[tuple[str, ...], int]:
         """Names of the decisions to keep, and every which round (0: only the last)."""
         names = tuple(b.name for b in self.problem.blocks)
-        if isinstance(keep, str):
+        if isinstance(keep, str) and keep in names:
+            names, every = (keep,), 1
+        elif isinstance(keep, str):
             if keep not in ("all", "last"):
-                raise fail("OCO831", f'keep is "all", "last", a number or names of decisions, not {keep!r}')
+                hint = f"decisions of the model: {', '.join(names)}"
+                raise fail("OCO831", f'keep is "all", "last", a number or names of decisions, not {keep!r}', hint=hint)
             every = 0 if keep == "last" else 1
-        elif isinstance(keep, int):
-            every = keep
+        elif not isinstance(keep, Iterable):
+            if not is_whole(keep) or keep < 1:
+                raise fail("OCO831", f"keep={keep!r}: decisions of every n-th round are kept, n from 1")
+            every = int(keep)
         else:
             unknown = [n for n in keep if n not in names]
             if unknown:

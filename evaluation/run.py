@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from oco.backends.factors import points_of
+from oco.backends.given import CODES, is_whole
 from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.play import can_play, play
@@ -23,10 +24,11 @@ from oco.compiler.facts.ledger import plain
 from oco.compiler.facts.types import Facts
 from oco.compiler.guarantees import Bound
 from oco.compiler.theorems import Guarantee, Situation
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Feedback
 from oco.evaluation.comparators import Budget
 from oco.evaluation.data import Data, from_rounds, load_data
+from oco.evaluation.missing import Rounds
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import Table
@@ -102,8 +104,12 @@ def run(
     """
     loaded: Data | None = None
     notes: tuple[str, ...] = ()
+    if rounds is not None and not is_whole(rounds):
+        raise fail("OCO826", f"a number of rounds is a whole number, not {rounds!r}")
+    given = Rounds((), on_missing)
     if _is_iterator(data):
-        feed = _taken(from_rounds(plan.canonical, data, seed), rounds)
+        given = Rounds(from_rounds(plan.canonical, data, seed), on_missing)
+        feed = _taken(iter(given), rounds)
     else:
         loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
         plan, planned = _planned_for(plan, loaded.rounds)
@@ -124,7 +130,7 @@ def run(
     origin = Origin(seed, plan.recipe, *_given(plan.canonical, start, draws), _backend_of(learner), _known(plan.facts))
     record = recorder.record()
     _reckon(learner, record, loaded)
-    said = {"notes": (*notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
+    said = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     promise = promise_of(plan, recorder.count)
     return Trace(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **said)
 
@@ -190,7 +196,7 @@ def _drive(
     for values in feed:
         decision = learner.decide()
         if reveal is None:
-            feedback = learner.observe(**values)
+            feedback = _observed(learner, values)
             loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities
         else:
             loss, constraints, equalities, seen = reveal(decision, values, learner.round)
@@ -202,6 +208,16 @@ def _drive(
     recorder.seconds = perf_counter() - began
     if not recorder.count:
         raise fail("OCO826", "the data has no rounds")
+
+
+def _observed(learner: Learner, values: Mapping[str, Any]) -> Any:
+    """What the learner says of a round; where it refuses the data, the error names the round."""
+    try:
+        return learner.observe(**values)
+    except OcoError as error:
+        if error.code not in CODES.values():
+            raise
+        raise fail(error.code, f"round {learner.round} of the data: {error.message}", hint=error.hint) from None
 
 
 def _is_iterator(data: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import oco
 from oco.compiler.canonical import Canonical, canonical
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import load, parse
@@ -334,6 +335,33 @@ def test_missing_values_can_be_held_or_skipped(problem: Canonical) -> None:
     np.testing.assert_array_equal(skipped.array("price"), [[1, 2, 3], [8, 9, 9]])
     assert codes(problem, table(HEADER + ",2,3,4\n1,2,3,4\n"), on_missing="hold") == ["OCO827"]
     assert "line 4" in message(problem, table(HEADER + "1,,3,4\n1,2,3,4\n1,2,30,4\n"), on_missing="skip")
+
+
+def test_values_that_are_missing_where_nobody_reads_them_count_for_nothing(problem: Canonical) -> None:
+    header = "remark," + HEADER
+    source = table(header + ",1,2,3,4\n,5,,6,7\nx,8,9,9,1\n")
+    skipped, held = (load_data(problem, source, on_missing=how) for how in ("skip", "hold"))
+    np.testing.assert_array_equal(skipped.array("price"), [[1, 2, 3], [8, 9, 9]])
+    np.testing.assert_array_equal(held.array("price")[1], [5, 2, 6])
+    assert "1 of 3 rounds left out, which lack values: line 3" in skipped.notes
+    assert "missing values that hold the last one before: `price[1]` 1" in held.notes
+    whole = load_data(problem, table(header + ",1,2,3,4\n"), on_missing="skip")
+    assert whole.rounds == 1 and not any("missing" in note or "left out" in note for note in whole.notes)
+
+
+def test_an_iterator_can_lack_values_too() -> None:
+    plan = oco.compile(parse(MODEL))
+    rounds = [{"price": np.array([1.0, 2.0, k]), "jobs": 3.0} for k in (3.0, np.nan, 5.0)]
+    with pytest.raises(OcoError, match=r"round 2 of the data: price\[2\] is nan"):
+        plan.run(iter(rounds))
+    skipped, held = (plan.run(iter(rounds), on_missing=how) for how in ("skip", "hold"))
+    np.testing.assert_array_equal(skipped.data.array("price")[:, 2], [3, 5])
+    np.testing.assert_array_equal(held.data.array("price")[:, 2], [3, 3, 5])
+    assert any("1 rounds left out" in note for note in skipped.notes)
+    with pytest.raises(OcoError, match="no way to treat"):
+        plan.run(iter(rounds), on_missing="drop")
+    with pytest.raises(OcoError, match="whole number"):
+        plan.run(iter(rounds), 2.5)  # type: ignore[arg-type]
 
 
 def test_fewer_rounds_can_be_taken_but_not_more(problem: Canonical) -> None:

@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from oco.compiler.canonical import canonical
+from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 from oco.evaluation.data import Data
 from oco.evaluation.measures import fitted_exponent
@@ -132,6 +133,14 @@ def test_files_and_given_axes() -> None:
     page = Figure()
     axes = page.subplots(3, 2).ravel()
     assert figure(trace, axes) is page and all(ax.get_title(loc="left") for ax in axes)
+    grid, alone = Figure().subplots(2, 2), Figure().subplots()
+    trace.plot(axes=grid)
+    assert all(ax.get_title(loc="left") for ax in grid.ravel())
+    assert trace.plot(ax=alone, panels="violation") is alone.get_figure()
+    assert "violation" in alone.get_title(loc="left")
+    assert len(trace.plot(panels=["decisions", "regret", "queues"]).axes) == 3
+    with pytest.raises(OcoError, match="no panel"):
+        trace.plot(panels="loss")
 
 
 @pytest.mark.parametrize("log", [False, True])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import oco
 from oco.cli import main
 from oco.compiler.plan import compile_plan
 from oco.dsl.diagnostics import OcoError
@@ -162,7 +163,8 @@ def test_a_start_and_progress(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep", "kept"), [("all", range(1, 41)), ("last", [40]), (15, [1, 16, 31]), (["x"], range(1, 41))]
+    ("keep", "kept"),
+    [("all", range(1, 41)), ("last", [40]), (15, [1, 16, 31]), (["x"], range(1, 41)), ("x", range(1, 41))],
 )
 def test_what_is_kept_of_the_decisions(plan: Plan, trace: Trace, keep: Any, kept: Any) -> None:
     found = run(plan, {"a": targets()}, seed=3, keep=keep)
@@ -177,7 +179,7 @@ def test_decisions_that_would_fill_the_memory_are_thinned(monkeypatch: pytest.Mo
     assert found.kept.tolist() == list(range(1, 41, 4)) and any("every 4th" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("keep", ["first", ["y"]])
+@pytest.mark.parametrize("keep", ["first", ["y"], 0, -3, 1.5, True])
 def test_what_cannot_be_kept(plan: Plan, keep: Any) -> None:
     with pytest.raises(OcoError) as caught:
         run(plan, {"a": targets()}, keep=keep)
@@ -198,7 +200,7 @@ def test_the_dataset_has_named_dimensions(trace: Trace) -> None:
 def test_a_file_reads_back_bit_for_bit(trace: Trace, tmp_path: Path) -> None:
     expected = trace.regret("dynamic")
     trace.save(tmp_path / "run.nc")
-    again = load_trace(tmp_path / "run.nc")
+    again = oco.load_trace(tmp_path / "run.nc")
     for name in ("loss", "constraints", "duals", "decisions"):
         np.testing.assert_array_equal(getattr(again, name), getattr(trace, name))
     np.testing.assert_array_equal(again.regret("dynamic"), expected)

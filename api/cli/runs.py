@@ -140,6 +140,7 @@ def data(
     model: ModelPath,
     source: Annotated[Path, typer.Option("--data", metavar="FILE", help="CSV, Parquet, Arrow, NPY or NPZ.")],
     mapping: Mapping = None,
+    on_missing: o.OnMissing = "error",
     param: Params = None,
     as_json: Json = False,
 ) -> None:
@@ -149,7 +150,7 @@ def data(
     from oco.evaluation.data import describe
     from oco.evaluation.mapping import parse_map
 
-    found = describe(oco.load(model, param_values(param)), source, parse_map(mapping or []))
+    found = describe(oco.load(model, param_values(param)), source, parse_map(mapping or []), on_missing)
     if as_json:
         show_json({"version": 1} | found.to_json())
         raise typer.Exit(1 if found.problems else 0)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oco.cli.options import DataPath, Json, ModelPath, Params, Tradeoff, param_values
+from oco.cli.options import DataPath, Json, ModelPath, OnMissing, Params, Tradeoff, param_values
 from oco.cli.output import note, say, show_json
 
 
@@ -17,6 +17,7 @@ def tune(
     algorithm: Annotated[str | None, typer.Option("--algorithm", metavar="NAME", help="Tune this one.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the constants that are tried.")] = 0,
     tradeoff: Tradeoff = 1.0,
+    on_missing: OnMissing = "error",
     write: Annotated[
         bool, typer.Option("--write", metavar="", help="Put the `using` line into the model file; the rest stays.")
     ] = False,
@@ -28,14 +29,19 @@ def tune(
     Without data, rounds are drawn from the model. The guarantee is worked out again for what was chosen.
     """
     import oco
+    from oco.compiler.canonical import canonical
     from oco.dsl.writing import read_text, write_text
+    from oco.evaluation.data import load_data
     from oco.tuning import tuning_text
 
     loaded = oco.load(model, param_values(param))
-    found = oco.tune(loaded, data, algorithm, tradeoff=tradeoff, seed=seed)
+    source = None if data is None else load_data(canonical(loaded), data, seed=seed, on_missing=on_missing)
+    found = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed)
     if write:
         write_text(model, with_using(read_text(model), found.line))
     if not as_json:
+        for text in () if source is None else source.notes:
+            note(text)
         say(tuning_text(found).rstrip())
         if write:
             note(f"{model} has the line now")

@@ -4,12 +4,14 @@
     model scheduling
     ...
 
-makes the model `scheduling` in the notebook, and shows it. Files that it names are looked for in the folder of the notebook. A cell with
-an error takes away the model that it made before.
+makes the model `scheduling` in the notebook, and shows it; the cell may leave its `model` statement out. Files that it names are looked
+for in the folder of the notebook. A cell with an error takes away the model that it made before.
 """
 
 from __future__ import annotations
 
+import re
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +29,7 @@ def load(shell: InteractiveShell) -> None:
     def oco(line: str, cell: str) -> Model:
         """%%oco NAME: the cell is a model, and becomes the variable NAME. With an error in the cell there is no model NAME."""
         name = line.strip()
-        if not name.isidentifier():
+        if not name.isidentifier() or iskeyword(name):
             said = (
                 f"`{name}` cannot be the name of a variable"
                 if name
@@ -36,9 +38,9 @@ def load(shell: InteractiveShell) -> None:
             raise fail("OCO906", said, hint="write `%%oco scheduling` in the first line of the cell")
         if isinstance(shell.user_ns.get(name), Model):
             del shell.user_ns[name]  # a later cell must not go on with what an earlier version of this one said
-        model = parse(
-            "\n" + cell, folder=Path.cwd(), name=f"cell {name}"
-        )  # so that lines count from the first of the cell
+        named = re.search(r"^\s*model\b", cell, re.M) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name)
+        head = "" if named else f"model {name}"  # on the line of the magic, so that lines count from it
+        model = parse(f"{head}\n{cell}", folder=Path.cwd(), name=f"cell {name}")
         shell.user_ns[name] = model
         return model
 

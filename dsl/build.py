@@ -40,8 +40,9 @@ def applied(
     if atom not in ATOMS:
         raise InternalError(f"there is no atom {atom}")
     row = ATOMS[atom]
+    args, given = _by_name(row, args, dict(options))
     _check_arity(row, len(args), span)
-    draft = Call(atom, args, _options(row, args, dict(options), span), shape=shape or (), span=span)
+    draft = Call(atom, args, _options(row, args, given, span), shape=shape or (), span=span)
     result = row.shape(draft)
     return Call(
         atom, args, draft.options, shape=result, integer=row.integer(draft) if row.integer else False, span=span
@@ -70,6 +71,16 @@ def array(items: tuple[Expr, ...], span: Span | None = None) -> Array | Constant
     return Array(items, shape=(len(items), *items[0].shape), integer=integer, span=span)
 
 
+def _by_name(
+    row: Atom, args: tuple[Expr, ...], options: dict[str, int | float]
+) -> tuple[tuple[Expr, ...], dict[str, int | float]]:
+    """Arguments that were given by name are moved to their places: huber(x, M = 2)."""
+    for place, name in enumerate(row.named, start=1):
+        if name in options and len(args) == place:
+            args = (*args, constant(options.pop(name)))
+    return args, options
+
+
 def _check_arity(row: Atom, given: int, span: Span | None) -> None:
     least, greatest = row.arity
     if given >= least and (greatest is None or given <= greatest):
@@ -89,7 +100,9 @@ def _options(
 ) -> tuple[tuple[str, int | float], ...]:
     for name in given:
         if name not in row.options:
-            known = f"it takes {', '.join(row.options)}" if row.options else "it takes none"
+            takes = (*row.named, *row.options)
+            known = f"it takes {', '.join(takes)}" if takes else "it takes none"
+            known = f"{name} is given already" if name in row.named else known
             raise fail("OCO304", f"{row.name} has no option {name}", span, known)
     if "axis" in given:
         rank, axis = len(args[0].shape), given["axis"]

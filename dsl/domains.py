@@ -357,14 +357,15 @@ DOMAINS: dict[str, DomainKind] = {
         DomainKind(
             "group_ball",
             ("r", "groups"),
-            "the l2 norms of the groups of entries sum to at most r",
+            "the l2 norms of the groups of entries sum to at most r; `groups` has the number of its group for each entry: `[0, 0, 1]`",
             _group_shapes,
             _group_values,
         ),
         DomainKind(
             "flow",
             ("edges", "source", "sink"),
-            "x >= 0 sends one unit along the edges of a graph without cycles from the source to the sink",
+            "x >= 0 sends one unit along the edges of a graph without cycles from the source to the sink; a row of `edges` has the nodes "
+            "that an entry leads from and to: `[[0, 1], [1, 2]]`",
             _flow_shapes,
             _flow_values,
         ),

@@ -143,7 +143,11 @@ def test_cells_in_the_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     shell.user_ns["small"] = 5
     assert not shell.run_cell("%%oco small\nmodel").success and shell.user_ns["small"] == 5, "what no cell made stays"
-    for line in ("%%oco", "%%oco 1st"):
+    bare = SMALL.replace(SMALL[SMALL.index("model") :].splitlines()[0] + "\n", "")
+    assert "model" not in bare and shell.run_cell("%%oco named\n" + bare).result.name == "named"
+    lost = shell.run_cell("%%oco named\n" + bare.replace("c @ x", "c @ z")).error_in_exec
+    assert isinstance(lost, oco.OcoError) and lost.span is not None and lost.span.line == 5
+    for line in ("%%oco", "%%oco 1st", "%%oco for"):
         unnamed = shell.run_cell(f"{line}\n{SMALL}").error_in_exec
         assert isinstance(unnamed, oco.OcoError) and unnamed.code == "OCO906"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import oco
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.expressions import Call, Constant, Index, Kind, Name, names, walk
 from oco.dsl.load import load, parse
@@ -96,6 +97,25 @@ def test_arguments_by_name_are_put_in_order() -> None:
     assert model("stream a ~ normal(sd = 2, mean = 1)\nminimize a * c @ x\n") == model(
         "stream a ~ normal(1, 2)\nminimize a * c @ x\n"
     )
+
+
+def test_the_last_arguments_of_a_function_may_be_given_by_name() -> None:
+    text = "model m\nhorizon T = 9\ndecision x[3] in box(0, 1)\nminimize sum({})\n"
+    assert parse(text.format("huber(x, M = 2)")) == parse(text.format("huber(x, 2)"))
+    assert parse(text.format("power(x, p = 3)")) == parse(text.format("power(x, 3)"))
+    assert parse(text.format("huber(x, M = 2)")).objective == oco_objective(2)
+    for wrong, hint in (("huber(x, 2, M = 2)", "M is given already"), ("huber(x, m = 2)", "it takes M")):
+        with pytest.raises(OcoError, match=hint) as caught:
+            parse(text.format(wrong))
+        assert caught.value.code == "OCO304"
+
+
+def oco_objective(m: float) -> object:
+    """The same by the builder."""
+    model = oco.Model("m", horizon=9)
+    x = model.decision("x", 3, domain=oco.box(0, 1))
+    model.minimize(oco.sum(oco.huber(x, M=m)))
+    return model.build().objective
 
 
 def test_shapes_that_params_give() -> None:

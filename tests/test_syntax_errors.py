@@ -149,6 +149,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
     ("minimize x *** 2", "OCO115", "*", "`**`"),
     ("minimize x.sum", "OCO121", "sum", "`.T`"),
     ("minimize x.t", "OCO121", "t", "`.T`"),
+    ("minimize \u0445", "OCO101", "\u0445", "cyrillic small letter ha (U+0445)"),
     ("minimize x.bound", "OCO121", "bound", "`.T`"),
     ("minimize sum(x[i] for i in 0..3)", "OCO100", "for", "whole arrays"),
     ("minimize x if y", "OCO100", "if", "whole arrays"),
@@ -172,6 +173,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
     ("cap: x <=", "OCO100", "", "an expression"),
     ("subject", "OCO100", "", "`to`"),
     ("subject to: ", "OCO100", ":", "end of the line"),
+    ("subject to a: x <= 1", "OCO100", "a", "below `subject to`"),
     # wishes
     ("measure regret", "OCO123", "regret", "`measure static regret`"),
     ("measure dynamik regret", "OCO123", "dynamik", "`dynamic`"),

@@ -269,6 +269,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x, *rest: cp.huber(x, *rest),
         allowed=_huber_allowed,
         proximal=proximal.huber,
+        named=("M",),
     ),
     Atom(
         "entr",
@@ -324,7 +325,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         allowed=needs("a positive argument", positive),
         proximal=proximal.inverse,
     ),
-    Atom("power", "x to the power p", (2, 2), entrywise, proximal=proximal.power, **powers.POWER_RULES),
+    Atom("power", "x to the power p", (2, 2), entrywise, proximal=proximal.power, named=("p",), **powers.POWER_RULES),
     Atom(
         "hinge",
         "max(1 - x, 0)",

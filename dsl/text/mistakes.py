@@ -343,6 +343,8 @@ def _way_out(trouble: Trouble) -> str:
         return "bounds stand in [ ]: `in [lo, hi]`"
     if opener is not None or "NUMBER" in trouble.expected:
         return ""
+    if trouble.word == "subject" and trouble.position == 2:
+        return "constraints stand below `subject to`, one a line"
     return f"the form is `{STATEMENT_WORDS.get(trouble.word, CONSTRAINT_FORM)}`"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import NamedTuple
 
 from oco.dsl.diagnostics import Diagnostic
@@ -191,6 +192,12 @@ CHARACTER_HINTS: dict[str, str] = {
 }
 
 
+def _stranger(text: str) -> str:
+    """The first letter of another alphabet, by its name: some look like those of the Latin one."""
+    others = ((c, unicodedata.name(c, "")) for c in text if not c.isascii() and c.isalpha())
+    return next((f": it holds {name.lower()} (U+{ord(c):04X})" for c, name in others if name[:5] != "LATIN"), "")
+
+
 def _explain_character(token: Token) -> Diagnostic:
     first, span = token.text[0], token.span
     if first == '"':
@@ -202,7 +209,7 @@ def _explain_character(token: Token) -> Diagnostic:
     if len(token.text) > 1 or first.isalpha():
         return Diagnostic(
             "OCO101",
-            f"`{_short(token.text)}` is not a name",
+            f"`{_short(token.text)}` is not a name{_stranger(token.text)}",
             span,
             "names are made of a to z, A to Z, digits and `_`, and begin with a letter",
         )

@@ -6,6 +6,7 @@ and are of the right size, whether the decisions have left the start, whether mu
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,8 @@ FIRST = 64
 OFTEN = 8192
 MOST_DATA = 1 << 22
 """Entries of a stream that are searched for the largest."""
+TOGETHER = 1 << 15
+"""Of them, how many at once."""
 WIDE = 100.0
 """A bound so many times what was seen is too wide."""
 STILL = 1e-3
@@ -94,9 +97,21 @@ def glances(streams: Mapping[str, Array], rounds: int) -> set[int]:
     found = {*np.linspace(0, rounds - 1, min(rounds, 32)).astype(int).tolist()}
     for values in streams.values():
         if 0 < values.size <= MOST_DATA:
-            sizes = np.abs(np.asarray(values[:rounds], dtype=np.float64)).reshape(rounds, -1)
-            found |= {*np.argsort(sizes.max(axis=1))[-2:].tolist(), *np.argsort(sizes.sum(axis=1))[-2:].tolist()}
+            found |= _largest_rounds(values[:rounds])
     return found
+
+
+def _largest_rounds(values: Array) -> set[int]:
+    """The two rounds with the largest entries and the two with the largest sums of sizes, found part by part."""
+    best: list[list[tuple[float, int]]] = [[], []]
+    step = max(1, TOGETHER * len(values) // values.size)
+    for start in range(0, len(values), step):
+        sizes = np.abs(np.asarray(values[start : start + step], dtype=np.float64))
+        sizes = sizes.reshape(len(sizes), -1)
+        for k, size in enumerate((sizes.max(axis=1), sizes.sum(axis=1))):
+            last = ((float(size[i]), start + int(i)) for i in np.argsort(size)[-2:])
+            best[k] = heapq.nlargest(2, [*best[k], *last])
+    return {t for found in best for _, t in found}
 
 
 @dataclass

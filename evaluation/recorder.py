@@ -149,7 +149,7 @@ class Recorder:
             entry = np.asarray(value)
             rows = (self.expected or 256) if column is None else 2 * len(column)
             rows = max(1, -(-rows // self.every) if name.startswith("decision.") and self.every else rows)
-            grown = spacious((max(rows, row + 1), *entry.shape), entry.dtype)
+            grown = spacious((max(rows, row + 1), *entry.shape), entry.dtype, among=3 + len(self._duals))
             if column is not None:
                 grown[: len(column)] = column
             if self.collect and name.startswith("stream.") and grown.nbytes > STREAM_BYTES:

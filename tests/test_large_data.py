@@ -66,8 +66,11 @@ def test_arrays_are_read_in_place(whole: bool, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("keep, numbers", [("last", 3), (10, 3 + 0.4)])
-def test_a_round_takes_the_memory_of_what_is_kept_of_it(plan: Any, keep: Any, numbers: float) -> None:
+def test_a_round_takes_the_memory_of_what_is_kept_of_it(
+    plan: Any, keep: Any, numbers: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Eight bytes for the loss, for the constraint, for its multiplier, for each entry of a decision that is kept, and its round."""
+    monkeypatch.setattr(spill, "LARGE", 1 << 30)
     if not has_compiler():
         pytest.skip("there is no C compiler")
     few, many, held = 30_000, 330_000, {}
@@ -168,3 +171,41 @@ def test_memory_does_not_hold_the_data(kind: str, tmp_path: Path) -> None:
         assert int(out[1]) == rounds
         found.append(1024 * int(out[0]))
     assert found[1] - found[0] < 0.25 * 3208 * 8_000
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_what_a_run_keeps_of_long_runs_lies_in_files() -> None:
+    """From 2,000 to 200,000 rounds private memory stays; all columns of the longer run are whole."""
+    code = f"""
+import numpy as np, oco
+from oco.evaluation import spill
+spill.LARGE = 1 << 18
+plan = oco.compile(oco.parse({MODEL!r}), algorithm="coldq", settings="paper")
+rng = np.random.default_rng(0)
+c, b = rng.uniform(-1, 1, (200_000, 3)), rng.uniform(0, 2, 200_000)
+def private():
+    return sum(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+traces = [plan.run({{"c": c[:n], "b": b[:n]}}, backend="c", keep="last") for n in (2_000, 2_000)]
+before = private()
+traces.append(plan.run({{"c": c, "b": b}}, backend="c", keep="last"))
+long = traces[-1]
+assert long.loss.shape == (200_000,) and long.constraints.shape == (200_000, 1) and long.duals.shape == (200_000, 1)
+assert np.isfinite(long.loss).all() and (long.loss != 0).mean() > 0.9
+print(private() - before)
+"""
+    if not has_compiler():
+        pytest.skip("there is no C compiler")
+    out = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert int(out.stdout) < 2_000, "kilobytes; loss, constraint and multiplier of 200,000 rounds are 4,700"
+
+
+def test_arrays_that_find_no_file_stay_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(spill, "LARGE", 100)
+    mapped = spill.spacious((50, 2))
+    mapped[:] = 3.0
+    assert isinstance(mapped.base, np.memmap) and mapped.sum() == 300.0
+    assert not isinstance(spill.spacious((12,)).base, np.memmap)
+    assert isinstance(spill.spacious((12,), among=2).base, np.memmap)
+    monkeypatch.setattr(spill.tempfile, "tempdir", str(tmp_path / "missing"))
+    plain = spill.spacious((50, 2))
+    assert plain.base is None and plain.shape == (50, 2)

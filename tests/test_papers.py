@@ -35,6 +35,14 @@ def test_the_command_lists_every_experiment() -> None:
     assert len(names) == len(set(names)) and {"coldq-tracking", "datacenter", "gradual-variation"} <= set(names)
 
 
+def test_the_benchmark_of_speed_tells_its_rows() -> None:
+    command = [sys.executable, "benchmarks/speed/run.py"]
+    told = subprocess.run([*command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "--repeats" in told and "fleet" in told and "growth" in told
+    wrong = subprocess.run([*command, "flet"], cwd=ROOT, capture_output=True, text=True)
+    assert wrong.returncode == 2 and "flet" in wrong.stderr and not wrong.stdout
+
+
 COMPLETION = """model m
 horizon T = 12
 decision X[6, 7] in nuclear_ball(10)

@@ -14,6 +14,7 @@ from driving import plan_of
 from test_c99 import has_compiler
 
 import oco
+from oco.backends import reckoning
 from oco.backends.reckoning import looked_at
 from oco.compiler.ir.interpret import interpret
 from oco.dsl.load import parse
@@ -233,3 +234,15 @@ def test_wide_bounds_are_told_once_with_the_fact_that_settings_hang_on() -> None
     assert len(said) == 2 and len(loss) == len(caps) == 1
     assert "`assume loss.lipschitz.l2 <= ...`" in loss[0] and "narrow the bounds of the streams" in loss[0]
     assert "(and so with 2 other constraints)" in caps[0] and "`assume constraints.cap" in caps[0]
+
+
+@pytest.mark.parametrize("shape", [(1,), (2, 3), (1000, 4, 10), (5000,), (700, 7)])
+def test_the_largest_rounds_are_found_part_by_part(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(0).normal(size=shape)
+    sizes = np.abs(values).reshape(len(values), -1)
+    expected = {int(t) for s in (sizes.max(axis=1), sizes.sum(axis=1)) for t in np.argsort(s)[-2:]}
+    for together in (1, 100, 1 << 15):
+        monkeypatch.setattr(reckoning, "TOGETHER", together)
+        assert (
+            expected <= reckoning.glances({"v": values}, len(values)) and reckoning._largest_rounds(values) == expected
+        )

@@ -162,9 +162,7 @@ class EntryPoints:
         wanted = [w for w, _, _ in self.of.record() if not w.startswith("after_")]
         yield f"{self.heads['run']} {{"
         yield "    for (int64_t t = 0; t < rounds; ++t) {"
-        yield f"        if ({name}_check({', '.join(inputs)}) != 0) {{"
-        yield "            return t;"
-        yield "        }"
+        yield f"        if ({name}_check({', '.join(inputs)}) != 0) {{ return t; }}"
         yield f"        if ({' || '.join(f'record->{w}' for w in wanted)}) {{"
         yield from (f"            {line}" for line in self._played(inputs, draws))
         yield "        }"
@@ -223,9 +221,7 @@ def not_finite(n: Named, value: str, size: int, result: str) -> Iterator[str]:
 
 def _kept(name: str, source: str, count: int, kind: str, margin: str) -> Iterator[str]:
     """Write one round's values to the record, if they are wanted."""
-    yield f"{margin}if (record->{name}) {{"
-    yield f"{margin}    memcpy(record->{name} + t * {count}, {source}, {count} * sizeof({kind}));"
-    yield f"{margin}}}"
+    yield f"{margin}if (record->{name}) {{ memcpy(record->{name} + t * {count}, {source}, {count} * sizeof({kind})); }}"
 
 
 def _row(n: Named) -> str:
@@ -248,14 +244,14 @@ def _tests(n: Named, low: str, high: str, before: int, each: bool = False) -> It
     elif n.type.shape and n.type.dtype is DType.FLOAT:
         function = "@outside_each" if each else "@outside"
         yield f"    place = {function}({n.name}, {n.size}, {low}, {high});"
-        yield from (f"    if (place < {n.size}) {{", f"        return place + {before + 1};", "    }")
+        yield f"    if (place < {n.size}) {{ return place + {before + 1}; }}"
     else:
         entry = f"{n.name}[i]" if n.type.shape else n.name
         value = entry if n.type.dtype is DType.FLOAT else f"(double){entry}"
         sides = [f"{side}[i]" if each else side for side in (low, high)]
-        test = f"if (!({value} >= {sides[0]} && {value} <= {sides[1]})) {{"
+        test = f"if (!({value} >= {sides[0]} && {value} <= {sides[1]}))"
         if not n.type.shape:
-            yield from (f"    {test}", f"        return {before + 1};", "    }")
+            yield f"    {test} {{ return {before + 1}; }}"
             return
         yield f"    for (int i = 0; i < {n.size}; ++i) {{"
-        yield from (f"        {test}", f"            return i + {before + 1};", "        }", "    }")
+        yield from (f"        {test} {{ return i + {before + 1}; }}", "    }")

@@ -91,10 +91,13 @@ def _turn(w: Writer, e: Equation, index: Index) -> None:
         kept = [i for k, i in enumerate(index) if k != dict(e.attrs).get("axis")]
         w.line(_joined(w, e, entry_of(w.place(out), kept, out.type) if out.type.shape else out.name, index))
     elif e.op != "matmul" or not _dot(w, e, index):
-        total = w.fresh("total")
+        total = out.name if out.name in w.entries.numbers else w.fresh("total")
         w.line(f"{c_type(out.type)} {total} = {_running(e)[0]};")
         _accumulate(w, e.args[0].type.shape[-1:], [(total, e)], index)
-        _put(w, out, index, Text(total))
+        if total == out.name:
+            w.entries.places[out.name] = total
+        else:
+            _put(w, out, index, Text(total))
 
 
 def _put(w: Writer, out: Var, index: Index, text: Text) -> None:

@@ -1,10 +1,11 @@
 """How fast generated code is, as ratios to code written by hand and measured in the same run: `python benchmarks/speed/run.py`.
 
-Process time, the median of several repetitions. Every reference is first checked to give the same decisions.
+Process time, the median of several repetitions, in turns with the reference. Every reference is checked to give the same decisions.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import os
 import platform
@@ -16,11 +17,13 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from growth import growth
 from peers import cvxpy_as_in_papers, cvxpygen
 from reference.tracking import Tracking
 
@@ -32,39 +35,37 @@ from oco.plan import Plan
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
-REPEATS = 7
 FLEET = 10_000
 Row = tuple[str, str, str, str, str]
 
 
 def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("rows", nargs="*", metavar="row", help=f"rows to measure, by default all: {', '.join(ROWS)}")
+    given.add_argument("--repeats", type=int, default=7, help="measurements of each side (default: 7)")
+    wanted = given.parse_args()
+    if unknown := [name for name in wanted.rows if name not in ROWS]:
+        given.error(f"no row is called {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    if wanted.repeats < 1:
+        given.error("--repeats is at least 1")
     tool = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout.split("\n")[0]
     print(f"{_processor()}, {os.cpu_count()} cores; {tool}, {' '.join(FLAGS)}")
     print(f"Python {platform.python_version()}, NumPy {np.__version__}\n")
     tracking = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
-    data = drawn(tracking, 5000)
+    bench = Bench(tracking, drawn(tracking, 5000), wanted.repeats)
     print("| work | ours | by hand or other | ratio | target |\n| --- | --- | --- | --- | --- |")
-    for row in rows(tracking, data):
-        print("| " + " | ".join(row) + " |", flush=True)
+    for name in wanted.rows or ROWS:
+        for row in ROWS[name](bench):
+            print("| " + " | ".join(row) + " |", flush=True)
 
 
-def rows(tracking: Plan, data: dict[str, np.ndarray]) -> Iterator[Row]:
-    scheduling = oco.compile(oco.load(EXAMPLES / "job_scheduling.oco"), algorithm="coldq", settings="paper")
-    simplex = oco.compile(oco.load(HERE / "simplex.oco"), algorithm="mirror-descent", settings="paper")
-    nuclear = oco.compile(oco.load(HERE / "nuclear.oco"), algorithm="ofw", settings="paper")
-    yield horizon("tracking, whole horizon in C", tracking, data, "tracking.c")
-    yield horizon("job_scheduling, whole horizon in C", scheduling, drawn(scheduling, 500), "job_scheduling.c")
-    yield horizon("simplex of 1000, whole horizon in C", simplex, drawn(simplex, 2000), "simplex.c")
-    yield horizon("OFW on nuclear 50 x 50, whole horizon in C", nuclear, drawn(nuclear, 500), "nuclear.c")
-    yield round_by_round(tracking, data)
-    yield numpy_module(tracking, data)
-    yield fleet(tracking)
-    alone = seconds_a_round(tracking, data)
-    yield from cvxpy_as_in_papers(data, alone)
-    yield from cvxpygen(data, alone)
-    yield cold_compile()
-    yield source_lines(tracking)
-    yield from growth()
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """The plan of tracking, rounds of it, and how often each side is measured."""
+
+    tracking: Plan
+    data: dict[str, np.ndarray]
+    repeats: int
 
 
 def _processor() -> str:
@@ -83,14 +84,15 @@ def drawn(plan: Plan, rounds: int) -> dict[str, np.ndarray]:
     }
 
 
-def median(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Seconds of process time."""
-    seconds = []
+def medians(repeats: int, *works: Callable[[], object]) -> list[float]:
+    """Seconds of process time of each work, which take turns."""
+    seconds: list[list[float]] = [[] for _ in works]
     for _ in range(repeats):
-        began = time.process_time()
-        work()
-        seconds.append(time.process_time() - began)
-    return statistics.median(seconds)
+        for found, work in zip(seconds, works):
+            began = time.process_time()
+            work()
+            found.append(time.process_time() - began)
+    return [statistics.median(found) for found in seconds]
 
 
 def micro(seconds: float) -> str:
@@ -106,7 +108,7 @@ def same(found: np.ndarray, expected: np.ndarray) -> None:
     assert np.abs(found - expected).max() < 1e-8 * max(1.0, np.abs(expected).max()), "the reference decides otherwise"
 
 
-def horizon(what: str, plan: Plan, data: dict[str, np.ndarray], reference: str) -> Row:
+def horizon(bench: Bench, what: str, plan: Plan, data: dict[str, np.ndarray], reference: str) -> Row:
     """A whole run in one call against the loop in `reference`."""
     rounds = len(next(iter(data.values())))
     inputs = [data[f.name] for f in plan.program.feedback]
@@ -114,19 +116,34 @@ def horizon(what: str, plan: Plan, data: dict[str, np.ndarray], reference: str) 
     start = plan.learner(backend="c")._state
     decisions = np.empty((rounds, plan.canonical.size))
     by_hand = handwritten(reference)
-    pointers = [address(a) for a in inputs]
-    given = [ctypes.c_int64(rounds), *pointers, ctypes.c_double(plan.horizon), address(decisions)]
-    theirs = median(lambda: by_hand(*given))
-    ours = median(lambda: native.run(start, inputs, (), rounds, ["decisions"]))
-    same(native.run(start, inputs, (), rounds, ["decisions"]).kept["decisions"], decisions)
-    return row(what, ours / rounds, theirs / rounds, "by hand", "1.5")
+    given = [ctypes.c_int64(rounds), *map(address, inputs), ctypes.c_double(plan.horizon), address(decisions)]
+
+    def run() -> np.ndarray:
+        kept: np.ndarray = native.run(start, inputs, (), rounds, ["decisions"]).kept["decisions"]
+        return kept
+
+    ours, theirs = medians(bench.repeats, run, lambda: by_hand(*given))
+    same(run(), decisions)
+    return row(f"{what}, whole horizon in C", ours / rounds, theirs / rounds, "by hand", "1.5")
 
 
-def seconds_a_round(plan: Plan, data: dict[str, np.ndarray]) -> float:
-    """Of a whole run in C."""
-    inputs, rounds = [data[f.name] for f in plan.program.feedback], len(data["H"])
+def whole_horizon(
+    what: str, model: Path, algorithm: str, rounds: int, reference: str
+) -> Callable[[Bench], Iterator[Row]]:
+    def rows(bench: Bench) -> Iterator[Row]:
+        plan = oco.compile(oco.load(model), algorithm=algorithm, settings="paper")
+        yield horizon(bench, what, plan, drawn(plan, rounds), reference)
+
+    return rows
+
+
+def peers(bench: Bench) -> Iterator[Row]:
+    plan, rounds = bench.tracking, len(bench.data["H"])
     native, start = plan.compiled("c"), plan.learner(backend="c")._state
-    return median(lambda: native.run(start, inputs, (), rounds, ["decisions"])) / rounds
+    inputs = [bench.data[f.name] for f in plan.program.feedback]
+    (alone,) = medians(bench.repeats, lambda: native.run(start, inputs, (), rounds, ["decisions"]))
+    yield from cvxpy_as_in_papers(bench.data, alone / rounds)
+    yield from cvxpygen(bench.data, alone / rounds)
 
 
 def address(array: np.ndarray) -> ctypes.c_void_p:
@@ -158,8 +175,9 @@ def extension(name: str) -> Any:
     return module
 
 
-def round_by_round(plan: Plan, data: dict[str, np.ndarray]) -> Row:
+def round_by_round(bench: Bench) -> Iterator[Row]:
     """decide and observe from Python, four fresh rows in, a decision out, against an extension module written by hand."""
+    plan, data = bench.tracking, bench.data
     h, noise, a, b = (data[n] for n in ("H", "noise", "A", "b"))
     rounds = len(h) - 1
     compiled, by_hand = plan.compiled("c"), extension("tracking_module")
@@ -180,14 +198,15 @@ def round_by_round(plan: Plan, data: dict[str, np.ndarray]) -> Row:
             observe(h[t], noise[t], a[t], b[t])
         return decide()
 
-    ours, theirs = median(emitted) / rounds, median(written) / rounds
+    ours, theirs = medians(bench.repeats, emitted, written)
     same(emitted(), written())
-    return row("tracking, decide + observe from Python", ours, theirs, "an extension by hand", "1.0 us, 3")
+    what = "tracking, decide + observe from Python"
+    yield row(what, ours / rounds, theirs / rounds, "an extension by hand", "1.0 us, 3")
 
 
-def numpy_module(plan: Plan, data: dict[str, np.ndarray]) -> Row:
+def numpy_module(bench: Bench) -> Iterator[Row]:
     """The emitted NumPy rule against NumPy written by hand."""
-    rounds = 300
+    plan, data, rounds = bench.tracking, bench.data, 300
     compiled = plan.compiled("numpy")
     given = [[data[f.name][t] for f in plan.program.feedback] for t in range(rounds)]
     first = [plan.contract.start[f.name] for f in plan.program.decision]
@@ -204,13 +223,14 @@ def numpy_module(plan: Plan, data: dict[str, np.ndarray]) -> Row:
         for values in given:
             decided["theirs"].append(learner.update(*values))
 
-    ours, theirs = median(emitted) / rounds, median(by_hand) / rounds
+    ours, theirs = medians(bench.repeats, emitted, by_hand)
     same(np.array(decided["ours"]), np.array(decided["theirs"]))
-    return row("tracking, emitted NumPy", ours, theirs, "by hand in NumPy", "1.3")
+    yield row("tracking, emitted NumPy", ours / rounds, theirs / rounds, "by hand in NumPy", "1.3")
 
 
-def fleet(plan: Plan) -> Row:
-    """Many learners on one core, a round of each, against vectors written by hand."""
+def fleet(bench: Bench) -> Iterator[Row]:
+    """Many learners on one core, a round of each: decide and observe, against vectors written by hand that give the same."""
+    plan = bench.tracking
     ours = plan.fleet(FLEET, backend="c")
     order = [f.name for f in plan.program.feedback]
     data = drawn(plan, 4 * FLEET)
@@ -218,25 +238,31 @@ def fleet(plan: Plan) -> Row:
     by_hand, blocks = handwritten("tracking_fleet.c"), -(-FLEET // 8)
     state = [np.full((blocks, 10, 8), 2.5), np.full((blocks, 2, 8), plan.horizon / 2)]
     outs = [np.empty((FLEET, 10)), np.empty(FLEET), np.empty((FLEET, 2))]
-    seconds: tuple[list[float], list[float]] = ([], [])
-    for t in range(1, 13):
-        values = rounds[t % 4]
-        arrays = [*state, *(values[n] for n in order), *outs]
+
+    def emitted(t: int) -> np.ndarray:
+        decided: np.ndarray = ours.decide()
+        ours.observe(**rounds[t % 4])
+        return decided
+
+    def written(t: int) -> np.ndarray:
         sizes = [ctypes.c_int64(FLEET), ctypes.c_int64(t), ctypes.c_double(plan.horizon)]
-        decided = ours.decide()
-        began = time.process_time()
-        ours.observe(**values)
-        between = time.process_time()
-        by_hand(*sizes, *map(address, arrays))
-        seconds[0].append((between - began) / FLEET)
-        seconds[1].append((time.process_time() - between) / FLEET)
-        same(decided, outs[0])
+        by_hand(*sizes, *map(address, [*state, *(rounds[t % 4][n] for n in order), *outs]))
+        return outs[0]
+
+    seconds: dict[Callable[[int], np.ndarray], list[float]] = {emitted: [], written: []}
+    for t in range(1, 6 * bench.repeats + 1):
+        decided = {}
+        for work in (emitted, written) if t % 2 else (written, emitted):  # the second one finds the data in the cache
+            began = time.process_time()
+            decided[work] = work(t)
+            seconds[work].append((time.process_time() - began) / FLEET)
+        same(decided[emitted], decided[written])
     lanes = emit_fleet(plan.program, plan.contract).lanes
-    mine, theirs = map(statistics.median, seconds)
-    return row(f"tracking, fleet of 10,000 in blocks of {lanes}, a learner-round", mine, theirs, "by hand", "1.5")
+    mine, theirs = (statistics.median(found) for found in seconds.values())
+    yield row(f"tracking, fleet of 10,000 in blocks of {lanes}, a learner-round", mine, theirs, "by hand", "1.5")
 
 
-def cold_compile() -> Row:
+def cold_compile(_: Bench) -> Iterator[Row]:
     """`oco compile --backend c` of tracking and the compiler on what it writes, a process and an empty cache each."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
@@ -254,38 +280,30 @@ def cold_compile() -> Row:
         subprocess.run([*compiler(), "-std=c99", "-O2", *made], check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return "oco compile --backend c of tracking, then cc -O2", f"{spent:.2f} s", "", "", "1.5 s"
+    yield "oco compile --backend c of tracking, then cc -O2", f"{spent:.2f} s", "", "", "1.5 s"
 
 
-def source_lines(plan: Plan) -> Row:
-    return "lines of C for tracking", str(len(plan.source("c").splitlines())), "", "", "600"
+def source_lines(bench: Bench) -> Iterator[Row]:
+    free = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq")
+    for what, plan in (("paper", bench.tracking), ("optimal", free)):
+        yield f"lines of C for tracking, settings {what}", str(len(plan.source("c").splitlines())), "", "", "600"
 
 
-GROWTH = """
-import resource, sys, numpy as np, oco
-plan = oco.compile(oco.load(sys.argv[1]), algorithm="coldq", settings="paper")
-rounds, learner = int(sys.argv[2]), plan.learner(backend="c")
-block = {n: v for n, v in zip("H noise A b".split(), (np.full(s, 0.5) for s in ((1000, 4, 10), (1000, 4), (1000, 2, 10), (1000, 2))))}
-import time
-inputs = [block[f.name] for f in plan.program.feedback]
-began = time.process_time()
-for _ in range(rounds // 1000):
-    learner.advance(inputs, 1000, ["loss"])
-print(time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-
-
-def growth() -> Iterator[Row]:
-    """Time and memory of ever more rounds in blocks of a thousand, a process each."""
-    found = []
-    for rounds in (10**3, 10**4, 10**5, 10**6, 10**7):
-        command = [sys.executable, "-c", GROWTH, str(EXAMPLES / "tracking.oco"), str(rounds)]
-        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-        found.append((rounds, float(out[0]), int(out[1])))
-    shown = ", ".join(f"{micro(seconds / rounds)}" for rounds, seconds, _ in found)
-    yield "a round of 10^3, 10^4, ..., 10^7 rounds", shown, "", "", "linear"
-    least, most = min(m for _, _, m in found), max(m for _, _, m in found)
-    yield "resident memory over the same", f"{most / 1024:.0f} MB at most", "", f"{most / least:.3f}", "1.05"
+ROWS: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "tracking": whole_horizon("tracking", EXAMPLES / "tracking.oco", "coldq", 5000, "tracking.c"),
+    "job-scheduling": whole_horizon(
+        "job_scheduling", EXAMPLES / "job_scheduling.oco", "coldq", 500, "job_scheduling.c"
+    ),
+    "simplex": whole_horizon("simplex of 1000", HERE / "simplex.oco", "mirror-descent", 2000, "simplex.c"),
+    "nuclear": whole_horizon("OFW on nuclear 50 x 50", HERE / "nuclear.oco", "ofw", 500, "nuclear.c"),
+    "rounds": round_by_round,
+    "numpy": numpy_module,
+    "fleet": fleet,
+    "peers": peers,
+    "compile": cold_compile,
+    "lines": source_lines,
+    "growth": lambda _: growth(),
+}
 
 
 if __name__ == "__main__":

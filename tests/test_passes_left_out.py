@@ -32,7 +32,6 @@ Step = Callable[[str, Sequence[Any]], Sequence[Any]]
 WITHOUT = [*((p,) for p in PASSES), tuple(PASSES)]
 IN_LOOPS = [*((p,) for p in LOOPS), tuple(LOOPS)]
 IN_CALLS = [*((p,) for p in CALLS), tuple(CALLS)]
-SHORT_ENOUGH = [case for case in CHOSEN if case.name != "cut-spectrahedron"]
 QUIET = ("-Wno-error=unused-function", "-Wno-tautological-compare", "-Wno-type-limits", "-O0")
 
 
@@ -74,7 +73,7 @@ def agree(traced: Program, path: Callable[[Step], Array], room: float, turn: int
 
 
 @needs_compiler
-@pytest.mark.parametrize("case", SHORT_ENOUGH, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", CHOSEN, ids=lambda c: c.name)
 def test_domains_without_passes(case: Case, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """What a domain offers, at a point near it."""
     every = request.config.getoption("--agreement") > SHORT
@@ -88,7 +87,7 @@ def test_domains_without_passes(case: Case, tmp_path: Path, request: pytest.Fixt
             [np.concatenate([np.ravel(x) for x in step("update", [*state, v, inside])[1:]]) for v in around]
         )
 
-    agree(traced, path, 100 * case.tolerance, SHORT_ENOUGH.index(case), tmp_path, every)
+    agree(traced, path, 100 * case.tolerance, CHOSEN.index(case), tmp_path, every)
 
 
 PAIRS = [(algorithm, name) for algorithm, name in {a: name for name in MODELS for a in applicable(name)}.items()]
@@ -115,6 +114,15 @@ def test_algorithms_without_passes(algorithm: str, name: str, tmp_path: Path, re
 
     every = request.config.getoption("--agreement") > SHORT
     agree(program, path, 1e-12, PAIRS.index((algorithm, name)), tmp_path, every)
+
+
+def test_c_has_dead_code_where_its_pass_is_left_out() -> None:
+    """`emit` runs no pass that cannot be left out."""
+    plan = oco.compile(model_of("tracking"), algorithm="coldq")
+    program = optimize(plan.traced, ("dead-code",))
+    lines = [len(emit(program, plan.contract, skip).code.splitlines()) for skip in ((), ("dead-code",))]
+    assert lines[0] < lines[1]
+    assert emit(program, plan.contract).code == emit(optimize(plan.traced), plan.contract).code
 
 
 @needs_compiler

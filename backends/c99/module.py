@@ -19,7 +19,6 @@ from oco.backends.c99.templates import HELPERS
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
-from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
 from oco.compiler.ir.program import Function, Program
@@ -44,7 +43,7 @@ class Source:
 
 def emit(program: Program, contract: Contract, skip: Collection[str] = ()) -> Source:
     """Header and source of a program; `skip` names passes to leave out."""
-    name, program = module_name(program.name), lower(remove_dead_code(replace(program, slopes=None)), skip)
+    name, program = module_name(program.name), lower(replace(program, slopes=None), skip)
     text, interface = rule(program, name)
     identity = learner_hash(program, contract)
     lines = [*text, *EntryPoints(interface, contract).lines(), *state_lines(interface, identity)]

@@ -73,17 +73,28 @@ def _constants(plan: Plan) -> Constants:
     norm = "l2" if theorem is None else theorem.norm
     asked = () if theorem is None or plan.guarantee is None else theorem.facts
 
+    labels, diameter = plan.canonical.constraint_labels, s.number("domain.diameter.l2") or np.inf
+
+    def known(what: str) -> list[float]:
+        """Of the loss, then of each constraint; infinite where nothing is known."""
+        own, bounds = s.number(f"loss.{what}"), s.inequality_bounds(what)
+        return [
+            np.inf if own is None else own,
+            *map(float, np.full(len(labels), np.inf) if bounds is None else bounds),
+        ]
+
+    bends = [bend and bend * diameter for bend in known("smoothness.l2")]
+
     def limits(what: str, of: str, loss: bool, constraints: bool) -> tuple[Limit, ...]:
         """Of the loss, then of each constraint; without a bound where none is known. The flags: whether settings hang on them."""
-        own, asks = s.number(f"loss.{what}"), f"loss.{what}" in asked
-        found = [Limit("the loss", np.inf if own is None else own, f"loss.{what}", of, asks, asks or loss)]
-        labels, bounds = plan.canonical.constraint_labels, s.inequality_bounds(what)
-        asks = f"constraints.*.{what}" in asked
-        for label, bound in zip(labels, np.full(len(labels), np.inf) if bounds is None else bounds):
-            found.append(Limit(label, float(bound), f"constraints.{label}.{what}", of, asks, asks or constraints))
-        return tuple(found)
+        asks, all_ask = f"loss.{what}" in asked, f"constraints.*.{what}" in asked
+        found = [("the loss", f"loss.{what}", asks, asks or loss)]
+        found += [(label, f"constraints.{label}.{what}", all_ask, all_ask or constraints) for label in labels]
+        return tuple(
+            Limit(name, bound, fact, of, rests, sets, bend if of else 0.0)
+            for (name, fact, rests, sets), bound, bend in zip(found, known(what), bends, strict=True)
+        )
 
-    diameter = s.number("domain.diameter.l2") or np.inf
     scaled = winner is not None and winner.scales is not None
     searched = (
         winner is not None and winner.best is not None

@@ -42,6 +42,7 @@ class Limit:
     fact   the key to correct or assume; `norm` of a gradient, "" for a value
     rests  whether a hypothesis of the theorem asks for it; its numbers may use it all the same
     sets   whether the settings hang on it
+    bend   by how much a gradient can differ between two decisions, with the same data; infinite where that is not known
     """
 
     name: str
@@ -50,6 +51,7 @@ class Limit:
     norm: str = ""
     rests: bool = True
     sets: bool = True
+    bend: float = 0.0
 
     @property
     def subject(self) -> str:
@@ -68,6 +70,7 @@ class Limit:
         """What to do about a bound that is too wide: `fact` is what settings hang on; `others`: so many constraints are like it."""
         more = f" (and so with {others} other constraint{'s' if others > 1 else ''})" if others else ""
         where = self.measured or " at the decisions that were made"
+        where += f", from which it differs by at most {self.bend:.4g} at others" if self.bend else ""
         size = (
             f"was at most {seen:.4g}{where}, and its bound is {self.bound:.4g}, more than {WIDE:g} times as much{more}"
         )
@@ -181,14 +184,17 @@ class Reckoning:
     def _wide(self) -> Iterator[tuple[Limit, float, str] | None]:
         """Of the loss and of each constraint the bound that is too wide, what was seen, and the fact to narrow; None where none is.
 
-        Values and gradients of curved functions are small where decisions are good: both must be, where both are looked at.
+        Values and gradients of curved functions are small where decisions are good. So where gradients are looked at both must be, and
+        the gradients together with what they can differ by at other decisions.
         """
         for k, value in enumerate(self.constants.values):
             both = [(value, float(self.values[k]))]
             if k < min(len(self.constants.slopes), self.slopes.size):
                 both.insert(0, (self.constants.slopes[k], float(self.slopes[k])))
             facts = [limit.fact for limit, _ in both if limit.sets]
-            wide = bool(facts) and all(0 < WIDE * size < limit.bound < np.inf for limit, size in both)
+            wide = bool(facts) and all(
+                size > 0 and WIDE * (size + limit.bend) < limit.bound < np.inf for limit, size in both
+            )
             yield (*both[0], facts[0]) if wide else None
 
 

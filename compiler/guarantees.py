@@ -69,8 +69,12 @@ class Bound:
         return f"{unit or shown} = {rate}"
 
     def curve(self, rounds: int, horizon: int) -> Floats | None:
-        """The bound in the user's units after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None for a rate."""
-        return self.after(Rounds.every(rounds), horizon)
+        """The bound in the user's units after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None for a rate.
+
+        The last is `number`, which sums over stretches of rounds and is larger by less than a thousandth.
+        """
+        found, last = self.after(Rounds.every(rounds), horizon), self.number(rounds, horizon)
+        return found if found is None or last is None else np.append(found[:-1], last)
 
     def after(self, rounds: Rounds, horizon: int) -> Floats | None:
         """The same after the last round of each stretch, shape (stretches,)."""

@@ -15,6 +15,8 @@ from oco.evaluation.tables import Array, Table
 SHOWN = 3  # places that the message of a finding names
 KEPT = 10_000  # places that a finding keeps
 BLOCK = 1 << 17  # numbers that are looked at together
+WIDE = 3.0  # bounds so many times as wide as the data are worth a word
+ENOUGH = 64  # rounds that tell how wide the data are
 
 
 @dataclass(frozen=True)
@@ -217,3 +219,17 @@ def _words(words: str, stream: StreamRange, entry: int, place: Place) -> str:
 
 def _index(stream: StreamRange, entry: int) -> str:
     return ", ".join(str(int(i)) for i in np.unravel_index(entry, stream.shape))
+
+
+def far_within(stream: StreamRange, values: Array) -> str | None:
+    """What to say of data that fill a small part of the bounds, for which settings are made; None where there is nothing to say."""
+    low, high = float(np.min(stream.lower)), float(np.max(stream.upper))
+    if stream.integer or len(values) < ENOUGH or not np.isfinite(high - low) or not np.isfinite(values).all():
+        return None
+    least, greatest = float(values.min()), float(values.max())
+    if not 0 < WIDE * (greatest - least) < high - low:
+        return None
+    return (
+        f"`{stream.name}` lies in [{least:.6g}, {greatest:.6g}] here, and the model allows [{low:.6g}, {high:.6g}], for which settings "
+        "are made: if no other value can come, narrower bounds give better ones"
+    )

@@ -18,7 +18,7 @@ from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail
 from oco.dsl.distributions import within
 from oco.dsl.model import Model
 from oco.dsl.text.printer import print_expr, print_stream
-from oco.evaluation.check import BLOCK, Finding, check_values
+from oco.evaluation.check import BLOCK, Finding, check_values, far_within
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
 from oco.evaluation.missing import repaired
 from oco.evaluation.spill import spacious
@@ -42,6 +42,7 @@ class MappingReport:
     times: tuple[str, ...]
     findings: tuple[Finding, ...]
     mended: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
@@ -62,7 +63,7 @@ class MappingReport:
         said = [f"{self.source} has no names of columns: they fill `{a.stream}` by position" for a in by_position]
         said += [f"columns not used: {shorten(self.unused)}"] if self.unused else []
         said += [f"columns left out because they tell the time: {shorten(self.times)}"] if self.times else []
-        return (*said, *self.mended)
+        return (*said, *self.mended, *self.wide)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
@@ -90,6 +91,8 @@ class Data:
     drawn: tuple[StreamRange, ...] = ()
     seed: int = 0
     notes: tuple[str, ...] = ()
+    skipped: int = 0
+    """Rounds of the draws that come before the first."""
 
     @property
     def names(self) -> set[str]:
@@ -101,7 +104,7 @@ class Data:
         stop = min(stop, self.rounds)
         found = {name: array[start:stop] for name, array in self.given.items()}
         for stream in self.drawn:
-            found[stream.name] = draw(stream, self.seed, start, stop)
+            found[stream.name] = draw(stream, self.seed, self.skipped + start, self.skipped + stop)
         return {s.name: found[s.name] for s in self.problem.streams if s.name in found}
 
     def at(self, places: Iterable[int]) -> Iterator[tuple[int, dict[str, Array]]]:
@@ -141,6 +144,11 @@ class Data:
         """The first rounds alone."""
         given = MappingProxyType({name: array[:rounds] for name, array in self.given.items()})
         return replace(self, rounds=min(rounds, self.rounds), given=given)
+
+    def after(self, start: int) -> Data:
+        """The rounds from `start` (from 0) on."""
+        given = MappingProxyType({name: array[start:] for name, array in self.given.items()})
+        return replace(self, rounds=self.rounds - start, given=given, skipped=self.skipped + start)
 
 
 def share(data: Data, folder: Path) -> None:
@@ -255,6 +263,7 @@ def _examine(
     streams = {s.name: s for s in problem.streams}
     given: dict[str, Array] = {}
     lengths: dict[int, str] = {}
+    wide: list[str | None] = []
     for found in assignments:
         if found.way is Way.DRAWN:
             continue
@@ -264,6 +273,7 @@ def _examine(
         lengths.setdefault(length, stream.name)
         stacked = _beside([c[:length].reshape(length, prod(c.shape[1:])) for c in columns])
         findings += check_values(table, stream, found.columns, stacked)
+        wide.append(far_within(stream, stacked))
         given[stream.name] = stacked.reshape(length, *stream.shape)
     if len(lengths) > 1:
         words = ", ".join(f"`{name}` {length}" for length, name in lengths.items())
@@ -272,7 +282,8 @@ def _examine(
     if not rounds and not findings:
         findings += _about(f"{table.name} has no rounds")
     beside = unused(table, assignments), table.times
-    report = MappingReport(table.name, rounds or table.rounds, assignments, *beside, tuple(findings), mended)
+    said = tuple(findings), mended, tuple(filter(None, wide))
+    report = MappingReport(table.name, rounds or table.rounds, assignments, *beside, *said)
     return report, given
 
 

@@ -87,6 +87,7 @@ def manifest(trace: Trace) -> dict[str, Any]:
         "warnings": list(trace.warnings),
         "drawn": [s.name for s in trace.data.drawn],
         "data_seed": trace.data.seed,
+        "data_skipped": trace.data.skipped,
     }
 
 
@@ -164,7 +165,8 @@ def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
     problem = canonical(parse(told["model"], name=str(path)))
     given = MappingProxyType(named("stream."))
     drawn = tuple(s for s in problem.streams if s.name in told["drawn"])
-    data = Data(problem, dataset.sizes["round"], given, drawn, told["data_seed"])
+    from_round = told.get("data_skipped", 0)
+    data = Data(problem, dataset.sizes["round"], given, drawn, told["data_seed"], skipped=from_round)
     record = Record(
         dataset["loss"].to_numpy(),
         dataset["constraints"].to_numpy(),

@@ -129,7 +129,7 @@ def tune(
             alive |= _children(free, kept[:KEPT], SPREAD / 4 ** (rung + 1), rng, allowed)
     order = sorted(scored.values(), key=lambda t: (-t.rounds, t.searched, t.name))
     judged = [t for t in order if t.rounds == split or t.name in starts]
-    future = rest(data, split)
+    future = data.after(split)
     costs = _costs(plan, {t.name: t.numbers for t in judged}, future, s, weight, seed)
     held = [replace(t, held_out=costs[t.name]) for t in judged]
     tried = (*held, *(t for t in order if t not in judged))
@@ -212,10 +212,3 @@ def _costs(
 def searched(data: Data) -> int:
     """How many rounds, from the first, a choice of algorithm or settings may see; at least one."""
     return max(1, int(SEARCHED * data.rounds))
-
-
-def rest(data: Data, start: int) -> Data:
-    """The rounds from `start` (from 0) on."""
-    given = {name: array[start:] for name, array in data.given.items()}
-    drawn = {s.name: data.array(s.name)[start:] for s in data.drawn}
-    return replace(data, rounds=data.rounds - start, given=given | drawn, drawn=())

@@ -199,6 +199,25 @@ def test_draws_do_not_depend_on_the_parts_they_are_read_in() -> None:
     assert abs(np.corrcoef(whole["a"][0], whole["a"][21])[0, 1]) < 0.06  # another block: another seed
 
 
+def test_the_rounds_after_some_are_those_of_the_whole(problem: Canonical) -> None:
+    """Given and drawn ones; and what comes first of what comes after."""
+    data = load_data(problem, {"price": np.random.default_rng(0).uniform(0, 10, (50, 3))}, seed=3)
+    later, middle = data.after(20), data.after(20).first(7).after(2)
+    assert (later.rounds, middle.rounds) == (30, 5)
+    for name in ("price", "jobs"):
+        np.testing.assert_array_equal(later.array(name), data.array(name)[20:])
+        np.testing.assert_array_equal(middle.array(name), data.array(name)[22:27])
+
+
+def test_data_far_within_their_bounds_are_told(problem: Canonical) -> None:
+    """For settings are made for the bounds; not of few rounds, and not where the bounds are little wider."""
+    rng = np.random.default_rng(0)
+    (said,) = describe(parse(MODEL), {"price": rng.uniform(2, 4, (100, 3))}).notes[1:]
+    assert said.startswith("`price` lies in [2.0") and "the model allows [0, 10]" in said
+    for low, high, rounds in ((2, 4, 20), (2, 7, 100)):
+        assert len(describe(parse(MODEL), {"price": rng.uniform(low, high, (rounds, 3))}).notes) == 1
+
+
 def test_streams_without_a_law_cannot_be_drawn(problem: Canonical) -> None:
     assert codes(problem, None) == ["OCO825"]
     unknown = canonical(

@@ -226,6 +226,19 @@ def test_values_alone_do_not_show_that_a_bound_is_wide() -> None:
     assert not about(run.warnings, "100 times as much")
 
 
+def test_still_data_do_not_show_that_a_bound_is_wide() -> None:
+    """With p = 0.1 in every round decisions come to lie at p, where gradients are small; at the corners they are 2 sqrt(2) 10.1 = 28.6."""
+    data = {"p": np.full((300, 2), 0.1), "a": np.full((300, 3, 2), 0.5)}
+    model = TRACKED.format(wide=1)
+    run = oco.compile(parse(model), "coldq").run(data)
+    steepest = np.linalg.norm(2 * (run.decisions - 0.1), axis=1).max()
+    assert 100 * steepest < 2 * 2**0.5 * 11 and 100 * run.loss.max() < 2 * 11.0**2
+    assert not about(run.warnings, "100 times as much")
+    wide = TRACKED.format(wide=100_000)
+    (said,) = about(oco.compile(parse(wide), "coldq").run(data).warnings, "the gradient of the loss was")
+    assert "from which it differs by at most 56.57 at others" in said  # 2 |x - y| <= 2 sqrt(2) 20
+
+
 def test_wide_bounds_are_told_once_with_the_fact_that_settings_hang_on() -> None:
     rng = np.random.default_rng(0)
     data = {"p": rng.uniform(-1, 1, (300, 2)), "a": rng.uniform(-1, 1, (300, 3, 2))}

@@ -84,12 +84,11 @@ def run(
 def _tuned(model: Model, source: Data, name: str | None, tradeoff: float, backend: str | None) -> tuple[Plan, Data]:
     """The plan tuned on the first part of the data, and the part that the search has not seen."""
     import oco
-    from oco.evaluation.tuning import rest
 
     found = oco.tune(model, source, name, tradeoff=tradeoff, seed=source.seed)
     split, total = found.search.split, source.rounds
     said = f"settings tuned on rounds 1 to {split} of the data; the run is rounds {split + 1} to {total}, which the search did not see"
-    later = rest(source, split)
+    later = source.after(split)
     return replace(found.plan, target=backend), replace(later, notes=(*later.notes, said))
 
 

@@ -22,7 +22,7 @@ def _names(text: str) -> list[str]:
 
 
 def main() -> None:
-    of_exponents = {p.name: p for p in stochastic(5)}
+    of_exponents = {p.name: p for p in stochastic(3)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", default="1000,10000,100000")
     parser.add_argument("--models", default=",".join((*of_exponents, *EXAMPLES)))

@@ -23,6 +23,8 @@ PILOT_SEEDS = 2
 PILOT_CANDIDATES = 4
 TUNING_ROUNDS = 2000
 """Rounds that are drawn to tune on where there is no data."""
+FAR = 4
+"""Constants that were searched on a part of the rounds this many times shorter may not be those of the whole run."""
 MOST_NUMBERS = 20_000
 """Pilot runs are made of decisions of at most so many numbers: they should take seconds."""
 
@@ -121,7 +123,17 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
         starts["optimal"] = winner.best.numbers
     found = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed, plan.allows)
     given = plan.given_constants(found.best.numbers)
-    return Tuned(_with(plan, given, found.best.numbers, str(found)), found, using_line(plan.algorithm, given))
+    why = chosen_why(found, plan.horizon)
+    return Tuned(_with(plan, given, found.best.numbers, why), found, using_line(plan.algorithm, given))
+
+
+def chosen_why(search: Tuning, horizon: int | None) -> str:
+    """How the choice came about, and whether the search was short beside the run."""
+    if horizon is None or horizon < FAR * search.split:
+        return str(search)
+    return (
+        f"{search}; it saw {search.split} rounds, and the best constants of {horizon} are often others: tune on as many"
+    )
 
 
 def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, float], why: str) -> Plan:
@@ -155,7 +167,7 @@ def tuning_text(found: Tuned) -> str:
     lines += [
         "",
         "Costs a round: loss / range of the loss + tradeoff (violations / their scales).",
-        f"Chosen: {search}.",
+        f"Chosen: {chosen_why(search, found.plan.horizon)}.",
     ]
     guarantee = found.plan.guarantee
     if guarantee is not None and guarantee.horizon is not None:

@@ -231,5 +231,5 @@ def far_within(stream: StreamRange, values: Array) -> str | None:
         return None
     return (
         f"`{stream.name}` lies in [{least:.6g}, {greatest:.6g}] here, and the model allows [{low:.6g}, {high:.6g}], for which settings "
-        "are made: if no other value can come, narrower bounds give better ones"
+        "are made: if no other value can come, narrower bounds make them less careful"
     )

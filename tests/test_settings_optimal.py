@@ -276,6 +276,14 @@ def test_two_constants_that_make_up_for_each_other_are_found_far_away() -> None:
     assert str(written.settings["guess"].formula) == str(found.plan.settings["guess"].formula)
 
 
+def test_a_search_that_is_short_beside_the_run_is_told() -> None:
+    """On 60 of 100 rounds: not for 100, and for 1000."""
+    data = rounds_of(np.random.default_rng(0), 100)
+    for rounds, told in ((100, False), (1000, True)):
+        found = oco.tune(parse(TUNED.replace("T = 200", f"T = {rounds}")), data, "ogd")
+        assert (f"it saw 60 rounds, and the best constants of {rounds}" in str(found)) is told
+
+
 def test_too_little_to_tune_on_is_an_error() -> None:
     with pytest.raises(OcoError) as caught:
         oco.tune(parse(TUNED), rounds_of(np.random.default_rng(0), 10), "ogd")

@@ -414,3 +414,11 @@ def test_text_may_be_separated_by_spaces() -> None:
 
 def test_the_rounds_of_a_file_are_counted_where_nothing_fills_a_stream(problem: Canonical) -> None:
     assert describe(problem.model, table("a,b\n1,2\n3,4\n")).rounds == 2
+
+
+def test_a_trace_keeps_which_rounds_were_drawn(problem: Canonical, tmp_path: Path) -> None:
+    """Of a run that begins after some rounds of the data, as a tuned one does."""
+    data = load_data(problem, {"price": np.random.default_rng(0).uniform(0, 10, (30, 3))}, seed=3).after(20)
+    trace = oco.compile(parse(MODEL), "coldq").run(data)
+    trace.save(tmp_path / "t.nc")
+    np.testing.assert_array_equal(oco.load_trace(tmp_path / "t.nc").data.array("jobs"), data.array("jobs"))

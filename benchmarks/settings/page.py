@@ -46,7 +46,7 @@ def _lines(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 
 
 def exponents(rows: Rows, problem: str) -> str:
-    """Means over the seeds, with the exponents of T in their sizes: the mean and the standard deviation over the seeds."""
+    """Means over the seeds that have all horizons, and the exponents of T in the sizes: their mean and standard deviation."""
     of_problem = [r for r in rows.values() if r.model == problem and not r.said]
     head = [
         "algorithm",
@@ -62,10 +62,9 @@ def exponents(rows: Rows, problem: str) -> str:
 
 
 def _fitted(rows: Sequence[Row], algorithm: str, kind: str) -> list[str]:
-    own = [r for r in rows if (r.algorithm, r.kind) == (algorithm, kind)]
-    seeds = sorted({r.seed for r in own})
-    found = {(r.rounds, r.seed): r for r in own}
-    horizons = [T for T in sorted({r.rounds for r in own}) if all((T, k) in found for k in seeds)]
+    found = {(r.rounds, r.seed): r for r in rows if (r.algorithm, r.kind) == (algorithm, kind)}
+    horizons = sorted({T for T, _ in found})
+    seeds = [k for k in sorted({k for _, k in found}) if all((T, k) in found for T in horizons)]
     cells, falls = [algorithm, kind, ", ".join(f"{T:.0e}".replace("e+0", "e") for T in horizons)], []
     for measure in ("regret", "violation"):
         values = np.array([[getattr(found[T, k], measure) for T in horizons] for k in seeds])
@@ -77,13 +76,14 @@ def _fitted(rows: Sequence[Row], algorithm: str, kind: str) -> list[str]:
 
 def _exponent(sizes: np.ndarray, horizons: Sequence[int]) -> tuple[str, bool]:
     """Slopes of log size in log T, a seed a line, as text; and whether sizes fall."""
-    if len(horizons) < 2:
+    if len(horizons) < 2 or not sizes.size:
         return "", False
     falls = bool(sizes[:, -1].mean() <= max(FALLS * sizes[:, 0].mean(), NOTHING))
     if (sizes < NOTHING).any():
         return "nothing left" if falls else "-", falls
     slopes = np.polyfit(np.log(horizons), np.log(sizes).T, 1)[0]
-    return f"{slopes.mean():+.2f} ({slopes.std(ddof=1):.2f})", falls
+    spread = f"{slopes.std(ddof=1):.2f}" if len(slopes) > 1 else "one seed"
+    return f"{slopes.mean():+.2f} ({spread})", falls
 
 
 # Examples.

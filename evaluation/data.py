@@ -281,9 +281,16 @@ def _examine(
     rounds = min(lengths, default=0)
     if not rounds and not findings:
         findings += _about(f"{table.name} has no rounds")
-    beside = unused(table, assignments), table.times
-    said = tuple(findings), mended, tuple(filter(None, wide))
-    report = MappingReport(table.name, rounds or table.rounds, assignments, *beside, *said)
+    report = MappingReport(
+        table.name,
+        rounds or table.rounds,
+        assignments,
+        unused(table, assignments),
+        table.times,
+        tuple(findings),
+        mended,
+        tuple(filter(None, wide)),
+    )
     return report, given
 
 

@@ -127,7 +127,8 @@ def choose(
         for a in ALGORITHMS
     ]
     usable = sorted((v for v in judged if v.standing is Standing.APPLICABLE), key=rank)
-    refused = [v for v in judged if v.standing is Standing.REFUSED]
+    usable, deaf = _hearing(usable, s, settings)
+    refused = [*deaf, *(v for v in judged if v.standing is Standing.REFUSED)]
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
     best = replace(usable[0], standing=Standing.CHOSEN, reason=why_first(usable))
@@ -138,6 +139,19 @@ def choose(
         warnings=(*_broken(best, s, span), *unused_settings(best, s, settings, span)),
         policy=policy,
     )
+
+
+def _hearing(usable: list[Verdict], s: Situation, given: GivenSettings) -> tuple[list[Verdict], list[Verdict]]:
+    """Those that use most of the given settings; the others refused, since the settings were not given for them."""
+    unused = {v.name: [] if v.theorem is None else unread(v.theorem, s, given) for v in usable}
+    least = min(map(len, unused.values()), default=0)
+    deaf = [v for v in usable if len(unused[v.name]) > least]
+    said = {v.name: f"it does not use {', '.join(f'`{n}`' for n in unused[v.name])}, which `using` sets" for v in deaf}
+    mends = {v.name: f"write `using {v.name}`" for v in deaf}
+    refused = [
+        Verdict(v.algorithm, Standing.REFUSED, v.theorem, (Objection(said[v.name], mends[v.name]),)) for v in deaf
+    ]
+    return [v for v in usable if len(unused[v.name]) == least], refused
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:

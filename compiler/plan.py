@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from typing import Self
 
 from oco.compiler.assemble import assemble
@@ -281,6 +282,12 @@ def _policy(mode: str, tradeoff: float) -> Policy:
 
 def _mode(settings: SettingsMode) -> tuple[str, dict[str, str | float]]:
     if not isinstance(settings, str):
+        for name, value in settings.items():
+            if isinstance(value, bool) or not isinstance(value, str | Real):
+                hint = 'such as {"alpha": "2 * sqrt(t)"}'
+                raise fail(
+                    "OCO721", f"the setting {name} is {value!r:.60}: a number or a formula is wanted", None, hint
+                )
         return "paper", dict(settings)
     if settings in MODES:
         return settings, {}

@@ -103,3 +103,32 @@ def test_constants_beside_a_setting_in_the_models_units_stay_in_them() -> None:
     wanted = plan.with_constants({"alpha": 2.0})
     assert "units" not in line and formulas_of(written.settings) == formulas_of(wanted.settings)
     assert written.choice.verdicts[0].scales is None
+
+
+HARD = """model d
+horizon T = 1000
+decision x[2] in box(0, 1)
+stream c[2] in [-1, 1]
+stream a[2] in [0, 1]
+minimize c @ x
+subject to
+    cap: a @ x <= 0.2 each round
+"""
+
+
+def test_settings_choose_among_the_algorithms_that_use_them() -> None:
+    """`sinha-vaze`, which has no alpha, promises more with constants that are sought than `coldq` with an alpha that is given."""
+    plan = oco.compile(parse(HARD + "using with alpha = 2\n"))
+    sums = {v.name: v.score for v in oco.compile(parse(HARD)).choice.judged}
+    assert plan.algorithm == "coldq" and sums["sinha-vaze"] < plan.choice.judged[0].score
+    assert plan.settings["alpha"].value == 2 and not any(w.code == "OCO712" for w in plan.warnings)
+    told = str(plan.explain())
+    assert "it does not use `alpha`, which `using` sets" in told
+    assert oco.compile(parse(HARD), settings={"alpha": 2}).settings["alpha"].value == 2
+
+
+@pytest.mark.parametrize("value", [None, [1], True, 2 + 1j])
+def test_a_setting_is_a_number_or_a_formula(value: Any) -> None:
+    with pytest.raises(oco.OcoError, match="a number or a formula") as caught:
+        oco.compile(parse(HARD), "coldq", {"alpha": value})
+    assert caught.value.code == "OCO721"

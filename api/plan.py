@@ -76,6 +76,11 @@ class Plan(core.Plan):
         return self._compiled[target.name]
 
     @cached_property
+    def _files(self) -> dict[str, dict[str, str]]:
+        """What was written by each backend."""
+        return {}
+
+    @cached_property
     def _compiled(self) -> dict[str, Compiled]:
         return {}
 
@@ -185,7 +190,10 @@ class Plan(core.Plan):
 
     def files(self, backend: str | None = None) -> dict[str, str]:
         """What is written to be run elsewhere, by file name: one module for NumPy; a header, a source and an example for C."""
-        return find_backend(backend or self.target).files(self.program, self.contract)
+        target = find_backend(backend or self.target)
+        if target.name not in self._files:
+            self._files[target.name] = target.files(self.program, self.contract)
+        return dict(self._files[target.name])
 
     def source(self, backend: str | None = None) -> str:
         """The standalone module as text; for C the source file."""

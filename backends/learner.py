@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 MOST_WARNINGS = 100
+MOST_OUTSIDE = 50
+"""Rounds with data outside the bounds that are listed: other warnings keep their room."""
 
 
 class Learner:
@@ -271,7 +273,12 @@ class Learner:
             values = mended(self._take, given, self.on_out_of_bounds)
         except StreamError as second:
             raise wrong_input(second) from None
-        self.warn(f"in round {self.round} {error}: {SAID[self.on_out_of_bounds]}")
+        done = SAID[self.on_out_of_bounds]
+        told = sum(w.endswith(done) for w in self.warnings)
+        if told < MOST_OUTSIDE:
+            self.warn(f"in round {self.round} {error}: {done}")
+        elif told == MOST_OUTSIDE:
+            self.warn(f"from round {self.round} on data outside the bounds is not listed any more: {done}")
         return values
 
     def _by_decision(self, given: Mapping[str, Any]) -> dict[str, Any] | None:

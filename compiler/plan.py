@@ -256,9 +256,10 @@ def compile_plan(
 
 
 def checked_tradeoff(weight: float) -> float:
-    """The weight of the violations: a positive number."""
-    if not 0 < weight < float("inf"):
-        raise fail("OCO709", f"the tradeoff is a positive number, not {weight}", None, "1 counts both alike")
+    """The weight of the violations: a positive number whose square is one too."""
+    if not 1e-100 <= weight <= 1e100:
+        said = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
+        raise fail("OCO709", said, None, "1 counts both alike")
     return weight
 
 

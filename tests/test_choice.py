@@ -218,6 +218,7 @@ def test_formulas_are_read_and_never_run(formula: str, said: str) -> None:
         ({"algorithm": "coldq", "settings": {"rho": 1}}, "OCO702"),
         ({"algorithm": "coldq", "settings": {"alpha": "1 / (t - 5)"}}, "OCO722"),
         ({"settings": "optimal", "tradeoff": -1.0}, "OCO709"),
+        ({"settings": "optimal", "tradeoff": 1e300}, "OCO709"),
         ({"settings": "fast"}, "OCO709"),
     ],
 )

@@ -141,7 +141,11 @@ def test_warnings_do_not_grow_for_ever():
     learner = plan.learner(on_out_of_bounds="clip")
     for _ in range(300):
         learner.observe(goal=[0, 0, 0, 9.0], limit=1.0)
+    assert len(learner.warnings) == 51 and "from round 51 on" in learner.warnings[-1]
+    for k in range(300):
+        learner.warn(f"another one, {k}")
     assert len(learner.warnings) == 100 and "more warnings" in learner.warnings[-1]
+    assert "another one, 3" in learner.warnings
 
 
 def test_old_rounds_go_where_they_are_not_kept(tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 from oco.compiler.canonical import Canonical
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import Setting, prefixes, static
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.lift import Lifted, least_loss, lift, ranges_of
@@ -39,6 +40,7 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = 
         return unsolved(kind, too_wide, data.rounds * least_loss(problem, data.rounds), perf_counter())
     if kind == "dynamic":
         return _dynamic(problem, data, budget)
+    problem = in_expectation(problem)
     if data.nbytes > budget.memory:
         return by_parts(problem, data, budget, _static)
     return _static(_all_rounds(problem, data), budget)
@@ -60,7 +62,7 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
         return unknown(ends, too_wide)
     if data.nbytes > budget.memory:
         return unknown(ends, _too_large(data, budget))
-    rounds = _all_rounds(problem, data.first(int(ends[-1])))
+    rounds = _all_rounds(in_expectation(problem), data.first(int(ends[-1])))
     made = _setting(rounds, ends)
     if isinstance(made, Setting):
         return prefixes(made, budget)

@@ -5,7 +5,7 @@ Their derivatives are those of phi, in as many variables as there are forms, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,7 +184,7 @@ def composite(rounds: Rounds, expr: Expr, entries: int) -> Composite | None:
         return None
     names = {id(f): Name(f"_form{i}", Kind.DECISION, shape=f.shape) for i, f in enumerate(forms)}
     layout = tuple((n.name, known(n.shape)) for n in names.values())
-    phi = _replaced(expr, names)
+    phi = replaced(expr, names)
     diagonal = entries == 1 and separable(phi, tuple(n for n, _ in layout))
     outer = General(rounds.over(layout), phi, entries, diagonal)
     return Composite(rounds, stacked([affine(rounds, f) for f in forms]), outer)
@@ -201,8 +201,9 @@ def affine_forms(expr: Expr, variables: tuple[str, ...]) -> list[Expr]:
     return list(found.values())
 
 
-def _replaced(expr: Expr, names: dict[int, Name]) -> Expr:
-    done: dict[int, Expr] = dict(names)
+def replaced(expr: Expr, found: Mapping[int, Expr]) -> Expr:
+    """The expression with others in the place of the nodes with these ids."""
+    done: dict[int, Expr] = dict(found)
     for node in walk(expr):
         if id(node) not in done:
             children = tuple(done[id(c)] for c in node.children)

@@ -15,7 +15,6 @@ from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
 from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
-from oco.evaluation.comparators.expectation import expected
 from oco.evaluation.comparators.functions import General, OfRounds, Rounds
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
@@ -59,12 +58,12 @@ class Setting:
         return Upto(self.function(expr), self.ends, ones) if self.own else summed(self.rounds, expr, self.ends, ones)
 
     def mean(self, expr: Expr) -> OfRounds:
-        """The mean over the rounds of each prefix; in expectation where the law of what enters is known."""
+        """The mean over the rounds of each prefix."""
         if self.own:
             return Upto(self.function(expr), self.ends, 1.0 / self.ends)
-        known = expected(self.rounds, expr)
-        ends = self.ends if known.count == self.rounds.count else np.ones_like(self.ends)
-        return summed(known, expr, ends, 1.0 / ends)
+        differ = self.rounds.enters(expr)
+        rounds, ends = (self.rounds, self.ends) if differ else (self.rounds.first(1), np.ones_like(self.ends))
+        return summed(rounds, expr, ends, 1.0 / ends)
 
     def defining(self, expr: Expr) -> OfRounds:
         """What defines variables: once, or in every round."""
@@ -242,8 +241,7 @@ def _excess(rounds: Rounds, x: Array) -> Array:
     """By how much x breaks each inequality as it binds the static comparator: in the worst round, or in the mean."""
     parts = [np.zeros(0)]
     for c in rounds.problem.inequalities:
-        known = expected(rounds, c.expr) if c.timing is Timing.ON_AVERAGE else rounds
-        values = values_of(known.evaluate(c.expr, x[None], known.everything), known.count).reshape(known.count, -1)
+        values = values_of(rounds.evaluate(c.expr, x[None], rounds.everything), rounds.count).reshape(rounds.count, -1)
         parts.append(values.mean(axis=0) if c.timing is Timing.ON_AVERAGE else values.max(axis=0))
     return np.maximum(np.concatenate(parts), 0.0)
 

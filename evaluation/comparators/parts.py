@@ -19,7 +19,6 @@ from oco.compiler.canonical import Canonical
 from oco.dsl.model import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved
-from oco.evaluation.comparators.expectation import expected
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.data import Data
 
@@ -112,10 +111,9 @@ def _evaluated(problem: Canonical, data: Data, points: Array, budget: Budget, un
 
 
 def _constraints(rounds: Rounds, x: Array) -> Array:
-    """(rounds, N); what binds on average stands in expectation where its law is known."""
+    """(rounds, N)"""
     found = [np.zeros((rounds.count, 0))]
     for c in rounds.problem.inequalities:
-        known = expected(rounds, c.expr) if c.timing is Timing.ON_AVERAGE else rounds
-        value = values_of(known.evaluate(c.expr, x[None], known.everything), known.count).reshape(known.count, -1)
-        found.append(np.broadcast_to(value, (rounds.count, value.shape[1])))
+        value = values_of(rounds.evaluate(c.expr, x[None], rounds.everything), rounds.count)
+        found.append(value.reshape(rounds.count, -1))
     return np.concatenate(found, axis=1)

@@ -23,7 +23,6 @@ from oco.dsl.expressions import Expr, Name, walk
 from oco.dsl.model import Timing
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes
 from oco.evaluation.comparators.certificate import Certified
-from oco.evaluation.comparators.expectation import expected
 from oco.evaluation.comparators.fixed import FEASIBLE, Setting, comparator_of
 from oco.evaluation.comparators.functions import ALL, Rounds
 from oco.evaluation.comparators.lift import Lifted, lift
@@ -116,9 +115,9 @@ class _Builder:
     def has_own(self, expr: Expr) -> bool:
         return any(isinstance(n, Name) and n.name in self.names for n in walk(expr))
 
-    def each(self, expr: Expr, rounds: Rounds | None = None) -> Rows:
+    def each(self, expr: Expr) -> Rows:
         """Its entries, in every round where the rounds differ and else once."""
-        rounds = rounds or self.rounds
+        rounds = self.rounds
         found = implicit(rounds, expr)
         count = rounds.count if rounds.enters(expr) or self.has_own(expr) else 1
         step = max(1, CHUNK // (found.entries * rounds.size))
@@ -135,8 +134,8 @@ class _Builder:
         return Rows(sp.csr_array((slopes[t, k, column], (t * entries + k, place)), shape=shape), values.ravel())
 
     def mean(self, expr: Expr) -> Rows:
-        """Its mean over the rounds; in expectation where the law of what enters is known."""
-        rows = self.each(expr, None if self.has_own(expr) else expected(self.rounds, expr))
+        """Its mean over the rounds."""
+        rows = self.each(expr)
         entries = int(np.prod(known(expr.shape), dtype=np.int64))
         count = len(rows.constant) // entries
         averaging = sp.kron(np.full((1, count), 1.0 / count), sp.eye_array(entries), format="csr")

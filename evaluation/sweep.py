@@ -182,7 +182,7 @@ def here(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcom
 class Processes:
     """On the cores of this machine, each run in a process of its own; None: all cores.
 
-    Where nobody takes the outcomes any more (Ctrl-C), runs that have not begun are left out.
+    Where nobody takes the outcomes any more (Ctrl-C), runs that are not done are ended and left out.
     """
 
     workers: int | None = None
@@ -192,7 +192,7 @@ class Processes:
         from concurrent.futures import ProcessPoolExecutor, as_completed
         from concurrent.futures.process import BrokenProcessPool
 
-        context = multiprocessing.get_context("spawn")
+        context, others, done = multiprocessing.get_context("spawn"), set(multiprocessing.active_children()), False
         pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_end_when_interrupted)
         try:
             waiting = {pool.submit(work, job): job for job in jobs}
@@ -201,8 +201,11 @@ class Processes:
                     yield future.result()
                 except BrokenProcessPool:
                     yield Outcome(waiting[future], error="its process ended before it was done")
+            done = True
         finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=done, cancel_futures=True)
+            for worker in () if done else set(multiprocessing.active_children()) - others:
+                worker.terminate()
 
 
 def _end_when_interrupted() -> None:

@@ -226,7 +226,11 @@ def reference(drawn: Drawn, rounds: list[int], averages: bool) -> float | None:
         for c in (*p.inequalities, *p.equalities):
             equal = c in p.equalities
             mean = averages and (equal or c.timing is Timing.ON_AVERAGE)
-            means = {s.name: 0.5 * (s.lower + s.upper) for s in p.streams if mean and s.name in drawn.means[c.label]}
+            means = {
+                s.name: np.broadcast_to(0.5 * (s.lower + s.upper), s.shape)
+                for s in p.streams
+                if mean and s.name in drawn.means[c.label]
+            }
             g = to_cvxpy(c.expr, variables, env | means, t + 1)
             if mean:
                 sums[c.label] = sums.get(c.label, 0) + g

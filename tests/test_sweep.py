@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +151,18 @@ def test_processes_begin_no_more_runs_when_nobody_waits(tmp_path: Path) -> None:
     assert next(outcomes) == 0
     outcomes.close()
     assert 1 <= len(list(tmp_path.iterdir())) < 40
+
+
+def test_a_run_that_nobody_waits_for_is_ended() -> None:
+    """Without that, leaving would take the ten minutes of the second job."""
+    work: Any = time.sleep
+    jobs: Any = [0.0, 600.0]
+    outcomes: Any = Processes(1)(work, jobs)
+    assert next(outcomes) is None
+    outcomes.close()
+    for worker in multiprocessing.active_children():
+        worker.join(30)
+        assert worker.exitcode is not None
 
 
 def test_an_interrupted_table_says_what_is_kept(

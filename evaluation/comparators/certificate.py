@@ -6,12 +6,12 @@ points, so that   f* >= min_X L >= L(x) - max_{u in X} <grad L(x), x - u>   for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
 
-from oco.evaluation.comparators.interior import solve
+from oco.evaluation.comparators.interior import Iterate, solve
 from oco.evaluation.comparators.programs import Programs, scaled
 
 Array = np.ndarray[Any, Any]
@@ -40,17 +40,29 @@ class Certified:
     g: Array
     near: Array
     size: Array
+    last: Iterate | None = None
 
 
-def solve_certified(programs: Bounded, start: Array, enough: float = 0.0, until: float = np.inf) -> Certified:
+def joined(parts: list[Certified]) -> Certified:
+    """Several batches as one, without the iterates where they ended."""
+    arrays = [f.name for f in fields(Certified) if f.name != "last"]
+    together: dict[str, Any] = {name: np.concatenate([getattr(c, name) for c in parts]) for name in arrays}
+    return Certified(**together)
+
+
+def solve_certified(
+    programs: Bounded, start: Array, enough: float = 0.0, until: float = np.inf, before: Iterate | None = None
+) -> Certified:
     """Solve a batch from one point (n,) strictly inside the bounds, and bound every member from below.
+
+    `before` are iterates of programs like these, from which it goes on instead; those where it ends are the result's `last`.
 
     `enough` is the gap, in units of how much the loss can change over the set, that need not be made smaller. When the clock says
     `until`, what was reached is bounded.
     """
     begin = np.broadcast_to(start, (programs.count, programs.size)).copy()
     view = scaled(programs, begin)
-    solution = solve(view, view.inward(begin), enough=enough, until=until)
+    solution = solve(view, before or view.inward(begin), enough=enough, until=until)
     rows = np.arange(programs.count)
     v = solution.point
     y = np.clip(v.x, 0.0, 1.0)
@@ -74,4 +86,5 @@ def solve_certified(programs: Bounded, start: Array, enough: float = 0.0, until:
         jet.g / view.weight_g,
         near,
         1.0 / weight,
+        v,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -13,9 +13,10 @@ from oco.dsl.model import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
-from oco.evaluation.comparators.certificate import Certified, solve_certified
+from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.functions import General, OfRounds, Rounds
+from oco.evaluation.comparators.interior import Iterate, store, take
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
@@ -108,19 +109,27 @@ class _Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class _Solved:
-    """All programs, their solutions, which of them meet their constraints, and which ran out of time before all rounds did."""
+class Solved:
+    """All programs, their solutions, which of them meet their constraints, and which ran out of time before all rounds did.
+
+    `chosen` are, for each constraint that binds in every round and each program, the rounds whose constraints are in it.
+    """
 
     programs: Assembled
     found: Certified
     met: Array
     late: Array
+    chosen: list[list[Array]]
 
 
-def static(setting: Setting, budget: Budget) -> Comparator:
-    """The best decision for all rounds: `setting` has the one prefix that is the whole run."""
+def static(setting: Setting, budget: Budget, before: Solved | None = None) -> Comparator:
+    """The best decision for all rounds: `setting` has the one prefix that is the whole run. `before` as in `solve_all`."""
     began = perf_counter()
-    solved = _solve(setting, began + budget.seconds)
+    return settled(setting, solve_all(setting, began + budget.seconds, before), began)
+
+
+def settled(setting: Setting, solved: Solved, began: float) -> Comparator:
+    """The comparator that the one solved program gives."""
     if solved.late[0]:
         return unsolved(
             "static", "the constraints were not all met within the budget of time", float(solved.found.bound[0]), began
@@ -130,15 +139,15 @@ def static(setting: Setting, budget: Budget) -> Comparator:
     return comparator_of(setting, solved.found, began)
 
 
-def prefixes(setting: Setting, budget: Budget) -> Prefixes:
-    """The best decisions for the first rounds, all programs solved side by side."""
+def prefixes(setting: Setting, budget: Budget, before: Solved | None = None) -> Prefixes:
+    """The best decisions for the first rounds, all programs solved side by side. `before` as in `solve_all`."""
     began = perf_counter()
-    solved = _solve(setting, began + budget.seconds)
+    solved = solve_all(setting, began + budget.seconds, before)
     found, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
     if len(unmet) and setting.region.complete:
         proved, again, _ = _relaxed(setting, solved.programs, unmet)
-        found = _stored(found, unmet[proved], again) if len(proved) else found
+        found = _stored(found, unmet[proved], replace(again, last=None)) if len(proved) else found
         for member in unmet[proved]:
             status[member] = Status.LEAST_VIOLATING
     values = np.array([losses.sum() for losses in _losses(setting.original, found.x, setting.ends)])
@@ -153,15 +162,19 @@ def prefixes(setting: Setting, budget: Budget) -> Prefixes:
     return Prefixes(setting.ends, values, found.bound, tuple(status), decision, _method(setting.region), spent)
 
 
-def _solve(setting: Setting, until: float) -> _Solved:
-    """Constraints of single rounds come in as they turn out to be violated: the bound of a program with some is one with all."""
+def solve_all(setting: Setting, until: float, before: Solved | None = None, enough: float = 0.0) -> Solved:
+    """Constraints of single rounds come in as they turn out to be violated: the bound of a program with some is one with all.
+
+    `before` has solutions of programs like these, from which it goes on; `enough` is a gap at which programs are left.
+    """
     parts, region = _Parts.of(setting), setting.region
+    last = None if before is None else before.found.last
     everything = np.arange(len(setting.ends))
-    chosen = [_first_rounds(e, setting) for e in parts.each]
+    chosen = before.chosen if before else [_first_rounds(e, setting) for e in parts.each]
     solution: Certified | None = None
     open_, met, late = everything, np.ones(len(everything), dtype=bool), np.zeros(len(everything), dtype=bool)
     for _ in range(PASSES):
-        found = _solved(parts.programs(region, open_, chosen), until)
+        found = _solved(parts.programs(region, open_, chosen), until, enough, last and take(last, open_))
         solution = found if solution is None else _stored(solution, open_, found)
         met[open_] = found.near <= FEASIBLE
         wanting = open_[met[open_]]
@@ -173,17 +186,19 @@ def _solve(setting: Setting, until: float) -> _Solved:
     late[open_] = True
     late |= ~met & (perf_counter() > until)
     assert solution is not None
-    return _Solved(parts.programs(region, everything, chosen), solution, met, late)
+    return Solved(parts.programs(region, everything, chosen), solution, met, late, chosen)
 
 
-def _solved(programs: Assembled, until: float) -> Certified:
+def _solved(programs: Assembled, until: float, enough: float, before: Iterate | None) -> Certified:
     """Points and bounds; multipliers and values of constraints, whose number differs from pass to pass, are left out."""
     if programs.region.complete:
-        found = solve_certified(programs, programs.region.start, ENOUGH if programs.count > 1 else 0.0, until)
+        gap = max(enough, ENOUGH if programs.count > 1 else 0.0)
+        found = solve_certified(programs, programs.region.start, gap, until, before)
     else:
         found = _projected(programs, until)
     none = np.zeros((programs.count, 0))
-    return replace(found, multipliers=none, g=none)
+    last = found.last and replace(found.last, s=none, lam=none)
+    return replace(found, multipliers=none, g=none, last=last)
 
 
 def _projected(programs: Assembled, until: float) -> Certified:
@@ -191,7 +206,7 @@ def _projected(programs: Assembled, until: float) -> Certified:
     found: list[Certified] = []
     for row in reversed(range(programs.count)):
         found.insert(0, solve_projected(programs, row, until, found[0].x[0] if found else None))
-    return Certified(**{f.name: np.concatenate([getattr(c, f.name) for c in found]) for f in fields(Certified)})
+    return joined(found)
 
 
 def _stored(solution: Certified, members: Array, part: Certified) -> Certified:
@@ -199,7 +214,8 @@ def _stored(solution: Certified, members: Array, part: Certified) -> Certified:
     changed = {name: getattr(solution, name).copy() for name in ("x", "f", "bound", "near", "size")}
     for name, array in changed.items():
         array[members] = getattr(part, name)
-    return replace(solution, **changed)
+    last = solution.last and part.last and store(solution.last, members, part.last)
+    return replace(solution, last=last, **changed)
 
 
 def _each_round(setting: Setting, expr: Expr) -> _EachRound:
@@ -270,7 +286,7 @@ def comparator_of(setting: Setting, found: Certified, began: float, method: str 
     )
 
 
-def _least_violating(setting: Setting, solved: _Solved, began: float) -> Comparator:
+def _least_violating(setting: Setting, solved: Solved, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or say that it is open; then the best of the points that break them least."""
     if not setting.region.complete:
         return unsolved("static", "the constraints were not met within the budget", float(solved.found.bound[0]), began)

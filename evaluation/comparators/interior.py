@@ -26,6 +26,7 @@ LEAST_GAP = 1e-15  # distance to a bound, in scaled units
 HALVINGS = 12
 TRIES = 3  # halvings that are tried in one call
 KEPT = 1e-4  # of the infeasibility, below which the products of slacks and multipliers do not go: else they close first
+AGAIN = 1e-4  # products of slacks and multipliers from which an iterate of other programs goes on
 STALL = 30  # iterations without progress after which a member is given up
 
 
@@ -95,15 +96,15 @@ class Stand:
 
 
 def solve(
-    programs: Programs, start: Array, tolerance: float = TOLERANCE, enough: float = 0.0, until: float = np.inf
+    programs: Programs, start: Array | Iterate, tolerance: float = TOLERANCE, enough: float = 0.0, until: float = np.inf
 ) -> Solution:
-    """Solve every member from `start` (B, n), which lies strictly between the bounds.
+    """Solve every member from `start` (B, n), which lies strictly between the bounds, or from iterates of programs that are like these.
 
     A member is done when its optimality conditions hold up to `tolerance`, or its dual bound is within `enough` of its value; all are
     when the clock says `until`.
     """
     rows = np.arange(programs.count)
-    here = _first(programs, start, rows)
+    here = _again(programs, start, rows) if isinstance(start, Iterate) else _first(programs, start, rows)
     best, best_size = here.v, np.full(programs.count, np.inf)
     least_mu, since = np.full(programs.count, np.inf), np.zeros(programs.count, dtype=np.int64)
     for _ in range(ITERATIONS):
@@ -112,7 +113,7 @@ def solve(
         since[rows] = np.where(progress, 0, since[rows] + 1)
         close = _gap(here) <= enough if enough else np.zeros(len(rows), dtype=bool)
         improved = np.flatnonzero((size < best_size[rows]) | close)
-        best = _store(best, rows[improved], here.v.take(improved))
+        best = store(best, rows[improved], here.v.take(improved))
         best_size[rows[improved]] = size[improved]
         least_mu[rows] = np.minimum(least_mu[rows], mu)
         going = np.flatnonzero((size > tolerance) & ~close & (since[rows] < STALL) & np.isfinite(size))
@@ -142,6 +143,17 @@ def _first(programs: Programs, start: Array, rows: Array) -> Stand:
     slack = np.maximum(-jet.g, 0.1)
     ones = np.ones_like(start)
     v = Iterate(start, slack, np.ones_like(slack), ones, ones.copy(), np.zeros(matrix.shape[:2]))
+    return Stand(v, jet, matrix, right, _residual(jet, v, matrix, right, programs))
+
+
+def _again(programs: Programs, before: Iterate, rows: Array) -> Stand:
+    """Point and multipliers of an iterate of programs like these, with the slacks that constraints have there."""
+    jet = programs.jet(before.x, rows)
+    matrix, right = programs.equalities(rows)
+    low, high = _gaps(programs, before.x)
+    mu = np.maximum(np.mean(np.concatenate([low * before.z, high * before.w], axis=1), axis=1, keepdims=True), AGAIN)
+    slack = np.maximum(-jet.g, mu)
+    v = replace(before, s=slack, lam=mu / slack, z=np.maximum(before.z, mu / low), w=np.maximum(before.w, mu / high))
     return Stand(v, jet, matrix, right, _residual(jet, v, matrix, right, programs))
 
 
@@ -238,7 +250,7 @@ def take(parts: Parts, rows: Array) -> Parts:
     return replace(parts, **{f.name: getattr(parts, f.name)[rows] for f in fields(parts)})
 
 
-def _store(members: Parts, rows: Array, part: Parts) -> Parts:
+def store(members: Parts, rows: Array, part: Parts) -> Parts:
     """`members` with the entries of `rows` replaced by `part`."""
     merged = {f.name: getattr(members, f.name).copy() for f in fields(members)}
     for name, array in merged.items():
@@ -249,7 +261,7 @@ def _store(members: Parts, rows: Array, part: Parts) -> Parts:
 def _merge(stand: Stand, rows: Array, part: Stand) -> Stand:
     return replace(
         stand,
-        v=_store(stand.v, rows, part.v),
-        jet=_store(stand.jet, rows, part.jet),
-        residual=_store(stand.residual, rows, part.residual),
+        v=store(stand.v, rows, part.v),
+        jet=store(stand.jet, rows, part.jet),
+        residual=store(stand.residual, rows, part.residual),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +13,7 @@ from oco.compiler.canonical import Canonical
 from oco.dsl.expressions import Expr
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved
-from oco.evaluation.comparators.certificate import Certified, solve_certified
+from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.lift import least_loss
@@ -160,10 +160,10 @@ def _one_by_one(rounds: Rounds, region: Region, definitions: tuple[Expr, ...], c
         found.append(solve_projected(programs, row, clock.until_of_one, least=floor))
         if clock.over(before + row + 1):
             break
-    columns = {f.name: np.concatenate([getattr(c, f.name) for c in found]) for f in fields(Certified)}
-    part = _Part(rounds, Certified(**columns), sum(c.size for c in rounds.problem.inequalities), floor)
+    together = joined(found)
+    part = _Part(rounds, together, sum(c.size for c in rounds.problem.inequalities), floor)
     part.solved = len(found)
-    part.open = columns["near"] > TOLERANCE
+    part.open = together.near > TOLERANCE
     return part
 
 

@@ -199,7 +199,11 @@ def from_rounds(problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: i
     """The rounds of an iterator, one at a time, with what they lack drawn. The learner checks the values."""
     by_name = {s.name: s for s in problem.streams}
     for index, values in enumerate(rounds):
-        found = {name: np.asarray(value) for name, value in values.items()}
+        if not isinstance(values, Mapping):
+            said = f"round {index + 1} of the data is of type {type(values).__name__}, not a dict of streams"
+            raise fail("OCO820", said, hint=f'yield {{"{next(iter(by_name), "stream")}": value}} for every round')
+        masked = {name for name, value in values.items() if isinstance(value, np.ma.MaskedArray)}
+        found = {name: value if name in masked else np.asarray(value) for name, value in values.items()}
         for name, stream in by_name.items():
             if name not in found:
                 _refuse_undrawable(stream, f"round {index + 1} of the data")

@@ -109,13 +109,20 @@ def _rows_of(text: str) -> list[tuple[int, list[str]]]:
 
 def table_of_arrays(arrays: Mapping[str, Any], name: str = "the data") -> Table:
     """A dict of arrays with the round first; also anything with columns by name, such as a data frame."""
-    columns = {str(key): np.asarray(arrays[key]) for key in arrays}
-    for key, column in columns.items():
-        if column.ndim == 0:
-            raise fail(
-                "OCO821", f"`{key}` in {name} is a single number", hint="the first axis of an array is the round"
-            )
-    return _table(name, columns)
+    return _table(name, {str(key): _array(str(key), arrays[key], name) for key in arrays})
+
+
+def _array(key: str, given: Any, name: str) -> Array:
+    """A column as an array; what is masked is missing."""
+    if isinstance(given, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(given.astype(np.float64), np.nan))
+    try:
+        return np.asarray(given)
+    except ValueError:
+        sizes = [np.size(row) for row in given]
+        other = next((k for k, size in enumerate(sizes, 1) if size != sizes[0]), 1)
+        said = f"round {other} of `{key}` in {name} has not as many numbers as the first"
+        raise fail("OCO821", said, hint="give every round the same shape") from None
 
 
 def _is_number(cell: str) -> bool:
@@ -150,6 +157,10 @@ def _table(name: str, columns: Mapping[str, Any], **where: Any) -> Table:
     texts: dict[str, dict[int, str]] = {}
     times: list[str] = []
     for key, column in columns.items():
+        if np.ndim(column) == 0:
+            raise fail(
+                "OCO821", f"`{key}` in {name} is a single number", hint="the first axis of an array is the round"
+            )
         if _tells_time(key, column):
             times.append(key)
             continue
@@ -240,7 +251,7 @@ def _of_arrow(frame: Any, name: str) -> Table:
         if str(frame.schema.field(n).type).startswith(("timestamp", "date")):
             columns[n] = columns[n].astype("datetime64[us]")
         elif columns[n].size and isinstance(columns[n][0], list):
-            columns[n] = np.array(list(columns[n]), dtype=np.float64)
+            columns[n] = _array(n, list(columns[n]), name)
     return _table(name, columns, row_word="row")
 
 
@@ -268,9 +279,12 @@ def read(source: Any) -> Table:
         return read_table(source)
     if isinstance(source, Mapping):
         return table_of_arrays(source)
+    if hasattr(source, "collect_schema") and hasattr(source, "collect"):
+        source = source.collect()  # a lazy frame of polars
     if hasattr(source, "schema") and hasattr(source, "column_names"):
         return _of_arrow(source, "the Arrow table")
     if hasattr(source, "columns"):
+        _check_header([str(name) for name in source.columns], "the data frame")
         return table_of_arrays({str(name): np.asarray(source[name]) for name in source.columns}, "the data frame")
     raise fail(
         "OCO820",

@@ -107,14 +107,23 @@ class Journal:
     def _whole(self) -> Iterator[None]:
         """All of the statements within, or none."""
         with self._errors():
-            self._base.execute("BEGIN IMMEDIATE")
             try:
+                self._base.execute("BEGIN IMMEDIATE")
                 yield
                 self._base.execute("COMMIT")
             except BaseException:
                 if self._base.in_transaction:
                     self._base.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Records with the numbers of their rounds, which are read again where an interruption comes between the two."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.seek()
+            raise
 
     def _put(self, table: str, round: int, content: Any) -> None:
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -144,9 +153,10 @@ class Journal:
         """Record the decisions of a round, once."""
         packed = [pack(d) for d in decisions]
         if round > self._decided:
-            with self._whole():
-                self._put("decided", round, packed)
-            self._decided = round
+            with self._counted():
+                with self._whole():
+                    self._put("decided", round, packed)
+                self._decided = round
         elif packed != self._one("decided", round):
             raise fail("OCO857", f"round {round} of {self.path} was decided otherwise")
 
@@ -156,11 +166,12 @@ class Journal:
         if now <= self._revealed:
             self._same(now, values)
             return
-        with self._whole():
-            if now > self._decided:
-                self._put("decided", now, [pack(d) for d in feedback.decisions])
-            self._put("revealed", now, {"streams": values, "warnings": list(warnings[self._warned :])})
-        self._decided, self._revealed, self._warned = now, now, len(warnings)
+        with self._counted():
+            with self._whole():
+                if now > self._decided:
+                    self._put("decided", now, [pack(d) for d in feedback.decisions])
+                self._put("revealed", now, {"streams": values, "warnings": list(warnings[self._warned :])})
+            self._decided, self._revealed, self._warned = now, now, len(warnings)
 
     def _same(self, round: int, values: Mapping[str, Any]) -> None:
         """Raises OCO856 where a round that is over was observed with other data, or is not kept any more."""

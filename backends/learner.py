@@ -292,10 +292,15 @@ class Learner:
         return flat if len(flat) != len(given) or any(isinstance(v, Mapping) for v in given.values()) else None
 
     def _random_arrays(self) -> tuple[Any, ...]:
-        """The algorithm's own random arrays of this round, drawn once."""
-        if self._drawn is None:
-            self._drawn = tuple(self._draw(f.name, f.type.shape) for f in self.compiled.program.draws)
-        return self._drawn
+        """The algorithm's own random arrays of this round, drawn once: an interruption takes nothing from the generator."""
+        if self._drawn is None and self.compiled.program.draws:
+            before = self._random.bit_generator.state
+            try:
+                self._drawn = tuple(self._draw(f.name, f.type.shape) for f in self.compiled.program.draws)
+            except BaseException:
+                self._random.bit_generator.state = before
+                raise
+        return self._drawn or ()
 
     def _draw(self, name: str, shape: tuple[int, ...]) -> Any:
         if self._draws is not None:

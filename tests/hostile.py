@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,13 +131,15 @@ for line in sys.stdin:
         os._exit(0)
     _, status = os.waitpid(pid, 0)
     if status:
-        print(json.dumps([name, ["died"], 0.0, 0.0]), flush=True)
+        print(json.dumps([name, ["died"], 30.0, 0.0]), flush=True)
 """
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a model: codes of `check` and `compile`, processor seconds of the longer of them, megabytes at the most."""
+    """What came of a model: codes of `check` and `compile`, processor seconds of the longer of them, megabytes at the most.
+
+    One that the limits killed has said "died"."""
 
     said: tuple[str, ...]
     seconds: float
@@ -145,13 +148,29 @@ class Ran:
 
 def examine(texts: Mapping[str, str], folder: Path | None = None) -> dict[str, Ran]:
     """Parse, check and compile each text in a process of its own, with limits on time and memory."""
-    asked = "".join(json.dumps([name, text]) + "\n" for name, text in texts.items())
+    return dict(examined(texts.items(), folder))
+
+
+def examined(texts: Iterable[tuple[str, str]], folder: Path | None = None) -> Iterator[tuple[str, Ran]]:
+    """The same, one by one as they are done."""
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", _RUN], input=asked, capture_output=True, text=True, cwd=folder, env=environment
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    found = {name: Ran(tuple(said), seconds, megabytes) for name, said, seconds, megabytes in rows}
-    assert not [n for n, r in found.items() if r.said == ("died",)], done.stderr[-3000:]
-    return found
+    command = [sys.executable, "-c", _RUN]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        for text in texts:
+            process.stdin.write(json.dumps(text) + "\n")
+            process.stdin.flush()
+            name, said, seconds, megabytes = json.loads(process.stdout.readline())
+            yield name, Ran(tuple(said), seconds, megabytes)
+
+
+def slowness() -> float:
+    """How much slower this machine is now than one where the sum below takes 0.05 s; at least 1."""
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        sum(k * k for k in range(600_000))
+        times.append(time.process_time() - began)
+    return max(1.0, min(times) / 0.05)

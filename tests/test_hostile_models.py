@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile import BODY, CASES, HEAD, MEGABYTES, SECONDS, examine
+from hostile import BODY, CASES, HEAD, MEGABYTES, SECONDS, examine, slowness
 
 import oco
 from oco.dsl import files
@@ -28,16 +27,6 @@ def test_hostile_files_end_soon_and_small(found, name):
     assert len(ran.said) == 2 and all(code == "done" or code in CODES for code in ran.said)
     assert ran.megabytes <= MEGABYTES, ran
     assert ran.seconds <= SECONDS * slowness(), ran
-
-
-def slowness() -> float:
-    """How much slower this machine is now than one where the sum below takes 0.05 s; at least 1."""
-    times = []
-    for _ in range(3):
-        began = time.process_time()
-        sum(k * k for k in range(600_000))
-        times.append(time.process_time() - began)
-    return max(1.0, min(times) / 0.05)
 
 
 # Files.

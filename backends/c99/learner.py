@@ -15,7 +15,7 @@ from oco.backends.c99.build import stepper
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.compiler.ir.check import KINDS
-from oco.compiler.ir.program import DType, Field
+from oco.compiler.ir.program import DType
 
 _CODES = {DType.FLOAT: "d", DType.INT: "q", DType.BOOL: "b"}
 
@@ -27,17 +27,19 @@ class NativeLearner(Learner):
         native = compiled.native
         self._quick: Any = None
         self._memory = np.zeros(-(-ctypes.sizeof(native.layout) // 8))
-        self._views = [self._view(getattr(native.layout, m), f) for m, f in zip(native.members, compiled.program.state)]
+        self._members = [(getattr(native.layout, m), f) for m, f in zip(native.members, compiled.program.state)]
+        self._views = self._parts(self._memory)
         super().__init__(compiled, contract, **options)
         self._quicken()
 
-    def _view(self, member: Any, field: Field) -> np.ndarray[Any, Any]:
-        """A field of the struct as an array over its memory."""
-        size = int(np.prod(field.type.shape, dtype=np.int64))
-        part = self._memory.view(np.uint8)[
-            member.offset : member.offset + size * np.dtype(KINDS[field.type.dtype]).itemsize
-        ]
-        return part.view(KINDS[field.type.dtype]).reshape(field.type.shape)
+    def _parts(self, memory: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+        """The fields of a struct as arrays over its memory."""
+        found = []
+        for member, field in self._members:
+            kind, size = KINDS[field.type.dtype], int(np.prod(field.type.shape, dtype=np.int64))
+            part = memory.view(np.uint8)[member.offset : member.offset + size * np.dtype(kind).itemsize]
+            found.append(part.view(kind).reshape(field.type.shape))
+        return found
 
     def _quicken(self) -> None:
         """Put C in the place of `decide` and `observe`, where that is possible."""
@@ -79,8 +81,11 @@ class NativeLearner(Learner):
 
     @_state.setter
     def _state(self, values: tuple[Any, ...]) -> None:
-        for view, value in zip(self._views, values, strict=True):
-            view[...] = value
+        """All at once: an interruption leaves the state before or the state after."""
+        whole = self._memory.copy()
+        for part, value in zip(self._parts(whole), values, strict=True):
+            part[...] = value
+        self._memory[...] = whole
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """As of any learner, on the struct where it lies."""

@@ -117,12 +117,18 @@ class Learner:
                 warnings.warn(f"{said}: the guarantee may not hold", stacklevel=3)
 
     def _draw(self) -> list[Any]:
-        """The random arrays of this round, drawn once."""
-        if self._drawn is None:
-            self._drawn = [
-                self._random.random(s) if law == "uniform" else self._random.normal(size=s) for s, law in DRAWS.values()
-            ]
-        return self._drawn
+        """The random arrays of this round, drawn once: an interruption takes nothing from the generator."""
+        if self._drawn is None and DRAWS:
+            before = self._random.bit_generator.state
+            try:
+                self._drawn = [
+                    self._random.random(s) if law == "uniform" else self._random.normal(size=s)
+                    for s, law in DRAWS.values()
+                ]
+            except BaseException:
+                self._random.bit_generator.state = before
+                raise
+        return self._drawn or []
 
     def state(self) -> dict[str, Any]:
         """All that it takes to go on bit for bit, as JSON values."""

@@ -1,0 +1,86 @@
+"""Interruptions of a learner at every moment at which Python may hear one: it stays at a whole round, and goes on."""
+
+from __future__ import annotations
+
+import dis
+import random
+import sys
+from contextlib import contextmanager
+from functools import cache
+
+import pytest
+from survival import DRAWING, TRACKING, plan_of, seen_by
+
+import oco
+
+CALLS = ("CALL", "CALL_FUNCTION", "CALL_FUNCTION_EX", "CALL_METHOD", "CALL_KW")
+
+
+@cache
+def moments(code):
+    """Offsets of instructions before which signals are heard: after calls, at the start of functions, at jumps backwards."""
+    found, last = set(), None
+    for one in dis.get_instructions(code):
+        if one.opname == "RESUME" or "JUMP_BACKWARD" in one.opname or (last is not None and last.opname in CALLS):
+            found.add(one.offset)
+        last = one if one.opname not in ("CACHE", "PRECALL") else last
+    return frozenset(found)
+
+
+@contextmanager
+def interrupted(at):
+    """KeyboardInterrupt at the moment of this number in code of `oco.backends`; yields a list that gets how many passed."""
+    seen = [0]
+
+    def trace(frame, event, _):
+        if "backends" not in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_lasti in moments(frame.f_code):
+            seen[0] += 1
+            if seen[0] == at:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield seen
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("text", [TRACKING, DRAWING], ids=["tracking", "drawing"])
+@pytest.mark.parametrize("journal", [False, True], ids=["alone", "journal"])
+def test_an_interrupted_round_is_taken_whole_or_not_at_all(backend, text, journal, tmp_path):
+    plan = plan_of(text)
+    never = plan.learner(backend=backend, seed=3)
+    learner = oco.open(plan, tmp_path, backend=backend, seed=3) if journal else plan.learner(backend=backend, seed=3)
+    heard, at, rng = 0, 1, random.Random(f"{backend} {journal}")
+    while True:
+        now, given = never.round, seen_by(plan, never)
+        assert learner.round == now
+        before = learner.state()
+        try:
+            with interrupted(at) as seen:
+                learner.decide()
+                learner.observe(round=now, **given)
+            done = True
+        except KeyboardInterrupt:
+            heard, done = heard + 1, False
+        never.observe(**given)
+        assert learner.round in (now, now + 1)
+        if learner.round == now:
+            assert learner.state()["values"] == before["values"]
+            learner.observe(round=now, **given)
+        assert learner.state() == never.state()
+        if done:
+            assert seen[0] < at
+            break
+        at += rng.randrange(1, 5)
+    assert heard > 5
+    if journal:
+        learner.close()
+        with oco.open(plan, tmp_path, backend=backend) as again:
+            assert again.state() == never.state()

@@ -21,7 +21,6 @@ from oco.compiler.guarantees import rate_symbols as rate_symbols
 from oco.compiler.rounds import Rounds, Schedule
 from oco.compiler.settings import Default, Setting, along, symbols_of
 from oco.dsl.diagnostics import InternalError
-from oco.dsl.expressions import Kind, names
 from oco.dsl.model import Measure
 
 Floats = np.ndarray[Any, Any]
@@ -70,8 +69,7 @@ class Situation:
     @cached_property
     def constraints_vary(self) -> bool:
         """Whether a stream or the round enters an inequality."""
-        moving = (Kind.STREAM, Kind.ROUND)
-        return any(names(c.expr, kind) for c in self.canonical.inequalities for kind in moving)
+        return not self.canonical.fixed
 
     @cached_property
     def equalities(self) -> int:

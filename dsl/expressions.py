@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,17 @@ class Expr:
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
         """The same node over other children."""
         return self
+
+    @cached_property
+    def _within(self) -> tuple[tuple[Name, ...], int]:
+        """The names used, in order of first use, and how many parts there are."""
+        found: dict[tuple[str, Kind], Name] = {}
+        count = 0
+        for node in walk(self):
+            count += 1
+            if isinstance(node, Name):
+                found.setdefault((node.name, node.kind), node)
+        return tuple(found.values()), count
 
 
 @dataclass(frozen=True)
@@ -201,5 +213,9 @@ def rewrite(root: Expr, f: Callable[[Expr], Expr]) -> Expr:
 
 def names(root: Expr, kind: Kind | None = None) -> list[str]:
     """The names used, in order of first use, of one kind or of all."""
-    found = {n.name: None for n in walk(root) if isinstance(n, Name) and (kind is None or n.kind is kind)}
-    return list(found)
+    return list(dict.fromkeys(n.name for n in root._within[0] if kind is None or n.kind is kind))
+
+
+def parts(root: Expr) -> int:
+    """How many nodes there are, shared ones counted once."""
+    return root._within[1]

@@ -16,17 +16,20 @@ from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import say, span_of_values
 from oco.dsl.atoms import Curvature
 from oco.dsl.build import call
-from oco.dsl.expressions import Call, Expr, Name
+from oco.dsl.expressions import Call, Expr, Name, parts
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
+BEND, CELLS = 40, 400  # steps of work that a node and its second derivative over cells are counted for, for each part
 FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
 
 
 def by_second_derivative(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
     """Convex or concave where the second derivative has one sign on the whole domain, for every value of the streams."""
+    if not setting.bending.spend(BEND * parts(node)):
+        return None
     if is_entrywise(node):
         found = _entry_by_entry(setting, node)
         if found is not None:
@@ -57,7 +60,12 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
 
 def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
     """The range of the second derivative again, over cells of its leaves, where its sign is open."""
-    if bend.nonnegative or bend.nonpositive or not bend.bounded:
+    if (
+        bend.nonnegative
+        or bend.nonpositive
+        or not bend.bounded
+        or not setting.bending.spend(CELLS * parts(second.body))
+    ):
         return bend
     suprema = EntrySup(setting)
     try:

@@ -21,7 +21,7 @@ from oco.compiler.facts.words import number, say
 from oco.dsl.build import call
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr, names, walk
+from oco.dsl.expressions import Call, Expr, names, parts, walk
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
@@ -115,13 +115,13 @@ class Bounds:
     def _improved(self, expr: Expr, bound: Bound) -> Bound:
         if bound.exact or not math.isfinite(bound.value):
             return bound
-        parts = STEADY + sum(1 for _ in walk(expr))
-        reached = self._reached(expr, bound.value) if self.setting.work.spend(CLIMB * parts) else None
+        size = STEADY + parts(expr)
+        reached = self._reached(expr, bound.value) if self.setting.work.spend(CLIMB * size) else None
         if reached is not None:
             _above(reached.value, bound.value, expr)
         bound = replace(bound, reached=reached)
         for rule, words, method in self._methods:
-            if _gap(bound) <= TIGHT or not self.setting.work.spend(METHOD * parts):
+            if _gap(bound) <= TIGHT or not self.setting.work.spend(METHOD * size):
                 break
             enough = -math.inf if reached is None else reached.value + TIGHT / 2 * max(abs(reached.value), 1e-9)
             try:

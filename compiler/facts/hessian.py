@@ -27,13 +27,14 @@ from oco.dsl.atoms import ATOMS, Curvature
 from oco.dsl.atoms.shapes import entrywise as entrywise_shape
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr, Name, walk
+from oco.dsl.expressions import Call, Expr, Name, parts, walk
 from oco.dsl.intervals import Interval, interval, point
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
+BEND = 200  # steps of work that the second derivatives of a term are counted for, for each of its parts
 WRITING_OUT = 50  # steps of work that it is counted for, for each part of the expression
 
 
@@ -61,6 +62,7 @@ class Hessians:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.stretch = Stretch(setting)
+        self._known: dict[int, tuple[Expr, Curve]] = {}
 
     def eigenvalues(self, expr: Expr) -> tuple[float, float, Step]:
         """Least and greatest eigenvalue anywhere in the domain, for every value of the streams; infinite where nothing is known."""
@@ -72,7 +74,7 @@ class Hessians:
             least, most = min(d.least for d in found), max(d.greatest for d in found)
         rule = "second derivative by terms"
         few = self.setting.canonical.size <= MOST_WRITTEN_OUT and self.smooth(expr) and least != most
-        if few and self.setting.work.spend(WRITING_OUT * sum(1 for _ in walk(expr))):
+        if few and self.setting.work.spend(WRITING_OUT * parts(expr)):
             low, high = self._written_out(expr)
             if low > least or high < most:
                 rule, least, most = "second derivative written out", max(least, low), min(most, high)
@@ -91,7 +93,7 @@ class Hessians:
         for b, slope in zip(blocks, gradient(expr, order).values()):
             second = jacobian(self.setting.simplify(slope), order)
             size = b.domain.size
-            parts = []
+            sides = []
             for other in blocks:
                 found = self.setting.ranges(self.setting.simplify(second[other.name]))
                 shape = (*(b.shape if slope.shape else ()), *other.shape)
@@ -100,11 +102,11 @@ class Hessians:
                     if found.shape
                     else found.broadcast((*b.shape, *other.shape)).expanded()
                 )
-                parts.append((lo.reshape(-1, other.domain.size), hi.reshape(-1, other.domain.size)))
+                sides.append((lo.reshape(-1, other.domain.size), hi.reshape(-1, other.domain.size)))
             rows.append(
                 tuple(
                     np.broadcast_to(
-                        np.concatenate([p[side] for p in parts], axis=1), (size, self.setting.canonical.size)
+                        np.concatenate([p[side] for p in sides], axis=1), (size, self.setting.canonical.size)
                     )
                     for side in (0, 1)
                 )
@@ -117,7 +119,9 @@ class Hessians:
         setting = self.setting
         if not setting.depends(node) or setting.composition(node) in (Curvature.AFFINE, Curvature.CONSTANT):
             return Curve()
-        return self._meet(self._rule(node), node)
+        if id(node) not in self._known:
+            self._known[id(node)] = node, self._meet(self._rule(node), node)
+        return self._known[id(node)][1]
 
     def _meet(self, found: Curve, node: Expr) -> Curve:
         """A convex function has no negative eigenvalue, a concave one no positive, whatever the terms say."""
@@ -174,7 +178,7 @@ class Hessians:
         whole = call("sum", body) if body.shape else body
         split = entrywise(body, lambda n: not self.setting.depends(n) or isinstance(n, Name))
         moving = {n: leaf for n, leaf in split.leaves.items() if self.setting.depends(leaf)}
-        if not smooth(split.body):
+        if not smooth(split.body) or not self.setting.bending.spend(BEND * parts(body)):
             return self._by_curvature(whole)
         box = {n: self.setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
         ranges = Enclosure({**self.setting.box, **box})

@@ -21,7 +21,7 @@ from oco.compiler.facts.setting import Setting
 from oco.compiler.twin import to_cvxpy
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Expr, Index, Kind, Name, names, rewrite, walk
+from oco.dsl.expressions import Expr, Index, Kind, Name, names, parts, rewrite, walk
 from oco.dsl.intervals import Interval, interval
 
 Floats = np.ndarray[Any, Any]
@@ -58,7 +58,7 @@ class Scenario:
     def worst(self, expr: Expr, x: Mapping[str, Floats]) -> Interval:
         """The range of an expression at the decision `x`."""
         simple = self.setting.simplify(expr)
-        self.setting.seeking.spend(RANGE * sum(1 for _ in walk(simple)))
+        self.setting.seeking.spend(RANGE * parts(simple))
         return Enclosure(self._box(x))(simple)
 
     def _box(self, x: Mapping[str, Floats]) -> dict[str, Interval]:
@@ -68,8 +68,8 @@ class Scenario:
         """CVXPY expressions, one an entry, that are at least the entry at every stream value; None where there is no such form."""
         import cvxpy as cp
 
-        parts = math.prod(known(expr.shape)) * sum(1 for _ in walk(expr))
-        if math.prod(known(expr.shape)) > MOST_TWINS or not self.setting.seeking.spend(TWIN * parts):
+        entries = math.prod(known(expr.shape))
+        if entries > MOST_TWINS or not self.setting.seeking.spend(TWIN * entries * parts(expr)):
             return None
         found: list[Any] = []
         for at in np.ndindex(*known(expr.shape)):

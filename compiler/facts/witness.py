@@ -6,6 +6,7 @@ The search is heuristic; a witness counts only after its excess was evaluated in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from oco.compiler.facts.words import coordinates, number
 from oco.compiler.jacobians import jacobian
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Expr, Kind, names
+from oco.dsl.expressions import Expr, Kind, names, parts
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | 
     streams = names(expr, Kind.STREAM)
     best: tuple[float, Decision, Decision, Decision] | None = None
     for x, y, env in _pairs(setting, expr, streams, rng):
+        if not setting.pairing.spend(3 * parts(expr)):
+            break
         excess = _excess(expr, x, y, env)
         if np.isfinite(excess) and (best is None or excess > best[0]):
             best = (excess, x, y, env)
@@ -134,7 +137,8 @@ def _along_eigenvectors(
     order = [b.name for b in canonical.blocks]
     slopes = {n: setting.simplify(g) for n, g in gradient(expr, order).items()}
     second = {n: jacobian(g, order) for n, g in slopes.items()}
-    for _ in range(24):
+    size = sum(parts(h) for row in second.values() for h in row.values())
+    for _ in takewhile(lambda _: setting.pairing.spend(size), range(24)):
         env = _draw(setting, streams, rng)
         x = {b.name: b.domain.sample(rng, 1)[0] for b in canonical.blocks}
         hessian = _hessian(setting, second, slopes, {**env, **x})
@@ -158,13 +162,13 @@ def _hessian(
 ) -> Floats | None:
     rows = []
     for b in setting.canonical.blocks:
-        parts = []
+        row: list[Floats] = []
         for other in setting.canonical.blocks:
             value = evaluate(second[b.name][other.name], env, float(env["t"]))
             lead = b.shape if value.shape != other.shape or slopes[b.name].shape else ()
             full = np.broadcast_to(value, (*lead, *other.shape)) if value.shape != (*b.shape, *other.shape) else value
-            parts.append(np.broadcast_to(full.reshape(-1, other.domain.size), (b.domain.size, other.domain.size)))
-        rows.append(np.concatenate(parts, axis=1))
+            row.append(np.broadcast_to(full.reshape(-1, other.domain.size), (b.domain.size, other.domain.size)))
+        rows.append(np.concatenate(row, axis=1))
     matrix = np.concatenate(rows)
     return (matrix + matrix.T) / 2 if np.isfinite(matrix).all() else None
 

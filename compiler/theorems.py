@@ -21,6 +21,7 @@ from oco.compiler.guarantees import rate_symbols as rate_symbols
 from oco.compiler.rounds import Rounds, Schedule
 from oco.compiler.settings import Default, Setting, along, symbols_of
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.evaluate import evaluate
 from oco.dsl.model import Measure
 
 Floats = np.ndarray[Any, Any]
@@ -70,6 +71,12 @@ class Situation:
     def constraints_vary(self) -> bool:
         """Whether a stream or the round enters an inequality."""
         return not self.canonical.fixed
+
+    @cached_property
+    def worst_at_centre(self) -> float:
+        """max_k g_k at the centre of the domain, of constraints that no data enters."""
+        centre = {b.name: b.domain.centre() for b in self.canonical.blocks}
+        return max(float(np.max(evaluate(c.expr, centre))) for c in self.canonical.inequalities)
 
     @cached_property
     def equalities(self) -> int:

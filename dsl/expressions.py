@@ -6,7 +6,8 @@ used), so walks over them remember what they saw by identity: see `walk` and `re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -70,12 +71,12 @@ class Expr:
         return self
 
     @cached_property
-    def _within(self) -> tuple[tuple[Name, ...], int]:
-        """The names used, in order of first use, and how many parts there are."""
+    def _within(self) -> tuple[tuple[Name, ...], Counter[str]]:
+        """The names used, in order of first use, and how many parts there are of each atom; "" stands for all other parts."""
         found: dict[tuple[str, Kind], Name] = {}
-        count = 0
+        count: Counter[str] = Counter()
         for node in walk(self):
-            count += 1
+            count[node.atom if isinstance(node, Call) else ""] += 1
             if isinstance(node, Name):
                 found.setdefault((node.name, node.kind), node)
         return tuple(found.values()), count
@@ -216,6 +217,6 @@ def names(root: Expr, kind: Kind | None = None) -> list[str]:
     return list(dict.fromkeys(n.name for n in root._within[0] if kind is None or n.kind is kind))
 
 
-def parts(root: Expr) -> int:
-    """How many nodes there are, shared ones counted once."""
+def parts(root: Expr) -> Mapping[str, int]:
+    """How many nodes there are of each atom, shared ones counted once; "" stands for all that are no calls."""
     return root._within[1]

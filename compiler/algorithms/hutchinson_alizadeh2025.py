@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import numpy as np
-
 from oco.compiler.algorithms.base import Algorithm, State, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import (
@@ -43,7 +41,6 @@ from oco.compiler.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.evaluate import evaluate
 from oco.dsl.limits import LONGEST
 from oco.dsl.model import Feedback, Measure
 
@@ -103,15 +100,9 @@ def _margin_suffices(s: Situation) -> Objection | None:
     )
 
 
-def _worst_at_start(s: Situation) -> float:
-    """max_k g_k at the centre of the domain."""
-    centre = {b.name: b.domain.centre() for b in s.canonical.blocks}
-    return max(float(np.max(evaluate(c.expr, centre))) for c in s.canonical.inequalities)
-
-
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     G, G_g, diameter = needed(s, "loss.lipschitz.l2"), float(slopes(s).max()), needed(s, "domain.diameter.l2")
-    margin, worst = needed(s, "slater.margin"), _worst_at_start(s)
+    margin, worst = needed(s, "slater.margin"), s.worst_at_centre
 
     def contraction(horizon: int) -> tuple[float, float, float, float]:
         """eta, rho, sigma and 1 - r."""

@@ -14,9 +14,10 @@ from oco.compiler.facts.leaves import Entrywise, entrywise
 from oco.compiler.facts.sums import summands, total
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import say, span_of_values
+from oco.compiler.facts.work import effort
 from oco.dsl.atoms import Curvature
 from oco.dsl.build import call
-from oco.dsl.expressions import Call, Expr, Name, parts
+from oco.dsl.expressions import Call, Expr, Name
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
 
 def by_second_derivative(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
     """Convex or concave where the second derivative has one sign on the whole domain, for every value of the streams."""
-    if not setting.bending.spend(BEND * parts(node)):
+    if not setting.bending.spend(BEND * effort(node)):
         return None
     if is_entrywise(node):
         found = _entry_by_entry(setting, node)
@@ -64,7 +65,7 @@ def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
         bend.nonnegative
         or bend.nonpositive
         or not bend.bounded
-        or not setting.bending.spend(CELLS * parts(second.body))
+        or not setting.bending.spend(CELLS * effort(second.body))
     ):
         return bend
     suprema = EntrySup(setting)

@@ -18,10 +18,11 @@ from oco.compiler.facts.single import occurs_once
 from oco.compiler.facts.tangent import tangent_sup
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
+from oco.compiler.facts.work import effort
 from oco.dsl.build import call
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr, names, parts, walk
+from oco.dsl.expressions import Call, Expr, names, walk
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Bounds:
     def _improved(self, expr: Expr, bound: Bound) -> Bound:
         if bound.exact or not math.isfinite(bound.value):
             return bound
-        size = STEADY + parts(expr)
+        size = STEADY + effort(expr)
         reached = self._reached(expr, bound.value) if self.setting.work.spend(CLIMB * size) else None
         if reached is not None:
             _above(reached.value, bound.value, expr)

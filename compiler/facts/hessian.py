@@ -22,12 +22,13 @@ from oco.compiler.facts.spectrum import Stretch, eigenvalues
 from oco.compiler.facts.sums import summands
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
+from oco.compiler.facts.work import effort
 from oco.compiler.jacobians import jacobian
 from oco.dsl.atoms import ATOMS, Curvature
 from oco.dsl.atoms.shapes import entrywise as entrywise_shape
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr, Name, parts, walk
+from oco.dsl.expressions import Call, Expr, Name, walk
 from oco.dsl.intervals import Interval, interval, point
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Hessians:
             least, most = min(d.least for d in found), max(d.greatest for d in found)
         rule = "second derivative by terms"
         few = self.setting.canonical.size <= MOST_WRITTEN_OUT and self.smooth(expr) and least != most
-        if few and self.setting.work.spend(WRITING_OUT * parts(expr)):
+        if few and self.setting.work.spend(WRITING_OUT * effort(expr)):
             low, high = self._written_out(expr)
             if low > least or high < most:
                 rule, least, most = "second derivative written out", max(least, low), min(most, high)
@@ -178,7 +179,7 @@ class Hessians:
         whole = call("sum", body) if body.shape else body
         split = entrywise(body, lambda n: not self.setting.depends(n) or isinstance(n, Name))
         moving = {n: leaf for n, leaf in split.leaves.items() if self.setting.depends(leaf)}
-        if not smooth(split.body) or not self.setting.bending.spend(BEND * parts(body)):
+        if not smooth(split.body) or not self.setting.bending.spend(BEND * effort(body)):
             return self._by_curvature(whole)
         box = {n: self.setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
         ranges = Enclosure({**self.setting.box, **box})

@@ -18,10 +18,11 @@ from oco.compiler.facts.curvature import FLAT_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure, compact, entries
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.work import effort
 from oco.compiler.twin import to_cvxpy
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Expr, Index, Kind, Name, names, parts, rewrite, walk
+from oco.dsl.expressions import Expr, Index, Kind, Name, names, rewrite, walk
 from oco.dsl.intervals import Interval, interval
 
 Floats = np.ndarray[Any, Any]
@@ -58,7 +59,7 @@ class Scenario:
     def worst(self, expr: Expr, x: Mapping[str, Floats]) -> Interval:
         """The range of an expression at the decision `x`."""
         simple = self.setting.simplify(expr)
-        self.setting.seeking.spend(RANGE * parts(simple))
+        self.setting.seeking.spend(RANGE * effort(simple))
         return Enclosure(self._box(x))(simple)
 
     def _box(self, x: Mapping[str, Floats]) -> dict[str, Interval]:
@@ -69,7 +70,7 @@ class Scenario:
         import cvxpy as cp
 
         entries = math.prod(known(expr.shape))
-        if entries > MOST_TWINS or not self.setting.seeking.spend(TWIN * entries * parts(expr)):
+        if entries > MOST_TWINS or not self.setting.seeking.spend(TWIN * entries * effort(expr)):
             return None
         found: list[Any] = []
         for at in np.ndindex(*known(expr.shape)):

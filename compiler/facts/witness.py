@@ -15,10 +15,11 @@ from oco.compiler.calculus import gradient
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.types import Witness
 from oco.compiler.facts.words import coordinates, number
+from oco.compiler.facts.work import effort
 from oco.compiler.jacobians import jacobian
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Expr, Kind, names, parts
+from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | 
     streams = names(expr, Kind.STREAM)
     best: tuple[float, Decision, Decision, Decision] | None = None
     for x, y, env in _pairs(setting, expr, streams, rng):
-        if not setting.pairing.spend(3 * parts(expr)):
+        if not setting.pairing.spend(3 * effort(expr)):
             break
         excess = _excess(expr, x, y, env)
         if np.isfinite(excess) and (best is None or excess > best[0]):
@@ -137,7 +138,7 @@ def _along_eigenvectors(
     order = [b.name for b in canonical.blocks]
     slopes = {n: setting.simplify(g) for n, g in gradient(expr, order).items()}
     second = {n: jacobian(g, order) for n, g in slopes.items()}
-    size = sum(parts(h) for row in second.values() for h in row.values())
+    size = sum(effort(h) for row in second.values() for h in row.values())
     for _ in takewhile(lambda _: setting.pairing.spend(size), range(24)):
         env = _draw(setting, streams, rng)
         x = {b.name: b.domain.sample(rng, 1)[0] for b in canonical.blocks}

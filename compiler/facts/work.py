@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from oco.dsl.expressions import Expr, parts
+
 MOST_STEPS = 50_000
 """Parts of expressions that searches for suprema evaluate in one model, all in all: about a tenth of a second. The examples take 9,000."""
 MOST_SOUGHT = 60_000
@@ -12,6 +14,26 @@ MOST_PAIRED = 100_000
 """The same of searches for witnesses against convexity."""
 MOST_STRETCHED = 300_000
 """Entries of Jacobians whose singular values are taken: some tenths of a second, and one as large as is ever written out."""
+
+HEAVY = {
+    "quad_form": 40,
+    "_softmax": 30,
+    "log_sum_exp": 20,
+    "nuclear_norm": 20,
+    "sigma_max": 20,
+    "norm2": 8,
+    "matmul": 5,
+    "dot": 5,
+    "sum": 4,
+    "sum_squares": 4,
+    "div": 3,
+}
+"""Steps that the range of a part takes, where it is more than one."""
+
+
+def effort(expr: Expr) -> int:
+    """Steps that the range of an expression takes, shared parts counted once."""
+    return sum(HEAVY.get(atom, 1) * count for atom, count in parts(expr).items())
 
 
 class Work:

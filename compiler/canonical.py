@@ -16,13 +16,14 @@ import numpy as np
 from oco.compiler.alike import Together
 from oco.compiler.cuts import narrowed
 from oco.compiler.domains import Domain, make_domain
+from oco.compiler.structure import Structure, structure_of
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, InternalError, fail
 from oco.dsl.dims import SymbolicDim
 from oco.dsl.distributions import Law, law_of
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
-from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, Sizes, check_count
+from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, Sizes, check_count, check_work
 from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
 from oco.dsl.source import Span
 
@@ -146,6 +147,11 @@ class Canonical:
         return not any(names(c.expr, kind) for c in self.inequalities for kind in (Kind.ROUND, Kind.STREAM))
 
     @cached_property
+    def structure(self) -> tuple[Structure, str]:
+        """How all inequalities depend on the decisions, and the label of the first that is no better (`constraint_structure`)."""
+        return structure_of(self.inequalities, tuple(b.name for b in self.blocks))
+
+    @cached_property
     def revealed_on_average(self) -> tuple[str, ...]:
         """The inequalities, as they are named in the model, that data enters and that bind on average only."""
         loose = (c.origin for c in self.inequalities if c.timing is Timing.ON_AVERAGE and names(c.expr, Kind.STREAM))
@@ -203,6 +209,7 @@ def canonical(model: Model) -> Canonical:
     horizon = None if model.horizon.rounds is None else _horizon(folding.fold(model.horizon.rounds))
     assumptions = tuple(Assumed(a.key, a.relation, float(folding.array(a.value)), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
+    check_work(objective, [c.expr for c in (*inequalities, *equalities)], len(streams), model.span)
     return Canonical(
         model, horizon, tuple(blocks), tuple(streams), objective, tuple(inequalities), tuple(equalities), assumptions
     )

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oco.compiler.calculus import dependence, vector_jacobian
-from oco.compiler.canonical import Canonical
 from oco.compiler.domains import Domain
 from oco.dsl.atoms import ATOMS
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
 from oco.dsl.primitives import PRIMITIVES
+
+if TYPE_CHECKING:
+    from oco.compiler.canonical import Canonical, Inequality
 
 MOST_ENTRIES = 400
 """Of a decision whose step solves systems of its size (`smooth_response`)."""
@@ -35,8 +37,12 @@ class Structure(StrEnum):
 
 def constraint_structure(canonical: Canonical) -> tuple[Structure, str]:
     """The structure of the inequalities, and the label of the first one that has no better one."""
-    decisions = tuple(b.name for b in canonical.blocks)
-    bent = [c for c in canonical.inequalities if not is_affine(c.expr, decisions)]
+    return canonical.structure
+
+
+def structure_of(inequalities: Sequence[Inequality], decisions: tuple[str, ...]) -> tuple[Structure, str]:
+    """The same of these inequalities in these decisions."""
+    bent = [c for c in inequalities if not is_affine(c.expr, decisions)]
     for c in bent:
         if not is_separable(c.expr, decisions):
             return Structure.OTHER, c.origin

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oco.dsl.chains import PLAIN, balanced, counts, levels, wholes
 from oco.dsl.diagnostics import Diagnostic, OcoError
-from oco.dsl.expressions import Constant, Expr, walk
+from oco.dsl.expressions import Constant, Expr, parts, walk
 from oco.dsl.source import Span
 
 DEEPEST = 200
@@ -22,6 +24,26 @@ MOST_WRITTEN = 60_000
 
 MOST_TERMS = 4_000
 """How many terms the sums of an expression may have."""
+
+MOST_WORK = 3_200
+"""How many parts loss and constraints may have together, each counted by the time that proofs and the choice take over it."""
+
+WEIGHTS = {
+    "sigma_max": 20,
+    "nuclear_norm": 15,
+    "quad_form": 13,
+    "log_sum_exp": 11,
+    "norm2": 7,
+    "trace": 7,
+    "sqrt": 7,
+    "outer": 4,
+    "div": 4,
+    "power": 4,
+    "pow": 4,
+    "max": 4,
+    "min": 4,
+}
+"""Of parts that are counted more than once."""
 
 MOST_CONSTRAINTS = 30
 """How many constraints a model may state; each may be a vector of many."""
@@ -88,6 +110,18 @@ class Sizes:
         if parts[id(expr)] > most:
             hint = "use a let fewer times within the lets that build on it; a sum over entries is one part: sum(x)"
             raise OcoError(Diagnostic("OCO130", f"without its lets this has more than {most:,} parts", span, hint))
+
+
+def check_work(objective: Expr, constraints: Sequence[Expr], streams: int, span: Span | None) -> None:
+    """Refuse a model that is too much work as a whole: one and a half for a part of a constraint, three quarters for one of the loss."""
+    size = lambda e: sum(WEIGHTS.get(atom, 1) * count for atom, count in parts(e).items())  # noqa: E731
+    work = (3 * size(objective) + 6 * sum(map(size, constraints))) // 4 + 2 * streams
+    if work > MOST_WORK:
+        hint = "write many alike terms as one over a vector, `sum(s * square(x - k))`, and many constraints as one: `A @ x <= b`"
+        said = (
+            f"the model takes {work:,} steps to reason about, more than {MOST_WORK:,}: it has too many different terms"
+        )
+        raise OcoError(Diagnostic("OCO132", said, span, hint))
 
 
 def check_count(constraints: int, span: Span | None) -> None:

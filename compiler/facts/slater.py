@@ -162,5 +162,5 @@ def _proposals(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> Ite
         # Solvers stop a hair beside a bound or a round number: try the number itself.
         for digits in (9, 6, 3):
             rounded = {n: np.round(v, digits) for n, v in proposed.items()}
-            if all(b.domain.contains(rounded[b.name]) for b in blocks):
+            if scenario.setting.seeking.left > 0 and all(b.domain.contains(rounded[b.name]) for b in blocks):
                 yield rounded

@@ -203,6 +203,14 @@ SYNTAX: dict[str, Code] = {
         "Say the same with fewer uses: `8192 * a0`.",
         Stage.CHECK,
     ),
+    "OCO132": Code(
+        "too many different terms",
+        "Proofs and the choice of an algorithm look at each different term of the loss and of the constraints, some of them closely: "
+        "`quad_form` and `log_sum_exp` count more than a sum. What they take is counted before they begin.",
+        "a constraint that adds up 300 squares, each of a stream of its own",
+        "Write many alike terms as one over a vector: `sum(s * square(x - k))` with `stream s[300]`.",
+        Stage.COMMAND,
+    ),
     "OCO131": Code(
         "too many constraints",
         "A model states at most 30 constraints; each may be a vector with thousands of entries.",

@@ -29,6 +29,8 @@ MOST_WORK = 3_200
 """How many parts loss and constraints may have together, each counted by the time that proofs and the choice take over it."""
 
 WEIGHTS = {
+    "kl_div": 20,
+    "rel_entr": 20,
     "sigma_max": 20,
     "nuclear_norm": 15,
     "quad_form": 13,
@@ -38,6 +40,7 @@ WEIGHTS = {
     "sqrt": 7,
     "outer": 4,
     "div": 4,
+    "huber": 4,
     "power": 4,
     "pow": 4,
     "max": 4,

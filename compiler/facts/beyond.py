@@ -23,7 +23,8 @@ from oco.dsl.intervals import Interval, interval
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
-BEND, CELLS = 40, 400  # steps of work that a node and its second derivative over cells are counted for, for each part
+BEND = 40  # steps of work that a node is counted for, for each part
+CELLS, MANY_CELLS = 400, 4000  # the same of its second derivative over cells of one leaf, and of several
 FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
 
 
@@ -61,12 +62,10 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
 
 def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
     """The range of the second derivative again, over cells of its leaves, where its sign is open."""
-    if (
-        bend.nonnegative
-        or bend.nonpositive
-        or not bend.bounded
-        or not setting.bending.spend(CELLS * effort(second.body))
-    ):
+    cells = CELLS if len(second.leaves) == 1 else MANY_CELLS
+    if bend.nonnegative or bend.nonpositive or not bend.bounded:
+        return bend
+    if not setting.bending.afford(cells * effort(second.body)):
         return bend
     suprema = EntrySup(setting)
     try:

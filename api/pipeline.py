@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from oco.dsl.bind import bind
 from oco.dsl.builder import ModelBuilder
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import contained, fail
 from oco.dsl.model import Model
 
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ def check(model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, 
     """
     from oco.compiler.facts.check import check as prove
 
-    settled = _settled(model, params)
-    return prove(settled) if data is None else prove(settled, *_observed(settled, data))
+    with contained("checking"):
+        settled = _settled(model, params)
+        return prove(settled) if data is None else prove(settled, *_observed(settled, data))
 
 
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
@@ -77,12 +78,13 @@ def compile(
     from oco.tuning import piloted, tuned
 
     kind = LEAST if settings is None else settings
-    plan = Plan.of(compile_plan(_settled(model, params), algorithm, kind, tradeoff=tradeoff), backend)
-    rehearse(plan)
-    if plan.mode == "paper":
-        return plan
-    plan = piloted(plan, data, seed, constants=settings is None)
-    return tuned(plan, data, seed).plan if settings == "tuned" else plan
+    with contained("compiling"):
+        plan = Plan.of(compile_plan(_settled(model, params), algorithm, kind, tradeoff=tradeoff), backend)
+        rehearse(plan)
+        if plan.mode == "paper":
+            return plan
+        plan = piloted(plan, data, seed, constants=settings is None)
+        return tuned(plan, data, seed).plan if settings == "tuned" else plan
 
 
 def tune(

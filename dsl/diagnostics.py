@@ -110,6 +110,24 @@ class InternalError(Exception):
         super().__init__(f"internal error: {what}. This is a bug in oco; please report it with the model.")
 
 
+LIMITS = (RecursionError, MemoryError, ArithmeticError)
+"""What Python and NumPy raise where numbers, memory or nesting end (LinAlgError is told by its name: NumPy need not be loaded)."""
+
+
+@contextmanager
+def contained(doing: str) -> Iterator[None]:
+    """Let nothing but OcoError out: an internal limit as OCO133, whatever else went wrong as OCO999, a bug to report, with its cause."""
+    try:
+        yield
+    except OcoError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        if isinstance(error, LIMITS) or kind == "LinAlgError":
+            raise fail("OCO133", f"{doing} this model went beyond what can be worked with ({kind}: {error})") from error
+        raise fail("OCO999", f"{doing} this model failed inside oco ({kind}: {error})") from error
+
+
 def fail(code: str, message: str, span: Span | None = None, hint: str = "") -> OcoError:
     """The error to raise for a single finding: `raise fail("OCO301", ...)`."""
     return OcoError(Diagnostic(code, message, span, hint))

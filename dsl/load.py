@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from oco.dsl.diagnostics import contained
 from oco.dsl.model import Model
 from oco.dsl.resolver import resolve
 from oco.dsl.source import Source
@@ -22,8 +23,9 @@ def parse(
     name    what diagnostics call the text
     folder  where the files lie that `file("...")` names
     """
-    file, errors = parse_file(Source(name, text))
-    return resolve(file, params, None if folder is None else Path(folder), errors)
+    with contained("reading"):
+        file, errors = parse_file(Source(name, text))
+        return resolve(file, params, None if folder is None else Path(folder), errors)
 
 
 def load(path: str | Path, params: Mapping[str, Any] | None = None) -> Model:

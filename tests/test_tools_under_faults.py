@@ -139,6 +139,28 @@ def test_an_interruption_at_any_time(model, args, tmp_path):
     assert 1 in codes
 
 
+DROPPED = """
+import signal, sys, time
+import oco.cli.app
+class Last:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+def work(**_):
+    Last()
+    time.sleep(20)
+    sys.exit(0)
+oco.cli.app.app_for = lambda words: work
+"""
+
+
+def test_an_interruption_that_python_drops_is_heard_all_the_same(tmp_path):
+    """What comes within `__del__` or a callback of an import is "ignored" by Python, and the command would go on."""
+    began = time.monotonic()
+    code, _, err = ended(oco("check", "m.oco", before=DROPPED, cwd=tmp_path))
+    assert code == 1 and "interrupted" in err and "Traceback" not in err, err
+    assert time.monotonic() - began < 15
+
+
 @pytest.mark.parametrize(
     ("report", "said"),
     [

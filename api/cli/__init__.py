@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -16,14 +17,24 @@ NEW_OBJECTS = 200_000  # between two searches for garbage: what a command import
 INTERRUPTED = 130  # the status that Typer leaves with after Ctrl-C
 
 
+def _heard_again(said: sys.UnraisableHookArgs) -> None:
+    """Ctrl-C that came while an object was let go, or in a callback of an import: Python drops it there, so it is raised anew."""
+    if not issubclass(said.exc_type, KeyboardInterrupt) or not hasattr(signal, "setitimer"):
+        sys.__unraisablehook__(said)
+        return
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status."""
-    gc.set_threshold(NEW_OBJECTS)
-    atexit.register(
-        gc.freeze
-    )  # what is there at the end goes with the process: nothing is searched for garbage once more
-    words = list(sys.argv[1:] if argv is None else argv)
     try:
+        sys.unraisablehook = _heard_again
+        gc.set_threshold(NEW_OBJECTS)
+        atexit.register(
+            gc.freeze
+        )  # what is there at the end goes with the process: no garbage is searched for once more
+        words = list(sys.argv[1:] if argv is None else argv)
         from oco.cli.app import app_for
 
         app_for(words)(args=words, prog_name="oco")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from oco.dsl.diagnostics import Diagnostic
+from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.shown import shown_as_text
 from oco.dsl.source import Span
 
@@ -100,7 +100,8 @@ class Deferred:
 
     @cached_property
     def found(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
-        return self.find()
+        with contained("checking"):
+            return self.find()
 
 
 @dataclass(frozen=True)

@@ -203,6 +203,21 @@ SYNTAX: dict[str, Code] = {
         "Say the same with fewer uses: `8192 * a0`.",
         Stage.CHECK,
     ),
+    "OCO133": Code(
+        "an internal limit",
+        "Numbers beyond floating point, matrices that no factorization serves, nesting or memory that the machine does not have: "
+        "nobody foresaw where this model meets such a limit, and it ends there in words.",
+        "numbers of size 1e300 that are multiplied with each other",
+        "Write numbers in units in which they are of moderate size, and fewer or smaller parts.",
+        Stage.COMMAND,
+    ),
+    "OCO999": Code(
+        "a bug of oco",
+        "Something happened that never should, whatever the model is. What went wrong is the cause of this error.",
+        "no model is known that provokes it",
+        "This is a bug in oco: please report it with the model.",
+        Stage.COMMAND,
+    ),
     "OCO132": Code(
         "too many different terms",
         "Proofs and the choice of an algorithm look at each different term of the loss and of the constraints, some of them closely: "

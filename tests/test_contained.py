@@ -1,0 +1,52 @@
+"""What goes wrong inside parse, check and compile comes out as OcoError: limits under one code, bugs under another, each with its cause."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oco
+import oco.compiler.facts.check
+import oco.compiler.plan
+import oco.dsl.load
+from oco.dsl.diagnostics import InternalError, OcoError
+
+MODEL = "model m\nhorizon T = 9\ndecision x[2] in box(0, 1)\nstream c[2] in [0, 1]\nminimize c @ x\n"
+STAGES = {
+    "parse": ("oco.dsl.load.resolve", lambda: oco.parse(MODEL)),
+    "check": ("oco.compiler.facts.check.canonical", lambda: oco.check(oco.parse(MODEL))),
+    "compile": ("oco.compiler.plan.compile_plan", lambda: oco.compile(oco.parse(MODEL))),
+}
+LIMITS = (OverflowError("too large"), ZeroDivisionError("by 0"), FloatingPointError("nan"), RecursionError("deep"),
+          MemoryError("full"), np.linalg.LinAlgError("singular"))  # fmt: skip
+BUGS = (InternalError("no such case"), TypeError("None"), KeyError("x"), AssertionError("it holds"), ValueError("axis"))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("error", (*LIMITS, *BUGS), ids=lambda e: type(e).__name__)
+def test_limits_and_bugs_come_out_in_words(stage, error, monkeypatch):
+    place, call = STAGES[stage]
+
+    def broken(*args, **options):
+        raise error
+
+    monkeypatch.setattr(place, broken)
+    with pytest.raises(OcoError) as caught:
+        call()
+    assert caught.value.code == ("OCO133" if error in LIMITS else "OCO999")
+    assert caught.value.__cause__ is error and type(error).__name__ in caught.value.message
+    assert ("report" in caught.value.hint) == (error in BUGS)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_is_wrong_with_a_model_and_interruptions_pass_as_they_are(stage, monkeypatch):
+    place, call = STAGES[stage]
+    for error in (oco.OcoError(oco.Diagnostic("OCO301", "wrong")), KeyboardInterrupt()):
+
+        def broken(*args, error=error, **options):
+            raise error
+
+        monkeypatch.setattr(place, broken)
+        with pytest.raises(type(error)) as caught:
+            call()
+        assert caught.value is error

@@ -209,7 +209,8 @@ def canonical(model: Model) -> Canonical:
     horizon = None if model.horizon.rounds is None else _horizon(folding.fold(model.horizon.rounds))
     assumptions = tuple(Assumed(a.key, a.relation, float(folding.array(a.value)), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
-    check_work(objective, [c.expr for c in (*inequalities, *equalities)], len(streams), model.span)
+    stated = [*(c.expr for c in inequalities), *(c.expr for c in equalities)]
+    check_work(objective, stated, len(streams), model.span)
     return Canonical(
         model, horizon, tuple(blocks), tuple(streams), objective, tuple(inequalities), tuple(equalities), assumptions
     )

@@ -117,14 +117,17 @@ class Sizes:
 
 def check_work(objective: Expr, constraints: Sequence[Expr], streams: int, span: Span | None) -> None:
     """Refuse a model that is too much work as a whole: one and a half for a part of a constraint, three quarters for one of the loss."""
-    size = lambda e: sum(WEIGHTS.get(atom, 1) * count for atom, count in parts(e).items())  # noqa: E731
-    work = (3 * size(objective) + 6 * sum(map(size, constraints))) // 4 + 2 * streams
+    work = (3 * _size(objective) + 6 * sum(map(_size, constraints))) // 4 + 2 * streams
     if work > MOST_WORK:
         hint = "write many alike terms as one over a vector, `sum(s * square(x - k))`, and many constraints as one: `A @ x <= b`"
         said = (
             f"the model takes {work:,} steps to reason about, more than {MOST_WORK:,}: it has too many different terms"
         )
         raise OcoError(Diagnostic("OCO132", said, span, hint))
+
+
+def _size(expr: Expr) -> int:
+    return sum(WEIGHTS.get(atom, 1) * count for atom, count in parts(expr).items())
 
 
 def check_count(constraints: int, span: Span | None) -> None:

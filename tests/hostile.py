@@ -40,7 +40,30 @@ def _constraints(
     return _model(minimize=minimize, decision=decision) + "subject to\n" + rows
 
 
+def _sum(each: str, count: int = 200) -> str:
+    """`each` has a number of its own as k, a decision's entry as i."""
+    return " + ".join(each.format(k=k + 1, i=k % 3) for k in range(count))
+
+
 CASES: dict[str, str] = {
+    "roots_unlike": _model(minimize=" + ".join(f"sqrt(1 + square(x[{k % 3}] - {k / 250}))" for k in range(250))),
+    "roots_of_a_stream": _model()
+    + "subject to\n    g: "
+    + _sum("sqrt(1 + square(x[{i}] - {k} * c[0]))")
+    + " <= 1e9 each round\n",
+    "roots_constrained": _model()
+    + "subject to\n    g: "
+    + _sum("sqrt(1 + square(x[{i}] - {k} / 1000))")
+    + " <= 1e9 each round\n",
+    "forms_constrained": _model("param P[3, 3] = eye(3)\n")
+    + "subject to\n    g: "
+    + _sum("quad_form(x - {k}, P)", 120)
+    + " <= 1e9 each round\n",
+    "exponentials_constrained": _model()
+    + "subject to\n    g: "
+    + _sum("log_sum_exp(x - {k})", 140)
+    + " <= 1e9 each round\n",
+    "divergences_unlike": _model(minimize=_sum("kl_div({k}, x[{i}] + 1)", 130)),
     "terms_unlike": _model(_streams(500), " + ".join(f"s{k} * x[{k % 3}]" for k in range(500))),
     "squares_unlike": _model(_streams(330), " + ".join(f"s{k} * square(x[{k % 3}] - {k})" for k in range(330))),
     "squares_constrained": _constraints("square(x[{i}] * {k} - 1) <= 1e9 each round"),

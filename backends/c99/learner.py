@@ -34,7 +34,7 @@ class NativeLearner(Learner):
 
     def _parts(self, memory: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         """The fields of a struct as arrays over its memory."""
-        found = []
+        found: list[np.ndarray[Any, Any]] = []
         for member, field in self._members:
             kind, size = KINDS[field.type.dtype], int(np.prod(field.type.shape, dtype=np.int64))
             part = memory.view(np.uint8)[member.offset : member.offset + size * np.dtype(kind).itemsize]

@@ -50,7 +50,7 @@ tables: $(VENV)/.installed
 	$(BIN)/python -c "from oco.dsl.text.tables import *; print(to_json(built(grammar()), grammar()), end='')" > tables.json
 	mv tables.json grammar/tables.json
 
-.PHONY: fuzz soak audit
+.PHONY: fuzz large soak audit
 # Model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where atheris is installed; kills and mutations in full.
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.installed
@@ -59,6 +59,11 @@ fuzz: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[fuzz]" \
 		&& $(BIN)/python tests/fuzz/bytes.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 tests/fuzz/corpus \
 		|| echo "atheris cannot be installed here, or has found something: see above"
+
+# Model files near the limits of size, for LARGE_SECONDS: those that take more than two seconds or 500 MB are written down.
+LARGE_SECONDS ?= 600
+large: $(VENV)/.installed
+	$(BIN)/python tests/fuzz/large.py $(LARGE_SECONDS)
 
 # 10^7 rounds in C, 10^5 in NumPy.
 soak: $(VENV)/.installed

@@ -15,7 +15,7 @@ from oco.compiler.facts.kinks import continuous
 from oco.compiler.facts.reach import slopes_of
 from oco.compiler.facts.work import effort
 from oco.dsl.dims import known
-from oco.dsl.expressions import Expr, Kind, names
+from oco.dsl.expressions import Expr, Kind, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MOST_CORNERS = 4096
 BRANCH = 1000  # steps of work that branch and bound is counted for, for each part of the expression
+FEW = 10  # entries of an array that take no longer than one
 
 
 def corner_sup(setting: Setting, expr: Expr) -> float | None:
@@ -104,7 +105,8 @@ def branch_sup(setting: Setting, expr: Expr, enough: float, most_cells: int = 30
     used = [n for n in names(expr) if n in setting.blocks or n in setting.streams]
     if not used or sum(setting.box[n].size for n in used) > 8 or not all(setting.box[n].bounded for n in used):
         return None
-    if not setting.branching.afford(BRANCH * effort(expr)):
+    largest = max(math.prod(known(n.shape)) for n in walk(expr))
+    if not setting.branching.afford(BRANCH * effort(expr) * max(1, largest // FEW)):
         return None
     shapes = {n: known(setting.box[n].shape) for n in used}
     slopes = slopes_of(expr, used) if continuous(expr) else {}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from oco.dsl.expressions import Expr, parts
 
-MOST_STEPS = 50_000
+MOST_STEPS = 40_000
 """Parts of expressions that searches for suprema evaluate in one model, all in all: about a tenth of a second. The examples take 9,000."""
 MOST_SOUGHT = 60_000
 """The same of searches for a feasible decision: the examples take 21,000."""
-MOST_BENT = 100_000
+MOST_BENT = 60_000
 """The same of second derivatives of terms: the examples take 2,000."""
 MOST_PAIRED = 100_000
 """The same of searches for witnesses against convexity."""
-MOST_BRANCHED = 200_000
+MOST_BRANCHED = 150_000
 """The same of branch and bound, of which a few thousand cells are evaluated."""
 MOST_STRETCHED = 300_000
 """Entries of Jacobians whose singular values are taken: some tenths of a second, and one as large as is ever written out."""

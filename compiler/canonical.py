@@ -207,7 +207,7 @@ def canonical(model: Model) -> Canonical:
         g = _difference(left, right) if c.relation is Relation.LE else _difference(right, left)
         inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span))
     horizon = None if model.horizon.rounds is None else _horizon(folding.fold(model.horizon.rounds))
-    assumptions = tuple(Assumed(a.key, a.relation, float(folding.array(a.value)), a.span) for a in model.assumptions)
+    assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
     stated = [*(c.expr for c in inequalities), *(c.expr for c in equalities)]
     check_work(objective, stated, len(streams), model.span)
@@ -245,6 +245,13 @@ class _Folding:
         if not isinstance(folded, Constant):
             raise InternalError("a bound or an argument of a domain depends on the round's data")
         return folded.value.array
+
+    def number(self, expr: Expr, what: str) -> float:
+        """The same of what is one number."""
+        value = self.array(expr)
+        if value.shape:
+            raise fail("OCO654", f"`{what}` is bounded by one number; here it has shape {list(value.shape)}", expr.span)
+        return float(value)
 
     def shape(self, shape: tuple[Any, ...], span: Span | None) -> tuple[int, ...]:
         for dim in shape:

@@ -68,6 +68,13 @@ ASSUMING: dict[str, Code] = {
         _HEAD + "minimize c @ x\nassume slater.margn >= 0.1\n",
         "Correct the key.",
     ),
+    "OCO654": Code(
+        "an assumed bound that is not one number",
+        "A fact is bounded by one number, not by an array.",
+        _HEAD + "minimize c @ x\nassume path_length <= [40]\n",
+        "Write one number: its largest entry, if it is an upper bound.",
+        Stage.CHECK,
+    ),
     "OCO652": Code(
         "a fact assumed twice",
         "One bound on a fact is of use.",

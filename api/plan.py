@@ -168,9 +168,14 @@ class Plan(core.Plan):
         return run(self, data, rounds, seed, start, draws, backend, keep, progress, **told)
 
     def replay(self, trace: Trace, progress: Progress | None = None) -> Trace:
-        """Run again what gave the trace: the same data, draws and start, hence the same decisions, bit for bit."""
+        """Run again what gave the trace: the same data, draws and start, hence the same decisions, bit for bit.
+
+        Raises OCO833 where the trace does not hold its data.
+        """
+        from oco.evaluation.replay import require_data
         from oco.evaluation.run import run
 
+        require_data(trace)
         start, draws = dict(trace.origin.start) or None, dict(trace.origin.draws) or None
         same = trace.problem.horizon in (None, trace.rounds)
         backend = trace.origin.backend or None

@@ -99,6 +99,11 @@ class Data:
         """The streams that there is data of."""
         return {*self.given, *(s.name for s in self.drawn)}
 
+    @property
+    def absent(self) -> list[str]:
+        """The streams whose values were not kept with a run: without them there is no comparator and no replay."""
+        return [s.name for s in self.problem.streams if s.name not in self.names]
+
     def read(self, start: int, stop: int) -> dict[str, Array]:
         """Rounds `start` up to, not including, `stop` (from 0): arrays with the round first."""
         stop = min(stop, self.rounds)

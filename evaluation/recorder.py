@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 Keep = Literal["all", "last"] | int | Sequence[str]
 
 DECISION_BYTES = 1 << 30  # decisions beyond this are thinned
-STREAM_BYTES = 4 << 30  # the most that is kept of an iterator's rounds, which cannot be read again
+STREAM_BYTES = 4 << 30  # rounds of an iterator, which cannot be read again, are kept up to this
 
 
 class Recorder:
@@ -92,8 +92,7 @@ class Recorder:
         for name in self._duals:
             self._put(f"dual.{name}", self.count, self.learner.value(name))
         if self.collect:
-            for name, value in values.items():
-                self._put(f"stream.{name}", self.count, value)
+            self._collect(values)
         parts = decision if isinstance(decision, dict) else {self.problem.blocks[0].name: decision}
         self._last = self._fields({name: parts[name] for name in self.names})
         if self.every and self.count % self.every == 0:
@@ -103,6 +102,18 @@ class Recorder:
         self.loss_sum += loss
         if constraints.size:
             self.violation_sum += float(np.maximum(constraints, 0.0).sum())
+
+    def _collect(self, values: Mapping[str, Array]) -> None:
+        """The data of a round; where all of it becomes too much nothing is kept, and the run goes on."""
+        for name, value in values.items():
+            self._put(f"stream.{name}", self.count, value)
+        streams = [name for name in self._columns if name.startswith("stream.")]
+        if sum(self._columns[name].nbytes for name in streams) > STREAM_BYTES:
+            for name in streams:
+                del self._columns[name]
+            self.collect = False
+            lost = "without them there is no comparator and no replay; give the path of a file for those"
+            self.notes += (f"the iterator's rounds were not kept beyond {STREAM_BYTES / 2**30:.2g} GiB: {lost}",)
 
     def wants(self, start: int, stop: int) -> bool:
         """Whether a decision of rounds `start` up to, not including, `stop` (from 0) is kept."""
@@ -152,12 +163,6 @@ class Recorder:
             grown = spacious((max(rows, row + 1), *entry.shape), entry.dtype, among=3 + len(self._duals))
             if column is not None:
                 grown[: len(column)] = column
-            if self.collect and name.startswith("stream.") and grown.nbytes > STREAM_BYTES:
-                raise fail(
-                    "OCO826",
-                    "the iterator's rounds do not fit in memory",
-                    hint="write them to a file and give its path",
-                )
             self._columns[name] = column = grown
         return column
 

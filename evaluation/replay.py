@@ -15,13 +15,11 @@ Array = np.ndarray[Any, Any]
 
 def require_data(trace: Trace) -> None:
     """Raises OCO833 where a trace does not hold the data that it was made from."""
-    drawn = {s.name for s in trace.data.drawn}
-    absent = [s.name for s in trace.problem.streams if s.name not in trace.data.given and s.name not in drawn]
-    if absent:
-        names = ", ".join(f"`{n}`" for n in absent)
+    if trace.data.absent:
+        names = ", ".join(f"`{n}`" for n in trace.data.absent)
         raise fail(
             "OCO833",
-            f"the trace does not hold the values of {names}: they were too large to be stored with it",
+            f"the trace does not hold the values of {names}: they were too large to be kept with it",
             hint="run the model over its data again, with the settings of the trace's manifest",
         )
 

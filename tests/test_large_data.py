@@ -14,8 +14,9 @@ import pytest
 from test_c99 import has_compiler
 
 import oco
+from oco.dsl.diagnostics import OcoError
 from oco.evaluation import data as data_module
-from oco.evaluation import spill, tables
+from oco.evaluation import recorder, spill, tables
 from oco.evaluation.data import load_data
 
 MODEL = """
@@ -209,3 +210,19 @@ def test_arrays_that_find_no_file_stay_in_memory(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(spill.tempfile, "tempdir", str(tmp_path / "missing"))
     plain = spill.spacious((50, 2))
     assert plain.base is None and plain.shape == (50, 2)
+
+
+def test_rounds_of_an_iterator_that_are_too_many_to_keep_end_no_run(plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run goes on, decides the same and says what is lost: the comparator and the replay, in words."""
+    given = rounds_of(600)
+    rows = [{name: array[t] for name, array in given.items()} for t in range(600)]
+    whole = plan.run(iter(rows))
+    monkeypatch.setattr(recorder, "STREAM_BYTES", 1000)
+    trace = plan.run(iter(rows))
+    assert (trace.loss == whole.loss).all() and (trace.constraints == whole.constraints).all()
+    assert "were not kept" in " ".join(trace.notes) and not trace.data.names
+    assert "`c`, `b` were not kept" in trace.comparator("static").words
+    assert "not computed" in trace._repr_html_() and trace.plot() is not None
+    with pytest.raises(OcoError, match="does not hold the values of `c`, `b`"):
+        plan.replay(trace)
+    assert plan.replay(whole).rounds == 600

@@ -12,12 +12,11 @@ from oco.cli.progress import watched
 
 def replay_trace(path: Path, as_json: bool) -> None:
     """Run it and compare; status 1 where something differs."""
-    from oco.evaluation.replay import difference, elsewhere, require_data
+    from oco.evaluation.replay import difference, elsewhere
     from oco.evaluation.storage import load_trace
     from oco.plan import Plan
 
     first = load_trace(path)
-    require_data(first)
     with watched(f"{first.promise.algorithm}, seed {first.seed}", first.rounds, silent=as_json) as progress:
         again = Plan.from_recipe(first.origin.recipe).replay(first, progress)
     differs, versions = difference(first, again), elsewhere(first)

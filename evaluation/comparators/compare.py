@@ -36,8 +36,8 @@ BEYOND = "a function with kinks is beyond the solvers that are here"
 def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = None) -> Comparator:
     """The comparator of a run over `data`, within a budget; never without a certificate or a word that there is none."""
     budget = budget or Budget()
-    if too_wide := _too_wide(problem, budget):
-        return unsolved(kind, too_wide, data.rounds * least_loss(problem, data.rounds), perf_counter())
+    if why := _beyond_all(problem, data, budget):
+        return unsolved(kind, why, data.rounds * least_loss(problem, data.rounds), perf_counter())
     if kind == "dynamic":
         return _dynamic(problem, data, budget)
     problem = in_expectation(problem)
@@ -58,8 +58,8 @@ def _static(rounds: Rounds, budget: Budget) -> Comparator:
 def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget | None = None) -> Prefixes:
     """The best fixed decisions for the first t rounds, for rising t: all solved side by side, on sums that are formed once."""
     budget = budget or Budget()
-    if too_wide := _too_wide(problem, budget):
-        return unknown(ends, too_wide)
+    if why := _beyond_all(problem, data, budget):
+        return unknown(ends, why)
     if data.nbytes > budget.memory:
         return unknown(ends, _too_large(data, budget))
     rounds = _all_rounds(in_expectation(problem), data.first(int(ends[-1])))
@@ -72,6 +72,13 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
 def _too_large(data: Data, budget: Budget) -> str:
     needed, allowed = data.nbytes / 2**30, budget.memory / 2**30
     return f"the data of all rounds takes {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"
+
+
+def _beyond_all(problem: Canonical, data: Data, budget: Budget) -> str:
+    """Why no solver can begin; "" where one can."""
+    if data.absent:
+        return f"the values of {', '.join(f'`{n}`' for n in data.absent)} were not kept with the run"
+    return _too_wide(problem, budget)
 
 
 def _too_wide(problem: Canonical, budget: Budget) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
@@ -193,7 +195,7 @@ class Processes:
         from concurrent.futures.process import BrokenProcessPool
 
         context, others, done = multiprocessing.get_context("spawn"), set(multiprocessing.active_children()), False
-        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_end_when_interrupted)
+        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_end_with_the_table)
         try:
             waiting = {pool.submit(work, job): job for job in jobs}
             for future in as_completed(waiting):
@@ -208,9 +210,22 @@ class Processes:
                 worker.terminate()
 
 
-def _end_when_interrupted() -> None:
-    """In a worker: Ctrl-C ends it at once, where Python would take it for the failure of one run and begin the next."""
+def _end_with_the_table() -> None:
+    """In a worker: Ctrl-C ends it at once, where Python would take it for the failure of one run and begin the next.
+
+    So does the end of the process that gives the work, which may be killed: a worker would wait for more of it for ever.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_after_parent, daemon=True).start()
+
+
+def _end_after_parent() -> None:
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +165,34 @@ def test_a_run_that_nobody_waits_for_is_ended() -> None:
     for worker in multiprocessing.active_children():
         worker.join(30)
         assert worker.exitcode is not None
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="it asks Linux for the state of a process")
+def test_no_worker_outlives_a_table_that_is_killed(tmp_path: Path) -> None:
+    place = tmp_path / "worker"
+    job = ["sh", "-c", f"echo $PPID > {place}.new; mv {place}.new {place}; sleep 20"]
+    code = f"import subprocess; from oco.evaluation.sweep import Processes; [*Processes(1)(subprocess.call, [{job!r}])]"
+    table = subprocess.Popen([sys.executable, "-c", code])
+    worker = int(_eventually(lambda: place.exists() and place.read_text()))
+    table.kill()
+    table.wait()
+    assert _eventually(lambda: _state(worker) == "Z")
+
+
+def _eventually(found: Callable[[], Any]) -> Any:
+    for _ in range(600):
+        if value := found():
+            return value
+        time.sleep(0.05)
+    return None
+
+
+def _state(process: int) -> str:
+    """What Linux says of a process; "Z" where it has ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2]
+    except OSError:
+        return "Z"
 
 
 def test_an_interrupted_table_says_what_is_kept(

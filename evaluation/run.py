@@ -114,7 +114,7 @@ def run(
         loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
         plan, planned = _planned_for(plan, loaded.rounds)
         notes, feed, rounds = (*loaded.notes, *planned), iter(loaded), loaded.rounds
-    target = plan.backend_for(plan.horizon if rounds is None else rounds, backend)
+    target = plan.backend_for(plan.canonical.horizon if rounds is None else rounds, backend)
     learner = plan.learner(seed=seed, start=start, draws=draws, backend=target.name)
     if journal is not None:
         learner = open_journal(learner, journal, rewind=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -96,9 +97,26 @@ def test_no_learner_of_a_fleet_goes_on_when_one_overflows(backend):
         for _ in range(20):
             before, decided = {n: v.copy() for n, v in fleet.values.items()}, fleet.decide()
             fleet.observe(c=data)
-    assert caught.value.code == "OCO859"
+    assert caught.value.code == "OCO859" and f"round {fleet.round}" in caught.value.message
+    assert "learner 9" in caught.value.message and "overflows" in caught.value.message
     assert all(np.array_equal(v, fleet.values[n]) for n, v in before.items())
     assert np.array_equal(decided, fleet.decide()) and np.isfinite(decided).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("culprit", [0, 7, 8, 10])
+def test_the_learner_that_overflows_is_named(backend, culprit):
+    """Wherever it stands in its block, and whichever round it is; those before and behind it go through."""
+    fleet = unrehearsed("coldq-expert").fleet(11, backend=backend)
+
+    def observe(c):
+        data = np.zeros((11, 3))
+        data[culprit] = c
+        fleet.observe(c=data)
+
+    t, error = until_it_overflows(observe)
+    assert error.code == "OCO859" and f"round {t}" in error.message and fleet.round == t
+    assert re.search(rf"learner {culprit}\b", error.message) and not re.search(r"learners? \d+ to", error.message)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

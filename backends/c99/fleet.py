@@ -17,6 +17,7 @@ from oco.backends.c99.vectors import is_vector, without_lanes
 from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet, FleetFeedback
 from oco.backends.given import generator
+from oco.backends.python.intake import NotFinite
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import OcoError, fail
@@ -140,7 +141,7 @@ class NativeFleet(Fleet):
         given = [_pointers([*arrays, *self._draws()]), _pointers(decisions)]
         if wrong := self._each("fleet_step", [*given, *map(_address, (loss, g, h, self._following))]):
             self._explain(values)
-            raise self._not_finite(wrong)
+            raise self._not_finite(wrong, arrays)
         self._blocks, self._following = self._following, self._blocks
         self._drawn = None
         return FleetFeedback(now, loss, g, h)
@@ -161,15 +162,31 @@ class NativeFleet(Fleet):
         )
         return next((int(k) for k in found if k), 0)
 
-    def _not_finite(self, wrong: int) -> OcoError:
+    def _not_finite(self, wrong: int, values: Sequence[Array] | None = None) -> OcoError:
+        """The error that names the learner of a block whose decision, or state after the round of `values`, is not finite."""
         first = (wrong - 1) * self._lanes
-        last = min(first + self._lanes, self.size) - 1
-        who = f"one of learners {first} to {last}" if self._lanes > 1 else f"learner {first}"
+        block = range(first, min(first + self._lanes, self.size))
+        who = next((who for k in block if (who := self._overflows(k, values))), None)
+        if who is None:  # alone its numbers are rounded otherwise, and just finite
+            who = f"the numbers of learner {first}, or of one up to {block[-1]}, would not be finite"
         return fail(
             "OCO859",
-            f"in round {self.round} the numbers of {who} would not be finite; all learners are as before",
+            f"in round {self.round} {who}; all learners are as before",
             hint="give settings of another size where they are given by hand, or the streams in other units",
         )
+
+    def _overflows(self, k: int, values: Sequence[Array] | None) -> str | None:
+        """What would not be finite of a learner that goes through this round alone; None where all is."""
+        state, draws = [v[k] for v in self.values.values()], [d[k] for d in self._draws()]
+        what = "decision"
+        try:
+            self.compiled.decide(*state, *draws)
+            what = "state after it"
+            if values is not None:
+                self.compiled.update(*state, *(v[k] for v in values), *draws)
+        except NotFinite as error:
+            return f"the {what} of learner {k} would not be finite: {error.name} overflows"
+        return None
 
     def _map(self, part: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
         if self._pool is None:

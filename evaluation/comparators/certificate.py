@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from oco.evaluation.comparators.interior import Iterate, solve
+from oco.evaluation.comparators.products import applied, pulled
 from oco.evaluation.comparators.programs import Programs, scaled
 
 Array = np.ndarray[Any, Any]
@@ -68,9 +69,9 @@ def solve_certified(
     y = np.clip(v.x, 0.0, 1.0)
     jet = view.jet(y, rows)
     matrix, right = view.equalities(rows)
-    off = np.einsum("bkn,bn->bk", matrix, y) - right
+    off = applied(matrix, y) - right
     lam = np.maximum(v.lam, 0.0)
-    slope = jet.df + np.einsum("bmn,bm->bn", jet.jacobian, lam) + np.einsum("bkn,bk->bn", matrix, v.nu)
+    slope = jet.df + pulled(jet.jacobian, lam) + pulled(matrix, v.nu)
     x = view.outward(y)
     slope_x = np.zeros_like(x)
     slope_x[:, view.free] = slope / view.width

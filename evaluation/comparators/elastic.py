@@ -12,6 +12,7 @@ import numpy as np
 
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.certificate import Certified, solve_certified
+from oco.evaluation.comparators.products import applied
 from oco.evaluation.comparators.programs import Jet
 
 Array = np.ndarray[Any, Any]
@@ -88,7 +89,7 @@ class Elastic:
         own = len(self.base.region.right)
         matrix, right = (part[:, own:] for part in self.base.equalities(members))
         scale = self.scale[members][:, self.base.constraints :]
-        return (np.einsum("bkn,bn->bk", matrix, x) - right) / scale, matrix / scale[:, :, None]
+        return (applied(matrix, x) - right) / scale, matrix / scale[:, :, None]
 
     def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
         members = self.rows[rows]
@@ -111,7 +112,7 @@ def least_violation(base: Assembled, rows: Array, start: Array) -> tuple[Certifi
     jet = base.jet(begin, everything)
     own = len(base.region.right)
     matrix, right = (part[:, own:] for part in base.equalities(everything))
-    off = np.abs(np.einsum("bkn,bn->bk", matrix, begin) - right)
+    off = np.abs(applied(matrix, begin) - right)
     soft = sum(f.entries for f in base.inequalities)
     worst = max(
         (jet.g[rows][:, :soft] / scale[rows][:, :soft]).max(initial=0.0),

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from oco.evaluation.comparators.kkt import Newton
+from oco.evaluation.comparators.products import applied, pulled
 from oco.evaluation.comparators.programs import Jet, Programs
 
 Array = np.ndarray[Any, Any]
@@ -158,8 +159,8 @@ def _again(programs: Programs, before: Iterate, rows: Array) -> Stand:
 
 
 def _residual(jet: Jet, v: Iterate, matrix: Array, right: Array, programs: Programs) -> Residual:
-    pull = np.einsum("bmn,bm->bn", jet.jacobian, v.lam) + np.einsum("bkn,bk->bn", matrix, v.nu)
-    equal = np.einsum("bkn,bn->bk", matrix, v.x) - right
+    pull = pulled(jet.jacobian, v.lam) + pulled(matrix, v.nu)
+    equal = applied(matrix, v.x) - right
     return Residual(jet.df + pull - v.z + v.w, jet.g + v.s, equal, _mu(v, programs))
 
 
@@ -206,7 +207,7 @@ def _newton_step(
     dual = -r.dual + cz / low - cw / high
     primal = -r.primal - cs / v.lam
     dx, dlam, dnu = newton.solve(dual, primal, -r.equal)
-    ds = -r.primal - np.einsum("bmn,bn->bm", newton.jacobian, dx)
+    ds = -r.primal - applied(newton.jacobian, dx)
     return Iterate(dx, ds, dlam, (cz - v.z * dx) / low, (cw + v.w * dx) / high, dnu)
 
 

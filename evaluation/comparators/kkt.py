@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from oco.evaluation.comparators.products import applied, pulled
+
 Array = np.ndarray[Any, Any]
 
 REFINEMENTS = 2
@@ -39,13 +41,13 @@ class Newton:
         else:
             full = added(hessian, diagonal)
             if self.folded:
-                full = added(full, np.einsum("bmi,bm,bmj->bij", jacobian, 1.0 / ratio, jacobian, optimize=True))
+                full = added(full, (jacobian / ratio[:, :, None]).transpose(0, 2, 1) @ jacobian)
             self.factors = _factors(full) if size >= WIDE else None
             if self.factors is None:
                 self.inverse = _inverse(full)
         self.rows = matrix if self.folded else np.concatenate([jacobian, matrix], axis=1)
         self.spread = self._apply(self.rows)
-        schur = np.einsum("bin,bjn->bij", self.rows, self.spread)
+        schur = self.rows @ self.spread.transpose(0, 2, 1)
         scale = np.maximum(np.einsum("bii->bi", schur), 1e-300)
         loading = (
             REGULARIZATION * scale
@@ -74,22 +76,22 @@ class Newton:
 
     def _product(self, dx: Array, dlam: Array, dnu: Array) -> tuple[Array, Array, Array]:
         """The left-hand sides."""
-        bend = self.hessian * dx if self.hessian.ndim == 2 else np.einsum("bij,bj->bi", self.hessian, dx)
-        pull = np.einsum("bmn,bm->bn", self.jacobian, dlam) + np.einsum("bkn,bk->bn", self.matrix, dnu)
-        slide = np.einsum("bmn,bn->bm", self.jacobian, dx) - self.ratio * dlam
-        return bend + self.diagonal * dx + pull, slide, np.einsum("bkn,bn->bk", self.matrix, dx)
+        bend = self.hessian * dx if self.hessian.ndim == 2 else applied(self.hessian, dx)
+        pull = pulled(self.jacobian, dlam) + pulled(self.matrix, dnu)
+        slide = applied(self.jacobian, dx) - self.ratio * dlam
+        return bend + self.diagonal * dx + pull, slide, applied(self.matrix, dx)
 
     def _once(self, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
         if self.folded:
-            dx, dnu = self._reduced(a + np.einsum("bmn,bm->bn", self.jacobian, b / self.ratio), c)
-            return dx, (np.einsum("bmn,bn->bm", self.jacobian, dx) - b) / self.ratio, dnu
+            dx, dnu = self._reduced(a + pulled(self.jacobian, b / self.ratio), c)
+            return dx, (applied(self.jacobian, dx) - b) / self.ratio, dnu
         dx, dual = self._reduced(a, np.concatenate([b, c], axis=1))
         constraints = self.jacobian.shape[1]
         return dx, dual[:, :constraints], dual[:, constraints:]
 
     def _reduced(self, a: Array, b: Array) -> tuple[Array, Array]:
-        dual = np.einsum("bij,bj->bi", self.schur, np.einsum("bin,bn->bi", self.spread, a) - b)
-        rest = a - np.einsum("bin,bi->bn", self.rows, dual)
+        dual = applied(self.schur, applied(self.spread, a) - b)
+        rest = a - pulled(self.rows, dual)
         return self._apply(rest[:, None, :])[:, 0], dual
 
 

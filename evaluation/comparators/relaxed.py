@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oco.evaluation.comparators.assembly import Assembled
+from oco.evaluation.comparators.products import applied
 from oco.evaluation.comparators.programs import Jet
 
 Array = np.ndarray[Any, Any]
@@ -60,7 +61,7 @@ class Relaxed:
         slack = allowed[:, : self.base.constraints].copy()
         slack[:, sum(f.entries for f in self.base.inequalities) :] = 0.0
         matrix, right = (part[:, own:] for part in self.base.equalities(members))
-        off = np.einsum("bkn,bn->bk", matrix, x) - right
+        off = applied(matrix, x) - right
         loose = allowed[:, self.base.constraints :]
         g = np.concatenate([jet.g - slack, off - loose, -off - loose], axis=1)
         return Jet(jet.f, g, jet.df, np.concatenate([jet.jacobian, matrix, -matrix], axis=1))

@@ -19,7 +19,6 @@ from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, names, walk
 from oco.evaluation.batch import Batched, evaluate_rounds, values_of
-from oco.evaluation.comparators.products import applied
 
 Array = np.ndarray[Any, Any]
 Layout = tuple[tuple[str, tuple[int, ...]], ...]
@@ -272,7 +271,9 @@ class Quadratic(OfRounds):
         x = np.broadcast_to(x, (len(rows), x.shape[1]))
         constant, linear = _rows(self.constant, rows), _rows(self.linear, rows)
         if self.square is None:
-            return constant + applied(linear, x), np.broadcast_to(linear, (len(rows), *linear.shape[1:]))
+            return constant + np.einsum("bkn,bn->bk", linear, x), np.broadcast_to(
+                linear, (len(rows), *linear.shape[1:])
+            )
         square = _rows(self.square, rows)
         product = square * x[:, None, :] if self.diagonal else np.einsum("bkij,bj->bki", square, x)
         return constant + np.einsum("bkn,bn->bk", linear + 0.5 * product, x), linear + product

@@ -105,6 +105,10 @@ class Scaled:
     def width(self) -> Array:
         return np.asarray((self.base.upper - self.base.lower)[self.free])
 
+    def _freed(self, slopes: Array) -> Array:
+        """Along the variables that can move; without a copy where all can."""
+        return slopes if len(self.free) == self.base.size else slopes[..., self.free]
+
     def outward(self, y: Array) -> Array:
         """x from y."""
         x = np.repeat(self.base.lower[None], len(y), axis=0)
@@ -126,8 +130,9 @@ class Scaled:
     def jet(self, x: Array, rows: Array) -> Jet:
         jet = self.base.jet(self.outward(x), rows)
         wf, wg = self.weight_f[rows], self.weight_g[rows]
-        df = jet.df[:, self.free] * self.width * wf[:, None]
-        jacobian = jet.jacobian[:, :, self.free] * self.width * wg[:, :, None]
+        df = self._freed(jet.df) * self.width * wf[:, None]
+        jacobian = self._freed(jet.jacobian) * self.width
+        jacobian *= wg[:, :, None]
         return Jet(jet.f * wf, jet.g * wg, df, jacobian)
 
     def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from oco.dsl.bind import bind
 from oco.dsl.builder import ModelBuilder
-from oco.dsl.diagnostics import contained, fail
+from oco.dsl.diagnostics import contained, require
 from oco.dsl.model import Model
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ def compile(
     from oco.tuning import piloted, tuned
 
     kind = LEAST if settings is None else settings
+    require(algorithm, (str, type(None)), "the name of an algorithm", "`oco algorithms` lists them")
+    require(kind, (str, Mapping), "a kind of settings, or formulas by name")
+    require(tradeoff, numbers.Real, "a number as the tradeoff")
+    require(seed, numbers.Integral, "a whole number as the seed")
     with contained("compiling"):
         plan = Plan.of(compile_plan(_settled(model, params), algorithm, kind, tradeoff=tradeoff), backend)
         rehearse(plan)
@@ -157,6 +162,6 @@ def open(
 
 def _settled(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:
     built = model.build() if isinstance(model, ModelBuilder) else model
-    if not isinstance(built, Model):
-        raise fail("OCO526", f"a model is wanted; here it is a {type(built).__name__}", hint="oco.load(path) reads one")
+    require(built, Model, "a model", "oco.load(path) reads one")
+    require(params, (Mapping, type(None)), "values by the names of params")
     return bind(built, params) if params else built

@@ -128,6 +128,12 @@ def contained(doing: str) -> Iterator[None]:
         raise fail("OCO999", f"{doing} this model failed inside oco ({kind}: {error})") from error
 
 
+def require(value: object, kinds: type | tuple[type, ...], what: str, hint: str = "") -> None:
+    """Raises OCO526 where a caller gives something of another kind."""
+    if not isinstance(value, kinds):
+        raise fail("OCO526", f"{what} is wanted; here it is a {type(value).__name__}", hint=hint)
+
+
 def fail(code: str, message: str, span: Span | None = None, hint: str = "") -> OcoError:
     """The error to raise for a single finding: `raise fail("OCO301", ...)`."""
     return OcoError(Diagnostic(code, message, span, hint))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from oco.dsl.diagnostics import contained
+from oco.dsl.diagnostics import contained, require
 from oco.dsl.model import Model
 from oco.dsl.resolver import resolve
 from oco.dsl.source import Source
@@ -23,6 +23,8 @@ def parse(
     name    what diagnostics call the text
     folder  where the files lie that `file("...")` names
     """
+    require(text, str, "the text of a model", "oco.load(path) reads a file")
+    require(params, (Mapping, type(None)), "values by the names of params")
     with contained("reading"):
         file, errors = parse_file(Source(name, text))
         return resolve(file, params, None if folder is None else Path(folder), errors)

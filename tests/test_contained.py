@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,21 @@ def test_what_is_wrong_with_a_model_and_interruptions_pass_as_they_are(stage, mo
         with pytest.raises(type(error)) as caught:
             call()
         assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda model: oco.parse(5), "the text of a model is wanted; here it is a int"),
+        (lambda model: oco.parse(MODEL, params=3), "values by the names of params"),
+        (lambda model: oco.compile(model, params=3), "values by the names of params"),
+        (lambda model: oco.compile(model, algorithm=3), "the name of an algorithm is wanted"),
+        (lambda model: oco.compile(model, settings=3), "a kind of settings"),
+        (lambda model: oco.compile(model, tradeoff="a"), "a number as the tradeoff is wanted; here it is a str"),
+        (lambda model: oco.compile(model, seed=0.5), "a whole number as the seed"),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_no_bug(call: Any, said: str) -> None:
+    with pytest.raises(OcoError, match=said) as caught:
+        call(oco.parse(MODEL))
+    assert caught.value.code == "OCO526"

@@ -53,7 +53,7 @@ BUILDING: dict[str, Code] = {
         Stage.BUILDER,
     ),
     "OCO526": Code(
-        "an argument of the builder of the wrong type",
+        "an argument of the wrong type",
         "Names are text, domains and distributions come from oco's functions, bounds are pairs.",
         _BUILDER + 'm.stream("c", bounds=5)\n',
         "Give what the message asks for.",

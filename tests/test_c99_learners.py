@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from survival import DRAWING
 from test_c99 import has_compiler, queue
 from test_learner import program as small_program
 
@@ -266,3 +268,31 @@ def test_wrong_data_of_one_learner_changes_none(name):
         with pytest.raises(OcoError) as caught:
             fleet(name, size, **options)
         assert caught.value.code == "OCO852"
+
+
+def test_a_decision_is_computed_once_a_round_where_each_call_goes_through_python(monkeypatch):
+    """Of an algorithm that draws: `decide` and the worth of the round take the same, and the next round and another state another."""
+    plan = oco.compile(oco.parse(DRAWING), algorithm="bfw-tvc")
+    learner, native = plan.learner(backend="c", seed=3), plan.compiled("c").native
+    calls, decide_at = [], native.decide_at
+    monkeypatch.setattr(native, "decide_at", lambda *given: calls.append(1) or decide_at(*given))
+    reference, kept = plan.learner(backend="numpy", seed=3), list[Any]()
+    for t in range(1, 6):
+        np.testing.assert_allclose(learner.decide(), reference.decide(), rtol=1e-12, atol=1e-15)
+        for a in (learner, reference):
+            a.observe(loss=0.1 * t, constraints=np.array([0.2]))
+        kept.append((learner.state(), learner.decide()))
+        assert len(calls) == t + 1
+    for state, decision in kept:
+        np.testing.assert_array_equal(oco.restore(state, backend="c").decide(), decision)
+
+
+def test_setting_a_state_leaves_the_room_to_work_alone():
+    """A struct has room for large intermediate values behind the state; it is no part of what a round copies."""
+    text = "model large\nhorizon T = 10\ndecision x[40, 50] in nuclear_ball(1)\nstream c[40, 50] in [-1, 1]\nminimize sum(c * x)\n"
+    learner = oco.compile(oco.parse(text), algorithm="ogd").learner(backend="c")
+    words = learner.compiled.native.state_words
+    assert words < len(learner._memory)
+    learner._memory[words:] = 7.0
+    learner._state = tuple(v + 1 for v in learner._state)
+    assert (learner._memory[words:] == 7.0).all() and learner.round == 2 and learner.decide()[0, 0] == 1.0

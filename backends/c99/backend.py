@@ -60,6 +60,8 @@ class Native:
         self.library = ctypes.CDLL(str(path))
         self.layout = _layout(program, source)
         self.members = [name for name, _ in source.interface.members()]
+        self.state_words = (self.layout.work.offset if source.interface.work else ctypes.sizeof(self.layout) + 7) // 8
+        """Of eight bytes, at the beginning of the struct; behind them lies room to work in."""
         self.record_layout = _record_layout(source)
         self.worth = [] if program.measure is None else [r.type.shape for r in program.measure.body.results]
 
@@ -81,8 +83,11 @@ class Native:
         return self._state(struct)
 
     def decide(self, *values: Any) -> Arrays:
-        struct, rest = self._struct(values)
-        given, _kept = _given(rest, self.program.draws)
+        return self.decide_at(*self._struct(values))
+
+    def decide_at(self, struct: ctypes.Structure, draws: Sequence[Any]) -> Arrays:
+        """The decisions of the state in a struct."""
+        given, _kept = _given(draws, self.program.draws)
         shapes = [f.type.shape for f in self.program.decision]
         found: Arrays = finite(
             [f.name for f in self.program.decision], self._results("decide", [ctypes.byref(struct), *given], shapes)

@@ -82,10 +82,11 @@ class NativeLearner(Learner):
     @_state.setter
     def _state(self, values: tuple[Any, ...]) -> None:
         """All at once: an interruption leaves the state before or the state after."""
-        whole = self._memory.copy()
-        for part, value in zip(self._parts(whole), values, strict=True):
+        own = self._memory[: self.compiled.native.state_words]
+        following = own.copy()
+        for part, value in zip(self._parts(following), values, strict=True):
             part[...] = value
-        self._memory[...] = whole
+        own[...] = following
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """As of any learner, on the struct where it lies."""
@@ -99,8 +100,13 @@ class NativeLearner(Learner):
             return recorded
 
     def decisions(self) -> tuple[Any, ...]:
+        """As of any learner, from the struct where it lies; kept where no round goes the quick way, which would not forget them."""
+        if self._decided is not None and self._quick is None:
+            return self._decided
+        native = self.compiled.native
         with self._said("the decision"):
-            return self.compiled.decide(*self._state, *self._random_arrays())
+            self._decided = native.decide_at(native.layout.from_buffer(self._memory), self._random_arrays())
+        return self._decided
 
     @property
     def round(self) -> int:

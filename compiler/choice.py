@@ -343,6 +343,9 @@ def _against_objections(
     except UnknownFact as missing:
         said = f"they need {missing.key}, which is not known"
         raise fail("OCO706", f"`{a.name}` has no settings here: {said}", span, verdict.mend) from None
+    if wrong := without_sense(theorem, inner, {n: v for n, v in settings.items() if v.given}):
+        said = "; ".join(o.reason for o in wrong)  # a step would go uphill, or have no minimum
+        raise fail("OCO715", f"`{a.name}` cannot run: {said}", span, "give positive numbers or formulas")
     using = [n for n, v in settings.items() if "T" in symbols_of(v.formula)]
     if s.horizon is None and using and theorem.restarts is None:
         said = f"{', '.join(using)} use T, which the model leaves unknown"

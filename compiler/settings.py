@@ -219,7 +219,10 @@ class _Names(Mapping[str, Any]):
 def _setting(name: str, formula: Any, why: str, given: bool, horizon: int | None) -> Setting:
     import sympy
 
-    at_horizon = formula.subs(sympy.Symbol("T", positive=True), horizon) if horizon is not None else formula
+    try:
+        at_horizon = formula.subs(sympy.Symbol("T", positive=True), horizon) if horizon is not None else formula
+    except ValueError:  # SymPy's, of complex numbers
+        raise fail("OCO722", f"the setting {name} = `{formula}` is not a real number at the horizon") from None
     value = float(at_horizon.evalf()) if at_horizon.is_number and at_horizon.is_real else None
     return Setting(name, formula, value, why, given)
 

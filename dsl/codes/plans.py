@@ -101,6 +101,14 @@ PLANS: dict[str, Code] = {
         "Give settings of another size, or leave them out: those that `oco` settles fit the model's units.",
         Stage.COMPILE,
     ),
+    "OCO715": Code(
+        "a given setting is not positive",
+        "The theorem asks for a positive number, such as a step size, a weight or a radius. With another sign the step would go uphill, "
+        "or the problem that it solves would have no minimum; with zero it would have no unique one, or never move.",
+        _CONSTRAINED + "using coldq with alpha = -1\n",
+        "Give a formula that is positive in every round from 1 to T, or leave the setting out.",
+        Stage.COMPILE,
+    ),
     "OCO721": Code(
         "the formula of a setting is not usable",
         "A setting is a formula in t, T, d, params and facts, with + - * / ** and sqrt, log, exp, min, max, floor, ceiling, abs.",

@@ -104,3 +104,52 @@ def test_exponentials_of_queues(backend: str, using: str, exponent: Callable[[An
         learner.observe(c=np.array([-1.0, -1.0, 1.0]), need=0.0)
     decided(made, learner)
     assert exponent(made.settings, float(learner.values["Q"])) > np.log(np.finfo(float).max)
+
+
+def log_weights(z: np.ndarray) -> np.ndarray:
+    """Normalized weights in log space: no weight is ever too small to be kept."""
+    top = z.max()
+    return np.asarray(z - top - np.log(np.exp(z - top).sum()))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("bad", [300, 10_000])
+def test_a_vertex_comes_back_no_later_than_in_exact_log_space(backend: str, bad: int) -> None:
+    """Many rounds of loss, then the best. Weights are kept from 1e-300 on: the same numbers above it, an earlier return below it."""
+    made, eta = plan("oeg with eta = 1"), 1.0
+    learner, exact, back, exact_back = made.learner(backend=backend), np.zeros(3), None, None
+    for t in range(2 * bad + 10):
+        c = np.array([1.0, 0.0, 0.5]) if t < bad else np.array([-1.0, 0.0, 0.5])
+        x, log_x = learner.decide(), log_weights(exact)
+        assert np.isfinite(x).all() and x.sum() == pytest.approx(1.0)
+        if bad == 300:
+            np.testing.assert_allclose(np.log(x), log_x, rtol=1e-9, atol=1e-9)
+        if t > bad:
+            back = t - bad if back is None and x[0] > 0.6 else back
+            exact_back = t - bad if exact_back is None and log_x[0] > np.log(0.6) else exact_back
+        exact = exact - eta * c
+        learner.observe(c=c, need=0.0)
+    assert exact_back is not None and back is not None and back <= exact_back and exact_back == bad + 1
+    assert back == exact_back if bad == 300 else abs(back - np.log(1e300)) < 3
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kappa", ["100", "1e3"])
+def test_no_expert_is_dead_for_ever(backend: str, kappa: str) -> None:
+    """Of COLDQ's experts: the recursion of the weights in exact log space, with the learner's own experts and its floor of 1e-300."""
+    made = plan(f"coldq-expert with kappa = {kappa}", constraints=CAP)
+    learner, returned = made.learner(backend=backend), 0.0
+    for t in range(1500):
+        c = np.array([1.0, -1.0, 0.5]) * (1.0 if (t // 250) % 2 else -1.0)
+        values = learner.values
+        experts, w = values["x"], values["w"]
+        loss = experts @ c - w @ experts @ c
+        learner.observe(c=c, need=1.0)
+        z = log_weights(np.maximum(np.log(np.maximum(w, 1e-320)), np.log(1e-300)) - float(kappa) * loss)
+        np.testing.assert_allclose(learner.values["w"], np.exp(z), rtol=1e-7, atol=1e-290)
+        if t == 750:  # the one that does best loses all its weight
+            best = int(np.argmax(w))
+            values["w"] = np.roll(np.eye(len(w))[best], 1)
+            learner._state = tuple(values.values())
+        returned = max(returned, float(w[best])) if t > 760 else 0.0
+    assert returned > 0.5

@@ -25,7 +25,7 @@ class Contender:
     settings: str | Mapping[str, str | float] = "paper"
 
 
-STAY = Contender("stay at x_1", "ogd", {"eta": 0})
+STAY = Contender("stay at x_1", "ogd", {"eta": "1e-100"})  # a step must be positive; this one is lost in rounding
 """Gradient descent with steps of length zero."""
 
 

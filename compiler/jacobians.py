@@ -100,6 +100,11 @@ class _Towards:
                 found = self._product(node)
                 if found is not None:
                     return found
+            if node.atom == "_broadcast":
+                return self._stretched(node.args[0], known(node.shape))
+            if node.atom == "_scatter" and not any(id(i) in self.depends for i in node.args[1:]):
+                values, *items = node.args
+                return Dense(e.call("_scatter", self.dense(values), *items, shape=known(node.shape) + self.shape))
         if isinstance(node, Array):
             return Dense(e.array(tuple(self._or_zero(i) for i in node.items)))
         if isinstance(node, Index) and not any(id(i) in self.depends for i in node.items):

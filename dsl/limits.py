@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from oco.dsl.chains import PLAIN, balanced, counts, levels, wholes
 from oco.dsl.diagnostics import Diagnostic, OcoError
-from oco.dsl.expressions import Constant, Expr, parts, walk
+from oco.dsl.dims import known
+from oco.dsl.expressions import Call, Constant, Expr, parts, walk
 from oco.dsl.source import Span
 
 DEEPEST = 200
@@ -47,6 +49,9 @@ WEIGHTS = {
     "min": 4,
 }
 """Of parts that are counted more than once."""
+
+VAST, MOST_VAST = 20_000, 50
+"""A part counts one more for each 20,000 entries, at most 50 more: beyond that, arrays are mostly kept as factors."""
 
 MOST_CONSTRAINTS = 30
 """How many constraints a model may state; each may be a vector of many."""
@@ -127,7 +132,8 @@ def check_work(objective: Expr, constraints: Sequence[Expr], streams: int, span:
 
 
 def _size(expr: Expr) -> int:
-    return sum(WEIGHTS.get(atom, 1) * count for atom, count in parts(expr).items())
+    vast = sum(min(math.prod(known(n.shape)) // VAST, MOST_VAST) for n in walk(expr) if isinstance(n, Call))
+    return vast + sum(WEIGHTS.get(atom, 1) * count for atom, count in parts(expr).items())
 
 
 def check_count(constraints: int, span: Span | None) -> None:

@@ -88,16 +88,31 @@ def _hull(A: Floats, b: Floats, E: Floats, f: Floats, name: str) -> tuple[Floats
     n = A.shape[1]
     if _program(np.zeros(n), A, b, E, f).status == 2:
         raise fail("OCO410", f"{name} is empty: its inequalities contradict each other")
-    bounds = np.zeros((2, n))
+    bounds, reached = np.zeros((2, n)), np.zeros((0, n))
+    stated = _stated(A, b)
     for row, sign in enumerate((1.0, -1.0)):
         for i, axis in enumerate(np.eye(n)):
+            if np.any(reached[:, i] == stated[row, i]):  # a vertex that was found stands at a bound that a row states
+                bounds[row, i] = stated[row, i]
+                continue
             found = _program(sign * axis, A, b, E, f)
             if found.status != 0:
                 side = "small" if row == 0 else "large"
                 said = f"{name} is unbounded: entry {i} can be arbitrarily {side}"
                 raise fail("OCO418", said, hint="add bounds on every entry")
             bounds[row, i] = sign * found.fun
+            reached = np.vstack([reached, found.x])
     return bounds[0], bounds[1]
+
+
+def _stated(A: Floats, b: Floats) -> Floats:
+    """Lower and upper bounds of single entries among the rows, infinite where none is stated."""
+    stated = np.stack([np.full(A.shape[1], -np.inf), np.full(A.shape[1], np.inf)])
+    for k in np.flatnonzero(np.count_nonzero(A, axis=1) == 1):
+        i = int(np.flatnonzero(A[k])[0])
+        row, pick = (1, min) if A[k, i] > 0 else (0, max)
+        stated[row, i] = pick(stated[row, i], b[k] / A[k, i])
+    return stated
 
 
 def _full_dimensional(A: Floats, b: Floats, E: Floats, f: Floats, name: str) -> tuple[Floats, Floats, Floats, Floats]:

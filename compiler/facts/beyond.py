@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from oco.compiler.facts.cells import NotCovered
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import is_entrywise
-from oco.compiler.facts.entry_sup import EntrySup
+from oco.compiler.facts.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.facts.kinks import smooth
 from oco.compiler.facts.leaves import Entrywise, entrywise
 from oco.compiler.facts.sums import summands, total
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BEND = 40  # steps of work that a node is counted for, for each part
 CELLS, MANY_CELLS = 400, 4000  # the same of its second derivative over cells of one leaf, and of several
+FEW_NUMBERS = 5000  # cells times entries where there is no work left for all
 FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
 
 
@@ -67,13 +68,28 @@ def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
         return bend
     if not setting.bending.afford(cells * effort(second.body)):
         return bend
+    upward = Entrywise(setting.simplify(second.body), second.leaves)
+    numbers = _numbers(setting, upward)
+    if not numbers:
+        return bend
     suprema = EntrySup(setting)
     try:
-        most = suprema.largest(Entrywise(setting.simplify(second.body), second.leaves)).value
-        least = -suprema.largest(Entrywise(setting.simplify(call("minus", second.body)), second.leaves)).value
+        most = suprema.largest(upward, numbers).value
+        downward = Entrywise(setting.simplify(call("minus", second.body)), second.leaves)
+        least = -suprema.largest(downward, numbers).value
     except NotCovered:
         return bend
     return interval(max(least, bend.least), min(most, bend.greatest))
+
+
+def _numbers(setting: Setting, second: Entrywise) -> int:
+    """How many cells times entries there is work for, all in all or few; 0 where there is none."""
+    finest = FINEST if len(second.leaves) == 1 else MANY_CELLS
+    wanted = min(MOST_NUMBERS, finest * math.prod(second.shape))
+    for numbers in (wanted, min(FEW_NUMBERS, wanted)):
+        if setting.celling.afford(2 * numbers * effort(second.body)):
+            return numbers if numbers < wanted else MOST_NUMBERS
+    return 0
 
 
 def _beside_kinks(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:

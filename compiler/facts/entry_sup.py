@@ -53,9 +53,9 @@ class EntrySup:
             summed = summed.sum(len(summed.shape) - 1)
         return Supremum(float(np.max(summed.hi)), attained)
 
-    def largest(self, split: Entrywise) -> Supremum:
-        """max_i sup phi_i."""
-        value, _, attained = self._cells(split, MOST_NUMBERS)
+    def largest(self, split: Entrywise, most: int = MOST_NUMBERS) -> Supremum:
+        """max_i sup phi_i. `most` bounds cells times entries."""
+        value, _, attained = self._cells(split, most)
         return Supremum(float(np.max(value)), attained)
 
     def _cells(self, split: Entrywise, most: int) -> tuple[np.ndarray, int, bool]:

@@ -74,8 +74,13 @@ class Hessians:
             found = [curve.diagonal.get(b.name, point(0.0)) + curve.rest for b in blocks]
             least, most = min(d.least for d in found), max(d.greatest for d in found)
         rule = "second derivative by terms"
-        few = self.setting.canonical.size <= MOST_WRITTEN_OUT and self.smooth(expr) and least != most
-        if few and self.setting.work.spend(WRITING_OUT * effort(expr)):
+        size = self.setting.canonical.size
+        few = size <= MOST_WRITTEN_OUT and self.smooth(expr) and least != most
+        if (
+            few
+            and self.setting.work.spend(WRITING_OUT * effort(expr))
+            and self.setting.writing.afford(size * effort(expr))
+        ):
             low, high = self._written_out(expr)
             if low > least or high < most:
                 rule, least, most = "second derivative written out", max(least, low), min(most, high)

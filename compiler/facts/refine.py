@@ -18,6 +18,7 @@ from oco.compiler.facts.single import occurs_once
 from oco.compiler.facts.support import support
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say, span_of_values
+from oco.compiler.facts.work import effort
 from oco.dsl.atoms import Curvature
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, names, rewrite, uniform
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_ENTRIES = 64
+SUPPORT, VAST = (
+    200,
+    30_000,
+)  # steps that a support function takes at least; entries of a decision that it counts at most
 CONTRACTIONS = ("sum", "mean", "matmul", "dot", "trace", "max", "min", "add", "sub")
 
 
@@ -52,7 +57,10 @@ class Refiner:
     def _linear(self, node: Call, value: Interval, ranges: Enclosure) -> tuple[Interval, Step | None]:
         if not self.setting.depends(node) or self.setting.composition(node) is not Curvature.AFFINE:
             return value, None
-        if not self.coupled.intersection(names(node, Kind.DECISION)) or math.prod(known(node.shape)) > MOST_ENTRIES:
+        entries = math.prod(known(node.shape))
+        if not self.coupled.intersection(names(node, Kind.DECISION)) or entries > MOST_ENTRIES:
+            return value, None
+        if not self.setting.supporting.spend(entries * (SUPPORT + self._numbers(node) // 30 + effort(node))):
             return value, None
         lo, hi = (np.array(end) for end in value.expanded())
         for at in np.ndindex(*lo.shape):
@@ -63,10 +71,18 @@ class Refiner:
         narrowed = interval(lo, hi, value.shape)
         if narrowed.least <= value.least and narrowed.greatest >= value.greatest:
             return value, None
-        sets = " and ".join(str(self.setting.blocks[n].domain) for n in names(node, Kind.DECISION))
-        claim = f"{say(node)} lies in {span_of_values(narrowed)}: it is affine in the decision, by the support function of {sets}"
+
+        def claim() -> str:
+            sets = " and ".join(str(self.setting.blocks[n].domain) for n in names(node, Kind.DECISION))
+            where = f"{say(node)} lies in {span_of_values(narrowed)}"
+            return f"{where}: it is affine in the decision, by the support function of {sets}"
+
         premises = tuple(ranges.step(c) for c in node.children if not self.setting.depends(c))
         return narrowed, Step("support", claim, narrowed, premises, node.span, node)
+
+    def _numbers(self, node: Expr) -> int:
+        """Entries of the decisions in it that count: of vast ones the ranges are kept as few numbers."""
+        return sum(min(self.setting.blocks[n].domain.size, VAST) for n in names(node, Kind.DECISION))
 
     def _range(self, node: Expr, ranges: Enclosure) -> Interval | None:
         """The range of a scalar <a, x> + c with a and c over the streams; None where it is affine on its range alone."""

@@ -14,7 +14,17 @@ from oco.compiler.facts.enclosure import Box, Enclosure, entries
 from oco.compiler.facts.hessian import Hessians
 from oco.compiler.facts.refine import Refiner
 from oco.compiler.facts.simplify import Simplifier
-from oco.compiler.facts.work import MOST_BENT, MOST_BRANCHED, MOST_PAIRED, MOST_SOUGHT, MOST_STRETCHED, Work
+from oco.compiler.facts.work import (
+    MOST_BENT,
+    MOST_BRANCHED,
+    MOST_CELLS,
+    MOST_PAIRED,
+    MOST_SOUGHT,
+    MOST_STRETCHED,
+    MOST_SUPPORTED,
+    MOST_WRITTEN,
+    Work,
+)
 from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 
@@ -31,6 +41,8 @@ class Setting:
         self.bending, self.pairing = Work(MOST_BENT), Work(MOST_PAIRED)  # for second derivatives; for witnesses
         self.branching = Work(MOST_BRANCHED)
         self.stretching = Work(MOST_STRETCHED)  # for Jacobians that are written out
+        self.writing, self.celling = Work(MOST_WRITTEN), Work(MOST_CELLS)  # for Hessians written out, and over cells
+        self.supporting = Work(MOST_SUPPORTED)  # for support functions
         self._depends: dict[int, tuple[Expr, bool]] = {}
         self.variables = {b.name: Name(b.name, Kind.DECISION, shape=b.shape) for b in canonical.blocks}
 

@@ -19,6 +19,7 @@ from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice,
 from oco.dsl.intervals import Interval
 
 Key = tuple[object, ...]
+LARGE = 10_000  # entries of a constant that is looked at for being one number
 
 
 class Simplifier:
@@ -294,7 +295,11 @@ class Simplifier:
 
 
 def _folded(node: Call) -> Constant:
-    value = constant(np.asarray(evaluate(node, {})), node.span)
+    """The value of a call of constants; a large one of equal entries is kept as one number."""
+    array = np.asarray(evaluate(node, {}))
+    if array.size > LARGE and array.dtype.kind == "f" and np.all(array == array.flat[0]):
+        return uniform(float(array.flat[0]), array.shape, node.span)
+    value = constant(array, node.span)
     return Constant(value.value, shape=value.shape, integer=node.integer, span=node.span)
 
 

@@ -18,7 +18,7 @@ from oco.compiler.facts.curvature import CONVEX_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.kinks import continuous, smooth
 from oco.compiler.facts.leaves import Entrywise
-from oco.dsl.expressions import Expr, Name, names
+from oco.dsl.expressions import Constant, Expr, Name, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class EntrySup:
         leaves = [n for n in split.leaves if n in used]
         leaves.sort(key=lambda n: bool(split.leaves[n].shape) or not split.shape)
         ends = self._ends(split, box, leaves)
-        entries = math.prod(np.broadcast_shapes(*(b.lo.shape for b in box.values()), ()))
+        entries = math.prod(np.broadcast_shapes(*(b.lo.shape for b in box.values()), *_kept(split.body)))
         free = [n for n in leaves if n not in ends]
         budget = most / max(1, entries) / math.prod(len(e) for e in ends.values())
         steps = min(FINEST, int(budget ** (1 / len(free)))) if free else 1
@@ -120,6 +120,12 @@ class EntrySup:
         for name in wide:
             form = form + over_cells(slopes[name], self.setting.box, cells, count) * (cells[name] - middles[name])
         return Interval(value.lo, np.minimum(value.hi, form.hi), value.shape)
+
+
+def _kept(body: Expr) -> list[tuple[int, ...]]:
+    """The shapes of the numbers that the constants of a body keep: of one number for all entries, ()."""
+    arrays = [n.value.array for n in walk(body) if isinstance(n, Constant)]
+    return [a.shape if any(a.strides) else () for a in arrays]
 
 
 def _independent(leaf: Expr, shape: tuple[int, ...]) -> bool:

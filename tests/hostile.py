@@ -45,6 +45,12 @@ def _sum(each: str, count: int = 200) -> str:
     return " + ".join(each.format(k=k + 1, i=k % 3) for k in range(count))
 
 
+def _entries(around: str, each: str, count: int, domain: str = "box(0, 1)", size: int = 40, head: str = "") -> str:
+    """`each` has a number of its own as k, two entries of a decision as i and j; their sum stands in `around`."""
+    terms = (each.format(k=k + 1, i=k % size, j=(7 * k + 1) % size) for k in range(count))
+    return f"{HEAD}decision x[{size}] in {domain}\n{head}minimize {around.format(' + '.join(terms))}\n"
+
+
 CASES: dict[str, str] = {
     "roots_unlike": _model(minimize=" + ".join(f"sqrt(1 + square(x[{k % 3}] - {k / 250}))" for k in range(250))),
     "roots_of_a_stream": _model()
@@ -62,6 +68,15 @@ CASES: dict[str, str] = {
     "exponentials_constrained": _model()
     + "subject to\n    g: "
     + _sum("log_sum_exp(x - {k})", 140)
+    + " <= 1e9 each round\n",
+    "root_of_quotients": _entries("sqrt(1 + square({}))", "{k} / (x[{i}] + {k})", 30, "box(0, 1) with sum(x) <= 2"),
+    "root_of_squares_over": _entries("sqrt(1 + square({}))", "square(x[{i}] + {k}) / (x[{j}] + 2)", 100),
+    "root_of_fourth_powers": _entries("sqrt(1 + square({}))", "(x[{i}] - {k}) ** 4", 250),
+    "roots_over_a_wide_box": _entries("{}", "sqrt(1 + square(x[{i}] - {k}))", 400, "box(-1000, 1000)", 3),
+    "streams_over_groups": _entries("{}", "s{k} * x[{i}]", 400, "group_ball(2, 0..999)", 1000, _streams(401)),
+    "vast_diagonals": HEAD
+    + "param v[1000] = ones(1000)\ndecision x[1000] in box(0, 1)\nstream c in [0, 1]\nminimize c * x[0]\nsubject to\n    g: "
+    + _sum("sum(diag(outer(x, v) - {k}))", 120)
     + " <= 1e9 each round\n",
     "divergences_unlike": _model(minimize=_sum("kl_div({k}, x[{i}] + 1)", 130)),
     "terms_unlike": _model(_streams(500), " + ".join(f"s{k} * x[{k % 3}]" for k in range(500))),

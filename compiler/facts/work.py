@@ -16,11 +16,11 @@ MOST_BRANCHED = 150_000
 """The same of branch and bound, of which a few thousand cells are evaluated."""
 MOST_STRETCHED = 300_000
 """Entries of Jacobians whose singular values are taken: some tenths of a second, and one as large as is ever written out."""
-MOST_WRITTEN = 10_000
-"""Parts of Hessians that are written out, each counted for every row: about a second. The examples take 300."""
+MOST_WRITTEN = 6_000
+"""Parts of Hessians that are written out, each counted for every row: half a second. The examples take 300."""
 MOST_CELLS = 300_000
-"""Numbers at which second derivatives are evaluated over cells, counted for each part. The examples take 160,000."""
-MOST_SUPPORTED = 50_000
+"""Numbers at which second derivatives are evaluated over cells, counted for each part. The examples take none."""
+MOST_SUPPORTED = 25_000
 """Steps of support functions, a step about ten microseconds."""
 
 HEAVY = {

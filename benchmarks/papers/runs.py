@@ -26,7 +26,7 @@ class Contender:
 
 
 STAY = Contender("stay at x_1", "ogd", {"eta": "1e-100"})  # a step must be positive; this one is lost in rounding
-"""Gradient descent with steps of length zero."""
+"""Gradient descent whose steps change no decision."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,13 @@ Step = Callable[[str, Sequence[Any]], Sequence[Any]]
 WITHOUT = [*((p,) for p in PASSES), tuple(PASSES)]
 IN_LOOPS = [*((p,) for p in LOOPS), tuple(LOOPS)]
 IN_CALLS = [*((p,) for p in CALLS), tuple(CALLS)]
-QUIET = ("-Wno-error=unused-function", "-Wno-error=unused-const-variable", "-Wno-tautological-compare", "-Wno-type-limits", "-O0")
+QUIET = (
+    "-Wno-error=unused-function",
+    "-Wno-error=unused-const-variable",
+    "-Wno-tautological-compare",
+    "-Wno-type-limits",
+    "-O0",
+)
 
 
 def stepping(compiled: Any) -> Step:

@@ -68,6 +68,30 @@ def test_jacobians_of_every_atom(case: Case) -> None:
         close(np.broadcast_to(evaluate(found[name], at), expected.shape), expected)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sum(exp(x[0, 1] * [1, 2, 3]))",
+        "sum_squares(x[[0, 2, 2], [1, 3, 3]])",
+        "sum(x[[0, 2, 2], [1, 3, 3]] ** 3)",
+        "exp(sum(x[[1, 1, 0], :]) / 9)",
+        "sum(exp(x[:, 2]))",
+        "log_sum_exp(x[[2, 0, 2], [0, 0, 3]])",
+        "sum((x[1] + [[1, 2, 3, 4], [5, 6, 7, 8]]) ** 3)",
+        "sum(square(sum(x[[0, 1, 0], [1, 1, 2]]) + x))",
+    ],
+)
+def test_hessians_written_out_of_gathers_and_broadcasts(text: str) -> None:
+    """The Hessian as a matrix of expressions, against differences of the gradient."""
+    model = oco.parse(
+        f"model m\nhorizon T = 9\ndecision x[3, 4] in box(0.5, 2)\nstream c[3] in [0, 1]\nminimize {text} + sum(c)\n"
+    )
+    first = gradient(canonical(model).objective, ("x",))["x"]
+    at = {"x": np.random.default_rng(8).uniform(0.5, 2, (3, 4)), "c": np.zeros(3)}
+    found = np.asarray(evaluate(jacobian(first, ("x",))["x"], at))
+    close(np.broadcast_to(found, (3, 4, 3, 4)), differences(first, at, "x"), 2e-6)
+
+
 SMOOTH = [c for c in CASES if c.atom not in ("nuclear_norm", "sigma_max") and len(c.boxes) == 1]
 
 

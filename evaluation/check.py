@@ -224,9 +224,9 @@ def _index(stream: StreamRange, entry: int) -> str:
 def far_within(stream: StreamRange, values: Array) -> str | None:
     """What to say of data that fill a small part of the bounds, for which settings are made; None where there is nothing to say."""
     low, high = float(np.min(stream.lower)), float(np.max(stream.upper))
-    if stream.integer or len(values) < ENOUGH or not np.isfinite(high - low) or not np.isfinite(values).all():
+    if stream.integer or len(values) < ENOUGH or not np.isfinite(high - low):
         return None
-    least, greatest = float(values.min()), float(values.max())
+    least, greatest = float(values.min()), float(values.max())  # nan where a value is
     if not 0 < WIDE * (greatest - least) < high - low:
         return None
     return (

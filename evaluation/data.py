@@ -26,9 +26,7 @@ from oco.evaluation.tables import Array, Table, read
 
 Round = Mapping[str, Array]
 
-BLOCK_ENTRIES = (
-    1 << 17
-)  # numbers drawn at once for a stream: draws are made in blocks of rounds, each with its own seed
+BLOCK_ENTRIES = 1 << 17  # numbers drawn at once for a stream: in blocks of rounds, each with its own seed
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,7 @@ POINTS = 2000  # the most points of a curve that are drawn
 LINES = 6  # the most curves in one picture
 LATE = 0.1  # the share of the rounds after which a curve begins late on a logarithmic axis
 TIMES = 4.0  # a guarantee more than so many times above a curve is written on a linear axis, not drawn
-NARROW = (
-    1e-2  # an axis of large numbers that spans less of them has them in full: in thousands they would all look the same
-)
+NARROW = 1e-2  # an axis that spans less of its large numbers has them in full: in thousands they would look the same
 DECADES = 4.0  # and on a logarithmic axis when it is more than so many powers of ten above
 
 

@@ -11,12 +11,14 @@ from comparator_cases import MODELS, check_certificate, drawn, problem, referenc
 from oco.compiler.canonical import Canonical
 from oco.evaluation.comparators import Budget, Status
 from oco.evaluation.comparators import composite as composite_module
+from oco.evaluation.comparators import fixed as fixed_module
 from oco.evaluation.comparators import rounds as rounds_module
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.kkt import WIDE, Newton
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static
+from oco.evaluation.comparators.sums import Upto
 from oco.evaluation.data import Data, load_data
 
 
@@ -95,6 +97,37 @@ def test_prefixes_that_nothing_satisfies_have_the_least_violating_decision() -> 
     found = compare_prefixes(p, data, np.array([1, 2, 3, 4]))
     assert found.status == (Status.CERTIFIED,) * 2 + (Status.LEAST_VIOLATING,) * 2
     np.testing.assert_allclose(found.decision["x"], [3.0, 3.0, 0.0, 0.0], atol=1e-3)
+
+
+LIMITS = (
+    "decision x[3] in box(0, 5)\nstream A[3, 3] in [-2, 2]\nstream b[3] in [-2, 2]\nminimize sum_squares(x - 2)\n"
+    "subject to\n    limits: A @ x <= b    each round\n"
+)
+
+
+def test_limits_come_in_entry_by_entry_as_prefixes_break_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few are taken at first and at a time, so that it takes several passes, and all members have different ones."""
+    monkeypatch.setattr(fixed_module, "FIRST", 4)
+    monkeypatch.setattr(fixed_module, "MORE", 3)
+    p, rng, ends = problem(LIMITS, 120), np.random.default_rng(5), np.array([1, 4, 30, 70, 120])
+    A = rng.uniform(-0.3, 1, (120, 3, 3))
+    data = load_data(p, {"A": A, "b": A @ np.full(3, 0.1) + rng.uniform(0.0, 1, (120, 3))})
+    found = compare_prefixes(p, data, ends)
+    assert set(found.status) == {Status.CERTIFIED}
+    for end, value in zip(ends, found.value):
+        assert value == pytest.approx(reference(p, data, list(range(end)), averages=True), rel=1e-5)
+
+
+def test_entries_of_limits_that_cannot_hold_together_are_named_by_their_rounds() -> None:
+    """x0 >= 2 is the second entry of round 2, x0 <= 1 the third of round 5: half way both miss by a half."""
+    A, b = np.random.default_rng(1).uniform(-1, 0, (6, 3, 3)), np.full((6, 3), 1.0)
+    A[1, 1], b[1, 1], A[4, 2], b[4, 2] = [-1, 0, 0], -2.0, [1, 0, 0], 1.0
+    p = problem(LIMITS, 6)
+    found = compare(p, load_data(p, {"A": A, "b": b}), "static")
+    assert found.status is Status.LEAST_VIOLATING and found.impossible.tolist() == [2, 5]
+    np.testing.assert_allclose(found.decision["x"], [1.5, 2.0, 2.0], atol=1e-4)
+    several = compare_prefixes(p, load_data(p, {"A": A, "b": b}), np.array([1, 4, 5, 6]))
+    assert several.status == (Status.CERTIFIED,) * 2 + (Status.LEAST_VIOLATING,) * 2
 
 
 KINKED = {
@@ -215,6 +248,24 @@ def test_sums_over_first_rounds_are_those_of_the_rounds_one_by_one(pairs: int, m
             np.repeat(points[b : b + 1], len(rows), axis=0), np.repeat(weights[b : b + 1], len(rows), axis=0), rows
         )
         np.testing.assert_allclose(bends[b], own.sum(axis=0), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["sum(exp(A @ x - y))", "sum(exp(0.3 * x)) * y[0]"])
+def test_sums_over_first_rounds_at_one_point_are_exact(loss: str) -> None:
+    p = problem(f"decision x[6] in ball(2)\nstream A[2, 6] in [-1, 1]\nstream y[2] in [0, 1]\nminimize {loss}\n", 30)
+    rounds = Rounds.of(p, drawn(p, 30).read(0, 30), np.arange(30) + 1)
+    each, ends, weights = implicit(rounds, p.objective), np.array([1, 2, 9, 10, 30]), np.arange(1.0, 6.0)
+    several, members = Upto(each, ends, weights), np.array([1, 2, 4])
+    x = np.repeat(np.random.default_rng(3).normal(size=(1, 6)), 3, axis=0)
+    values, slopes = several.jet(x, members)
+    bends = several.hessian(x, np.full((3, 1), 2.0), members)
+    for k, member in enumerate(members):
+        rows, weight = np.arange(ends[member]), weights[member]
+        own = each.jet(x[:1], rows)
+        np.testing.assert_allclose(values[k], weight * own[0].sum(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(slopes[k], weight * own[1].sum(axis=0), rtol=1e-11)
+        bend = each.hessian(np.repeat(x[:1], len(rows), axis=0), np.full((len(rows), 1), 2 * weight), rows)
+        np.testing.assert_allclose(bends[k], bend.sum(axis=0), rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("size", [5, WIDE, WIDE + 7])

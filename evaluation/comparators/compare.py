@@ -27,9 +27,7 @@ from oco.evaluation.data import Data
 Array = np.ndarray[Any, Any]
 Kind = Literal["static", "dynamic"]
 
-LARGEST = (
-    1500  # variables of a static program in which every round has some for its kinks; beyond, the kinks are rounded off
-)
+LARGEST = 1500  # variables of a static program with kinks in every round; beyond, the kinks are rounded off
 BEYOND = "a function with kinks is beyond the solvers that are here"
 
 

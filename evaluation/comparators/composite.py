@@ -231,5 +231,7 @@ def stacked(parts: list[Quadratic]) -> Quadratic:
 
 
 def _side_by_side(parts: list[Array]) -> Array:
+    if len(parts) == 1:
+        return parts[0]
     rounds = max(map(len, parts))
     return np.concatenate([np.broadcast_to(p, (rounds, *p.shape[1:])) for p in parts], axis=1)

@@ -15,7 +15,7 @@ from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.elastic import least_violation
-from oco.evaluation.comparators.functions import General, OfRounds, Rounds
+from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds
 from oco.evaluation.comparators.interior import Iterate, store, take
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
@@ -74,11 +74,16 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class _EachRound:
-    """A constraint that binds in every round; for each prefix the rounds that decide, where they are known from the start."""
+    """A constraint that binds in every round; for each prefix the rounds that decide, where they are known from the start.
+
+    Affine ones that differ by the round are taken apart: each entry counts as a round of its own, `pieces` of them in one round.
+    """
 
     function: OfRounds
+    pieces: int
     deciding: list[Array] | None
     slope: Array
+    ends: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +109,11 @@ class _Parts:
 
     def programs(self, region: Region, members: Array, chosen: list[list[Array]]) -> Assembled:
         """The programs of some prefixes, with the constraints of the rounds that are chosen for each."""
-        stacks = (Chosen.of(e.function, rounds) for e, rounds in zip(self.each, chosen) if any(map(len, rounds)))
+        stacks = (
+            Chosen.of(e.function, rounds, members, e.pieces)
+            for e, rounds in zip(self.each, chosen)
+            if any(len(rounds[member]) for member in members)
+        )
         return Assembled(region, members, self.loss, (*self.averages, *stacks), self.equations, self.definitions)
 
 
@@ -178,7 +187,7 @@ def solve_all(setting: Setting, until: float, before: Solved | None = None, enou
         solution = found if solution is None else _stored(solution, open_, found)
         met[open_] = found.near <= FEASIBLE
         wanting = open_[met[open_]]
-        added = [_violated(e, c, solution.x, setting.ends, wanting) for e, c in zip(parts.each, chosen)]
+        added = [_violated(e, c, solution.x, wanting) for e, c in zip(parts.each, chosen)]
         chosen = [[np.union1d(c, a) for c, a in zip(rounds, more)] for rounds, more in zip(chosen, added)]
         open_ = np.array([b for b in wanting if any(len(more[b]) for more in added)], dtype=np.int64)
         if not len(open_) or perf_counter() > until:
@@ -219,27 +228,30 @@ def _stored(solution: Certified, members: Array, part: Certified) -> Certified:
 
 
 def _each_round(setting: Setting, expr: Expr) -> _EachRound:
-    function, region = setting.function(expr), setting.region
-    values, slopes = function.jet(region.start[None], setting.rounds.everything)
-    size = np.abs(slopes * (region.upper - region.lower)).max(axis=2)
+    function, region, count, pieces = setting.function(expr), setting.region, setting.rounds.count, 1
     deciding = deciding_rounds(function, setting.rounds, region.start, setting.ends)
-    return _EachRound(function, deciding, np.where(size > 0, size, np.maximum(np.abs(values), 1.0)))
+    if isinstance(function, Quadratic) and function.differs and len(function.constant) == count:
+        function, pieces = function.apart, function.entries
+    values, slopes = function.jet(region.start[None], np.arange(count * pieces))
+    size = np.abs(slopes * (region.upper - region.lower)).max(axis=2)
+    slope = np.where(size > 0, size, np.maximum(np.abs(values), 1.0))
+    return _EachRound(function, pieces, deciding, slope, setting.ends * pieces)
 
 
 def _first_rounds(each: _EachRound, setting: Setting) -> list[Array]:
     if each.deciding is not None:
         return each.deciding
-    values = each.function.values(setting.region.start[None], setting.rounds.everything) / each.slope
+    values = each.function.values(setting.region.start[None], np.arange(len(each.slope))) / each.slope
     few = max(1, FIRST // each.function.entries)
-    return [np.unique(np.argpartition(values[:end], -min(few, end), axis=0)[-min(few, end) :]) for end in setting.ends]
+    return [np.unique(np.argpartition(values[:end], -min(few, end), axis=0)[-min(few, end) :]) for end in each.ends]
 
 
-def _violated(each: _EachRound, chosen: list[Array], x: Array, ends: Array, wanting: Array) -> list[Array]:
+def _violated(each: _EachRound, chosen: list[Array], x: Array, wanting: Array) -> list[Array]:
     """For each prefix the rounds, worst first, whose constraint x breaks though it is not yet taken; asked of those `wanting`."""
-    found = [np.zeros(0, dtype=np.int64)] * len(ends)
+    found = [np.zeros(0, dtype=np.int64)] * len(each.ends)
     if each.deciding is not None or not len(wanting):
         return found
-    for member, values in zip(wanting, values_upto(each.function, x[wanting], ends[wanting])):
+    for member, values in zip(wanting, values_upto(each.function, x[wanting], each.ends[wanting])):
         worst = (values / each.slope[: len(values)]).max(axis=1)
         worst[chosen[member]] = -np.inf
         order = np.flatnonzero(worst > TOLERANCE)
@@ -294,10 +306,9 @@ def _least_violating(setting: Setting, solved: Solved, began: float) -> Comparat
     if not len(proved):
         return unsolved("static", "the solver stopped without a certificate", float(solved.found.bound[0]), began)
     shown = ", ".join(map(str, which[:8] + 1)) + (", ..." if len(which) > 8 else "")
-    words = (
-        f"rounds {shown} cannot hold together" if len(which) > 1 else f"round {shown} cannot hold" if len(which) else ""
-    )
-    why = words or "the means cannot hold together"
+    why = "the means cannot hold together"
+    if len(which):
+        why = f"rounds {shown} cannot hold together" if len(which) > 1 else f"round {shown} cannot hold"
     return replace(comparator_of(setting, again, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=why)
 
 
@@ -321,8 +332,5 @@ def _conflicting(programs: Assembled, found: Certified, member: int) -> Array:
         part = weights[first : first + function.entries]
         first += function.entries
         if isinstance(function, Chosen):
-            own = programs.members[member]
-            chosen, present = function.chosen[own], function.present[own]
-            carried = part.reshape(len(chosen), -1).max(axis=1)
-            which.append(chosen[present & (carried > 1e-4 * weights.max(initial=0.0))])
+            which.append(function.carrying(int(programs.members[member]), part, 1e-4 * weights.max(initial=0.0)))
     return np.unique(np.concatenate(which)) if which else np.zeros(0, dtype=np.int64)

@@ -19,6 +19,7 @@ from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, names, walk
 from oco.evaluation.batch import Batched, evaluate_rounds, values_of
+from oco.evaluation.comparators.products import applied
 
 Array = np.ndarray[Any, Any]
 Layout = tuple[tuple[str, tuple[int, ...]], ...]
@@ -271,12 +272,20 @@ class Quadratic(OfRounds):
         x = np.broadcast_to(x, (len(rows), x.shape[1]))
         constant, linear = _rows(self.constant, rows), _rows(self.linear, rows)
         if self.square is None:
-            return constant + np.einsum("bkn,bn->bk", linear, x), np.broadcast_to(
-                linear, (len(rows), *linear.shape[1:])
-            )
+            return constant + applied(linear, x), np.broadcast_to(linear, (len(rows), *linear.shape[1:]))
         square = _rows(self.square, rows)
         product = square * x[:, None, :] if self.diagonal else np.einsum("bkij,bj->bki", square, x)
-        return constant + np.einsum("bkn,bn->bk", linear + 0.5 * product, x), linear + product
+        return constant + applied(linear + 0.5 * product, x), linear + product
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is affine with slopes that differ by the round."""
+        return self.square is None and not self.same_slope
+
+    @property
+    def apart(self) -> Quadratic:
+        """Affine functions one by one: entry k of round t, counted from 0, is that of the round t entries + k."""
+        return Quadratic(self.constant.reshape(-1, 1), self.linear.reshape(-1, 1, self.linear.shape[2]), None, True)
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         if self.square is None:

@@ -19,10 +19,7 @@ from oco.evaluation.comparators.smoothing import smoothed
 Array = np.ndarray[Any, Any]
 
 SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)  # radii of the rounding, of the range of what bends
-STEPS = (
-    10.0,
-    3.0,
-)  # times a radius: those on the way to it, since Newton's method goes astray where a radius shrinks much at once
+STEPS = (10.0, 3.0)  # times a radius: on the way to it, as Newton's method goes astray where it shrinks much at once
 COARSE = 1e-3  # the gap at which programs on the way are left
 CLOSE = 1e-6  # the gap at which an interval counts as a value, of the value
 KNOWN = (Status.CERTIFIED, Status.INTERVAL)

@@ -26,9 +26,7 @@ from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
 
-TOLERANCE = (
-    1e-6  # of the excess, in units of the constraint's slope over the region; of the gap, in units of the losses
-)
+TOLERANCE = 1e-6  # of the excess, in units of the constraint's slope over the set; of the gap, in those of the losses
 PATIENCE = 2.0  # seconds after which it is asked whether the budget can do
 HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
 

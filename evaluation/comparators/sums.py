@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.expressions import Expr
-from oco.evaluation.comparators.functions import OfRounds, Rounds, calls
+from oco.evaluation.comparators.functions import OfRounds, Quadratic, Rounds, calls
 from oco.evaluation.comparators.make import implicit, total
 
 Array = np.ndarray[Any, Any]
@@ -38,33 +39,47 @@ class Upto(OfRounds):
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
         ends = self.ends[rows]
-        values, slopes = self.base.jet_upto(x, ends)
+        if _at_one_point(x, ends):
+            parts = self.base.added_jet(x[:1], np.arange(ends[-1]), np.append(0, ends[:-1]))
+            values, slopes = (np.cumsum(part, axis=0) for part in parts)
+        else:
+            values, slopes = self.base.jet_upto(x, ends)
         weights = self.weights[rows][:, None]
         return weights * values, weights[:, :, None] * slopes
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        """Of a single member exactly, and of those with few rounds.
+        """Of a single member exactly, of those with few rounds, and at a point of all.
 
         Those with many share the sums over the rounds between two ends, each formed at the point of the first of them that has these
         rounds: neighbours have nearly the same point, and what a solver does with the matrix is judged by values and slopes alone.
         """
         ends, weights = self.ends[rows], weights * self.weights[rows][:, None]
         few = len(rows) if ends[0] == ends[-1] else int(np.searchsorted(ends, SHARE * self.ends[-1]))
+        if _at_one_point(x, ends):
+            few = 0
         each = self._added(x[:few], np.zeros_like(ends[:few]), ends[:few], weights[:few])
         if few == len(rows):
             return each
         starts = np.append(0, ends[few:-1])
-        units = (np.broadcast_to(unit, weights[few:].shape) for unit in np.eye(self.entries))
-        shared = [np.cumsum(self._added(x[few:], starts, ends[few:], unit), axis=0) for unit in units]
-        wide = (slice(None), *[None] * (each.ndim - 1))
-        rest = np.sum([part * weights[few:, k][wide] for k, part in enumerate(shared)], axis=0)
-        return np.concatenate([each, rest])
+        whole = np.zeros((len(rows), *each.shape[1:]))
+        whole[:few] = each
+        for k, unit in enumerate(np.eye(self.entries)):
+            shared = self._added(x[few:], starts, ends[few:], np.broadcast_to(unit, weights[few:].shape))
+            np.cumsum(shared, axis=0, out=shared)
+            shared *= weights[few:, k].reshape(-1, *[1] * (each.ndim - 1))
+            whole[few:] += shared
+        return whole
 
     def _added(self, x: Array, starts: Array, ends: Array, weights: Array) -> Array:
         """Of each member over its rounds from `starts` to `ends`."""
         if not len(ends):
             return np.zeros((0, x.shape[1])) if self.diagonal else np.zeros((0, x.shape[1], x.shape[1]))
         return self.base.hessian_between(x, weights, starts, ends)
+
+
+def _at_one_point(x: Array, ends: Array) -> bool:
+    """Whether several members with different rounds are at one point, as all are where a solver begins."""
+    return len(x) > 1 and bool(np.all(x == x[:1])) and bool(np.all(np.diff(ends) > 0))
 
 
 def values_upto(function: OfRounds, x: Array, ends: Array) -> list[Array]:
@@ -83,23 +98,30 @@ def summed(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> OfRounds:
 
 @dataclass(frozen=True, eq=False)
 class Chosen(OfRounds):
-    """f_t of some rounds as constraints of one program: member b has those of the rounds `chosen` (B, K) that are `present` (B, K).
+    """f_t of some rounds as constraints of one program: each of `members` has those of its row of `chosen` (B, K) that are `present`.
 
-    One that is absent stands as the constraint -1 <= 0.
+    One that is absent stands as the constraint -1 <= 0. `place` is where a member's row is. Where a round of the run has several
+    `pieces`, these follow each other as rounds of the base.
     """
 
     base: OfRounds
     chosen: Array
     present: Array
+    place: Array
+    pieces: int = 1
 
     @classmethod
-    def of(cls, base: OfRounds, rounds: Sequence[Array]) -> Chosen:
-        """From the rounds of each member, of which there may be different numbers."""
-        width = max(map(len, rounds))
-        present = np.arange(width) < np.array([len(r) for r in rounds])[:, None]
+    def of(cls, base: OfRounds, rounds: Sequence[Array], members: Array | None = None, pieces: int = 1) -> Chosen:
+        """From the rounds of every member, of which there may be different numbers; without `members`, for all."""
+        members = np.arange(len(rounds)) if members is None else members
+        own = [rounds[int(member)] for member in members]
+        width = max(map(len, own))
+        present = np.arange(width) < np.array([len(r) for r in own])[:, None]
         chosen = np.zeros(present.shape, dtype=np.int64)
-        chosen[present] = np.concatenate(rounds)
-        return cls(base, chosen, present)
+        chosen[present] = np.concatenate(own)
+        place = np.full(len(rounds), -1)
+        place[members] = np.arange(len(members))
+        return cls(base, chosen, present, place, pieces)
 
     @property
     def entries(self) -> int:  # type: ignore[override]
@@ -109,11 +131,23 @@ class Chosen(OfRounds):
     def diagonal(self) -> bool:  # type: ignore[override]
         return self.base.diagonal
 
+    @cached_property
+    def _coefficients(self) -> Quadratic | None:
+        """The constraints of all members, where they are affine: gathered once, not whenever they are evaluated."""
+        if not isinstance(self.base, Quadratic) or self.base.square is not None:
+            return None
+        constant, slopes = self._jet(np.zeros((1, self.base.linear.shape[2])), np.arange(len(self.chosen)))
+        return Quadratic(constant, slopes, None, True)
+
     def _points(self, x: Array, rows: Array) -> tuple[Array, Array]:
         width = self.chosen.shape[1]
         return x if len(x) == 1 else np.repeat(x, width, axis=0), self.chosen[rows].ravel()
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
+        own = self.place[rows]
+        return self._jet(x, own) if self._coefficients is None else self._coefficients.jet(x, own)
+
+    def _jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
         values, slopes = self.base.jet(*self._points(x, rows))
         present = np.repeat(self.present[rows], self.base.entries, axis=1)
         shape = (len(rows), self.entries)
@@ -121,10 +155,19 @@ class Chosen(OfRounds):
         return np.where(present, values.reshape(shape), -1.0), slopes
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        points, picked = self._points(x, rows)
-        present = self.present[rows].reshape(-1, 1)
+        own = self.place[rows]
+        if self._coefficients is not None:
+            return self._coefficients.hessian(x, weights, own)
+        points, picked = self._points(x, own)
+        present = self.present[own].reshape(-1, 1)
         parts = weights.reshape(len(picked), self.base.entries) * present
         return self.base.added_hessian(points, parts, picked, np.arange(len(rows)) * self.chosen.shape[1])
+
+    def carrying(self, member: int, weights: Array, least: float) -> Array:
+        """The rounds of a member whose constraints have one of the weights (entries,) above `least`."""
+        own = self.place[member]
+        carried = weights.reshape(len(self.chosen[own]), -1).max(axis=1)
+        return np.asarray(self.chosen[own][self.present[own] & (carried > least)]) // self.pieces
 
 
 def deciding_rounds(function: OfRounds, rounds: Rounds, start: Array, ends: Array) -> list[Array] | None:

@@ -83,6 +83,10 @@ def compile(
     require(kind, (str, Mapping), "a kind of settings, or formulas by name")
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "a whole number as the seed")
+    if data is not None:
+        from oco.evaluation.data import check_source
+
+        check_source(data)
     with contained("compiling"):
         plan = Plan.of(compile_plan(_settled(model, params), algorithm, kind, tradeoff=tradeoff), backend)
         rehearse(plan)

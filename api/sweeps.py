@@ -119,7 +119,7 @@ def sweep(
     """
     from oco.compiler.canonical import canonical
     from oco.dsl.contained import self_contained
-    from oco.evaluation.sweep import Processes
+    from oco.evaluation.engines import Processes
     from oco.evaluation.sweep import sweep as run_all
 
     built = model.build() if isinstance(model, ModelBuilder) else model

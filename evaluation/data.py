@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical, StreamRange, canonical
-from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail
+from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail, require
 from oco.dsl.distributions import within
 from oco.dsl.model import Model
 from oco.dsl.text.printer import print_expr, print_stream
@@ -22,7 +23,7 @@ from oco.evaluation.check import BLOCK, Finding, check_values, far_within
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
 from oco.evaluation.missing import repaired
 from oco.evaluation.spill import spacious
-from oco.evaluation.tables import Array, Table, read
+from oco.evaluation.tables import FORMS, Array, Table, found_file, read, readable
 
 Round = Mapping[str, Array]
 
@@ -164,6 +165,16 @@ def share(data: Data, folder: Path) -> None:
 def describe(model: Model, source: Any, mapping: StreamMap | None = None, on_missing: str = "error") -> MappingReport:
     """Map a source to the model's streams and check every value, without running anything."""
     return _examine(canonical(model), read(source), mapping, on_missing)[0]
+
+
+def check_source(source: Any) -> None:
+    """Raises OCO526 for what cannot be a source of rounds, OCO820 for a path where there is no file; the values are not looked at."""
+    if source is None or isinstance(source, Data):
+        return
+    if not readable(source):
+        require(source, Data, "a source of rounds", f"give {FORMS}, or None to draw from the model")
+    if isinstance(source, str | os.PathLike):
+        found_file(source)
 
 
 def load_data(

@@ -31,7 +31,7 @@ from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.missing import Rounds
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
-from oco.evaluation.tables import Table
+from oco.evaluation.tables import readable
 from oco.evaluation.trace import Origin, Promise, Record, Trace
 
 Array = np.ndarray[Any, Any]
@@ -221,8 +221,7 @@ def _observed(learner: Learner, values: Mapping[str, Any]) -> Any:
 
 
 def _is_iterator(data: Any) -> bool:
-    known = isinstance(data, str | Path | Mapping | Data | Table) or data is None or hasattr(data, "columns")
-    return not known and isinstance(data, Iterable)
+    return not isinstance(data, Data) and not readable(data) and isinstance(data, Iterable)
 
 
 def _taken(feed: Iterator[dict[str, Array]], rounds: int | None) -> Iterator[dict[str, Array]]:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
@@ -170,99 +166,6 @@ def _finished(jobs: Sequence[Job], folder: Path | None) -> dict[str, Outcome]:
         except (OSError, ValueError, KeyError):
             continue
     return found
-
-
-# Where the work is done.
-
-
-def here(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
-    """One after another in this process."""
-    yield from map(work, jobs)
-
-
-@dataclass(frozen=True)
-class Processes:
-    """On the cores of this machine, each run in a process of its own; None: all cores.
-
-    Where nobody takes the outcomes any more (Ctrl-C), runs that are not done are ended and left out.
-    """
-
-    workers: int | None = None
-
-    def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
-        import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor, as_completed
-        from concurrent.futures.process import BrokenProcessPool
-
-        context, others, done = multiprocessing.get_context("spawn"), set(multiprocessing.active_children()), False
-        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_end_with_the_table)
-        try:
-            waiting = {pool.submit(work, job): job for job in jobs}
-            for future in as_completed(waiting):
-                try:
-                    yield future.result()
-                except BrokenProcessPool:
-                    yield Outcome(waiting[future], error="its process ended before it was done")
-            done = True
-        finally:
-            pool.shutdown(wait=done, cancel_futures=True)
-            for worker in () if done else set(multiprocessing.active_children()) - others:
-                worker.terminate()
-
-
-def _end_with_the_table() -> None:
-    """In a worker: Ctrl-C ends it at once, where Python would take it for the failure of one run and begin the next.
-
-    So does the end of the process that gives the work, which may be killed: a worker would wait for more of it for ever.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_end_after_parent, daemon=True).start()
-
-
-def _end_after_parent() -> None:
-    import multiprocessing
-
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-@dataclass(frozen=True)
-class Ray:
-    """On a Ray cluster; `address` None starts one on this machine with `workers` processes. Data goes to its object store once."""
-
-    address: str | None = None
-    workers: int | None = None
-
-    def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
-        import ray
-
-        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        ray.init(self.address, num_cpus=None if self.address else self.workers, **quiet)
-        try:
-            remote, execute = ray.remote(_called), getattr(work, "execute", None)
-            arrays = dict(execute.arrays()) if isinstance(execute, SharesArrays) else {}
-            names, stored = list(arrays), [ray.put(np.asarray(a)) for a in arrays.values()]
-            shared = ray.put(work)
-            waiting = {remote.remote(shared, job, names, *stored): job for job in jobs}
-            while waiting:
-                ready, _ = ray.wait(list(waiting))
-                for reference in ready:
-                    job = waiting.pop(reference)
-                    try:
-                        yield ray.get(reference)
-                    except ray.exceptions.RayError as error:
-                        yield Outcome(job, error=reason(error))
-        finally:
-            ray.shutdown()
-
-
-def _called(work: Callable[[Job], Outcome], job: Job, names: Sequence[str], *arrays: Array) -> Outcome:
-    """In a worker of Ray, which hands over the arrays without a copy."""
-    if isinstance(work, Work) and isinstance(work.execute, SharesArrays):
-        work = Work(work.execute.over(dict(zip(names, arrays))))
-    return work(job)
 
 
 # What comes out.

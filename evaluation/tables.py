@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ Array = np.ndarray[Any, Any]
 
 BATCH = 1 << 17  # numbers of a Parquet file that are read together
 ARROW = (".parquet", ".arrow", ".feather")
+FORMS = "a path, a dict of arrays with the round first, an array, a data frame"
 KINDS = (".csv", ".tsv", ".txt", *ARROW, ".npy", ".npz")
 _TIME_NAME = re.compile(r"(^|[\W_])(time|date|timestamp|datetime|time stamp)([\W_]|$)", re.IGNORECASE)
 _TIME_CELL = re.compile(r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}.*)?$|^\d{1,2}/\d{1,2}/\d{2,4}( .*)?$")
@@ -58,12 +60,18 @@ class Table:
         return f"{self.row_word} {number}"
 
 
+def found_file(path: str | os.PathLike[str]) -> Path:
+    """The path of a file that is there. Raises OCO820."""
+    found = Path(path)
+    if not found.is_file():
+        raise fail("OCO820", f"there is no file {found}", hint="give the path of a file with one row a round")
+    return found
+
+
 def read_table(path: str | Path) -> Table:
     """Read a CSV (also .tsv, .txt, and any of them with .gz), Parquet, Arrow (.arrow, .feather), NPY or NPZ file."""
-    path = Path(path)
+    path = found_file(path)
     suffix = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
-    if not path.is_file():
-        raise fail("OCO820", f"there is no file {path}", hint="give the path of a file with one row a round")
     if suffix not in KINDS:
         kinds = ", ".join(KINDS)
         hint = f"kinds that are: {kinds}; text with one row a round under another name can be renamed"
@@ -158,9 +166,8 @@ def _table(name: str, columns: Mapping[str, Any], **where: Any) -> Table:
     times: list[str] = []
     for key, column in columns.items():
         if np.ndim(column) == 0:
-            raise fail(
-                "OCO821", f"`{key}` in {name} is a single number", hint="the first axis of an array is the round"
-            )
+            what = f"`{key}` in {name}" if key else name
+            raise fail("OCO821", f"{what} is a single number", hint="the first axis of an array is the round")
         if _tells_time(key, column):
             times.append(key)
             continue
@@ -265,29 +272,41 @@ def _cells(column: Any) -> Array:
 def _read_numpy(path: Path) -> Table:
     loaded = np.load(path, mmap_mode="r" if path.suffix.lower() == ".npy" else None, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
-        columns = {"": loaded} if loaded.ndim != 2 else {str(i): loaded[:, i] for i in range(loaded.shape[1])}
-        return _table(path.name, columns, row_word="row", headed=False)
+        return _by_position(loaded, path.name)
     with loaded:
         return _table(path.name, {key: loaded[key] for key in loaded.files}, row_word="row")
 
 
+def _by_position(array: Array, name: str) -> Table:
+    """Columns that have no names: those of a matrix, or one with all that a round holds."""
+    columns = {"": array} if array.ndim != 2 else {str(i): array[:, i] for i in range(array.shape[1])}
+    return _table(name, columns, row_word="row", headed=False)
+
+
+def readable(source: Any) -> bool:
+    """Whether `read` makes a table of such a thing."""
+    framed = any(hasattr(source, name) for name in ("collect_schema", "column_names", "columns"))
+    return framed or isinstance(source, Table | str | os.PathLike | Mapping | np.ndarray)
+
+
 def read(source: Any) -> Table:
-    """A table from a path, a mapping of arrays, or a data frame."""
+    """A table from a path, a mapping of arrays, an array (by position, as a NPY file), or a data frame."""
+    if not readable(source):
+        said = f"data cannot be read from an object of type {type(source).__name__}"
+        raise fail("OCO820", said, hint=f"give {FORMS}, an iterator of dicts, or None to draw")
     if isinstance(source, Table):
         return source
-    if isinstance(source, str | Path):
-        return read_table(source)
+    if isinstance(source, str | os.PathLike):
+        return read_table(os.fspath(source))
     if isinstance(source, Mapping):
         return table_of_arrays(source)
+    if isinstance(source, np.ndarray) and source.dtype.names is None:
+        return _by_position(_array("", source, "the array"), "the array")
+    if isinstance(source, np.ndarray):
+        return table_of_arrays({name: source[name] for name in source.dtype.names or ()})
     if hasattr(source, "collect_schema") and hasattr(source, "collect"):
         source = source.collect()  # a lazy frame of polars
     if hasattr(source, "schema") and hasattr(source, "column_names"):
         return _of_arrow(source, "the Arrow table")
-    if hasattr(source, "columns"):
-        _check_header([str(name) for name in source.columns], "the data frame")
-        return table_of_arrays({str(name): np.asarray(source[name]) for name in source.columns}, "the data frame")
-    raise fail(
-        "OCO820",
-        f"data cannot be read from an object of type {type(source).__name__}",
-        hint="give a path, a dict of arrays with the round first, a data frame, an iterator of dicts, or None to draw",
-    )
+    _check_header([str(name) for name in source.columns], "the data frame")
+    return table_of_arrays({str(name): np.asarray(source[name]) for name in source.columns}, "the data frame")

@@ -69,11 +69,12 @@ def test_no_pickle_no_unguarded_except():
 
 
 def test_files_and_functions_stay_small():
-    """A file within 400 lines, a function within 60: past that, look for the second thing in it."""
-    long_files = {str(p.relative_to(ROOT)): n for p in MODULES if (n := p.read_text().count("\n")) > 400}
+    """A file within 400 lines, a function within 60: past that, look for the second thing in it. So it is in benchmarks."""
+    files = [*MODULES, *sorted((ROOT / "benchmarks").rglob("*.py"))]
+    long_files = {str(p.relative_to(ROOT)): n for p in files if (n := p.read_text().count("\n")) > 400}
     long_functions = {
         f"{path.relative_to(ROOT)}:{node.name}": size
-        for path in MODULES
+        for path in files
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef) and (size := (node.end_lineno or 0) - node.lineno + 1) > 60
     }

@@ -31,6 +31,30 @@ def test_a_lazy_frame_is_collected() -> None:
     np.testing.assert_array_equal(data.array("price"), [[1, 0], [2, 1], [3, 2]])
 
 
+def test_an_array_fills_the_only_stream_and_a_structured_one_all() -> None:
+    price = np.arange(6.0).reshape(3, 2) - 2
+    alone = canonical(
+        parse("model m\nhorizon T = 3\ndecision x[2] in box(0, 1)\nstream price[2] in [-5, 5]\nminimize price @ x\n")
+    )
+    np.testing.assert_array_equal(load_data(alone, price).array("price"), price)
+    both = np.zeros(3, dtype=[("price", float, 2), ("k", int)])
+    both["price"], both["k"] = price, [0, 1, 0]
+    found = load_data(canonical(MODEL), both)
+    np.testing.assert_array_equal(found.array("price"), price)
+    np.testing.assert_array_equal(found.array("k"), [0, 1, 0])
+    plan = oco.compile(MODEL)
+    np.testing.assert_array_equal(plan.run(both).loss, plan.run({"price": price, "k": [0, 1, 0]}).loss)
+    assert "the array is a single number" in str(refused(np.array(3.0)))
+
+
+@pytest.mark.parametrize(("source", "code"), [(3, "OCO526"), (iter([]), "OCO526"), ("nowhere.csv", "OCO820")])
+def test_pilot_rounds_of_no_kind_are_refused_where_they_are_not_needed(source: Any, code: str) -> None:
+    for call in (oco.compile, oco.tune):
+        with pytest.raises(oco.OcoError) as found:
+            call(MODEL, data=source)
+        assert found.value.code == code
+
+
 def test_masked_entries_are_missing() -> None:
     price = np.ma.masked_equal(np.array([[1.0, 2.0], [3.0, 4.0], [3.0, 0.5]]), 4.0)
     error = refused({"price": price, "k": [0, 1, 0]})

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from oco.cli import main
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.load import parse
 from oco.evaluation.comparison import tradeoff, write_comparison
+from oco.evaluation.engines import Processes, Ray, here
 from oco.evaluation.numbers import number
-from oco.evaluation.sweep import Job, Outcome, Processes, Ray, Work, compared, grids, here, jobs_of, sweep, to_dataset
+from oco.evaluation.sweep import Job, Outcome, Work, compared, grids, jobs_of, sweep, to_dataset
 from oco.sweeps import Runner, jobs_for
 from oco.sweeps import sweep as sweep_model
 
@@ -100,6 +102,33 @@ def test_a_ray_cluster_gives_the_same_numbers(outcomes: list[Outcome]) -> None:
     assert numbers(found) == numbers(outcomes[3:5])
 
 
+def test_a_ray_cluster_that_is_there_is_taken_and_left(outcomes: list[Outcome]) -> None:
+    """With two workers, and a run that fails among the others."""
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, log_to_driver=False)
+    try:
+        found = sweep_model(parse(TEXT), DATA, ["coldq", "mirror-prox"], 2, {"epsilon": ["0.5"]}, engine=Ray())
+        assert numbers(found[:2]) == numbers(outcomes[3:5])
+        assert all("OCO705" in o.error for o in found[2:])
+        assert ray.is_initialized()
+    finally:
+        ray.shutdown()
+
+
+def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise ConnectionError("ray client connection timeout\nand more")
+
+    silent = SimpleNamespace(init=refuse, is_initialized=lambda: False)
+    silence = "the Ray cluster at ray://nowhere:10001 does not answer"
+    for module, words in ((None, "ray is not installed"), (silent, silence)):
+        monkeypatch.setitem(sys.modules, "ray", module)
+        with pytest.raises(OcoError) as caught:
+            sweep_model(parse(TEXT), DATA, ["coldq"], 2, engine=Ray("ray://nowhere:10001"))
+        assert caught.value.code == "OCO909" and words in str(caught.value) and "and more" not in str(caught.value)
+        assert "pip install ocolang[ray]" in caught.value.hint
+
+
 def test_whatever_a_run_fails_of_the_others_go_on(outcomes: list[Outcome]) -> None:
     class Worker(Exception):
         """An error of a cluster, over the one that a worker raised."""
@@ -171,7 +200,9 @@ def test_a_run_that_nobody_waits_for_is_ended() -> None:
 def test_no_worker_outlives_a_table_that_is_killed(tmp_path: Path) -> None:
     place = tmp_path / "worker"
     job = ["sh", "-c", f"echo $PPID > {place}.new; mv {place}.new {place}; sleep 20"]
-    code = f"import subprocess; from oco.evaluation.sweep import Processes; [*Processes(1)(subprocess.call, [{job!r}])]"
+    code = (
+        f"import subprocess; from oco.evaluation.engines import Processes; [*Processes(1)(subprocess.call, [{job!r}])]"
+    )
     table = subprocess.Popen([sys.executable, "-c", code])
     worker = int(_eventually(lambda: place.exists() and place.read_text()))
     table.kill()
@@ -206,7 +237,7 @@ def test_an_interrupted_table_says_what_is_kept(
         yield work(jobs[0])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("oco.evaluation.sweep.here", interrupted)
+    monkeypatch.setattr("oco.evaluation.engines.here", interrupted)
     words = ["run", "demo.oco", "--data", "a.npz", "--seeds", "3", "--engine", "here"]
     assert main([*words, "--out", "o"]) == 1
     assert "1 of 3 runs are kept in o/: the same command goes on" in capsys.readouterr().err
@@ -284,5 +315,5 @@ def test_the_command_line_prints_a_table_and_goes_on(
     assert main(words) == 0 and capsys.readouterr().out == table
     assert len(list((tmp_path / "o" / "runs").rglob("*.json"))) == 4 and (tmp_path / "o" / "sweep.nc").exists()
     assert main([*words, "--algorithms", "coldq,mirror-prox"]) == 1
-    assert "failed" in capsys.readouterr().out
+    assert "failed: mirror-prox, seeds 0, 1: " in capsys.readouterr().out
     assert main([*words[:-4], "--engine", "cloud"]) == 2

@@ -31,9 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         sys.unraisablehook = _heard_again
         gc.set_threshold(NEW_OBJECTS)
-        atexit.register(
-            gc.freeze
-        )  # what is there at the end goes with the process: no garbage is searched for once more
+        atexit.register(gc.freeze)  # what is there at the end goes with the process: no last search for garbage
         words = list(sys.argv[1:] if argv is None else argv)
         from oco.cli.app import app_for
 

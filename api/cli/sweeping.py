@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,15 +44,13 @@ def values_of(grid: list[str] | None) -> dict[str, list[str]]:
 
 def engine_of(name: str) -> Engine:
     """`here`, `processes`, `ray` or `ray://ADDRESS`."""
-    from oco.evaluation.sweep import Processes, Ray, here
+    from oco.evaluation.engines import Processes, Ray, here
 
     if name == "here":
         return here
     if name == "processes":
         return Processes()
     if name == "ray" or name.startswith("ray://"):
-        if find_spec("ray") is None:
-            raise typer.BadParameter("it needs ray: pip install ocolang[ray]", param_hint="--engine")
         return Ray(None if name == "ray" else name)
     raise typer.BadParameter(f"{name!r} is not one of here, processes, ray, ray://ADDRESS", param_hint="--engine")
 
@@ -74,12 +71,13 @@ def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> boo
         show_json({"version": 1, "model": table.model.name, "rows": [asdict(r) for r in rows], "failed": failed})
     else:
         _show(rows)
-    for label, why in () if as_json else failed.items():
-        say(f"failed: {label}: {why}", "red")
+    together = _together(found)
+    for runs, why in () if as_json else together.items():
+        say(f"failed: {runs}: {why}", "red")
     if out is not None:
         from oco.evaluation.comparison import write_comparison
 
-        write_comparison(dataset, rows, failed, table.model.name, out)
+        write_comparison(dataset, rows, together, table.model.name, out)
         note(f"written to {out}/")
     return not failed
 
@@ -118,6 +116,18 @@ def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[
 
 def _failed(found: Sequence[Outcome]) -> dict[str, str]:
     return {f"{o.job.label}, seed {o.job.seed}": o.error for o in found if o.error}
+
+
+def _together(found: Sequence[Outcome]) -> dict[str, str]:
+    """For people: runs that differ in their seed alone and failed for the same reason, in one line."""
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for o in found:
+        if o.error:
+            seeds.setdefault((o.job.label, o.error), []).append(o.job.seed)
+    return {
+        f"{label}, {'seed' if len(which) == 1 else 'seeds'} {', '.join(map(str, which))}": why
+        for (label, why), which in seeds.items()
+    }
 
 
 def _show(rows: Sequence[Row]) -> None:

@@ -103,7 +103,7 @@ DATA: dict[str, Code] = {
     ),
     "OCO833": Code(
         "a trace cannot be written or read",
-        "Traces are written as NetCDF (`.nc`, whole) or Parquet (`.parquet`, a table of the rounds), and read back from NetCDF.",
+        "Traces are written as NetCDF (`.nc`) or Zarr (`.zarr`), whole, and read back from these; or as Parquet, a table of the rounds.",
         'trace.save("trace.txt")',
         "Choose one of these forms; a file from another version of oco is read with that version.",
         Stage.RUN,

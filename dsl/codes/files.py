@@ -54,4 +54,12 @@ FILES: dict[str, Code] = {
         "Use a key from the ledger.",
         Stage.COMMAND,
     ),
+    "OCO909": Code(
+        "no Ray cluster",
+        "A table of runs goes to Ray where that is asked for: to the cluster at an address, or to one that is started on this machine. "
+        "ray://HOST:PORT is the address of a Ray client server (port 10001, where nothing else was said).",
+        "oco run model.oco --seeds 10 --engine ray://nowhere:10001",
+        "`pip install ocolang[ray]`; see with `ray status` that the cluster is up; or leave --engine out: runs happen on this machine.",
+        Stage.COMMAND,
+    ),
 }

@@ -128,9 +128,10 @@ LEARNER: dict[str, Code] = {
     "OCO857": Code(
         "the journal replays to another decision",
         "The rounds of a journal, played again, must give the decisions that were recorded, bit for bit. They do not, as when the "
-        "machine or the versions of oco and NumPy are others.",
+        "backend, the machine or the versions of oco and NumPy are others.",
         'oco.open(plan, "journal_of_another_machine")',
-        "Replay where it was recorded and carry on from `learner.save`, or begin another journal.",
+        'Open it with the backend that recorded it (backend="numpy" or "c", for a run --backend), on the same machine and '
+        "with the same versions, or begin another journal.",
         Stage.RUN,
     ),
     "OCO858": Code(

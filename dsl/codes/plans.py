@@ -124,9 +124,9 @@ PLANS: dict[str, Code] = {
     ),
     "OCO731": Code(
         "the backend is not there yet",
-        "A plan runs on NumPy. C99 and JAX are named in the language of plans, and come later.",
-        'oco.compile(model, backend="c")',
-        'Use backend="numpy".',
+        "A plan runs on NumPy or in C99. JAX is named in the language of plans, and comes later.",
+        'oco.compile(model, backend="jax")',
+        'Use backend="numpy" or backend="c".',
         Stage.COMPILE,
     ),
     "OCO733": Code(
@@ -140,7 +140,7 @@ PLANS: dict[str, Code] = {
         "no such backend",
         "The backend of a plan is chosen by name.",
         'oco.compile(model, backend="fortran")',
-        'Use backend="numpy".',
+        'Use backend="numpy" or backend="c".',
         Stage.COMPILE,
     ),
 }

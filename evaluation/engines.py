@@ -1,0 +1,134 @@
+"""Where the runs of a table happen: in this process, in processes on its cores, on a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.diagnostics import fail
+from oco.evaluation.sweep import Job, Outcome, SharesArrays, Work, reason
+
+Array = np.ndarray[Any, Any]
+
+
+def here(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
+    """One after another in this process."""
+    yield from map(work, jobs)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """On the cores of this machine, each run in a process of its own; None: all cores.
+
+    Where nobody takes the outcomes any more (Ctrl-C), runs that are not done are ended and left out.
+    """
+
+    workers: int | None = None
+
+    def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor, as_completed
+        from concurrent.futures.process import BrokenProcessPool
+
+        context, others, done = multiprocessing.get_context("spawn"), set(multiprocessing.active_children()), False
+        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_end_with_the_table)
+        try:
+            waiting = {pool.submit(work, job): job for job in jobs}
+            for future in as_completed(waiting):
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    yield Outcome(waiting[future], error="its process ended before it was done")
+            done = True
+        finally:
+            pool.shutdown(wait=done, cancel_futures=True)
+            for worker in () if done else set(multiprocessing.active_children()) - others:
+                worker.terminate()
+
+
+def _end_with_the_table() -> None:
+    """In a worker: Ctrl-C ends it at once, where Python would take it for the failure of one run and begin the next.
+
+    So does the end of the process that gives the work, which may be killed: a worker would wait for more of it for ever.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_after_parent, daemon=True).start()
+
+
+def _end_after_parent() -> None:
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@dataclass(frozen=True)
+class Ray:
+    """On a Ray cluster. Data goes to its object store once.
+
+    With an `address`, the cluster there; with a number of `workers`, one that is started on this machine; with neither, the one that
+    this process is connected to already, which is left as it is, else what Ray finds (RAY_ADDRESS) or starts on all cores.
+
+    Raises OCO909 where Ray is not installed or the cluster does not answer.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+
+    def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
+        with self._connected() as ray:
+            remote, execute = ray.remote(_called), getattr(work, "execute", None)
+            arrays = dict(execute.arrays()) if isinstance(execute, SharesArrays) else {}
+            names, stored = list(arrays), [ray.put(np.asarray(a)) for a in arrays.values()]
+            shared = ray.put(work)
+            waiting = {remote.remote(shared, job, names, *stored): job for job in jobs}
+            while waiting:
+                ready, _ = ray.wait(list(waiting))
+                for reference in ready:
+                    job = waiting.pop(reference)
+                    try:
+                        yield ray.get(reference)
+                    except ray.exceptions.RayError as error:
+                        yield Outcome(job, error=reason(error))
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """Ray, with a cluster; what was begun here is ended."""
+        try:
+            import ray
+        except ImportError:
+            raise fail("OCO909", "ray is not installed") from None
+        own = bool(self.address or self.workers) or not ray.is_initialized()
+        if own:
+            quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+            place = (
+                {"address": self.address} if self.workers is None else {"address": "local", "num_cpus": self.workers}
+            )
+            try:
+                ray.init(**place, **quiet)
+            except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+                where = f"the Ray cluster at {self.address}" if self.address else "a Ray cluster"
+                said = str(error).strip().partition("\n")[0]
+                raise fail("OCO909", f"{where} does not answer ({type(error).__name__}: {said})") from error
+        try:
+            yield ray
+        finally:
+            if own:
+                ray.shutdown()
+
+
+def _called(work: Callable[[Job], Outcome], job: Job, names: Sequence[str], *arrays: Array) -> Outcome:
+    """In a worker of Ray, which hands over the arrays without a copy."""
+    if isinstance(work, Work) and isinstance(work.execute, SharesArrays):
+        work = Work(work.execute.over(dict(zip(names, arrays))))
+    return work(job)

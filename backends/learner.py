@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from oco.backends.journal import Journal
 
 Array = np.ndarray[Any, Any]
+OfRound = tuple[int, tuple[Any, ...]]
+"""A round, and arrays that belong to no other: nothing has to be thrown away when a round is over."""
 MOST_WARNINGS = 100
 MOST_OUTSIDE = 50
 """Rounds with data outside the bounds that are listed: other warnings keep their room."""
@@ -71,8 +73,8 @@ class Learner:
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
-        self._decided: tuple[Any, ...] | None = None
-        self._drawn: tuple[Any, ...] | None = None
+        self._decided: OfRound | None = None
+        self._drawn: OfRound | None = None
 
     # Where it is.
 
@@ -144,10 +146,13 @@ class Learner:
 
     def decisions(self) -> tuple[Any, ...]:
         """The decisions of this round in the model's order, computed once."""
-        if self._decided is None:
+        if self._decided is None or self._decided[0] != self.round:
             with self._said("the decision"):
-                self._decided = self.compiled.decide(*self._state, *self._random_arrays())
-        return self._decided
+                self._decided = self.round, self._decision()
+        return self._decided[1]
+
+    def _decision(self) -> tuple[Any, ...]:
+        return self.compiled.decide(*self._state, *self._random_arrays())
 
     @contextmanager
     def _said(self, what: str) -> Iterator[None]:
@@ -203,23 +208,30 @@ class Learner:
 
     def following(self, feedback: Feedback) -> tuple[Any, ...]:
         """The state after the round of this feedback."""
+        self._expects(feedback)
+        with np.errstate(all="ignore"), self._said("the state after it"):
+            return self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
+
+    def _expects(self, feedback: Feedback) -> None:
         if feedback.round != self.round:
             now = f"the learner is in round {self.round}"
             raise fail("OCO847", f"this is the feedback of round {feedback.round}, and {now}")
-        with np.errstate(all="ignore"), self._said("the state after it"):
-            return self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
 
     def settle(self, feedback: Feedback, after: tuple[Any, ...]) -> None:
         """Go on to a state that `following` gave."""
         with self._owned():
             if self.journal is not None:
                 self.journal.reveal(feedback, self.warnings)
-            self._state, self._decided, self._drawn = after, None, None
-            self._see_horizon(feedback.round, feedback.round)
-            if looked_at(feedback.round):
-                self.look(feedback, feedback.decisions, tuple(feedback.values.values()))
+            self._state = after
+            self._passed(feedback)
             if self.journal is not None:
                 self.journal.settle(self)
+
+    def _passed(self, feedback: Feedback) -> None:
+        """Say what there is to say after the round of this feedback."""
+        self._see_horizon(feedback.round, feedback.round)
+        if looked_at(feedback.round):
+            self.look(feedback, feedback.decisions, tuple(feedback.values.values()))
 
     def look(self, worth: Feedback, decisions: Sequence[Any], values: Sequence[Any]) -> None:
         """Dead reckoning after a round of these decisions and inputs: see `reckoning`."""
@@ -242,7 +254,7 @@ class Learner:
         with self._owned():
             first = self.round
             recorded = self.compiled.run(self._state, inputs, (), rounds, keep)
-            self._state, self._decided = recorded.state, None
+            self._state = recorded.state
             self._see_horizon(first, first + recorded.rounds - 1)
             return recorded
 
@@ -293,14 +305,23 @@ class Learner:
 
     def _random_arrays(self) -> tuple[Any, ...]:
         """The algorithm's own random arrays of this round, drawn once: an interruption takes nothing from the generator."""
-        if self._drawn is None and self.compiled.program.draws:
+        found = self.drawn
+        if found is None:
             before = self._random.bit_generator.state
             try:
-                self._drawn = tuple(self._draw(f.name, f.type.shape) for f in self.compiled.program.draws)
+                found = tuple(self._draw(f.name, f.type.shape) for f in self.compiled.program.draws)
+                self._drawn = self.round, found
             except BaseException:
                 self._random.bit_generator.state = before
                 raise
-        return self._drawn or ()
+        return found
+
+    @property
+    def drawn(self) -> tuple[Any, ...] | None:
+        """The algorithm's own random arrays of this round; None where they are still to be drawn."""
+        if not self.compiled.program.draws:
+            return ()
+        return self._drawn[1] if self._drawn is not None and self._drawn[0] == self.round else None
 
     def _draw(self, name: str, shape: tuple[int, ...]) -> Any:
         if self._draws is not None:

@@ -30,7 +30,7 @@ _SAME_PLAN = "compile the model as it was then: the same text, params, horizon, 
 def learner_state(learner: Learner) -> dict[str, Any]:
     """All that it takes to go on, as JSON values."""
     program, contract = learner.compiled.program, learner.contract
-    drawn, draws = learner._drawn, learner._draws
+    drawn, draws = learner.drawn, learner._draws
     return {
         "model": program.name,
         "model_hash": model_hash(contract),
@@ -55,7 +55,7 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
             raise ValueError(f"it says that it is in round {learner.round}")
         learner._random.bit_generator.state = state["random"]
         drawn, draws = state["drawn"], state["draws"]
-        learner._drawn = None if drawn is None else _all(drawn, program.draws)
+        learner._drawn = None if drawn is None else (learner.round, _all(drawn, program.draws))
         learner._draws = None if draws is None else {str(n): np.asarray(unpack(a), float) for n, a in draws.items()}
         learner.on_out_of_bounds = CHOICES[CHOICES.index(state["on_out_of_bounds"])]
         learner.warnings = [str(w) for w in state["warnings"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import prod
 from pathlib import Path
@@ -27,7 +27,10 @@ from oco.evaluation.tables import FORMS, Array, Table, found_file, read, readabl
 
 Round = Mapping[str, Array]
 
-BLOCK_ENTRIES = 1 << 17  # numbers drawn at once for a stream: in blocks of rounds, each with its own seed
+BLOCK_ENTRIES = 1 << 17
+"""Numbers drawn at once for a stream: draws are made in blocks of rounds, each with its own seed."""
+Blocks = dict[str, tuple[int, Array]]
+"""The block that was drawn last of each stream, and its number: rounds are read in order, often in parts far shorter than a block."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,7 @@ class Data:
     notes: tuple[str, ...] = ()
     skipped: int = 0
     """Rounds of the draws that come before the first."""
+    _last: Blocks = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def names(self) -> set[str]:
@@ -108,7 +112,7 @@ class Data:
         stop = min(stop, self.rounds)
         found = {name: array[start:stop] for name, array in self.given.items()}
         for stream in self.drawn:
-            found[stream.name] = draw(stream, self.seed, self.skipped + start, self.skipped + stop)
+            found[stream.name] = draw(stream, self.seed, self.skipped + start, self.skipped + stop, self._last)
         return {s.name: found[s.name] for s in self.problem.streams if s.name in found}
 
     def at(self, places: Iterable[int]) -> Iterator[tuple[int, dict[str, Array]]]:
@@ -212,6 +216,7 @@ def load_data(
 def from_rounds(problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: int = 0) -> Iterator[dict[str, Array]]:
     """The rounds of an iterator, one at a time, with what they lack drawn. The learner checks the values."""
     by_name = {s.name: s for s in problem.streams}
+    last: Blocks = {}
     for index, values in enumerate(rounds):
         if not isinstance(values, Mapping):
             said = f"round {index + 1} of the data is of type {type(values).__name__}, not a dict of streams"
@@ -221,19 +226,23 @@ def from_rounds(problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: i
         for name, stream in by_name.items():
             if name not in found:
                 _refuse_undrawable(stream, f"round {index + 1} of the data")
-                found[name] = draw(stream, seed, index, index + 1)[0]
+                found[name] = draw(stream, seed, index, index + 1, last)[0]
         yield found
 
 
-def draw(stream: StreamRange, seed: int, start: int, stop: int) -> Array:
-    """Values of a stream for rounds `start` to `stop` from its distribution: the same whatever the parts they are drawn in."""
+def draw(stream: StreamRange, seed: int, start: int, stop: int, last: Blocks) -> Array:
+    """Values of a stream for rounds `start` to `stop` from its distribution: the same whatever the parts they are drawn in. Read-only."""
     if stream.law is None:
         raise InternalError(f"stream {stream.name} has no law to draw from")
     step = max(1, BLOCK_ENTRIES // max(1, size(stream)))
     parts = []
     for block in range(start // step, -(-stop // step)):
-        rng = np.random.default_rng([seed, zlib.crc32(stream.name.encode()), block])
-        values = stream.law.sample(rng, step)
+        number, values = last.get(stream.name, (-1, np.empty(0)))
+        if number != block:
+            rng = np.random.default_rng([seed, zlib.crc32(stream.name.encode()), block])
+            values = stream.law.sample(rng, step)
+            values.flags.writeable = False
+            last[stream.name] = block, values
         parts.append(values[max(0, start - block * step) : stop - block * step])
     if len(parts) == 1:
         return parts[0]

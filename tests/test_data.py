@@ -11,6 +11,7 @@ import pytest
 import oco
 from oco.compiler.canonical import Canonical, canonical
 from oco.dsl.diagnostics import OcoError
+from oco.dsl.distributions import Law
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 from oco.evaluation import check
@@ -259,6 +260,29 @@ def test_the_law_that_is_proposed_fits_the_declaration(bounds: str, law: str) ->
     before = asked.streams[0]
     assert ((before.lower <= drawn) & (drawn <= before.upper)).all() and len(np.unique(drawn)) > 1
     assert not before.integer or (drawn == np.rint(drawn)).all()
+
+
+def test_a_block_is_drawn_once_when_rounds_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the parts, the numbers are those of all rounds at once; nobody can change them for the next reader."""
+    problem = canonical(
+        parse("model m\nhorizon T = 9\ndecision x in box(0, 1)\nstream c ~ uniform(0, 1)\nminimize c * x\n")
+    )
+    monkeypatch.setattr("oco.evaluation.data.BLOCK_ENTRIES", 4)
+    whole = load_data(problem, None).array("c").copy()
+    sampled: list[int] = []
+    sample = Law.sample
+
+    def counted(law: Law, rng: np.random.Generator, rounds: int) -> Any:
+        sampled.append(rounds)
+        return sample(law, rng, rounds)
+
+    monkeypatch.setattr(Law, "sample", counted)
+    data = load_data(problem, None)
+    parts = [data.read(t, t + 1)["c"] for t in range(9)]
+    assert np.array_equal(np.concatenate(parts), whole)
+    assert sampled == [4, 4, 4]
+    with pytest.raises(ValueError, match="read-only"):
+        parts[0][0] = 7.0
 
 
 def test_an_unknown_horizon_needs_a_number_of_rounds() -> None:

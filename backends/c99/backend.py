@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class Native:
         return found
 
     def init(self, *start: Any) -> Arrays:
-        struct = self.layout()
+        struct = self._space()
         first = [_array(v, Type(DType.FLOAT, f.type.shape)) for v, f in zip(start, self.program.decision)]
         self._function("init")(ctypes.byref(struct), *map(_pointer, first))
         return self._state(struct)
@@ -96,13 +96,17 @@ class Native:
 
     def update(self, *values: Any) -> Arrays:
         struct, rest = self._struct(values)
-        given, _kept = _given(rest, [*self.program.feedback, *self.program.draws])
-        if wrong := self._function("step")(ctypes.byref(struct), *given):
-            raise NotFinite(self.program.state[-wrong - 1].name)
+        self.step_at(struct, rest)
         return self._state(struct)
 
+    def step_at(self, struct: ctypes.Structure, inputs: Iterable[Any], draws: Sequence[Any] = ()) -> None:
+        """Take a state in a struct on by a round. Raises NotFinite, and the struct is as before."""
+        given, _kept = _given([*inputs, *draws], [*self.program.feedback, *self.program.draws])
+        if wrong := self._function("step")(ctypes.byref(struct), *given):
+            raise NotFinite(self.program.state[-wrong - 1].name)
+
     def measure(self, *values: Any) -> Arrays:
-        struct = self.layout()
+        struct = self._space()
         setattr(struct, self.members[0], int(values[0]))
         given, _kept = _given(values[1:], [*self.program.decision, *self.program.feedback])
         return self._results("measure", [ctypes.byref(struct), *given], self.worth)
@@ -158,9 +162,13 @@ class Native:
         self._function(function)(*args, *map(_pointer, outs))
         return tuple(o[()] for o in outs)
 
+    def _space(self) -> ctypes.Structure:
+        """A struct that holds nothing yet. What is not written takes no memory."""
+        return self.layout.from_buffer(np.empty(-(-ctypes.sizeof(self.layout) // 8)).data)
+
     def _struct(self, values: Sequence[Any]) -> tuple[ctypes.Structure, Sequence[Any]]:
         """The state among the values, as a struct; and the values that are left."""
-        struct, fields = self.layout(), self.program.state
+        struct, fields = self._space(), self.program.state
         for name, value, f in zip(self.members, values, fields):
             if f.type.shape:
                 array = _array(value, f.type)

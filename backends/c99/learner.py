@@ -13,6 +13,7 @@ import numpy as np
 from oco.backends.base import Compiled, Recorded
 from oco.backends.c99.build import stepper
 from oco.backends.contract import Contract
+from oco.backends.feedback import Feedback
 from oco.backends.learner import Learner
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType
@@ -94,19 +95,29 @@ class NativeLearner(Learner):
             return super().advance(inputs, rounds, keep)
         with self._owned():
             first, native = self.round, self.compiled.native
-            recorded: Recorded = native.run_at(native.layout.from_buffer(self._memory), inputs, (), rounds, keep)
-            self._decided = None
+            recorded: Recorded = native.run_at(self._struct, inputs, (), rounds, keep)
             self._see_horizon(first, first + recorded.rounds - 1)
             return recorded
 
-    def decisions(self) -> tuple[Any, ...]:
-        """As of any learner, from the struct where it lies; kept where no round goes the quick way, which would not forget them."""
-        if self._decided is not None and self._quick is None:
-            return self._decided
-        native = self.compiled.native
-        with self._said("the decision"):
-            self._decided = native.decide_at(native.layout.from_buffer(self._memory), self._random_arrays())
-        return self._decided
+    def update(self, feedback: Feedback) -> None:
+        """As of any learner. Without a journal the struct goes on where it lies: large states are not copied."""
+        if self.journal is not None:
+            super().update(feedback)
+            return
+        with self._owned():
+            self._expects(feedback)
+            with self._said("the state after it"):
+                self.compiled.native.step_at(self._struct, feedback.values.values(), self._random_arrays())
+            self._passed(feedback)
+
+    def _decision(self) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self.compiled.native.decide_at(self._struct, self._random_arrays())
+        return found
+
+    @property
+    def _struct(self) -> ctypes.Structure:
+        found: ctypes.Structure = self.compiled.native.layout.from_buffer(self._memory)
+        return found
 
     @property
     def round(self) -> int:

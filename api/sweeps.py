@@ -17,6 +17,7 @@ from oco.dsl.builder import ModelBuilder
 from oco.dsl.diagnostics import fail
 from oco.dsl.load import parse
 from oco.dsl.model import Model
+from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.text.printer import print_model
 from oco.evaluation.data import Data, load_data, share
 
@@ -38,10 +39,12 @@ class Runner:
     rounds: int
     backend: str | None = None
     budget: Budget | None = None
+    tradeoff: float = 1.0
     given: Mapping[str, Array] | None = None
 
     def __call__(self, job: Job) -> Trace:
-        plan = _plan(self.text, job.algorithm, tuple(sorted(job.settings.items())), self.rounds, self.backend)
+        settings = tuple(sorted(job.settings.items()))
+        plan = _plan(self.text, job.algorithm, settings, self.rounds, self.backend, self.tradeoff)
         arrays = self.arrays()
         drawn = tuple(s for s in plan.canonical.streams if s.name not in arrays)
         data = Data(plan.canonical, self.rounds, MappingProxyType(dict(arrays)), drawn, job.seed)
@@ -60,39 +63,59 @@ class Runner:
 
 @lru_cache(maxsize=64)
 def _plan(
-    text: str, algorithm: str | None, settings: tuple[tuple[str, str], ...], rounds: int, backend: str | None
+    text: str, algorithm: str, settings: tuple[tuple[str, str], ...], rounds: int, backend: str | None, tradeoff: float
 ) -> Plan:
     """A process compiles each of its plans once."""
     from oco.pipeline import compile
 
     told: dict[str, Any] = {"settings": dict(settings)} if settings else {}
-    plan = compile(parse(text, name="the model, as it is printed"), algorithm, backend=backend, **told)
+    model = parse(text, name="the model, as it is printed")
+    plan = compile(model, algorithm, backend=backend, tradeoff=tradeoff, **told)
     return plan if plan.horizon in (None, rounds) else plan.with_horizon(rounds)
 
 
 def jobs_for(
-    algorithms: Sequence[str | None], seeds: Sequence[int], grid: Mapping[str, Sequence[str]] | None = None
+    algorithms: Sequence[str], seeds: Sequence[int], grid: Mapping[str, Sequence[str]] | None = None
 ) -> list[Job]:
     """Every combination; an algorithm that lacks a setting of the grid is run once for all its values.
 
     Raises OCO701 or OCO703 where there is no such algorithm, OCO702 where none of the algorithms has the setting.
     """
     from oco.compiler.choice import check_setting_names, named
-    from oco.dsl.settings import SETTINGS, UNITS
     from oco.evaluation.sweep import jobs_of
 
     grid = grid or {}
     for name in algorithms:
-        if name is not None:
-            named(name)
-    takes = {
-        a: {n: v for n, v in grid.items() if a is None or n == UNITS or n in SETTINGS.get(a, grid)} for a in algorithms
-    }
+        named(name)
+    takes = {a: {n: v for n, v in grid.items() if n == UNITS or n in SETTINGS.get(a, grid)} for a in algorithms}
     for name in grid:
         if not any(name in taken for taken in takes.values()):
             check_setting_names({name: ""}, None, None)
-            raise fail("OCO702", f"none of {', '.join(map(str, algorithms))} has a setting `{name}`")
+            raise fail("OCO702", f"none of {', '.join(algorithms)} has a setting `{name}`")
     return [job for a in algorithms for job in jobs_of([a], seeds, takes[a])]
+
+
+def table_for(
+    model: Model,
+    data: Data,
+    algorithms: Sequence[str | None],
+    seeds: Sequence[int],
+    grid: Mapping[str, Sequence[str]] | None = None,
+    tradeoff: float = 1.0,
+) -> list[Job]:
+    """The jobs of a table, each once. None stands for the algorithm that is chosen, as for a single run with the first seed."""
+    names, extra = list(algorithms), {}
+    if None in names:
+        from oco.compiler.plan import PLAIN
+        from oco.pipeline import compile
+
+        told: dict[str, Any] = {"settings": {name: values[0] for name, values in grid.items()}} if grid else {}
+        plan = compile(model, None, tradeoff=tradeoff, data=data if data.given else None, seed=seeds[0], **told)
+        names = [plan.algorithm if name is None else name for name in names]
+        extra = {plan.algorithm: {UNITS: "free"}} if plan.mode == PLAIN else {}
+    jobs = jobs_for(list(filter(None, names)), seeds, grid)
+    jobs = [replace(job, settings={**job.settings, **extra.get(job.algorithm, {})}) for job in jobs]
+    return list({job.key: job for job in jobs}.values())
 
 
 def sweep(
@@ -106,6 +129,7 @@ def sweep(
     engine: Engine | None = None,
     backend: str | None = None,
     budget: Budget | None = None,
+    tradeoff: float = 1.0,
     progress: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
     """Run every combination of algorithms, settings and seeds; `oco.evaluation.sweep.to_dataset` makes one table of the outcomes.
@@ -116,26 +140,42 @@ def sweep(
     folder    keeps outcomes, so that an interrupted sweep of the same model and data goes on where it stopped
     engine    where runs happen: by default processes on all cores of this machine
     budget    of the comparators of each run
+    tradeoff  what violations count against the regret where settings are found and the algorithm is chosen
     """
     from oco.compiler.canonical import canonical
+
+    built = model.build() if isinstance(model, ModelBuilder) else model
+    loaded = load_data(canonical(built), data, rounds=rounds)
+    jobs = table_for(built, loaded, algorithms, range(seeds) if isinstance(seeds, int) else seeds, grid, tradeoff)
+    told: dict[str, Any] = {"backend": backend, "budget": budget, "tradeoff": tradeoff}
+    return run_table(built, loaded, jobs, folder, engine, progress, **told)
+
+
+def run_table(
+    model: Model,
+    data: Data,
+    jobs: Sequence[Job],
+    folder: str | Path | None = None,
+    engine: Engine | None = None,
+    progress: Callable[[Outcome], None] | None = None,
+    **told: Any,
+) -> list[Outcome]:
+    """Run these jobs; `told` is the backend, the budget and the tradeoff of all of them."""
     from oco.dsl.contained import self_contained
     from oco.evaluation.engines import Processes
     from oco.evaluation.sweep import sweep as run_all
 
-    built = model.build() if isinstance(model, ModelBuilder) else model
-    loaded = load_data(canonical(built), data, rounds=rounds)
-    jobs = jobs_for(algorithms, range(seeds) if isinstance(seeds, int) else seeds, grid)
-    text = print_model(self_contained(built))
-    kept = None if folder is None else Path(folder) / _digest(text, loaded)
+    text = print_model(self_contained(model))
+    kept = None if folder is None else Path(folder) / _digest(text, data, told)
     with tempfile.TemporaryDirectory(prefix="oco_sweep_") as place:
-        share(loaded, Path(place))
-        runner = Runner(text, Path(place), loaded.rounds, backend, budget)
+        share(data, Path(place))
+        runner = Runner(text, Path(place), data.rounds, **told)
         return run_all(jobs, runner, engine or Processes(), kept, progress)
 
 
-def _digest(text: str, data: Data) -> str:
-    """Of the model and the data: outcomes of others are not taken for theirs."""
-    found = hashlib.sha256(f"{text}\0{data.rounds}".encode())
+def _digest(text: str, data: Data, told: Mapping[str, Any]) -> str:
+    """Of all that decides what a run gives, besides its job: outcomes of others are not taken for theirs."""
+    found = hashlib.sha256(f"{text}\0{data.rounds}\0{sorted(told.items())}".encode())
     for name, array in sorted(data.given.items()):
         found.update(name.encode() + np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:16]

@@ -30,7 +30,7 @@ CURVE_POINTS = 400  # rounds of a curve that are kept of each run
 class Job:
     """One run. Jobs with the same seed see the same data, so that their results can be compared pair by pair."""
 
-    algorithm: str | None
+    algorithm: str
     seed: int
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -38,8 +38,7 @@ class Job:
     def label(self) -> str:
         """The algorithm and its settings, without the seed."""
         told = ", ".join(f"{k} = {v}" for k, v in self.settings.items())
-        name = self.algorithm or "the chosen one"
-        return f"{name} ({told})" if told else name
+        return f"{self.algorithm} ({told})" if told else self.algorithm
 
     @property
     def key(self) -> str:
@@ -79,7 +78,7 @@ Engine = Callable[[Callable[[Job], Outcome], Sequence[Job]], Iterable[Outcome]]
 
 
 def jobs_of(
-    algorithms: Sequence[str | None], seeds: Iterable[int], grid: Mapping[str, Sequence[str]] | None = None
+    algorithms: Sequence[str], seeds: Iterable[int], grid: Mapping[str, Sequence[str]] | None = None
 ) -> list[Job]:
     """Every combination; `grid` gives the values to try of each setting."""
     names = list(grid or {})

@@ -19,10 +19,13 @@ from matplotlib.figure import Figure
 from oco.cli import main
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.load import parse
+from oco.evaluation.comparators import Budget
 from oco.evaluation.comparison import tradeoff, write_comparison
+from oco.evaluation.data import load_data
 from oco.evaluation.engines import Processes, Ray, here
 from oco.evaluation.numbers import number
 from oco.evaluation.sweep import Job, Outcome, Work, compared, grids, jobs_of, sweep, to_dataset
+from oco.pipeline import compile
 from oco.sweeps import Runner, jobs_for
 from oco.sweeps import sweep as sweep_model
 
@@ -245,6 +248,24 @@ def test_an_interrupted_table_says_what_is_kept(
     assert "2 of 3 runs are kept" in capsys.readouterr().err
     assert main(words) == 1
     assert "1 of 3 runs are lost; --out DIR keeps them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tradeoff", [0.01, 1.0, 100.0])
+def test_what_is_chosen_for_a_table_is_what_is_chosen_for_a_run(tradeoff: float, tmp_path: Path) -> None:
+    """By pilot runs on the data where guarantees say nothing, and under the same tradeoff; the table names it."""
+    plan = compile(parse(TEXT), data=DATA, tradeoff=tradeoff)
+    found = sweep_model(parse(TEXT), DATA, [None], 2, folder=tmp_path, engine=here, tradeoff=tradeoff)
+    assert {o.job.algorithm for o in found} == {plan.algorithm}
+    runs = [plan.run(load_data(plan.canonical, DATA, seed=seed), seed=seed) for seed in range(2)]
+    assert [o.numbers["loss"] for o in found] == [trace.loss.sum() for trace in runs]
+    assert [o.numbers["hard_violation.limit"] for o in found] == [trace.violation()[-1, 0] for trace in runs]
+
+
+def test_outcomes_under_another_tradeoff_or_budget_are_others(tmp_path: Path) -> None:
+    told: list[dict[str, Any]] = [{}, {"tradeoff": 2.0}, {"budget": Budget(seconds=1.0)}, {"backend": "numpy"}, {}]
+    for others in told:
+        sweep_model(parse(TEXT), DATA, ["ogd"], 1, folder=tmp_path, engine=here, **others)
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_an_algorithm_without_a_setting_of_the_grid_is_run_once() -> None:

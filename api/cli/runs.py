@@ -71,7 +71,8 @@ def run(
         raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
     if several:
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
-        table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, backend, cost)
+        shared = {"backend": backend, "budget": cost, "tradeoff": tradeoff}
+        table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
         raise typer.Exit(0 if run_sweep(table, engine, out, as_json) else 1)
     if kind == "tuned" and data is not None and not settings:
         plan, source = _tuned(loaded, source, names[0], tradeoff, backend)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,22 +16,23 @@ from oco.cli.results import make_folder
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model
-    from oco.evaluation.comparators import Budget
     from oco.evaluation.data import Data
     from oco.evaluation.sweep import Engine, Outcome, Row
 
 
 @dataclass(frozen=True)
 class Table:
-    """Which runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every seed."""
+    """Which runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every seed.
+
+    `told` is the backend, the budget and the tradeoff of all of them.
+    """
 
     model: Model
     data: Data
     algorithms: tuple[str | None, ...]
     seeds: Sequence[int]
     grid: Mapping[str, Sequence[str]]
-    backend: str | None
-    budget: Budget
+    told: Mapping[str, Any]
 
 
 def values_of(grid: list[str] | None) -> dict[str, list[str]]:
@@ -83,9 +84,10 @@ def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> boo
 
 
 def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[Outcome]:
-    from oco.sweeps import jobs_for, sweep
+    from oco.sweeps import run_table, table_for
 
-    jobs = jobs_for(table.algorithms, table.seeds, table.grid)
+    model, data, folder = table.model, table.data, None if out is None else out / "runs"
+    jobs = table_for(model, data, table.algorithms, table.seeds, table.grid, table.told["tradeoff"])
     done: list[Outcome] = []
     with told("table of runs", len(jobs), "runs", as_json) as show:
 
@@ -94,18 +96,7 @@ def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[
             show(len(done), f"{outcome.job.label}, seed {outcome.job.seed}")
 
         try:
-            return sweep(
-                table.model,
-                table.data,
-                table.algorithms,
-                table.seeds,
-                table.grid,
-                folder=None if out is None else out / "runs",
-                engine=engine,
-                backend=table.backend,
-                budget=table.budget,
-                progress=count,
-            )
+            return run_table(model, data, jobs, folder, engine, count, **table.told)
         except KeyboardInterrupt:
             kept = (
                 f"are kept in {out}/: the same command goes on" if out is not None else "are lost; --out DIR keeps them"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,12 @@ MISSING = Rule(
     "values of stream `{stream}` are missing",
     "",
     'fill it, or say --on-missing hold (the last value before) or skip (leave the round out); in Python on_missing="hold"',
+)
+UNHELD = replace(
+    MISSING,
+    one="is missing, and no value comes before it",
+    many="values of stream `{stream}` are missing, and no value comes before them",
+    hint='fill it, or leave such rounds out: --on-missing skip, in Python on_missing="skip"',
 )
 INFINITE = Rule(
     "OCO827",
@@ -124,8 +130,13 @@ class _Tally:
         self.greatest = max(self.greatest, float(known.max(initial=-np.inf)))
 
 
-def check_values(table: Table, stream: StreamRange, columns: Sequence[str], values: Array) -> tuple[Finding, ...]:
-    """What is wrong with `values` (rounds, entries): cells that are no numbers, missing, not whole, or out of bounds."""
+def check_values(
+    table: Table, stream: StreamRange, columns: Sequence[str], values: Array, held: bool = False
+) -> tuple[Finding, ...]:
+    """What is wrong with `values` (rounds, entries): cells that are no numbers, missing, not whole, or out of bounds.
+
+    `held`: what is missing has been filled from the rounds before, where there is one.
+    """
     texts = _texts(table, columns)
     tallies = {rule: _Tally() for rule in (TEXT, MISSING, INFINITE, FRACTION, OUTSIDE)}
     step = max(1, BLOCK // max(1, values.shape[1]))
@@ -133,7 +144,8 @@ def check_values(table: Table, stream: StreamRange, columns: Sequence[str], valu
         block = values[start : start + step]
         for rule, wrong in _wrong(stream, block, _within(texts, start, block.shape)):
             tallies[rule].add(wrong, block, start)
-    return tuple(_finding(table, stream, columns, values, rule, t) for rule, t in tallies.items() if t.count)
+    said = {MISSING: UNHELD} if held else {}
+    return tuple(_finding(table, stream, columns, values, said.get(r, r), t) for r, t in tallies.items() if t.count)
 
 
 def _wrong(stream: StreamRange, values: Array, texts: Array | None) -> Iterator[tuple[Rule, Array]]:
@@ -186,10 +198,11 @@ def _finding(
     table: Table, stream: StreamRange, columns: Sequence[str], values: Array, rule: Rule, tally: _Tally
 ) -> Finding:
     texts = _texts(table, columns) if rule is TEXT else {}
+    owners = [column for column in columns for _ in range(table.width(column))]
     places = tuple(
         Place(
             table.where(row),
-            columns[0] if len(columns) == 1 else columns[entry],
+            owners[entry],
             f"{stream.name}[{_index(stream, entry)}]" if stream.shape else stream.name,
             texts.get((row, entry), float(values[row, entry])),
         )

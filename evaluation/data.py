@@ -225,7 +225,9 @@ def from_rounds(problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: i
         found = {name: value if name in masked else np.asarray(value) for name, value in values.items()}
         for name, stream in by_name.items():
             if name not in found:
-                _refuse_undrawable(stream, f"round {index + 1} of the data")
+                others = [n for n in values if n not in by_name]
+                has = f" (it has {shorten(others)})" if others else ""
+                _refuse_undrawable(stream, f"round {index + 1} of the data{has}")
                 found[name] = draw(stream, seed, index, index + 1, last)[0]
         yield found
 
@@ -299,7 +301,7 @@ def _examine(
         length = min(len(c) for c in columns)
         lengths.setdefault(length, stream.name)
         stacked = _beside([c[:length].reshape(length, prod(c.shape[1:])) for c in columns])
-        findings += check_values(table, stream, found.columns, stacked)
+        findings += check_values(table, stream, found.columns, stacked, on_missing == "hold")
         wide.append(far_within(stream, stacked))
         given[stream.name] = stacked.reshape(length, *stream.shape)
     if len(lengths) > 1:

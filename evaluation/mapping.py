@@ -114,7 +114,7 @@ def _assignment(
     name = stream.name
     if name in table.arrays:
         return Assignment(name, (name,), Way.NAME)
-    numbered = _numbered(name, table)
+    numbered = _numbered(stream, table)
     if numbered:
         return Assignment(name, numbered, Way.NUMBER)
     prefixed = tuple(c for c in table.arrays if c.startswith(f"{name}."))
@@ -132,13 +132,27 @@ def _alone(stream: StreamRange, streams: Sequence[StreamRange]) -> bool:
     return [s.name for s in streams if s.stream.distribution is None] == [stream.name]
 
 
-def _numbered(name: str, table: Table) -> tuple[str, ...]:
-    found: list[tuple[tuple[int, ...], str]] = []
+def _numbered(stream: StreamRange, table: Table) -> tuple[str, ...]:
+    """The columns `NAME[i]`, `NAME[i, j]`, in order; of an array of more axes, each may hold the entries of the others. Raises OCO823."""
+    found: dict[tuple[int, ...], str] = {}
     for column in table.arrays:
         match = _NUMBERED.search(column)
-        if match and column[: match.start()] == name:
-            found.append((tuple(int(i) for i in match.group(1).split(",")), column))
-    return tuple(column for _, column in sorted(found))
+        if match and column[: match.start()] == stream.name:
+            found[tuple(int(i) for i in match.group(1).split(","))] = column
+    axes = min(map(len, found), default=0)
+    wanted = list(np.ndindex(*stream.shape[:axes]))
+    if found and set(found) != set(wanted):
+        absent = [f"`{stream.name}[{', '.join(map(str, place))}]`" for place in wanted if place not in found]
+        beyond = [f"`{column}`" for place, column in sorted(found.items()) if place not in wanted]
+        has = [f"lacks {shorten(absent)}"] if absent else []
+        has += [f"has {shorten(beyond)}, which the stream has not"] if beyond else []
+        columns = ",".join(column for _, column in sorted(found.items()))
+        hint = "entries are counted from 0"
+        hint += (
+            f"; where these columns are meant: --map '{stream.name}={columns}'" if len(found) == len(wanted) < 9 else ""
+        )
+        raise fail("OCO823", f"{table.name} {' and '.join(has)}", stream.stream.span, hint)
+    return tuple(found[place] for place in wanted) if found else ()
 
 
 def _expand(stream: StreamRange, told: Sequence[str], table: Table) -> tuple[str, ...]:

@@ -73,7 +73,8 @@ class Rounds:
     def notes(self) -> tuple[str, ...]:
         """What was done to how many rounds."""
         done = {"skip": "left out, which lacked values", "hold": "filled with the last values before"}
-        return (f"{self._mended} rounds {done[self._how]}",) if self._mended else ()
+        rounds = "1 round" if self._mended == 1 else f"{self._mended} rounds"
+        return (f"{rounds} {done[self._how]}",) if self._mended else ()
 
 
 def _more(named: Sequence[str]) -> str:

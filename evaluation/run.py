@@ -104,10 +104,14 @@ def run(
     """
     loaded: Data | None = None
     notes: tuple[str, ...] = ()
-    if rounds is not None and not is_whole(rounds):
-        raise fail("OCO826", f"a number of rounds is a whole number, not {rounds!r}")
+    if rounds is not None and not (is_whole(rounds) and rounds > 0):
+        raise fail("OCO826", f"a number of rounds is a whole number from 1, not {rounds!r}")
     given = Rounds((), on_missing)
     if _is_iterator(data):
+        if mapping:
+            raise fail(
+                "OCO824", "rounds of an iterator have no columns to map", hint="yield dicts by the names of streams"
+            )
         given = Rounds(from_rounds(plan.canonical, data, seed), on_missing)
         feed = _taken(iter(given), rounds)
     else:
@@ -236,7 +240,8 @@ def _planned_for(plan: RunnablePlan, rounds: int) -> tuple[RunnablePlan, tuple[s
     horizon = plan.canonical.horizon
     if horizon is None or horizon == rounds:
         return plan, ()
-    said = f"there are {rounds} rounds and the model's horizon is {horizon}: planned again for {rounds}"
+    there = "there is 1 round" if rounds == 1 else f"there are {rounds} rounds"
+    said = f"{there} and the model's horizon is {horizon}: planned again for {rounds}"
     return plan.with_horizon(rounds), (said,)
 
 

@@ -7,11 +7,13 @@ import gzip
 import io
 import os
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -83,10 +85,16 @@ def read_table(path: str | Path) -> Table:
             return _read_numpy(path)
         with gzip.open(path, "rt") if path.suffix.lower() == ".gz" else path.open(encoding="utf-8-sig") as file:
             return read_csv(file.read(), path.name)
-    except (OSError, UnicodeDecodeError, ValueError, EOFError) as error:
-        objects = "object" in str(error).lower()
-        hint = "rows of different lengths are such: save arrays of numbers, with np.savez one for each stream"
-        raise fail("OCO820", f"{path.name} cannot be read: {error}", hint=hint if objects else "") from error
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
+        said, hint = str(error), ""
+        if "pickle" in said:
+            said = "it holds objects of Python, or is no file of arrays"
+            hint = (
+                "rows of different lengths are such objects: save arrays of numbers, with np.savez one for each stream"
+            )
+        elif isinstance(error, UnicodeDecodeError):
+            hint = "save it as text in UTF-8"
+        raise fail("OCO820", f"{path.name} cannot be read: {said}", hint=hint) from error
 
 
 def read_csv(text: str, name: str) -> Table:
@@ -121,11 +129,15 @@ def table_of_arrays(arrays: Mapping[str, Any], name: str = "the data") -> Table:
 
 
 def _array(key: str, given: Any, name: str) -> Array:
-    """A column as an array; what is masked is missing."""
+    """A column as an array; what is masked is missing, and cells that are lists are rows."""
     if isinstance(given, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(given.astype(np.float64), np.nan))
     try:
-        return np.asarray(given)
+        found = np.asarray(given)
+        if found.dtype == object and found.ndim == 1 and len(found) and np.ndim(found[0]):
+            given = list(found)
+            found = np.stack([np.asarray(row) for row in given])
+        return found
     except ValueError:
         sizes = [np.size(row) for row in given]
         other = next((k for k, size in enumerate(sizes, 1) if size != sizes[0]), 1)
@@ -308,5 +320,13 @@ def read(source: Any) -> Table:
         source = source.collect()  # a lazy frame of polars
     if hasattr(source, "schema") and hasattr(source, "column_names"):
         return _of_arrow(source, "the Arrow table")
-    _check_header([str(name) for name in source.columns], "the data frame")
-    return table_of_arrays({str(name): np.asarray(source[name]) for name in source.columns}, "the data frame")
+    names = [_name_of(column) for column in source.columns]
+    _check_header(names, "the data frame")
+    return table_of_arrays(
+        {n: np.asarray(source[column]) for n, column in zip(names, source.columns)}, "the data frame"
+    )
+
+
+def _name_of(column: Any) -> str:
+    """The name of a column; that of several levels as `price.CAPITL`."""
+    return ".".join(filter(None, map(str, column))) if isinstance(column, tuple) else str(column)

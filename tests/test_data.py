@@ -400,7 +400,7 @@ def test_an_iterator_can_lack_values_too() -> None:
     skipped, held = (plan.run(iter(rounds), on_missing=how) for how in ("skip", "hold"))
     np.testing.assert_array_equal(skipped.data.array("price")[:, 2], [3, 5])
     np.testing.assert_array_equal(held.data.array("price")[:, 2], [3, 3, 5])
-    assert any("1 rounds left out" in note for note in skipped.notes)
+    assert any("1 round left out" in note for note in skipped.notes)
     with pytest.raises(OcoError, match="no way to treat"):
         plan.run(iter(rounds), on_missing="drop")
     with pytest.raises(OcoError, match="whole number"):

@@ -104,7 +104,9 @@ class Intake:
 
     def _converted(self, name: str, value: np.ndarray[Any, Any], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
         if value.dtype.kind not in "fiub":
-            entries = ((place, x) for place, x in np.ndenumerate(value) if not isinstance(x, (bool, int, float)))
+            entries = (
+                (place, x) for place, x in np.ndenumerate(value.astype(object)) if not isinstance(x, (bool, int, float))
+            )
             for place, x in entries:
                 raise StreamError("kind", f"{_entry(name, place)} is {repr(x)[:40]}, which is not a real number")
             raise StreamError("kind", f"{name} does not hold numbers but {value.dtype}")

@@ -213,8 +213,12 @@ def load_data(
     return data if rounds is None else data.first(rounds)
 
 
-def from_rounds(problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: int = 0) -> Iterator[dict[str, Array]]:
+def from_rounds(
+    problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: int = 0, mapping: StreamMap | None = None
+) -> Iterator[dict[str, Array]]:
     """The rounds of an iterator, one at a time, with what they lack drawn. The learner checks the values."""
+    if mapping:
+        raise fail("OCO824", "rounds of an iterator have no columns to map", hint="yield dicts by the names of streams")
     by_name = {s.name: s for s in problem.streams}
     last: Blocks = {}
     for index, values in enumerate(rounds):

@@ -108,11 +108,7 @@ def run(
         raise fail("OCO826", f"a number of rounds is a whole number from 1, not {rounds!r}")
     given = Rounds((), on_missing)
     if _is_iterator(data):
-        if mapping:
-            raise fail(
-                "OCO824", "rounds of an iterator have no columns to map", hint="yield dicts by the names of streams"
-            )
-        given = Rounds(from_rounds(plan.canonical, data, seed), on_missing)
+        given = Rounds(from_rounds(plan.canonical, data, seed, mapping), on_missing)
         feed = _taken(iter(given), rounds)
     else:
         loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)

@@ -31,17 +31,23 @@ def within_reach(blocks: tuple[Block, ...]) -> bool:
     return sum(b.domain.size for b in blocks) <= MOST_ENTRIES and sum(spectral) <= MOST_SPECTRAL_ENTRIES
 
 
-def solve(objective: Any, constraints: list[Any], seconds: float = TIME_LIMIT) -> float | None:
-    """Solve; the optimal value, None where the solver gives no answer. `inf` where the program is infeasible."""
+def solve(
+    objective: Any, constraints: list[Any], seconds: float = TIME_LIMIT, tolerance: float | None = None
+) -> float | None:
+    """Solve; the optimal value, None where the solver gives no answer. `inf` where the program is infeasible.
+
+    `tolerance` of gap and feasibility replaces the solver's own (1e-8); what is nearly solved to it counts.
+    """
     import warnings
 
     import cvxpy as cp
 
     problem = cp.Problem(objective, constraints)
+    names = ("tol_gap_abs", "tol_gap_rel", "tol_feas") if tolerance is not None else ()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            problem.solve(solver=cp.CLARABEL, time_limit=seconds)
+            problem.solve(solver=cp.CLARABEL, time_limit=seconds, **dict.fromkeys(names, tolerance))
         except cp.error.SolverError:
             return None
     if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import perf_counter
 from typing import Any
@@ -100,3 +100,29 @@ class Prefixes:
     method: str = ""
     seconds: float = 0.0
     why: str = ""
+
+    def with_members(self, members: Array, others: Prefixes) -> Prefixes:
+        """With `others` in the place of some members; decisions that are not there are nan."""
+        status, theirs = list(self.status), iter(others.status)
+        for member in np.flatnonzero(members):
+            status[member] = next(theirs)
+
+        def both(mine: Array, new: Array) -> Array:
+            whole = np.array(mine, dtype=np.float64)
+            whole[members] = new
+            return whole
+
+        decision = {n: both(mine, others.decision.get(n, np.asarray(np.nan))) for n, mine in self.decision.items()}
+        bound = np.maximum(self.bound, both(self.bound, others.bound))
+        method = "; ".join(dict.fromkeys(m for m in (self.method, others.method) if m))
+        seconds, why = self.seconds + others.seconds, self.why or others.why
+        return replace(
+            self,
+            value=both(self.value, others.value),
+            bound=bound,
+            status=tuple(status),
+            decision=decision,
+            method=method,
+            seconds=seconds,
+            why=why,
+        )

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
 
 from oco.compiler.canonical import Canonical
-from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_static
 from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import Setting, prefixes, static
 from oco.evaluation.comparators.functions import Rounds
-from oco.evaluation.comparators.lift import Lifted, least_loss, lift, ranges_of
+from oco.evaluation.comparators.lift import Lifted, least_loss, lift
 from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import Region, region, with_tail
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
-from oco.evaluation.comparators.rounds import dynamic
-from oco.evaluation.comparators.smoothing import smoothed
-from oco.evaluation.comparators.sparse import sparse_prefixes, sparse_static
+from oco.evaluation.comparators.rounds import Way, dynamic
 from oco.evaluation.comparators.structure import degree, smooth
 from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["static", "dynamic"]
 
-LARGEST = 1500  # variables of a static program with kinks in every round; beyond, the kinks are rounded off
-BEYOND = "a function with kinks is beyond the solvers that are here"
+LARGEST = (
+    1500  # variables of a static program in which every round has some for its kinks; beyond, the kinks are rounded off
+)
+SETTLED = (Status.CERTIFIED, Status.LEAST_VIOLATING)
 
 
 def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = None) -> Comparator:
@@ -45,12 +46,25 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = 
 
 
 def _static(rounds: Rounds, budget: Budget) -> Comparator:
-    made = _setting(rounds, np.array([rounds.count]))
-    if isinstance(made, Setting):
-        return static(made, budget)
-    if not made:
-        return Comparator("static", Status.NOT_COMPUTED, why=BEYOND)
-    return sparse_static(rounds, budget) or rounded_static(rounds, budget)
+    """The first method that settles it; what is known before is kept."""
+    began, made = perf_counter(), _setting(rounds, np.array([rounds.count]))
+    methods = [partial(static, made)] if made else []
+    methods += [partial(conic_static, rounds), *([] if made else [partial(rounded_static, rounds)])]
+    best = methods[0](budget)
+    for method in methods[1:]:
+        left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
+        if best.status in SETTLED or left.seconds <= 0:
+            break
+        best = _better(best, method(left))
+    return replace(best, seconds=perf_counter() - began)
+
+
+def _better(first: Comparator, second: Comparator) -> Comparator:
+    """What is known of one comparator from two methods."""
+    if second.status in SETTLED:
+        return second
+    best = second if first.losses is None or second.value < first.value else first
+    return replace(best, bound=max(first.bound, second.bound))
 
 
 def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget | None = None) -> Prefixes:
@@ -62,9 +76,13 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
         return unknown(ends, _too_large(data, budget))
     rounds = _all_rounds(in_expectation(problem), data.first(int(ends[-1])))
     made = _setting(rounds, ends)
-    if isinstance(made, Setting):
-        return prefixes(made, budget)
-    return sparse_prefixes(rounds, ends, budget, rounded_prefixes) if made else unknown(ends, BEYOND)
+    began = perf_counter()
+    found = conic_prefixes(rounds, ends, budget, prefixes(made, budget) if made else unknown(ends, ""))
+    open_ = np.array([s is Status.NOT_COMPUTED for s in found.status])
+    left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
+    if made or not open_.any() or left.seconds <= 0:
+        return found
+    return found.with_members(open_, rounded_prefixes(rounds.first(int(ends[open_][-1])), ends[open_], left))
 
 
 def _too_large(data: Data, budget: Budget) -> str:
@@ -93,17 +111,17 @@ def _all_rounds(problem: Canonical, data: Data) -> Rounds:
     return Rounds.of(problem, data.read(0, data.rounds), np.arange(data.rounds) + 1)
 
 
-def _setting(rounds: Rounds, ends: Array) -> Setting | bool:
-    """The static programs; True where they have too many kinks for variables of their own, False where no solver is here."""
+def _setting(rounds: Rounds, ends: Array) -> Setting | None:
+    """The static programs; None where the functions have kinks that smooth ones in few more variables do not describe."""
     problem = rounds.problem
     if _is_smooth(problem):
         return Setting(rounds, region(problem), rounds, ends)
     lifted = lift(rounds) if region(problem).complete else None
-    if lifted is None:
-        return smoothed(problem, ranges_of(rounds), 1.0) is not None
+    if lifted is None or not lifted.smooth:
+        return None
     own = sum(b.domain.size for b in lifted.problem.blocks if b.name in lifted.each_round)
     if own and (len(ends) > 1 or own * rounds.count > LARGEST):
-        return True
+        return None
     place = _shared_region(lifted, rounds.count)
     inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
     return Setting(inner, place, rounds, ends, tuple(d.expr for d in lifted.definitions), own)
@@ -116,15 +134,14 @@ def _is_smooth(problem: Canonical) -> bool:
 
 def _dynamic(problem: Canonical, data: Data, budget: Budget) -> Comparator:
     if _is_smooth(problem):
-        return dynamic(problem, data, region(problem), budget)
+        return dynamic(problem, data, Way(problem, region(problem)), budget)
     if data.nbytes > budget.memory:
         return Comparator("dynamic", Status.NOT_COMPUTED, why=_too_large(data, budget))
-    rounds = _all_rounds(problem, data)
-    lifted = lift(rounds) if region(problem).complete else None
-    if lifted is None:
-        return Comparator("dynamic", Status.NOT_COMPUTED, why=BEYOND)
-    definitions = tuple(d.expr for d in lifted.definitions)
-    return _in_terms_of(rounds, dynamic(lifted.problem, data, region(lifted.problem), budget, definitions))
+    lifted = lift(_all_rounds(problem, data)) if region(problem).complete else None
+    if lifted is None or not lifted.smooth:
+        return dynamic(problem, data, None, budget)
+    way = Way(lifted.problem, region(lifted.problem), tuple(d.expr for d in lifted.definitions))
+    return dynamic(problem, data, way, budget)
 
 
 def _shared_region(lifted: Lifted, count: int) -> Region:
@@ -138,20 +155,3 @@ def _shared_region(lifted: Lifted, count: int) -> Region:
     lower = np.concatenate([b.domain.lower.ravel() for b in local])
     upper = np.concatenate([b.domain.upper.ravel() for b in local])
     return with_tail(base, *(np.tile(part, count) for part in (lower, upper, (lower + upper) / 2)))
-
-
-def _in_terms_of(rounds: Rounds, found: Comparator) -> Comparator:
-    """A dynamic comparator of the lifted problem as one of the problem itself."""
-    if found.losses is None:
-        return found
-    decision = {b.name: found.decision[b.name] for b in rounds.problem.blocks}
-    x = np.concatenate([decision[name].reshape(rounds.count, -1) for name, _ in rounds.layout], axis=1)
-    rows = rounds.everything
-    losses = np.array(values_of(rounds.evaluate(rounds.problem.objective, x, rows), rounds.count), dtype=np.float64)
-    values = [
-        values_of(rounds.evaluate(c.expr, x, rows), rounds.count).reshape(rounds.count, -1)
-        for c in rounds.problem.inequalities
-    ]
-    g = np.concatenate([np.zeros((rounds.count, 0)), *values], axis=1)
-    excess = np.maximum(g.max(axis=0, initial=0.0), 0.0)
-    return replace(found, decision=decision, losses=losses, value=float(losses.sum()), excess=excess)

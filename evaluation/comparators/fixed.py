@@ -305,11 +305,17 @@ def _least_violating(setting: Setting, solved: Solved, began: float) -> Comparat
     proved, again, which = _relaxed(setting, solved.programs, np.arange(1))
     if not len(proved):
         return unsolved("static", "the solver stopped without a certificate", float(solved.found.bound[0]), began)
+    return replace(
+        comparator_of(setting, again, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which)
+    )
+
+
+def conflict(which: Array) -> str:
+    """What cannot hold: the constraints of some rounds (from 0), or of none in particular."""
     shown = ", ".join(map(str, which[:8] + 1)) + (", ..." if len(which) > 8 else "")
-    why = "the means cannot hold together"
-    if len(which):
-        why = f"rounds {shown} cannot hold together" if len(which) > 1 else f"round {shown} cannot hold"
-    return replace(comparator_of(setting, again, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=why)
+    if len(which) > 1:
+        return f"rounds {shown} cannot hold together"
+    return f"round {shown} cannot hold" if len(which) else "the means cannot hold together"
 
 
 def _relaxed(setting: Setting, programs: Assembled, members: Array) -> tuple[Array, Certified, Array]:

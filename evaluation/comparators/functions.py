@@ -52,6 +52,11 @@ class Rounds:
         """The first rounds alone."""
         return replace(self, streams={n: v[:count] for n, v in self.streams.items()}, numbers=self.numbers[:count])
 
+    def one(self, row: int) -> Rounds:
+        """A single round."""
+        streams = {n: v[row : row + 1] for n, v in self.streams.items()}
+        return replace(self, streams=streams, numbers=self.numbers[row : row + 1])
+
     @property
     def count(self) -> int:
         return len(self.numbers)

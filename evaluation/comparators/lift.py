@@ -22,6 +22,7 @@ from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 from oco.dsl.model import Timing
 from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.structure import KINKED
 
 Array = np.ndarray[Any, Any]
 Pieces = tuple[Expr, ...]
@@ -34,8 +35,9 @@ def _both(u: Expr, s: Expr) -> Pieces:
 
 
 def _length(u: Expr, s: Expr) -> Pieces:
-    """|u|_2 <= s for s > 0, as the convex function |u|^2 / s - s."""
-    return (e.sub(e.div(e.call("sum_squares", u), s), s),)
+    """|u|_2 <= s for s > 0, as the convex function |u|^2 / s - s; of each column of u where s has several entries."""
+    squares = e.call("sum_squares", u) if s.shape == () else e.call("sum", e.call("square", u), axis=0)
+    return (e.sub(e.div(squares, s), s),)
 
 
 PIECES: Mapping[str, Callable[..., Pieces]] = {
@@ -51,22 +53,39 @@ PIECES: Mapping[str, Callable[..., Pieces]] = {
     "min": lambda s, u: (e.sub(s, u),),
     "minimum": lambda s, *us: tuple(e.sub(s, u) for u in us),
 }
-"""What holds of the new variable, each entry at most zero. Spectral atoms have no such form."""
+"""What holds of the new variable, each entry at most zero."""
 
-NEVER_NEGATIVE = frozenset({"abs", "norm1", "norm_inf", "norm2", "pos", "neg", "hinge"})
+SPECTRAL = frozenset({"nuclear_norm", "sigma_max"})
+"""Norms that no smooth functions of this kind describe: those of `Lifted.norms` alone say what their variables are."""
+
+NEVER_NEGATIVE = frozenset({"abs", "norm1", "norm_inf", "norm2", "pos", "neg", "hinge"}) | SPECTRAL
+
+
+@dataclass(frozen=True, eq=False)
+class Norm:
+    """The norm `atom` of `argument`, or of each of its columns where they are `several`."""
+
+    atom: str
+    argument: Expr
+    several: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Lifted:
     """The problem with new decisions and what defines them; `each_round` names the new ones that differ by the round.
 
-    `lengths` has the argument of each `norm2`, by the name of the new decision, which is the origin of its definition.
+    `norms` has what the Euclidean and spectral norms are of, by the name of the new decision, which is the origin of its definition.
     """
 
     problem: Canonical
     definitions: tuple[Inequality, ...]
     each_round: tuple[str, ...]
-    lengths: Mapping[str, Expr]
+    norms: Mapping[str, Norm]
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the definitions say everything."""
+        return not any(n.atom in SPECTRAL for n in self.norms.values())
 
 
 class _Lifting:
@@ -76,10 +95,10 @@ class _Lifting:
         self.shared: list[Block] = []
         self.local: list[Block] = []
         self.definitions: list[Inequality] = []
-        self.lengths: dict[str, Expr] = {}
+        self.norms: dict[str, Norm] = {}
 
-    def expression(self, root: Expr) -> Expr | None:
-        """The expression with new variables for its kinks; None where one has no such form."""
+    def expression(self, root: Expr) -> Expr:
+        """The expression with new variables for its kinks."""
         nodes = list(walk(root))
         depends = dependence(nodes, self.rounds.variables)
         values = enclosures(root, self.ranges)
@@ -87,21 +106,16 @@ class _Lifting:
         for node in nodes:
             children = tuple(done[id(c)] for c in node.children)
             new = node.with_children(children) if children else node
-            if isinstance(node, Call) and node.atom in PIECES and id(node) in depends:
-                lifted = self._variable(node, new.children, values)
-                if lifted is None:
-                    return None
-                new = lifted
+            if isinstance(node, Call) and node.atom in KINKED and id(node) in depends:
+                new = self._variable(node, new.children, values)
             done[id(node)] = new
         return done[id(root)]
 
-    def _variable(self, node: Call, args: tuple[Expr, ...], values: Mapping[int, Interval]) -> Expr | None:
+    def _variable(self, node: Call, args: tuple[Expr, ...], values: Mapping[int, Interval]) -> Expr:
         axis = dict(node.options).get("axis")
         whole = node.atom == "norm1"
         shape = known(node.args[0].shape if whole else node.shape)
         bounds = values[id(node.args[0])] if whole else values[id(node)]
-        if axis is not None and node.atom == "norm2":
-            return None
         name = f"_{node.atom}{len(self.shared) + len(self.local)}"
         s = Name(name, Kind.DECISION, shape=shape)
         if axis == 1 and not whole:
@@ -109,9 +123,10 @@ class _Lifting:
         block = Block(name, shape, _box(bounds, shape, node.atom in NEVER_NEGATIVE, whole))
         each = any(self.rounds.enters(a) for a in node.args) or any(b.name in _named(args) for b in self.local)
         (self.local if each else self.shared).append(block)
-        if node.atom == "norm2":
-            self.lengths[name] = args[0]
-        for k, piece in enumerate(PIECES[node.atom](s, *args)):
+        if node.atom == "norm2" or node.atom in SPECTRAL:
+            self.norms[name] = Norm(node.atom, args[0], shape != ())
+        pieces = () if node.atom in SPECTRAL else PIECES[node.atom](s, *args)
+        for k, piece in enumerate(pieces):
             self.definitions.append(Inequality(f"{name}.{k}", known(piece.shape), piece, Timing.EACH_ROUND, name))
         return _summed(s, axis) if whole else s
 
@@ -148,15 +163,12 @@ def least_loss(problem: Canonical, rounds: int) -> float:
     return -np.inf if np.isnan(least) else least
 
 
-def lift(rounds: Rounds) -> Lifted | None:
-    """The problem of these rounds without kinks; None where an atom has no such form, or an atom's range is not bounded."""
+def lift(rounds: Rounds) -> Lifted:
+    """The problem of these rounds without kinks."""
     lifting = _Lifting(rounds)
     problem = rounds.problem
     objective = lifting.expression(problem.objective)
-    inequalities = [lifting.expression(c.expr) for c in problem.inequalities]
-    if objective is None or any(i is None for i in inequalities):
-        return None
-    smooth = tuple(replace(c, expr=i) for c, i in zip(problem.inequalities, inequalities) if i is not None)
+    inequalities = tuple(replace(c, expr=lifting.expression(c.expr)) for c in problem.inequalities)
     blocks = (*problem.blocks, *lifting.shared, *lifting.local)
-    new = replace(problem, objective=objective, inequalities=smooth, blocks=blocks)
-    return Lifted(new, tuple(lifting.definitions), tuple(b.name for b in lifting.local), lifting.lengths)
+    new = replace(problem, objective=objective, inequalities=inequalities, blocks=blocks)
+    return Lifted(new, tuple(lifting.definitions), tuple(b.name for b in lifting.local), lifting.norms)

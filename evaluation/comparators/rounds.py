@@ -11,9 +11,11 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical
 from oco.dsl.expressions import Expr
+from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
+from oco.evaluation.comparators.conic_comparators import METHOD, conic_static
 from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.lift import least_loss
@@ -31,24 +33,36 @@ PATIENCE = 2.0  # seconds after which it is asked whether the budget can do
 HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
 
 
-def dynamic(
-    problem: Canonical, data: Data, region: Region, budget: Budget, definitions: tuple[Expr, ...] = ()
-) -> Comparator:
+@dataclass(frozen=True, eq=False)
+class Way:
+    """How several rounds are solved side by side: a problem without kinks, whose decisions begin with the model's, over its set.
+
+    `definitions` (each at most zero) define those decisions of `problem` that stand for kinks of the model.
+    """
+
+    problem: Canonical
+    region: Region
+    definitions: tuple[Expr, ...] = ()
+
+
+def dynamic(problem: Canonical, data: Data, way: Way | None, budget: Budget) -> Comparator:
     """Solve all rounds, some hundreds or thousands at once, with a certificate for each.
 
-    `definitions` (each at most zero) define decisions of `problem` that stand for its kinks.
+    Those that are then open, or all where there is no such way, are solved one by one as conic programs.
     """
     clock, floor = _Clock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
     parts: list[_Part] = []
-    for streams, numbers in _chunks(problem, data):
+    for streams, numbers in _chunks(way.problem if way else problem, data):
         if clock.over(int(numbers[0]) - 1):
             return _unfinished(parts, floor, clock)
         rounds = Rounds.of(problem, streams, numbers)
-        solve = _solve if region.complete else _one_by_one
-        parts.append(solve(rounds, region, definitions, clock, floor))
+        part = _side_by_side(rounds, way, clock, floor) if way else _none_yet(rounds, floor)
+        if not way or part.solved:
+            _one_after_another(part, rounds, clock, budget.memory)
+        parts.append(part)
         if clock.over(sum(p.solved for p in parts)):
             return _unfinished(parts, floor, clock)
-    return _joined(problem, parts, clock.spent)
+    return _joined(parts, clock)
 
 
 @dataclass(frozen=True)
@@ -116,6 +130,39 @@ class _Part:
         self.impossible = np.zeros(rounds.count, dtype=bool)
         self.open = np.zeros(rounds.count, dtype=bool)
         self.rounds = rounds
+        self.method = "interior point"
+
+    def unsettled(self) -> Array:
+        """The rounds without a decision that satisfies their constraints and is the best up to the tolerance."""
+        close = self.losses - self.bounds <= TOLERANCE * self.sizes
+        return np.flatnonzero(self.open | ~close)
+
+    def in_terms_of(self, rounds: Rounds) -> None:
+        """Without the decisions that stand for kinks of the model."""
+        rows = rounds.everything
+        self.x, self.rounds = self.x[:, : rounds.size], rounds
+        self.losses = np.array(
+            values_of(rounds.evaluate(rounds.problem.objective, self.x, rows), len(rows)), dtype=float
+        )
+        values = [
+            values_of(rounds.evaluate(c.expr, self.x, rows), len(rows)).reshape(len(rows), -1)
+            for c in rounds.problem.inequalities
+        ]
+        self.excess = np.maximum(np.concatenate([np.zeros((len(rows), 0)), *values], axis=1), 0.0)
+
+    def take(self, row: int, found: Comparator) -> None:
+        """A round that was solved on its own."""
+        self.bounds[row] = max(self.bounds[row], found.bound)
+        impossible = found.status is Status.LEAST_VIOLATING
+        if found.losses is None or not (self.open[row] or impossible or found.value < self.losses[row]):
+            return
+        self.x[row] = np.concatenate([np.ravel(found.decision[name]) for name, _ in self.rounds.layout])
+        self.losses[row], self.excess[row] = found.value, found.excess
+        self.open[row], self.impossible[row] = False, impossible
+        certified = found.status is not Status.INTERVAL
+        self.bounds[row] = found.bound if impossible else self.bounds[row]
+        # what is certified has a gap within the tolerance of its size
+        self.sizes[row] = max(abs(found.value), found.gap / TOLERANCE if certified else 0.0)
 
 
 def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], Array]]:
@@ -137,21 +184,54 @@ def programs_of(rounds: Rounds, region: Region, definitions: tuple[Expr, ...] = 
     return Assembled(region, rounds.everything, loss, inequalities, equations, defining)
 
 
-def _solve(rounds: Rounds, region: Region, definitions: tuple[Expr, ...], clock: _Clock, floor: float) -> _Part:
-    programs = programs_of(rounds, region, definitions)
-    found = solve_certified(programs, region.start, until=clock.until)
+def _side_by_side(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
+    inner = Rounds.of(way.problem, rounds.streams, rounds.numbers)
+    part = (_solve if way.region.complete else _one_by_one)(inner, way, clock, floor)
+    if way.problem is not rounds.problem:
+        part.in_terms_of(rounds)
+    return part
+
+
+def _none_yet(rounds: Rounds, floor: float) -> _Part:
+    """No decisions, and the least losses that there can be as bounds."""
+    constraints, unknown = sum(c.size for c in rounds.problem.inequalities), np.full(rounds.count, np.nan)
+    nothing = np.zeros((rounds.count, constraints))
+    found = Certified(
+        np.zeros((rounds.count, rounds.size)), unknown, unknown, nothing, nothing, unknown, np.zeros(rounds.count)
+    )
+    part = _Part(rounds, found, constraints, floor)
+    part.bounds[:], part.open[:], part.solved = floor, True, 0
+    return part
+
+
+def _one_after_another(part: _Part, rounds: Rounds, clock: _Clock, memory: int) -> None:
+    """Conic programs of the rounds that are unsettled, as far as time allows."""
+    fresh, before = part.solved == 0, int(rounds.numbers[0]) - 1
+    for row in part.unsettled():
+        if clock.spent > clock.seconds:
+            return
+        part.take(int(row), conic_static(rounds.one(int(row)), Budget(clock.until_of_one - perf_counter(), memory)))
+        part.method = METHOD if fresh else f"interior point; {METHOD}"
+        part.solved = int(row) + 1 if fresh else part.solved
+        if fresh and clock.over(before + part.solved):
+            return
+
+
+def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
+    programs = programs_of(rounds, way.region, way.definitions)
+    found = solve_certified(programs, way.region.start, until=clock.until)
     part = _Part(rounds, found, sum(c.size for c in rounds.problem.inequalities), floor)
     unmet = np.flatnonzero(~(found.near <= TOLERANCE))
     if clock.spent > clock.seconds:
         part.solved = 0
     elif len(unmet):
-        _repair(part, programs, unmet, region)
+        _repair(part, programs, unmet, way.region)
     return part
 
 
-def _one_by_one(rounds: Rounds, region: Region, definitions: tuple[Expr, ...], clock: _Clock, floor: float) -> _Part:
+def _one_by_one(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
     """The same for a set that is known by its projection, as far as time allows."""
-    programs = programs_of(rounds, region, definitions)
+    programs = programs_of(rounds, way.region, way.definitions)
     found: list[Certified] = []
     before = int(rounds.numbers[0]) - 1
     for row in range(rounds.count):
@@ -181,10 +261,14 @@ def _repair(part: _Part, programs: Assembled, rows: Array, region: Region) -> No
     part.excess[chosen] = np.maximum(programs.jet(again.x, chosen).g[:, :constraints], 0.0)
 
 
-def _joined(problem: Canonical, parts: list[_Part], seconds: float) -> Comparator:
+def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
     x = np.concatenate([p.x for p in parts])
     losses, bounds = (np.concatenate([getattr(p, name) for p in parts]) for name in ("losses", "bounds"))
     impossible, still_open = (np.concatenate([getattr(p, name) for p in parts]) for name in ("impossible", "open"))
+    if still_open.any():
+        return unsolved(
+            "dynamic", f"{_count(int(still_open.sum()))} could not be solved", float(bounds.sum()), clock.began
+        )
     layout = parts[0].rounds
     decision = {name: x[:, layout.places[name]].reshape(len(x), *shape) for name, shape in layout.layout}
     excess = np.concatenate([p.excess for p in parts]).max(axis=0, initial=0.0)
@@ -195,8 +279,6 @@ def _joined(problem: Canonical, parts: list[_Part], seconds: float) -> Comparato
             Status.LEAST_VIOLATING,
             f"{_count(len(numbers))} nothing satisfies, the first is round {numbers[0]}",
         )
-    elif still_open.any():
-        status, why = Status.INTERVAL, f"{_count(int(still_open.sum()))} could not be solved"
     elif not losses.sum() - bounds.sum() <= TOLERANCE * sum(p.sizes.sum() for p in parts):
         status, why = Status.INTERVAL, "the solver stopped before full accuracy"
     return Comparator(
@@ -208,8 +290,8 @@ def _joined(problem: Canonical, parts: list[_Part], seconds: float) -> Comparato
         float(bounds.sum()),
         excess,
         numbers,
-        "interior point",
-        seconds,
+        max((p.method for p in parts), key=len),
+        clock.spent,
         why,
     )
 

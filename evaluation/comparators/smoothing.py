@@ -39,8 +39,9 @@ class _Round:
     def positive(self, u: Expr) -> Expr:
         return e.mul(e.number(0.5), e.add(u, self.absolute(u)))
 
-    def length(self, u: Expr) -> Expr:
-        root = e.call("sqrt", e.add(e.call("sum_squares", u), e.number(self.eps**2)))
+    def length(self, u: Expr, axis: int | None) -> Expr:
+        squares = e.call("sum_squares", u) if axis is None else e.call("sum", e.call("square", u), axis=axis)
+        root = e.call("sqrt", e.add(squares, e.number(self.eps**2)))
         return root if self.above else e.sub(root, e.number(self.eps))
 
     def largest(self, u: Expr, entries: int, axis: int | None) -> Expr:
@@ -72,6 +73,7 @@ def _rounded(node: Call, args: tuple[Expr, ...], at: _Round) -> Expr | None:
     forms: Mapping[str, Callable[[], Expr]] = {
         "abs": lambda: at.absolute(u),
         "norm1": lambda: _along("sum", at.absolute(u), axis),
+        "norm2": lambda: at.length(u, axis),
         "norm_inf": lambda: at.largest(at.absolute(u), entries, axis),
         "pos": lambda: at.positive(u),
         "neg": lambda: at.positive(e.minus(u)),
@@ -81,8 +83,6 @@ def _rounded(node: Call, args: tuple[Expr, ...], at: _Round) -> Expr | None:
         "maximum": lambda: at.larger(*args),
         "minimum": lambda: e.minus(at.larger(*map(e.minus, args))),
     }
-    if node.atom == "norm2":
-        return at.length(u) if axis is None else None
     return forms[node.atom]() if node.atom in forms else None
 
 

@@ -1,0 +1,131 @@
+"""Functions of the rounds over one long vector z = (x, s_1, ..., s_T): what all rounds share, then what each round has for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from oco.dsl.dims import known
+from oco.dsl.expressions import Expr, Name, walk
+from oco.evaluation.comparators.functions import ALL, Rounds
+from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.structure import degree
+
+Array = np.ndarray[Any, Any]
+
+CHUNK = 1 << 22  # numbers of a dense Jacobian that are held at once
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """matrix z + constant, a sparse block of affine functions."""
+
+    matrix: Any
+    constant: Array
+
+    @classmethod
+    def stacked(cls, parts: list[Rows], size: int) -> Rows:
+        if not parts:
+            return cls(sp.csr_array((0, size)), np.zeros(0))
+        return cls(sp.vstack([p.matrix for p in parts], format="csr"), np.concatenate([p.constant for p in parts]))
+
+    def at(self, z: Array) -> Array:
+        return np.asarray(self.matrix @ z + self.constant)
+
+    def pulled(self, z: Array, weights: Array) -> Array:
+        """The gradient in z of the rows added up with weights."""
+        return np.asarray(self.matrix.T @ weights)
+
+    def changes(self, z: Array, width: Array) -> Array:
+        """The most that each row changes in an entry of z between its bounds; where it does not, its own size."""
+        change = abs(self.matrix) @ sp.diags_array(width)
+        largest = change.max(axis=1).toarray().ravel() if change.nnz else np.zeros(len(self.constant))
+        return np.where(largest > 0, largest, np.maximum(np.abs(self.constant), 1.0))
+
+    def told(self, z: Any) -> Any:
+        """The rows over a variable of CVXPY."""
+        return self.matrix @ z + self.constant
+
+    @property
+    def nodes(self) -> int:
+        """Of expressions of CVXPY, beside which these are none."""
+        return 0
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The variables z, and functions of (x, s_t) over them. `rounds` are those of a lifted problem; `names` have the parts of s_t."""
+
+    rounds: Rounds
+    own: int
+    names: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def common(self) -> int:
+        return self.rounds.size - self.own
+
+    @property
+    def size(self) -> int:
+        return self.common + self.own * self.rounds.count
+
+    def has_own(self, expr: Expr) -> bool:
+        return any(isinstance(n, Name) and n.name in self.names for n in walk(expr))
+
+    def deciding(self, expr: Expr) -> Array:
+        """The rounds in which an expression has to be looked at: the first alone where all are alike."""
+        return self.rounds.everything if self.rounds.enters(expr) or self.has_own(expr) else np.arange(1)
+
+    def inner(self, z: Array, rows: Array) -> Array:
+        """(x, s_t) for each of the rounds: (b, n)."""
+        own = z[self.common :].reshape(self.rounds.count, self.own)[rows]
+        return np.concatenate([np.broadcast_to(z[: self.common], (len(rows), self.common)), own], axis=1)
+
+    def outer(self, slopes: Array, rows: Array) -> Array:
+        """Gradients in (x, s_t) of each of the rounds (b, n), added up as one in z."""
+        total = np.zeros(self.size)
+        total[: self.common] = slopes[:, : self.common].sum(axis=0)
+        total[self.common :].reshape(self.rounds.count, self.own)[rows] = slopes[:, self.common :]
+        return total
+
+    def each(self, expr: Expr) -> Rows:
+        """The entries of an affine expression, in every round where the rounds differ and else once."""
+        found, rows = implicit(self.rounds, expr), self.deciding(expr)
+        origin = np.zeros((1, self.rounds.size))
+        parts = [self._rows(found.jet(origin, part), int(part[0])) for part in self.chunks(rows, found.entries)]
+        return Rows.stacked(parts, self.size)
+
+    def chunks(self, rows: Array, entries: int) -> list[Array]:
+        """Rounds in parts whose dense Jacobians can be held."""
+        step = max(1, CHUNK // (entries * self.rounds.size))
+        return [rows[a : a + step] for a in range(0, len(rows), step)]
+
+    def _rows(self, jet: tuple[Array, Array], first: int) -> Rows:
+        values, slopes = jet
+        t, k, column = np.nonzero(slopes)
+        entries = slopes.shape[1]
+        place = np.where(column < self.common, column, column + (t + first) * self.own)
+        shape = (values.size, self.size)
+        return Rows(sp.csr_array((slopes[t, k, column], (t * entries + k, place)), shape=shape), values.ravel())
+
+    def mean(self, expr: Expr) -> Rows:
+        """The mean of an affine expression over the rounds."""
+        rows = self.each(expr)
+        entries = int(np.prod(known(expr.shape), dtype=np.int64))
+        count = len(rows.constant) // entries
+        averaging = sp.kron(np.full((1, count), 1.0 / count), sp.eye_array(entries), format="csr")
+        return Rows(averaging @ rows.matrix, averaging @ rows.constant)
+
+    def square(self, expr: Expr) -> Array | None:
+        """The Hessian of the sum over the rounds in x; None where it is not constant, or bends in a round's own variables."""
+        order = degree(expr, self.rounds.variables)
+        if order <= 1:
+            return np.zeros((self.common, self.common))
+        if order > 2:
+            return None
+        origin, every = np.zeros((1, self.rounds.size)), self.rounds.everything
+        found = implicit(self.rounds, expr).added_hessian(origin, np.ones((len(every), 1)), every, ALL)[0]
+        whole = np.diag(found) if found.ndim == 1 else found
+        return None if np.any(whole[self.common :]) else np.asarray(whole[: self.common, : self.common])

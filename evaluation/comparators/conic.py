@@ -1,0 +1,352 @@
+"""Comparators as one conic program over all rounds: what the functions are made of, and a bound that needs no trust in the solver.
+
+Over z = (x, s_1, ..., s_T), with smooth convex functions f and g of a lifted problem and norms of affine functions U_k:
+
+    minimize f(z)   subject to   g(z) <= 0,  E z = e,  |U_k z + u_k| <= z_k,  x in X.
+
+For multipliers lam >= 0, any nu, and any W_k with |W_k|_* <= tau_k in the dual norm, <W_k, U_k z + u_k> - tau_k z_k <= 0 where the norm
+is at most z_k, so that the bound of `certificate.py` holds with these terms in the Lagrangian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any, Protocol
+
+import numpy as np
+
+from oco.compiler.facts.solver import SPECTRAL
+from oco.compiler.twin import to_cvxpy
+from oco.dsl import algebra as e
+from oco.dsl.dims import known
+from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, constant, walk
+from oco.dsl.model import Timing
+from oco.evaluation.comparators.affine_rows import Rows, Space
+from oco.evaluation.comparators.functions import OfRounds
+from oco.evaluation.comparators.lift import Lifted, Norm
+from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.region import Region
+from oco.evaluation.comparators.structure import degree
+
+Array = np.ndarray[Any, Any]
+
+NODES = 25  # of expressions that take as long as a norm of a matrix
+
+DUAL_NORMS: Mapping[str, Callable[[Array], Array]] = {
+    "norm2": lambda w: np.sqrt(np.square(w).sum(axis=(1, 2))),
+    "nuclear_norm": lambda w: np.linalg.norm(w, 2, axis=(1, 2)),
+    "sigma_max": lambda w: np.linalg.svd(w, compute_uv=False).sum(axis=1),
+}
+"""Of a stack of matrices (K, m, n): (K,)."""
+
+NORMS: Mapping[str, Callable[[Array], Array]] = {
+    "norm2": DUAL_NORMS["norm2"],
+    "nuclear_norm": DUAL_NORMS["sigma_max"],
+    "sigma_max": DUAL_NORMS["nuclear_norm"],
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """`atom` of each of the matrices U_k (m, n) in the rows of `inner` is at most z[places_k]."""
+
+    atom: str
+    places: Array
+    inner: Rows
+    shape: tuple[int, int]
+
+    @property
+    def count(self) -> int:
+        return len(self.places)
+
+    def at(self, z: Array) -> Array:
+        """The matrices (K, m, n)."""
+        return self.inner.at(z).reshape(self.count, *self.shape)
+
+    def excess(self, z: Array) -> Array:
+        return np.asarray(NORMS[self.atom](self.at(z)) - z[self.places])
+
+
+class Function(Protocol):
+    """Convex functions of z, as a vector."""
+
+    def at(self, z: Array) -> Array: ...
+
+    def pulled(self, z: Array, weights: Array) -> Array:
+        """The gradient in z of the functions added up with weights."""
+        ...
+
+    def changes(self, z: Array, width: Array) -> Array:
+        """How much each changes in an entry of z between its bounds, by its slope at z; positive."""
+        ...
+
+    def told(self, z: Any) -> Any:
+        """What a solver is told in their place, over a variable of CVXPY."""
+        ...
+
+    @property
+    def nodes(self) -> int:
+        """Of expressions of CVXPY that this takes, about."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Bent:
+    """The entries of an expression that is not affine: in each of the rounds that differ, or their `mean`.
+
+    `words` is the same in the grammar of disciplined convex programming, where the expression is not.
+    """
+
+    space: Space
+    expr: Expr
+    mean: bool
+    words: Expr | None = None
+
+    @cached_property
+    def _function(self) -> OfRounds:
+        return implicit(self.space.rounds, self.expr)
+
+    @cached_property
+    def rows(self) -> Array:
+        return self.space.deciding(self.expr)
+
+    def at(self, z: Array) -> Array:
+        values = self._function.values(self.space.inner(z, self.rows), self.rows)
+        return np.asarray(values.mean(axis=0) if self.mean else values.ravel())
+
+    def pulled(self, z: Array, weights: Array) -> Array:
+        entries, total = self._function.entries, np.zeros(self.space.size)
+        each = np.tile(weights / len(self.rows), len(self.rows)) if self.mean else weights
+        each = each.reshape(len(self.rows), entries)
+        for part in self.space.chunks(np.arange(len(self.rows)), entries):
+            slopes = self._function.jet(self.space.inner(z, self.rows[part]), self.rows[part])[1]
+            total += self.space.outer(np.einsum("bk,bkn->bn", each[part], slopes), self.rows[part])
+        return total
+
+    def changes(self, z: Array, width: Array) -> Array:
+        wide, found = self.space.inner(width, self.rows), []
+        for part in self.space.chunks(np.arange(len(self.rows)), self._function.entries):
+            slopes = self._function.jet(self.space.inner(z, self.rows[part]), self.rows[part])[1]
+            found.append(np.abs(slopes * wide[part, None]).max(axis=2))
+        sizes = np.concatenate(found)
+        sizes = sizes.max(axis=0) if self.mean else sizes.ravel()
+        return np.where(np.isfinite(sizes) & (sizes > 0), sizes, 1.0)
+
+    @property
+    def nodes(self) -> int:
+        return len(self.rows) * sum(1 for _ in walk(self.expr))
+
+    def told(self, z: Any) -> Any:
+        import cvxpy as cp
+
+        rounds, space = self.space.rounds, self.space
+        places = [(name, rounds.places[name], shape) for name, shape in rounds.layout]
+        shared = {n: _shaped(cp, z, place, shape) for n, place, shape in places if place.stop <= space.common}
+        found = []
+        for t in map(int, self.rows):
+            ahead = t * space.own
+            own = {n: _shaped(cp, z, _later(p, ahead), shape) for n, p, shape in places if n not in shared}
+            env = {n: values[t] for n, values in rounds.streams.items()}
+            twin = to_cvxpy(self.words or self.expr, shared | own, env, float(rounds.numbers[t]))
+            found.append(cp.reshape(twin, (self._function.entries,), order="C"))
+        return sum(found) / len(found) if self.mean else cp.hstack(found)
+
+
+def _later(place: slice, ahead: int) -> slice:
+    return slice(place.start + ahead, place.stop + ahead)
+
+
+def _shaped(cp: Any, z: Any, place: slice, shape: tuple[int, ...]) -> Any:
+    return cp.reshape(z[place], shape, order="C") if shape else z[place.start]
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """Sums of functions, entry by entry."""
+
+    parts: tuple[Function, ...]
+
+    def at(self, z: Array) -> Array:
+        return np.asarray(sum(p.at(z) for p in self.parts))
+
+    def pulled(self, z: Array, weights: Array) -> Array:
+        return np.asarray(sum(p.pulled(z, weights) for p in self.parts))
+
+    def changes(self, z: Array, width: Array) -> Array:
+        return np.asarray(sum(p.changes(z, width) for p in self.parts))
+
+    def told(self, z: Any) -> Any:
+        return sum(p.told(z) for p in self.parts)
+
+    @property
+    def nodes(self) -> int:
+        return sum(p.nodes for p in self.parts)
+
+
+def terms(expr: Expr) -> list[Expr]:
+    """What an expression is a sum of, each with its sign, where all have its shape."""
+    if isinstance(expr, Call) and all(a.shape == expr.shape for a in expr.args):
+        if expr.atom == "add":
+            return [t for a in expr.args for t in terms(a)]
+        if expr.atom == "sub":
+            return [*terms(expr.args[0]), *map(e.minus, terms(expr.args[1]))]
+        if expr.atom == "minus":
+            return list(map(e.minus, terms(expr.args[0])))
+    if isinstance(expr, Call) and expr.atom == "mul" and isinstance(expr.args[0], Constant):
+        factor, inner = expr.args
+        return [e.mul(factor, t) for t in terms(inner)] if inner.shape == expr.shape else [expr]
+    return [expr]
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Functions that are at most zero; `origin` is the place of the constraint of the model that they are, and None of definitions.
+
+    Their multipliers are `ratio` times those of what a solver is told.
+    """
+
+    function: Function
+    origin: int | None = None
+    ratio: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The program above, f = x' square x / 2 + linear z + constant + `loss` in all rounds; `lower` and `upper` enclose z."""
+
+    space: Space
+    square: Array
+    linear: Array
+    constant: float
+    loss: Added | None
+    limits: tuple[Limits, ...]
+    equations: Rows
+    norms: tuple[Bounded, ...]
+    region: Region
+    lower: Array
+    upper: Array
+
+    @property
+    def common(self) -> int:
+        return self.space.common
+
+    @property
+    def orders(self) -> list[int]:
+        """Of the matrices that are to be positive semidefinite."""
+        found = [sum(b.shape) for b in self.norms if b.atom != "norm2" for _ in range(b.count)]
+        return found + [sum(b.shape) for b in self.region.blocks if b.domain.kind in SPECTRAL]
+
+    @property
+    def nodes(self) -> int:
+        """Of expressions of CVXPY, about."""
+        functions = [limits.function for limits in self.limits] + ([self.loss] if self.loss else [])
+        return sum(f.nodes for f in functions) + NODES * len(self.orders)
+
+    @property
+    def width(self) -> Array:
+        return np.asarray(self.upper - self.lower)
+
+    def least(self, slope: Array) -> float:
+        """min <c, z> over the set of x and the bounds of the others."""
+        tail, n = slope[self.common :], self.common
+        rest = np.minimum(tail * self.lower[n:], tail * self.upper[n:]).sum()
+        return float(self.region.least(slope[None, :n])[0] + rest)
+
+    def objective(self, z: Array) -> tuple[float, Array]:
+        """f and its gradient."""
+        bend = self.square @ z[: self.common]
+        value, slope = self.constant + self.linear @ z + bend @ z[: self.common] / 2, self.linear.copy()
+        slope[: self.common] += bend
+        if self.loss is not None:
+            times = np.full(1, float(self.space.rounds.count))
+            value += float(times @ self.loss.at(z))
+            slope += self.loss.pulled(z, times)
+        return float(value), slope
+
+
+def program(lifted: Lifted, space: Space, region: Region) -> Program:
+    """The program over all rounds of `space`, which are the lifted problem's.
+
+    `region` is the set of the decisions and of the variables that all rounds share.
+    """
+    problem, rounds = lifted.problem, space.rounds
+    square, rows, loss = _objective(space, problem.objective)
+    times = rounds.count / len(rows.constant)
+    limits = [
+        Limits(_function(space, c.expr, c.timing is Timing.ON_AVERAGE), k) for k, c in enumerate(problem.inequalities)
+    ]
+    norms = {n: v for n, v in lifted.norms.items() if degree(v.argument, rounds.variables) <= 1}
+    for d in lifted.definitions:
+        if d.origin not in norms:
+            norm = lifted.norms.get(d.origin)
+            limits.append(
+                _bent_norm(space, d.expr, d.origin, norm) if norm else Limits(_function(space, d.expr, False))
+            )
+    tail = [b.domain for b in problem.blocks if b.name in lifted.each_round]
+    lower, upper = (
+        np.concatenate(
+            [end, np.tile(np.concatenate([np.zeros(0), *(getattr(d, name).ravel() for d in tail)]), rounds.count)]
+        )
+        for end, name in ((region.lower, "lower"), (region.upper, "upper"))
+    )
+    return Program(
+        space,
+        square,
+        times * np.asarray(rows.matrix.sum(axis=0)).ravel(),
+        times * float(rows.constant.sum()),
+        loss,
+        tuple(limits),
+        Rows.stacked([space.mean(c.expr) for c in problem.equalities], space.size),
+        tuple(_bounded(space, name, norm) for name, norm in norms.items()),
+        region,
+        lower,
+        upper,
+    )
+
+
+def _objective(space: Space, expr: Expr) -> tuple[Array, Rows, Added | None]:
+    """The Hessian of the part of degree two, the rows of this part at zero, and the mean of what else there is."""
+    straight, bent = _parted(space, expr, 2)
+    square = space.square(straight)
+    if square is not None:
+        return square, space.each(straight), Added(bent) if bent else None
+    straight, bent = _parted(space, expr, 1)
+    return np.zeros((space.common, space.common)), space.each(straight), Added(bent)
+
+
+def _parted(space: Space, expr: Expr, order: int) -> tuple[Expr, tuple[Bent, ...]]:
+    """The sum of the terms up to a degree, and the means of the others."""
+    every = [(t, degree(t, space.rounds.variables) <= order) for t in terms(expr)]
+    zero: Expr = constant(np.zeros(known(expr.shape)))
+    return reduce(e.add, [t for t, low in every if low], zero), tuple(
+        Bent(space, t, True) for t, low in every if not low
+    )
+
+
+def _function(space: Space, expr: Expr, mean: bool) -> Function:
+    if degree(expr, space.rounds.variables) <= 1:
+        return space.mean(expr) if mean else space.each(expr)
+    if not mean:
+        return Bent(space, expr, False)
+    straight, bent = _parted(space, expr, 1)
+    return Added((space.mean(straight), *bent))
+
+
+def _bent_norm(space: Space, definition: Expr, name: str, norm: Norm) -> Limits:
+    """|u|_2 - s <= 0 for a u that is not affine. The slope of |u|^2 / s - s is twice as large where both are zero."""
+    shape = dict(space.rounds.layout)[name]
+    length = e.call("norm2", norm.argument, axis=0) if norm.several else e.call("norm2", norm.argument)
+    words = e.sub(length, Name(name, Kind.DECISION, shape=shape))
+    return Limits(Bent(space, definition, False, words), ratio=0.5)
+
+
+def _bounded(space: Space, name: str, norm: Norm) -> Bounded:
+    argument = e.transpose(norm.argument) if norm.several else norm.argument
+    inner, whole, place = space.each(argument), known(argument.shape), space.rounds.places[name]
+    shape = (1, whole[-1]) if norm.several else (1, 1, *whole)[-2:]
+    several = np.arange(place.start, place.stop)
+    times = len(inner.constant) // (len(several) * shape[0] * shape[1])
+    ahead = space.own * np.arange(times) if place.start >= space.common else np.zeros(times, dtype=np.int64)
+    return Bounded(norm.atom, (several + ahead[:, None]).ravel(), inner, (int(shape[0]), int(shape[1])))

@@ -1,0 +1,167 @@
+"""Comparators by one conic program over all rounds: norms of matrices, kinks on any set, and whatever else Clarabel can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical
+from oco.dsl.model import Timing
+from oco.evaluation.comparators.affine_rows import Rows, Space
+from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.conic import Program, program
+from oco.evaluation.comparators.conic_solver import Answer, solve_conic
+from oco.evaluation.comparators.fixed import FEASIBLE, Setting, comparator_of, conflict
+from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
+from oco.evaluation.comparators.loosened import elastic, loosened
+from oco.evaluation.comparators.region import region
+
+Array = np.ndarray[Any, Any]
+
+METHOD = "Clarabel, one sparse program"
+BYTES = 400  # of memory for each coefficient, in the solver and before it
+DENSE = 24  # of memory for each pair of entries of a matrix that is to be positive semidefinite
+SECONDS = 2.5e-4  # for each expression that CVXPY takes in
+CARRIED = 1e-4  # of the largest multiplier: a round with less takes no part in a proof
+
+
+@dataclass(frozen=True, eq=False)
+class _Whole:
+    """The program of a problem over all of `rounds`."""
+
+    rounds: Rounds
+    program: Program
+
+    @classmethod
+    def of(cls, rounds: Rounds) -> _Whole:
+        lifted = lift(rounds)
+        shared = tuple(b for b in lifted.problem.blocks if b.name not in lifted.each_round)
+        place = region(replace(lifted.problem, blocks=shared))
+        inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
+        space = Space(inner, inner.size - place.size, frozenset(lifted.each_round))
+        return cls(rounds, program(lifted, space, place))
+
+    def solved(self, until: float) -> Answer | float | None:
+        return solve_conic(self.program, until - perf_counter())
+
+    def comparator(self, answer: Answer, began: float) -> Comparator:
+        setting = Setting(self.rounds, self.program.region, self.rounds, np.array([self.rounds.count]))
+        return comparator_of(setting, answer.certified, began, METHOD)
+
+    def too_much(self, budget: Budget) -> str:
+        """Why the budget does not do; "" where it may."""
+        coefficients = sum(x.function.matrix.nnz for x in self.program.limits if isinstance(x.function, Rows))
+        entries = np.array([n * (n + 1) / 2 for n in self.program.orders])
+        needed, seconds = BYTES * coefficients + DENSE * np.square(entries).sum(), SECONDS * self.program.nodes
+        if needed > budget.memory:
+            allowed = budget.memory / 2**30
+            return (
+                f"one program over all rounds takes {needed / 2**30:.3g} GiB, more than the budget of {allowed:.3g} GiB"
+            )
+        if seconds > budget.seconds:
+            return f"one program over all rounds takes {seconds:.3g} s to write down, more than the budget of {budget.seconds:.3g} s"
+        return ""
+
+    def scales(self) -> list[Array]:
+        """By how much each constraint can change over the set: for each constraint, in its shape."""
+        p, problem = self.program, self.rounds.problem
+        middle, found = 0.5 * (p.lower + p.upper), []
+        for limits in p.limits:
+            if limits.origin is not None:
+                shape = problem.inequalities[limits.origin].shape
+                changes = limits.function.changes(middle, p.width)
+                found.append(np.max(changes.reshape(-1, *shape), axis=0))
+        ends = np.cumsum([c.size for c in problem.equalities])[:-1]
+        parts = np.split(p.equations.changes(middle, p.width), ends)
+        return found + [part.reshape(c.shape) for part, c in zip(parts, problem.equalities)]
+
+
+def conic_static(rounds: Rounds, budget: Budget) -> Comparator:
+    """The best decision for all rounds, or the least violating one; "not computed" where it was not found within the budget."""
+    began = perf_counter()
+    until, least = began + budget.seconds, rounds.count * least_loss(rounds.problem, rounds.count)
+    whole = _Whole.of(rounds)
+    if why := whole.too_much(budget):
+        return unsolved("static", why, least, began)
+    answer = whole.solved(until)
+    if isinstance(answer, Answer) and answer.certified.near[0] <= FEASIBLE:
+        return whole.comparator(answer, began)
+    if answer is None or perf_counter() > until:
+        return unsolved("static", "the solver found no answer within the budget of time", least, began)
+    return _least_violating(whole, until, began) or unsolved(
+        "static", "the solver stopped without a certificate", least, began
+    )
+
+
+def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | None:
+    """The best of the points that break the constraints least, where it is proved that they cannot hold together."""
+    rounds, scales = whole.rounds, whole.scales()
+    softer = _Whole.of(_over(rounds, elastic(rounds.problem, scales, ranges_of(rounds))))
+    answer = softer.solved(until)
+    if not isinstance(answer, Answer) or not answer.certified.bound[0] / rounds.count > FEASIBLE:
+        return None
+    least = answer.certified.f[0] / rounds.count * (1 + FEASIBLE) + FEASIBLE
+    again = _Whole.of(_over(rounds, loosened(rounds.problem, [least * s for s in scales])))
+    found = again.solved(until)
+    if not isinstance(found, Answer) or found.certified.near[0] > FEASIBLE:
+        return None
+    which = _conflicting(softer, answer)
+    return replace(
+        whole.comparator(found, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which)
+    )
+
+
+def _over(rounds: Rounds, problem: Canonical) -> Rounds:
+    return Rounds.of(problem, rounds.streams, rounds.numbers)
+
+
+def _conflicting(whole: _Whole, answer: Answer) -> Array:
+    """The rounds whose constraints carry a multiplier."""
+    most, which = max((w.max(initial=0.0) for w in answer.multipliers), default=0.0), [np.zeros(0, dtype=np.int64)]
+    for limits, weights in zip(whole.program.limits, answer.multipliers):
+        if limits.origin is not None:
+            c = whole.rounds.problem.inequalities[limits.origin]
+            if c.timing is Timing.EACH_ROUND:
+                which.append(np.flatnonzero(weights.reshape(-1, c.size).max(axis=1) > CARRIED * most))
+    return np.unique(np.concatenate(which))
+
+
+def conic_prefixes(rounds: Rounds, ends: Array, budget: Budget, before: Prefixes) -> Prefixes:
+    """The same for those of the first `ends` rounds that `before` leaves open, the longest first."""
+    began = perf_counter()
+    value, bound, status = before.value.copy(), before.bound.copy(), list(before.status)
+    decision = {
+        b.name: before.decision.get(b.name, np.full((len(ends), *b.shape), np.nan)).copy()
+        for b in rounds.problem.blocks
+    }
+    solved = False
+    for member in reversed(range(len(ends))):
+        left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
+        if status[member] in (Status.CERTIFIED, Status.LEAST_VIOLATING) or left.seconds <= 0:
+            continue
+        found = conic_static(rounds.first(int(ends[member])), left)
+        bound[member] = max(bound[member], found.bound)
+        if found.losses is None and not solved:
+            break  # what is too much for the longest of them leaves its time to other methods
+        if found.losses is None:
+            continue
+        solved = True
+        if not found.value >= value[member] or found.status is Status.LEAST_VIOLATING:
+            value[member] = found.value
+            for name, part in found.decision.items():
+                decision[name][member] = part
+        status[member] = found.status
+    method = "; ".join(filter(None, (before.method, METHOD if solved else "")))
+    return replace(
+        before,
+        value=value,
+        bound=bound,
+        status=tuple(status),
+        decision=decision,
+        method=method,
+        seconds=before.seconds + perf_counter() - began,
+    )

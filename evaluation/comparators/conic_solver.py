@@ -1,0 +1,150 @@
+"""The conic program of `conic.py` by Clarabel, and what is proved of its answer without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.facts.solver import into_domain, solve
+from oco.evaluation.comparators.certificate import Certified
+from oco.evaluation.comparators.conic import DUAL_NORMS, Bounded, Program
+
+Array = np.ndarray[Any, Any]
+
+TOLERANCE = 1e-12  # of Clarabel: slopes of bent functions are as near to those at the optimum as the root of this
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A point with its bound, and the multipliers of each of the program's `limits`."""
+
+    certified: Certified
+    multipliers: tuple[Array, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Duals:
+    """Multipliers of limits and equations, and the matrices W of each family of norms (K, m, n)."""
+
+    limits: tuple[Array, ...]
+    equations: Array
+    norms: tuple[Array, ...]
+
+
+def solve_conic(p: Program, seconds: float) -> Answer | float | None:
+    """The best z with a bound that needs no trust in the solver.
+
+    inf where the solver says that nothing satisfies the constraints, None where it says nothing.
+    """
+    import cvxpy as cp
+
+    width, middle = p.width, 0.5 * (p.lower + p.upper)
+    size = float(np.abs(p.objective(middle)[1] * width).max(initial=0.0))
+    size = size if np.isfinite(size) and size > 0 else 1.0
+    y = cp.Variable(len(p.lower))
+    z = cp.multiply(width, y) + p.lower
+    factors = [1.0 / limits.function.changes(middle, width) for limits in p.limits]
+    below = [cp.multiply(factor, limits.function.told(z)) <= 0 for limits, factor in zip(p.limits, factors)]
+    scale = p.equations.changes(middle, width)
+    equal = cp.multiply(1.0 / scale, p.equations.told(z)) == 0
+    norms = [_norm(cp, bounded, z, width) for bounded in p.norms]
+    inside = [
+        constraint
+        for block, place in p.region.parts()
+        for constraint in block.domain.constraints(cp, cp.reshape(z[place], block.shape, order="C"))
+    ]
+    objective = cp.Minimize(_objective(cp, p, z, size))
+    rest = [y[p.common :] >= 0, *(c for found in norms for c in found.constraints)]
+    try:
+        best = solve(objective, [*below, equal, *rest, *inside], max(seconds, 0.1), TOLERANCE)
+    except cp.error.DCPError:
+        return None
+    if best is None or np.isinf(best):
+        return best
+    duals = _Duals(
+        tuple(
+            size * limits.ratio * factor * np.maximum(b.dual_value, 0.0)
+            for limits, factor, b in zip(p.limits, factors, below)
+        ),
+        size * np.asarray(equal.dual_value) / scale,
+        tuple(size * found.dual() for found in norms),
+    )
+    return _certified(p, _repaired(p, np.clip(z.value, p.lower, p.upper)), size, duals)
+
+
+def _objective(cp: Any, p: Program, z: Any, size: float) -> Any:
+    values, vectors = np.linalg.eigh(p.square)
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    bent = cp.sum_squares((root[values > 0] / np.sqrt(size)) @ z[: p.common]) / 2 if np.any(values > 0) else 0.0
+    loss = 0.0 if p.loss is None else p.loss.told(z)[0] * (p.space.rounds.count / size)
+    return bent + (p.linear / size) @ z + loss
+
+
+@dataclass(frozen=True, eq=False)
+class _Norm:
+    """Constraints of CVXPY for a family of norms. The multipliers of the first are those of the matrices over `scale`, with a sign."""
+
+    bounded: Bounded
+    constraints: list[Any]
+    scale: float
+
+    def dual(self) -> Array:
+        """The matrices W (K, m, n)."""
+        b, first = self.bounded, self.constraints[0]
+        if b.atom == "norm2":
+            return np.asarray(-first.dual_value[1].T.reshape(b.count, *b.shape) / self.scale)
+        return np.asarray(first.dual_value).reshape(b.count, *b.shape) / self.scale
+
+
+def _norm(cp: Any, b: Bounded, z: Any, width: Array) -> _Norm:
+    scale = float(b.inner.changes(0 * width, width).max(initial=0.0)) or 1.0
+    u, s = (b.inner.matrix @ z + b.inner.constant) / scale, z[b.places] / scale
+    entries = b.shape[0] * b.shape[1]
+    if b.atom == "norm2":
+        return _Norm(b, [cp.SOC(s, cp.reshape(u, (entries, b.count), order="F"))], scale)
+    v = cp.Variable(entries * b.count)
+    norm = cp.normNuc if b.atom == "nuclear_norm" else cp.sigma_max
+    matrices = [cp.reshape(v[k * entries : (k + 1) * entries], b.shape, order="C") for k in range(b.count)]
+    return _Norm(b, [u == v, *(norm(m) <= s[k] for k, m in enumerate(matrices))], scale)
+
+
+def _repaired(p: Program, z: Array) -> Array:
+    """The decision in its set, where bounds and equalities alone do not keep it there."""
+    if p.region.complete:
+        return z
+    parts = p.region.parts()
+    inside = into_domain(p.region.blocks, {b.name: z[place].reshape(b.shape) for b, place in parts})
+    return np.concatenate([*(inside[b.name].ravel() for b, _ in parts), z[p.common :]])
+
+
+def _certified(p: Program, z: Array, size: float, duals: _Duals) -> Answer:
+    with np.errstate(all="ignore"):
+        value, slope = p.objective(z)
+        lagrangian, worst = value, [0.0]
+        pairs = [(limits.function, w) for limits, w in zip(p.limits, duals.limits)]
+        for function, weights in (*pairs, (p.equations, duals.equations)):
+            at = function.at(z)
+            lagrangian += float(weights @ at)
+            slope += function.pulled(z, weights)
+            off = np.abs(at) if function is p.equations else at
+            worst.append(float((off / function.changes(z, p.width)).max(initial=0.0)))
+        for bounded, w in zip(p.norms, duals.norms):
+            tau = DUAL_NORMS[bounded.atom](w)
+            lagrangian += float(np.vdot(w, bounded.at(z)) - tau @ z[bounded.places])
+            np.subtract.at(slope, bounded.places, tau)
+            slope += bounded.inner.matrix.T @ w.ravel()
+            worst.append(float((bounded.excess(z) / p.width[bounded.places]).max(initial=0.0)))
+        bound = lagrangian + p.least(slope) - float(slope @ z)
+    known, none = bool(np.isfinite(bound)), np.zeros((1, 0))
+    found = Certified(
+        z[None],
+        np.array([value]),
+        np.array([bound if known else -np.inf]),
+        none,
+        none,
+        np.array([max(worst) if np.all(np.isfinite(worst)) else np.inf]),
+        np.array([size]),
+    )
+    return Answer(found, duals.limits)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Name, walk
-from oco.evaluation.comparators.functions import ALL, Rounds
+from oco.evaluation.comparators.functions import ALL, OfRounds, Rounds
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.structure import degree
 
@@ -35,6 +35,16 @@ class Rows:
     def at(self, z: Array) -> Array:
         return np.asarray(self.matrix @ z + self.constant)
 
+    def averaged(self, entries: int) -> Rows:
+        """The mean of rows that belong to rounds, `entries` to each."""
+        count = len(self.constant) // entries
+        averaging = sp.kron(np.full((1, count), 1.0 / count), sp.eye_array(entries), format="csr")
+        return Rows(averaging @ self.matrix, averaging @ self.constant)
+
+    def tangent(self, z: Array) -> Rows:
+        """The rows themselves."""
+        return self
+
     def pulled(self, z: Array, weights: Array) -> Array:
         """The gradient in z of the rows added up with weights."""
         return np.asarray(self.matrix.T @ weights)
@@ -43,7 +53,7 @@ class Rows:
         """The most that each row changes in an entry of z between its bounds; where it does not, its own size."""
         change = abs(self.matrix) @ sp.diags_array(width)
         largest = change.max(axis=1).toarray().ravel() if change.nnz else np.zeros(len(self.constant))
-        return np.where(largest > 0, largest, np.maximum(np.abs(self.constant), 1.0))
+        return np.where(largest > 0, largest, np.fmax(np.abs(self.constant), 1.0))
 
     def told(self, z: Any) -> Any:
         """The rows over a variable of CVXPY."""
@@ -83,40 +93,27 @@ class Space:
         own = z[self.common :].reshape(self.rounds.count, self.own)[rows]
         return np.concatenate([np.broadcast_to(z[: self.common], (len(rows), self.common)), own], axis=1)
 
-    def outer(self, slopes: Array, rows: Array) -> Array:
-        """Gradients in (x, s_t) of each of the rounds (b, n), added up as one in z."""
-        total = np.zeros(self.size)
-        total[: self.common] = slopes[:, : self.common].sum(axis=0)
-        total[self.common :].reshape(self.rounds.count, self.own)[rows] = slopes[:, self.common :]
-        return total
+    def tangents(self, function: OfRounds, rows: Array, z: Array) -> Rows:
+        """What functions of the rounds are to first order at z, in each of `rows`, which follow each other."""
+        step = max(1, CHUNK // (function.entries * self.rounds.size))
+        parts = [self._tangents(function, rows[a : a + step], z) for a in range(0, len(rows), step)]
+        return Rows.stacked(parts, self.size)
+
+    def _tangents(self, function: OfRounds, rows: Array, z: Array) -> Rows:
+        inner = self.inner(z, rows)
+        values, slopes = function.jet(inner, rows)
+        t, k, column = np.nonzero(slopes)
+        place = np.where(column < self.common, column, column + rows[t] * self.own)
+        matrix = sp.csr_array((slopes[t, k, column], (t * slopes.shape[1] + k, place)), shape=(values.size, self.size))
+        return Rows(matrix, (values - np.einsum("bkn,bn->bk", slopes, inner)).ravel())
 
     def each(self, expr: Expr) -> Rows:
         """The entries of an affine expression, in every round where the rounds differ and else once."""
-        found, rows = implicit(self.rounds, expr), self.deciding(expr)
-        origin = np.zeros((1, self.rounds.size))
-        parts = [self._rows(found.jet(origin, part), int(part[0])) for part in self.chunks(rows, found.entries)]
-        return Rows.stacked(parts, self.size)
-
-    def chunks(self, rows: Array, entries: int) -> list[Array]:
-        """Rounds in parts whose dense Jacobians can be held."""
-        step = max(1, CHUNK // (entries * self.rounds.size))
-        return [rows[a : a + step] for a in range(0, len(rows), step)]
-
-    def _rows(self, jet: tuple[Array, Array], first: int) -> Rows:
-        values, slopes = jet
-        t, k, column = np.nonzero(slopes)
-        entries = slopes.shape[1]
-        place = np.where(column < self.common, column, column + (t + first) * self.own)
-        shape = (values.size, self.size)
-        return Rows(sp.csr_array((slopes[t, k, column], (t * entries + k, place)), shape=shape), values.ravel())
+        return self.tangents(implicit(self.rounds, expr), self.deciding(expr), np.zeros(self.size))
 
     def mean(self, expr: Expr) -> Rows:
         """The mean of an affine expression over the rounds."""
-        rows = self.each(expr)
-        entries = int(np.prod(known(expr.shape), dtype=np.int64))
-        count = len(rows.constant) // entries
-        averaging = sp.kron(np.full((1, count), 1.0 / count), sp.eye_array(entries), format="csr")
-        return Rows(averaging @ rows.matrix, averaging @ rows.constant)
+        return self.each(expr).averaged(int(np.prod(known(expr.shape), dtype=np.int64)))
 
     def square(self, expr: Expr) -> Array | None:
         """The Hessian of the sum over the rounds in x; None where it is not constant, or bends in a round's own variables."""

@@ -15,9 +15,9 @@ from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_s
 from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import Setting, prefixes, static
 from oco.evaluation.comparators.functions import Rounds
-from oco.evaluation.comparators.lift import Lifted, least_loss, lift
+from oco.evaluation.comparators.lift import least_loss, lift
 from oco.evaluation.comparators.parts import by_parts
-from oco.evaluation.comparators.region import Region, region, with_tail
+from oco.evaluation.comparators.region import region
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
 from oco.evaluation.comparators.rounds import Way, dynamic
 from oco.evaluation.comparators.structure import degree, smooth
@@ -26,9 +26,6 @@ from oco.evaluation.data import Data
 Array = np.ndarray[Any, Any]
 Kind = Literal["static", "dynamic"]
 
-LARGEST = (
-    1500  # variables of a static program in which every round has some for its kinks; beyond, the kinks are rounded off
-)
 SETTLED = (Status.CERTIFIED, Status.LEAST_VIOLATING)
 
 
@@ -112,19 +109,15 @@ def _all_rounds(problem: Canonical, data: Data) -> Rounds:
 
 
 def _setting(rounds: Rounds, ends: Array) -> Setting | None:
-    """The static programs; None where the functions have kinks that smooth ones in few more variables do not describe."""
+    """The static programs; None where not all kinks can have smooth functions in variables that the rounds share."""
     problem = rounds.problem
     if _is_smooth(problem):
         return Setting(rounds, region(problem), rounds, ends)
     lifted = lift(rounds) if region(problem).complete else None
-    if lifted is None or not lifted.smooth:
+    if lifted is None or not lifted.smooth or lifted.each_round:
         return None
-    own = sum(b.domain.size for b in lifted.problem.blocks if b.name in lifted.each_round)
-    if own and (len(ends) > 1 or own * rounds.count > LARGEST):
-        return None
-    place = _shared_region(lifted, rounds.count)
     inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
-    return Setting(inner, place, rounds, ends, tuple(d.expr for d in lifted.definitions), own)
+    return Setting(inner, region(lifted.problem), rounds, ends, tuple(d.expr for d in lifted.definitions))
 
 
 def _is_smooth(problem: Canonical) -> bool:
@@ -142,16 +135,3 @@ def _dynamic(problem: Canonical, data: Data, budget: Budget) -> Comparator:
         return dynamic(problem, data, None, budget)
     way = Way(lifted.problem, region(lifted.problem), tuple(d.expr for d in lifted.definitions))
     return dynamic(problem, data, way, budget)
-
-
-def _shared_region(lifted: Lifted, count: int) -> Region:
-    """The set of the decisions and of the variables that all rounds share, times the boxes of those that each round has."""
-    blocks = lifted.problem.blocks
-    shared = tuple(b for b in blocks if b.name not in lifted.each_round)
-    local = [b for b in blocks if b.name in lifted.each_round]
-    base = region(replace(lifted.problem, blocks=shared))
-    if not local:
-        return base
-    lower = np.concatenate([b.domain.lower.ravel() for b in local])
-    upper = np.concatenate([b.domain.upper.ravel() for b in local])
-    return with_tail(base, *(np.tile(part, count) for part in (lower, upper, (lower + upper) / 2)))

@@ -11,7 +11,7 @@ is at most z_k, so that the bound of `certificate.py` holds with these terms in 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, Protocol
 
@@ -74,6 +74,10 @@ class Function(Protocol):
 
     def at(self, z: Array) -> Array: ...
 
+    def tangent(self, z: Array) -> Rows:
+        """What they are to first order at z."""
+        ...
+
     def pulled(self, z: Array, weights: Array) -> Array:
         """The gradient in z of the functions added up with weights."""
         ...
@@ -116,23 +120,15 @@ class Bent:
         values = self._function.values(self.space.inner(z, self.rows), self.rows)
         return np.asarray(values.mean(axis=0) if self.mean else values.ravel())
 
+    def tangent(self, z: Array) -> Rows:
+        rows = self.space.tangents(self._function, self.rows, z)
+        return rows.averaged(self._function.entries) if self.mean else rows
+
     def pulled(self, z: Array, weights: Array) -> Array:
-        entries, total = self._function.entries, np.zeros(self.space.size)
-        each = np.tile(weights / len(self.rows), len(self.rows)) if self.mean else weights
-        each = each.reshape(len(self.rows), entries)
-        for part in self.space.chunks(np.arange(len(self.rows)), entries):
-            slopes = self._function.jet(self.space.inner(z, self.rows[part]), self.rows[part])[1]
-            total += self.space.outer(np.einsum("bk,bkn->bn", each[part], slopes), self.rows[part])
-        return total
+        return self.tangent(z).pulled(z, weights)
 
     def changes(self, z: Array, width: Array) -> Array:
-        wide, found = self.space.inner(width, self.rows), []
-        for part in self.space.chunks(np.arange(len(self.rows)), self._function.entries):
-            slopes = self._function.jet(self.space.inner(z, self.rows[part]), self.rows[part])[1]
-            found.append(np.abs(slopes * wide[part, None]).max(axis=2))
-        sizes = np.concatenate(found)
-        sizes = sizes.max(axis=0) if self.mean else sizes.ravel()
-        return np.where(np.isfinite(sizes) & (sizes > 0), sizes, 1.0)
+        return self.tangent(z).changes(z, width)
 
     @property
     def nodes(self) -> int:
@@ -170,6 +166,10 @@ class Added:
 
     def at(self, z: Array) -> Array:
         return np.asarray(sum(p.at(z) for p in self.parts))
+
+    def tangent(self, z: Array) -> Rows:
+        rows = [p.tangent(z) for p in self.parts]
+        return Rows(sum(r.matrix for r in rows), np.sum([r.constant for r in rows], axis=0))
 
     def pulled(self, z: Array, weights: Array) -> Array:
         return np.asarray(sum(p.pulled(z, weights) for p in self.parts))
@@ -253,6 +253,23 @@ class Program:
         tail, n = slope[self.common :], self.common
         rest = np.minimum(tail * self.lower[n:], tail * self.upper[n:]).sum()
         return float(self.region.least(slope[None, :n])[0] + rest)
+
+    @property
+    def bent(self) -> bool:
+        """Whether its functions are more than quadratic in the loss, or than affine in the limits."""
+        return self.loss is not None or any(limits.function.nodes for limits in self.limits)
+
+    def tangent(self, z: Array) -> Program:
+        """The program with what bends to first order at z: no decision costs less in this one than in that."""
+        limits = tuple(replace(limits, function=limits.function.tangent(z), ratio=1.0) for limits in self.limits)
+        if self.loss is None:
+            return replace(self, limits=limits)
+        rows, times = self.loss.tangent(z), self.space.rounds.count
+        linear, constant = (
+            self.linear + times * rows.matrix.sum(axis=0),
+            self.constant + times * float(rows.constant[0]),
+        )
+        return replace(self, limits=limits, linear=linear, constant=constant, loss=None)
 
     def objective(self, z: Array) -> tuple[float, Array]:
         """f and its gradient."""

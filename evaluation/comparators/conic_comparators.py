@@ -46,7 +46,7 @@ class _Whole:
         return cls(rounds, program(lifted, space, place))
 
     def solved(self, until: float) -> Answer | float | None:
-        return solve_conic(self.program, until - perf_counter())
+        return solve_conic(self.program, until)
 
     def comparator(self, answer: Answer, began: float) -> Comparator:
         setting = Setting(self.rounds, self.program.region, self.rounds, np.array([self.rounds.count]))

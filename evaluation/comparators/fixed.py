@@ -21,8 +21,7 @@ from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.relaxed import Relaxed
-from oco.evaluation.comparators.spread import Spread
-from oco.evaluation.comparators.sums import Chosen, Upto, deciding_rounds, summed, values_upto
+from oco.evaluation.comparators.sums import Chosen, deciding_rounds, summed, values_upto
 
 Array = np.ndarray[Any, Any]
 
@@ -35,10 +34,10 @@ PASSES = 40
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What static programs are made of: rounds over smooth functions, the set, and variables that each round has for itself.
+    """What static programs are made of: rounds over smooth functions, and the set.
 
     `ends` are the prefixes, one program each; `original` the rounds over the functions as the model has them, whose decisions
-    come first among the variables.
+    come first among the variables; `definitions` (each at most zero) define the others.
     """
 
     rounds: Rounds
@@ -46,30 +45,24 @@ class Setting:
     original: Rounds
     ends: Array
     definitions: tuple[Expr, ...] = ()
-    own: int = 0
 
     def function(self, expr: Expr) -> OfRounds:
-        """The expression in each round, over all variables."""
-        found = implicit(self.rounds, expr)
-        return Spread(found, self.rounds.size - self.own, self.own, self.rounds.count) if self.own else found
+        """The expression in each round."""
+        return implicit(self.rounds, expr)
 
     def total(self, expr: Expr) -> OfRounds:
         """The sum over the rounds of each prefix."""
-        ones = np.ones(len(self.ends))
-        return Upto(self.function(expr), self.ends, ones) if self.own else summed(self.rounds, expr, self.ends, ones)
+        return summed(self.rounds, expr, self.ends, np.ones(len(self.ends)))
 
     def mean(self, expr: Expr) -> OfRounds:
         """The mean over the rounds of each prefix."""
-        if self.own:
-            return Upto(self.function(expr), self.ends, 1.0 / self.ends)
         differ = self.rounds.enters(expr)
         rounds, ends = (self.rounds, self.ends) if differ else (self.rounds.first(1), np.ones_like(self.ends))
         return summed(rounds, expr, ends, 1.0 / ends)
 
     def defining(self, expr: Expr) -> OfRounds:
-        """What defines variables: once, or in every round."""
-        once = not self.own and not self.rounds.enters(expr)
-        return Chosen.of(self.function(expr), [np.arange(1 if once else end) for end in self.ends])
+        """What defines a variable."""
+        return Chosen.of(self.function(expr), [np.zeros(1, dtype=np.int64) for _ in self.ends])
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,7 @@ MOST_ROWS = 5000  # facets beyond this are left to the projection
 class Region:
     """lower <= x <= upper, matrix x = right, and `curved` <= 0; `start` is in the relative interior.
 
-    Variables past those of the blocks lie between their bounds alone. Where `complete` is False all this only encloses the set,
-    which is then known by its projection and its linear minimisation.
+    Where `complete` is False all this only encloses the set, which is then known by its projection and its linear minimisation.
     """
 
     blocks: tuple[Block, ...]
@@ -40,9 +39,7 @@ class Region:
     def least(self, slopes: Array) -> Array:
         """min <c, x> over the set for each row c of `slopes` (B, n): (B,)."""
         parts = [_least(b, slopes[:, place]) for b, place in self.parts()]
-        last = sum(b.domain.size for b in self.blocks)
-        tail = np.minimum(slopes[:, last:] * self.lower[last:], slopes[:, last:] * self.upper[last:])
-        return np.asarray(np.sum(parts, axis=0) + tail.sum(axis=1))
+        return np.asarray(np.sum(parts, axis=0))
 
     def project(self, x: Array) -> Array:
         """The nearest point of the set to x (n,)."""
@@ -52,23 +49,6 @@ class Region:
         """The blocks and where each stands in x."""
         ends = np.cumsum([b.domain.size for b in self.blocks])
         return [(b, slice(int(end) - b.domain.size, int(end))) for b, end in zip(self.blocks, ends)]
-
-
-def with_tail(base: Region, lower: Array, upper: Array, start: Array) -> Region:
-    """The set times a box: more variables after those of the decisions."""
-    more = len(lower)
-    curved = tuple(
-        Quadratic(f.constant, np.pad(f.linear, [(0, 0), (0, 0), (0, more)]), _padded(f.square, (0, more)), f.diagonal)
-        for f in base.curved
-    )
-    return replace(
-        base,
-        lower=np.append(base.lower, lower),
-        upper=np.append(base.upper, upper),
-        matrix=np.pad(base.matrix, [(0, 0), (0, more)]),
-        curved=curved,
-        start=np.append(base.start, start),
-    )
 
 
 def _padded(square: Array | None, pad: tuple[int, int]) -> Array | None:

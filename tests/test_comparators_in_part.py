@@ -73,6 +73,48 @@ def test_data_that_does_not_fit_gives_an_interval() -> None:
     assert late.status is Status.NOT_COMPUTED and "GiB" in late.words
 
 
+ADDED = {
+    "a matrix": (
+        "decision X[3, 2] in nuclear_ball(1)\nstream A[3, 2] in [-1, 2]\nstream b in [0, 1]\n"
+        "minimize (X[2, 1] - b) ** 2 + A[0, 0] * X[0, 1]\nsubject to\n    side: sum(A * X) <= 0.1    on average\n"
+    ),
+    "two decisions": (
+        "decision x[2] in box(-1, 2)\ndecision w[3] in simplex(2)\nstream a[2] in [-2, 2]\nstream c[3] in [0, 1]\n"
+        "minimize sum_squares(x - a) / t + c @ w\nsubject to\n    link: exp(x[0]) + w[0] <= 2    each round\n"
+    ),
+} | {name: MODELS[name] for name in ("the same on average", "equalities on average", "a known law on average")}
+
+
+@pytest.mark.parametrize("body", ADDED.values(), ids=ADDED.keys())
+def test_sums_over_data_that_does_not_fit_are_as_good_as_all_of_it(body: str) -> None:
+    """Ends lie within parts of 1/8 of the rounds, where they meet, and several in one."""
+    p, ends = problem(body, 160), np.array([3, 20, 21, 35, 40, 117, 160])
+    data = drawn(p, 160)
+    little = Budget(memory=data.nbytes // 2)
+    whole, found = compare(p, data, "static"), compare(p, data, "static", little)
+    assert "sums over parts" in found.method and found.status is whole.status is Status.CERTIFIED
+    check_certificate(found)
+    size = float(np.abs(whole.losses).sum())
+    assert found.value == pytest.approx(whole.value, rel=1e-6, abs=1e-6 * size)
+    np.testing.assert_allclose(found.excess, whole.excess, atol=1e-5)
+    together, streamed = compare_prefixes(p, data, ends), compare_prefixes(p, data, ends, little)
+    assert "sums over parts" in streamed.method and streamed.status == together.status
+    np.testing.assert_allclose(streamed.value, together.value, rtol=1e-5, atol=3e-6 * size)
+    assert np.all(streamed.bound <= together.value + 1e-6 * size)
+    assert streamed.decision.keys() == together.decision.keys()
+
+
+def test_prefixes_of_data_that_does_not_fit_say_why_there_are_none() -> None:
+    p = problem(LARGE, 3000)
+    data = load_data(p, seed=1)
+    found = compare_prefixes(p, data, np.array([10, 3000]), Budget(memory=data.nbytes // 2))
+    assert set(found.status) == {Status.NOT_COMPUTED} and "cannot be added up" in found.why
+    p = problem(ADDED["a matrix"], 160)
+    late = Budget(seconds=0.0, memory=1000)
+    assert "longer than 0 s" in compare(p, drawn(p, 160), "static", late).words
+    assert "longer than 0 s" in compare_prefixes(p, drawn(p, 160), np.array([160]), late).why
+
+
 @pytest.mark.parametrize("body", MODELS.values(), ids=MODELS.keys())
 def test_the_best_of_the_first_rounds_is_the_same_side_by_side_and_alone(body: str) -> None:
     p = problem(body, 40)

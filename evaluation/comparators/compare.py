@@ -20,6 +20,7 @@ from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import region
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
 from oco.evaluation.comparators.rounds import Way, dynamic
+from oco.evaluation.comparators.streamed import streamed_prefixes, streamed_static
 from oco.evaluation.comparators.structure import degree, smooth
 from oco.evaluation.data import Data
 
@@ -38,7 +39,7 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = 
         return _dynamic(problem, data, budget)
     problem = in_expectation(problem)
     if data.nbytes > budget.memory:
-        return by_parts(problem, data, budget, _static)
+        return streamed_static(problem, data, budget) or by_parts(problem, data, budget, _static)
     return _static(_all_rounds(problem, data), budget)
 
 
@@ -69,9 +70,11 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
     budget = budget or Budget()
     if why := _beyond_all(problem, data, budget):
         return unknown(ends, why)
+    problem, data = in_expectation(problem), data.first(int(ends[-1]))
     if data.nbytes > budget.memory:
-        return unknown(ends, _too_large(data, budget))
-    rounds = _all_rounds(in_expectation(problem), data.first(int(ends[-1])))
+        streamed = streamed_prefixes(problem, data, ends, budget)
+        return unknown(ends, streamed) if isinstance(streamed, str) else streamed
+    rounds = _all_rounds(problem, data)
     made = _setting(rounds, ends)
     began = perf_counter()
     found = conic_prefixes(rounds, ends, budget, prefixes(made, budget) if made else unknown(ends, ""))

@@ -176,7 +176,7 @@ def solve_all(setting: Setting, until: float, before: Solved | None = None, enou
     solution: Certified | None = None
     open_, met, late = everything, np.ones(len(everything), dtype=bool), np.zeros(len(everything), dtype=bool)
     for _ in range(PASSES):
-        found = _solved(parts.programs(region, open_, chosen), until, enough, last and take(last, open_))
+        found = solve_programs(parts.programs(region, open_, chosen), until, enough, last and take(last, open_))
         solution = found if solution is None else _stored(solution, open_, found)
         met[open_] = found.near <= FEASIBLE
         wanting = open_[met[open_]]
@@ -191,7 +191,7 @@ def solve_all(setting: Setting, until: float, before: Solved | None = None, enou
     return Solved(parts.programs(region, everything, chosen), solution, met, late, chosen)
 
 
-def _solved(programs: Assembled, until: float, enough: float, before: Iterate | None) -> Certified:
+def solve_programs(programs: Assembled, until: float, enough: float = 0.0, before: Iterate | None = None) -> Certified:
     """Points and bounds; multipliers and values of constraints, whose number differs from pass to pass, are left out."""
     if programs.region.complete:
         gap = max(enough, ENOUGH if programs.count > 1 else 0.0)

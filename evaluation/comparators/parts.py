@@ -31,7 +31,7 @@ SLACK = 1e-6  # of what a constraint may be in size, by which it may be broken
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class Sums:
     """Of some decisions over all rounds: losses (K, T), and the largest (each round) or the mean (on average) of each constraint."""
 
     losses: Array
@@ -44,7 +44,7 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
     began = perf_counter()
     half = began + budget.seconds / 2
     bound, points = 0.0, []
-    for part in _parts(_without_averages(problem), data, budget):
+    for part in parts_of(_without_averages(problem), data, budget):
         if perf_counter() > half:
             why = (
                 f"the data takes {data.nbytes / 2**30:.3g} GiB, and its parts took longer than {budget.seconds / 2:g} s"
@@ -57,7 +57,7 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
     if not points or problem.equalities:
         return unsolved("static", "no decision that satisfies the constraints of all rounds was found", bound, began)
     tried = np.array([np.mean(points, axis=0), *points[:: -(-len(points) // TRIED)]])
-    sums = _evaluated(problem, data, tried, budget, began + budget.seconds)
+    sums = evaluated(problem, data, tried, budget, began + budget.seconds)
     if sums is None:
         return unsolved("static", "no time was left to evaluate a decision in all rounds", bound, began)
     excess = np.maximum(sums.constraints, 0.0)
@@ -85,19 +85,20 @@ def _without_averages(problem: Canonical) -> Canonical:
     return replace(problem, inequalities=each, equalities=())
 
 
-def _parts(problem: Canonical, data: Data, budget: Budget) -> Iterator[Rounds]:
+def parts_of(problem: Canonical, data: Data, budget: Budget) -> Iterator[Rounds]:
+    """The rounds in their order, in parts that leave room for functions of theirs."""
     step = max(1, int(SHARE * budget.memory * data.rounds / data.nbytes))
     for start in range(0, data.rounds, step):
         stop = min(start + step, data.rounds)
         yield Rounds.of(problem, data.read(start, stop), np.arange(start, stop) + 1)
 
 
-def _evaluated(problem: Canonical, data: Data, points: Array, budget: Budget, until: float) -> _Sums | None:
+def evaluated(problem: Canonical, data: Data, points: Array, budget: Budget, until: float) -> Sums | None:
     """The points in all rounds, part by part; None when time is over."""
     each = np.array([c.timing is Timing.EACH_ROUND for c in problem.inequalities for _ in range(c.size)], dtype=bool)
     losses, totals, tops = [], np.zeros((len(points), len(each))), np.full((len(points), len(each)), -np.inf)
     size = np.zeros(len(each))
-    for rounds in _parts(problem, data, budget):
+    for rounds in parts_of(problem, data, budget):
         if perf_counter() > until:
             return None
         values = [rounds.evaluate(problem.objective, x[None], rounds.everything) for x in points]
@@ -107,7 +108,7 @@ def _evaluated(problem: Canonical, data: Data, points: Array, budget: Budget, un
             totals[k] += g.sum(axis=0)
             tops[k] = np.maximum(tops[k], g.max(axis=0, initial=-np.inf))
             size = np.maximum(size, np.abs(g).max(axis=0, initial=0.0))
-    return _Sums(np.concatenate(losses, axis=1), np.where(each, tops, totals / data.rounds), size)
+    return Sums(np.concatenate(losses, axis=1), np.where(each, tops, totals / data.rounds), size)
 
 
 def _constraints(rounds: Rounds, x: Array) -> Array:

@@ -1,0 +1,159 @@
+"""Static comparators of data that does not fit in memory, where sums over the rounds are all that programs take of it.
+
+So it is with losses and constraints on average that are polynomials of degree two: their coefficients are added up in one pass over the
+data, whose size then matters no more, and the programs are those of data in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical, Equality, Inequality
+from oco.dsl.expressions import Expr
+from oco.dsl.model import Timing
+from oco.evaluation.comparators.assembly import Assembled
+from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.certificate import Certified
+from oco.evaluation.comparators.fixed import FEASIBLE, solve_programs
+from oco.evaluation.comparators.functions import OfRounds, Quadratic, Rounds
+from oco.evaluation.comparators.make import total
+from oco.evaluation.comparators.parts import evaluated, parts_of
+from oco.evaluation.comparators.region import region
+from oco.evaluation.comparators.structure import degree, smooth
+from oco.evaluation.comparators.sums import summed
+from oco.evaluation.data import Data
+
+Array = np.ndarray[Any, Any]
+METHOD = "sums over parts of the rounds"
+
+
+@dataclass(eq=False)
+class _Sum:
+    """The sums of an expression over the first rounds, for ends that rise, from parts of the rounds in their order."""
+
+    expr: Expr
+    before: Quadratic | None = None
+    found: list[Quadratic] = field(default_factory=list)
+
+    def add(self, part: Rounds, ends: Array) -> None:
+        """Go on by a part, in which there are these ends (counted from its beginning)."""
+        cuts = np.union1d(ends, part.count)
+        more = total(part, self.expr, cuts, np.ones(len(cuts)))
+        assert more is not None
+        whole = more if self.before is None else _of_parts(np.add, self.before, more)
+        self.found.append(_of_parts(lambda a: a[: len(ends)], whole))
+        self.before = _of_parts(lambda a: a[-1:], whole)
+
+    def times(self, weights: Array) -> Quadratic:
+        """The sums, each with its weight."""
+        together = _of_parts(lambda *a: np.concatenate(a), *self.found)
+        return _of_parts(lambda a: a * weights.reshape(-1, *[1] * (a.ndim - 1)), together)
+
+
+def _of_parts(change: Callable[..., Array], *of: Quadratic) -> Quadratic:
+    """Coefficients made from those of quadratic functions, kind by kind."""
+    squares = [q.square for q in of]
+    square = None if any(s is None for s in squares) else change(*squares)
+    return Quadratic(change(*(q.constant for q in of)), change(*(q.linear for q in of)), square, of[0].diagonal)
+
+
+def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparator | None:
+    """The best decision for all rounds; None where it takes more than sums."""
+    began = perf_counter()
+    until = began + budget.seconds
+    if not _by_sums(problem, data):
+        return None
+    found = _solved(problem, data, np.array([data.rounds]), budget, until)
+    if found is None:
+        return unsolved("static", _late(data, budget), -np.inf, began)
+    bound, x = float(found.bound[0]), found.x[:1]
+    if found.near[0] > FEASIBLE:
+        return unsolved("static", "no decision was found that satisfies the constraints", bound, began)
+    sums = evaluated(problem, data, x, budget, until)
+    if sums is None:
+        return unsolved("static", "no time was left to evaluate the decision in all rounds", bound, began)
+    value = float(sums.losses[0].sum())
+    return Comparator(
+        "static",
+        Status.CERTIFIED if _close(value, bound, float(found.size[0])) else Status.INTERVAL,
+        Rounds.of(problem, {}, np.arange(0)).split(x),
+        sums.losses[0],
+        value,
+        bound,
+        np.maximum(sums.constraints[0], 0.0),
+        method=METHOD,
+        seconds=perf_counter() - began,
+    )
+
+
+def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget) -> Prefixes | str:
+    """The best decisions for the first t rounds, for rising t; why not where it takes more than sums, or more time."""
+    began = perf_counter()
+    if not _by_sums(problem, data):
+        return f"the data of all rounds takes {_gigabytes(data)}, and its functions cannot be added up"
+    found = _solved(problem, data, ends, budget, began + budget.seconds)
+    if found is None:
+        return _late(data, budget)
+    known = found.near <= FEASIBLE
+    close = [_close(*numbers) for numbers in zip(found.f, found.bound, found.size)]
+    status = [
+        Status.NOT_COMPUTED if not k else Status.CERTIFIED if c else Status.INTERVAL for k, c in zip(known, close)
+    ]
+    none = Rounds.of(problem, {}, np.arange(0))
+    decision = {n: found.x[:, none.places[n]].reshape(len(ends), *shape) for n, shape in none.layout}
+    value = np.where(known, found.f, np.nan)
+    return Prefixes(ends, value, found.bound, tuple(status), decision, METHOD, perf_counter() - began)
+
+
+def _by_sums(problem: Canonical, data: Data) -> bool:
+    """Whether the programs take no more of the data than sums over the rounds."""
+    first = _first(problem, data)
+    constraints: list[Inequality | Equality] = [*problem.inequalities, *problem.equalities]
+    differ = [c for c in constraints if first.enters(c.expr)]
+    means = not any(isinstance(c, Inequality) and c.timing is Timing.EACH_ROUND for c in differ)
+    polynomials = all(degree(e, first.variables) <= 2 for e in (problem.objective, *(c.expr for c in differ)))
+    return means and polynomials and all(smooth(c.expr, first.variables) for c in constraints)
+
+
+def _first(problem: Canonical, data: Data) -> Rounds:
+    """The first round, which stands for all where they do not differ."""
+    return Rounds.of(problem, data.read(0, 1), np.arange(1) + 1)
+
+
+def _solved(problem: Canonical, data: Data, ends: Array, budget: Budget, until: float) -> Certified | None:
+    """The programs of all prefixes; None when time is over before all rounds are added up."""
+    first, once, start = _first(problem, data), np.ones_like(ends), 0
+    constraints = [*(c.expr for c in problem.inequalities), *(c.expr for c in problem.equalities)]
+    sums = [_Sum(problem.objective), *(_Sum(e) for e in constraints if first.enters(e))]
+    for part in parts_of(problem, data, budget):
+        stop = start + part.count
+        for one in sums:
+            one.add(part, ends[(start < ends) & (ends <= stop)] - start)
+        start = stop
+        if perf_counter() > until:
+            return None
+    loss, means = sums[0].times(once), {id(one.expr): one.times(1.0 / ends) for one in sums[1:]}
+
+    def mean(expr: Expr) -> OfRounds:
+        return means[id(expr)] if id(expr) in means else summed(first, expr, once, once)
+
+    inequalities = tuple(mean(c.expr) for c in problem.inequalities)
+    equations = tuple(mean(c.expr) for c in problem.equalities)
+    return solve_programs(Assembled(region(problem), np.arange(len(ends)), loss, inequalities, equations), until)
+
+
+def _close(value: float, bound: float, size: float) -> bool:
+    return value - bound <= 1e-6 * max(abs(value), size)
+
+
+def _late(data: Data, budget: Budget) -> str:
+    return f"the data takes {_gigabytes(data)}, and adding it up took longer than {budget.seconds:g} s"
+
+
+def _gigabytes(data: Data) -> str:
+    return f"{data.nbytes / 2**30:.3g} GiB"

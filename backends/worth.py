@@ -64,7 +64,7 @@ def choose_backend(program: Program, rounds: int | None, asked: str | None = Non
         return BackendChoice(asked)
     if rounds is None:
         return BackendChoice("numpy", "it runs in NumPy: how many rounds there are is not known")
-    work, length = work_of(program), f"{rounds:,} rounds"
+    work, length = work_of(program), f"{rounds:,} round{'' if rounds == 1 else 's'}"
     saved, in_c = rounds * work.operations * SECONDS_AN_OPERATION, rounds * work.entries * SECONDS_AN_ENTRY
     in_numpy = saved + in_c
     if _has_large_matrices(program):

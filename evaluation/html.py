@@ -20,6 +20,7 @@ h2 { font-size: 1.2rem; margin: 2.5rem 0 .75rem; padding-bottom: .3rem; border-b
 p { margin: .5rem 0; max-width: 46rem; } .soft { color: var(--soft); } .warn { color: var(--warn); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .925rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .9rem .4rem 0; border-bottom: 1px solid var(--line); }
+td:first-child, summary { overflow-wrap: anywhere; }
 th { font-weight: 600; color: var(--soft); }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
 code, pre { font: .875rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
@@ -36,7 +37,7 @@ summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--ac
   body { padding: 1.25rem 1rem 3rem; } thead { display: none; }
   tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
   td, td.number { display: flex; justify-content: space-between; gap: 1.5rem; padding: .15rem 0; border: 0; text-align: right; }
-  td.number { white-space: normal; }
+  td.number { white-space: normal; } td { overflow-wrap: anywhere; } td::before { overflow-wrap: normal; flex: none; }
   td::before { content: attr(data-label); color: var(--soft); text-align: left; } td:empty { display: none; }
   td:first-child { font-weight: 600; } td[data-label=""] { text-align: left; } td[data-label=""]::before { content: none; }
 }

@@ -14,3 +14,8 @@ def number(value: float | None, digits: int = 6, unknown: str = "not known") -> 
     places = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
     text = f"{value:,.{min(places, 2 * digits)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def counted(count: int, what: str) -> str:
+    """`1 round`, `2,880 rounds`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -42,14 +42,11 @@ LINES = 6  # the most curves in one picture
 LATE = 0.1  # the share of the rounds after which a curve begins late on a logarithmic axis
 TIMES = 4.0  # a guarantee more than so many times above a curve is written on a linear axis, not drawn
 NARROW = 1e-2  # an axis that spans less of its large numbers has them in full: in thousands they would look the same
+DECADE = 10.0  # the least ratio of the ends of a logarithmic axis of values
 DECADES = 4.0  # and on a logarithmic axis when it is more than so many powers of ten above
 
 
-LETTER, HANDLE, NOTE_LETTER = (
-    0.062,
-    0.42,
-    0.068,
-)  # widths in inches: of a letter of a legend, of its line, of a letter of a note
+LETTER, HANDLE, NOTE_LETTER = 0.062, 0.42, 0.068  # inches: a letter of a legend, its line, a letter of a note
 
 
 @dataclass(frozen=True)
@@ -85,11 +82,11 @@ def figure(
     """All pictures of a trace on one page: regret and violation (linear, and on logarithmic axes), decisions, queues.
 
     axes    to draw on instead, as many as there are of the panels: any array of them as `plt.subplots` gives it, or (also as `ax`) one
-    panels  names of `PANELS`, such as "violation" or "regret, log"; all of them in their order
+    panels  names of `PANELS`, such as "violation" or "regret, log"; by default all that have something to show, in their order
     """
     from oco.evaluation.page import Page
 
-    names = list(PANELS) if panels is None else [panels] if isinstance(panels, str) else list(panels)
+    names = present(trace) if panels is None else [panels] if isinstance(panels, str) else list(panels)
     if unknown := [name for name in names if name not in PANELS]:
         raise fail("OCO831", f"there is no panel {unknown[0]!r}", hint=f"there are: {', '.join(PANELS)}")
     if (places := ax if axes is None else axes) is not None:
@@ -106,6 +103,13 @@ def figure(
     return page
 
 
+def present(trace: Trace) -> list[str]:
+    """The panels that have something to show."""
+    absent = {"queues"} if not trace.duals.shape[1] else set()
+    absent |= {"violation", "violation, log"} if not (trace.labels or trace.equality_labels) else set()
+    return [name for name in PANELS if name not in absent]
+
+
 def figures(trace: Trace) -> dict[str, Figure]:
     """One picture a file, by name: what `oco run --out` writes."""
     with in_style():
@@ -114,8 +118,7 @@ def figures(trace: Trace) -> dict[str, Figure]:
 
 def drawings(trace: Trace) -> dict[str, str]:
     """Each panel as an SVG text (see `vector`)."""
-    shown = {name: draw for name, draw in PANELS.items() if name != "queues" or trace.duals.shape[1]}
-    return {name: vector(partial(draw, trace)) for name, draw in shown.items()}
+    return {name: vector(partial(PANELS[name], trace)) for name in present(trace)}
 
 
 def vector(draw: Callable[[Axes], None]) -> str:
@@ -149,8 +152,9 @@ def _figures(trace: Trace) -> dict[str, Figure]:
     from oco.evaluation.page import Page
 
     pages: dict[str, Figure] = {}
+    shown = present(trace)
     for name, panels in FILES.items():
-        if name == "queues" and not trace.duals.shape[1]:
+        if name not in shown:
             continue
         page = Page(figsize=(5.6 * len(panels), 3.9), layout="constrained")
         for ax, panel in zip(np.atleast_1d(page.subplots(1, len(panels))), panels):
@@ -176,15 +180,25 @@ def violation(trace: Trace, ax: Axes, log: bool = False) -> None:
     found = trace.violation(kind)  # type: ignore[arg-type]
     curves = [Curve(label, found[:, i]) for i, label in enumerate(trace.labels)]
     if len(curves) > LINES:
-        order = np.argsort(-found[-1])[: LINES - 1]
-        rest = f"sum of all {len(curves)}"
-        curves = [curves[i] for i in order] + [Curve(rest, found.sum(axis=1))]
+        curves = _worst(curves, found)
     equal = trace.equality_violation()
     names = trace.equality_labels
     curves += [
         Curve(f"{label} (equality)", equal[:, i]) for i, label in enumerate(names[: max(0, LINES - len(curves))])
     ]
     _chart(trace, ax, curves, f"{kind} violation" if found.shape[1] else "equality violation", "violation", log)
+
+
+def _worst(curves: Sequence[Curve], found: Array) -> list[Curve]:
+    """Of many constraints those that are violated most, the sum of all where more are violated, and one line for those that never are."""
+    violated = np.flatnonzero(found.max(axis=0) > 0)
+    order = violated[np.argsort(-found[-1, violated], kind="stable")]
+    shown = [curves[i] for i in order[: LINES - 2]]
+    if len(order) > len(shown):
+        shown.append(Curve(f"sum of all {len(curves)}", found.sum(axis=1)))
+    never = len(curves) - len(violated)
+    words = f"{never} others" if len(violated) else f"all {never}"
+    return [*shown, Curve(f"{words}, never violated", np.zeros(len(found)))] if never else shown
 
 
 def decisions(trace: Trace, ax: Axes) -> None:
@@ -195,7 +209,7 @@ def decisions(trace: Trace, ax: Axes) -> None:
     shown, different = _different(flat, labels, lambda values: values.std(axis=0))
     for colour, (entry, label) in zip(COLOURS, shown):
         t, y = thin(trace.kept, flat[:, entry])
-        ax.plot(t, y, color=colour, lw=0.9, label=label)
+        ax.plot(t, y, color=colour, lw=0.9, label=label, **_marked(t))
     more = f", the {len(shown)} of {different} different entries that move most" if different > len(shown) else ""
     finish(ax, f"{'decision' if len(kept) == 1 else 'decisions'} {', '.join(kept)}{more}", "value")
 
@@ -222,7 +236,7 @@ def queues(trace: Trace, ax: Axes) -> None:
     shown, _ = _different(duals, labels, lambda values: np.abs(values).max(axis=0, initial=0.0))
     for colour, (entry, label) in zip(COLOURS, shown):
         t, y = thin(np.arange(1, len(duals) + 1), duals[:, entry])
-        ax.plot(t, y, color=colour, lw=1.1, label=label)
+        ax.plot(t, y, color=colour, lw=1.1, label=label, **_marked(t))
     if not len(shown):
         ax.text(
             0.5, 0.5, "the algorithm keeps no queues", ha="center", va="center", transform=ax.transAxes, color="0.4"
@@ -247,6 +261,10 @@ def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised
         ax.set_xscale("log")
         if any(np.any(np.asarray(line.get_ydata()) > 0) for line in ax.get_lines()):
             ax.set_yscale("log")
+            low, high = ax.get_ylim()
+            if high < DECADE * low:  # ticks that can be told apart
+                middle = np.sqrt(low * high)
+                ax.set_ylim(middle / np.sqrt(DECADE), middle * np.sqrt(DECADE))
         ax.set_xlim(1, max(2, trace.rounds))
     else:
         ax.margins(y=0.12)
@@ -265,11 +283,16 @@ def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool, width: 
             return
         label += f" (ends at {number(curve.values[-1])})" if curve.values[-1] <= 0 else ""
         first = int(np.argmax(values > 0)) + 1
-        if first > LATE * len(values):  # on these axes little more than a point
+        if first > max(1.0, LATE * len(values)):  # on these axes little more than a point
             label += f" (from round {first:,})"
             ax.plot(first, values[first - 1], "o", color=colour, ms=2.5 * width)
     t, y = thin(rounds, np.nan_to_num(values, nan=0.0), log=log)
-    ax.plot(t, np.where(y > 0, y, np.nan) if log else y, color=colour, lw=width, label=label)
+    ax.plot(t, np.where(y > 0, y, np.nan) if log else y, color=colour, lw=width, label=label, **_marked(t, width))
+
+
+def _marked(rounds: Array, width: float = 1.5) -> dict[str, Any]:
+    """A curve of one round is a point."""
+    return {"marker": "o", "ms": 3 * width, "clip_on": False} if len(rounds) == 1 else {}
 
 
 def _guarantee(ax: Axes, name: str, bound: Array, top: float, vacuous: bool, log: bool) -> str:
@@ -283,7 +306,7 @@ def _guarantee(ax: Axes, name: str, bound: Array, top: float, vacuous: bool, log
 
     t, y = thin(np.arange(1, len(bound) + 1), bound, log=log)
     ink = rcParams["text.color"]
-    ax.plot(t, y, color=ink, lw=1.1, ls=(0, (5, 3)), label=name + (" (vacuous)" if vacuous else ""))
+    ax.plot(t, y, color=ink, lw=1.1, ls=(0, (5, 3)), label=name + (" (vacuous)" if vacuous else ""), **_marked(t))
     return ""
 
 
@@ -291,13 +314,14 @@ def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round
     """Title, legend above the picture so that it covers nothing, axes; a note stands under the axis."""
     from matplotlib.ticker import EngFormatter, ScalarFormatter
 
-    labels = ax.get_legend_handles_labels()[1]
+    handles, labels = ax.get_legend_handles_labels()
+    labels = [_shortened(label, int((_width(ax) - HANDLE) / LETTER)) for label in labels]
     columns = _columns(labels, _width(ax))
     rows = -(-len(labels) // columns)
     if labels:
         spacing = {"columnspacing": 1.2, "handlelength": 1.6, "borderaxespad": 0.2}
         shown = {"fontsize": 8, "frameon": False, "ncols": columns}
-        legend = ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), **shown, **spacing)
+        legend = ax.legend(handles, labels, loc="lower left", bbox_to_anchor=(-0.02, 1.0), **shown, **spacing)
         legend.set_in_layout(False)  # the title leaves room for it: a wide legend must not make the picture narrow
     ax.set_title(title, fontsize=10, loc="left", pad=6 + 14 * rows)
     note = fill(note, int(_width(ax) / NOTE_LETTER))
@@ -311,11 +335,20 @@ def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round
             largest = max(abs(low), abs(high))
             short = largest >= 1e4 and abs(high - low) > NARROW * largest
             axis.set_major_formatter(EngFormatter(sep=" ") if short else ScalarFormatter(useOffset=False))
-    ax.tick_params(labelsize=8)
+    if across == "round" and ax.get_xscale() == "linear":
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        if max(ax.get_xlim()) < 2:  # a single round
+            ax.set_xlim(0, 2)
+    ax.tick_params(which="both", labelsize=8)
     ax.grid(True, lw=0.7)
     ax.set_axisbelow(True)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
+
+
+def _shortened(label: str, most: int) -> str:
+    """A label of at most so many letters: its beginning and its end, where indices and remarks are."""
+    return label if len(label) <= most else f"{label[: most // 3]}…{label[len(label) - (most - most // 3 - 1) :]}"
 
 
 def _width(ax: Axes) -> float:

@@ -14,15 +14,16 @@ from oco.dsl.text.latex import escaped
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
 from oco.evaluation import html
-from oco.evaluation.numbers import number
+from oco.evaluation.numbers import counted, number
 from oco.evaluation.plots import drawings
 from oco.evaluation.storage import manifest
-from oco.evaluation.summary import RunSummary, summarize
+from oco.evaluation.summary import RunSummary, ViolationLine, summarize
 
 if TYPE_CHECKING:
     from oco.evaluation.trace import Promise, Trace
 
 DEPTH = 12  # of a derivation that is spelled out
+MANY = 6  # constraints whose facts are listed one by one
 
 CAPTIONS = {
     "regret": "Regret after every round.",
@@ -91,7 +92,7 @@ def brief_latex(trace: Trace) -> str:
 
 def _subtitle(found: RunSummary) -> str:
     return (
-        f"{found.rounds:,} rounds, total loss {number(found.loss)} ({number(found.mean_loss)} a round), "
+        f"{counted(found.rounds, 'round')}, total loss {number(found.loss)} ({number(found.mean_loss)} a round), "
         f"{found.rounds_per_second:,.0f} rounds a second"
     )
 
@@ -109,31 +110,33 @@ def _regret(found: RunSummary) -> str:
 
 
 def _constraints(found: RunSummary) -> str:
-    rows = [
-        (
-            v.label,
-            v.timing,
-            number(v.hard),
-            number(v.soft),
-            f"{v.rounds:,} of {found.rounds:,}",
-            number(v.worst),
-            number(v.scale, unknown="–"),
-        )
-        for v in found.violation
-    ]
+    shown, others = found.foremost()
+    rows = [_violated(v, found.rounds) for v in shown]
     rows += [
         (e.label, "equality on average", "", number(e.violation), "", "", number(e.scale, unknown="–"))
         for e in found.equality
     ]
-    if not rows:
+    if not rows and not others:
         return html.paragraph("The model has no constraints.", "soft")
     headings = ("constraint", "binds", "hard violation", "soft violation", "broken in", "by at most", "scale")
+    columns, more = (2, 3, 4, 5, 6), []
+    if others:
+        broken = sum(v.rounds > 0 for v in others) or "none"
+        which = f"the other {len(others)} constraints" if rows else f"all {len(others)} constraints"
+        rest = html.table(headings, [_violated(v, found.rounds) for v in others], numbers=columns)
+        more = [html.folded(f"{which}, {broken} of them broken", rest)]
     totals = [
         (f"{t.kind} violation, summed", number(t.papers), number(t.scaled), _vacuous(t.guarantee, t.vacuous))
         for t in found.totals
     ]
     second = html.table(("", "plain sum", "in scales", "guaranteed"), totals, numbers=(1, 2, 3)) if totals else ""
-    return html.table(headings, rows, numbers=(2, 3, 4, 5, 6)) + second
+    first = html.table(headings, rows, numbers=columns) if rows else ""
+    return "".join((first, *more, second))
+
+
+def _violated(v: ViolationLine, rounds: int) -> tuple[str, ...]:
+    broken = f"{v.rounds:,} of {rounds:,}"
+    return v.label, v.timing, number(v.hard), number(v.soft), broken, number(v.worst), number(v.scale, unknown="–")
 
 
 def _promise(trace: Trace) -> list[str]:
@@ -146,7 +149,11 @@ def _promise(trace: Trace) -> list[str]:
     ]
     words = f"By {promise.theorem}." if promise.theorem else "No theorem speaks for this run."
     settings = html.table(("setting", "formula", "value"), _settings(promise), numbers=(2,)) if promise.settings else ""
-    bounds = html.table(("measure", "rate", f"bound after {trace.rounds:,} rounds"), rows, numbers=(2,)) if rows else ""
+    bounds = (
+        html.table(("measure", "rate", f"bound after {counted(trace.rounds, 'round')}"), rows, numbers=(2,))
+        if rows
+        else ""
+    )
     return [html.paragraph(words), bounds, settings]
 
 
@@ -160,8 +167,15 @@ def _settings(promise: Promise) -> list[tuple[str, str, str]]:
 
 
 def _ledger(facts: Facts) -> list[str]:
-    """Every fact with its status; the derivation opens when it is asked for."""
-    return [_fact(fact) for fact in facts.values() if fact.known or fact.witness is not None]
+    """Every fact with its status; the derivation opens when it is asked for. Those of each of many constraints are folded together."""
+    told = [fact for fact in facts.values() if fact.known or fact.witness is not None]
+    of = {fact.key: ".".join(fact.key.split(".")[:2]) for fact in told if fact.key.startswith("constraints.")}
+    if len(set(of.values())) <= MANY:
+        return [_fact(fact) for fact in told]
+    parts: dict[str, list[str]] = {}
+    for fact in told:
+        parts.setdefault(of.get(fact.key, fact.key), []).append(_fact(fact))
+    return [html.folded(which, *each) if which in of.values() else each[0] for which, each in parts.items()]
 
 
 def _fact(fact: Fact) -> str:

@@ -83,6 +83,13 @@ class RunSummary:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
+    def foremost(self, most: int = 12) -> tuple[tuple[ViolationLine, ...], tuple[ViolationLine, ...]]:
+        """The constraints to show, in their order, and the others: of more than `most` those that are broken, and of these the worst."""
+        if len(self.violation) <= most:
+            return self.violation, ()
+        broken = sorted((v for v in self.violation if v.rounds), key=lambda v: -v.hard)[:most]
+        return tuple(v for v in self.violation if v in broken), tuple(v for v in self.violation if v not in broken)
+
     def to_json(self) -> dict[str, Any]:
         """Plain values; what is not finite becomes null."""
         found = _plain(asdict(self))

@@ -154,12 +154,79 @@ def test_thinning_keeps_every_peak(log: bool) -> None:
     np.testing.assert_array_equal(values[t - 1], y)
 
 
+def many(rounds: int, broken: int, size: int = 30) -> Trace:
+    """A trace with many constraints of a long name, of which the first `broken` are violated in every round."""
+    label = "the_name_of_a_constraint_that_says_at_length_what_it_is_about_in_each_of_the_regions"
+    text = f"model m\nhorizon T = {rounds}\ndecision x[{size}] in box(0, 1)\nminimize sum(x)\n"
+    text += f"subject to\n    {label}: x <= 0.5 each round\n"
+    problem = canonical(parse(text))
+    x = np.full((rounds, size), 0.25)
+    x[:, :broken] = 0.6 + np.arange(broken) / 100
+    empty = np.zeros((rounds, 0))
+    record = Record(x.sum(axis=1), x - 0.5, empty, empty, {"x": x}, np.arange(rounds), 1.0)
+    return Trace(
+        problem, Data(problem, rounds, MappingProxyType({})), record, Promise("test", {}, scales=np.ones(size))
+    )
+
+
+@pytest.mark.parametrize(("broken", "curves"), [(0, 1), (2, 3), (4, 5), (9, 6), (30, 5)])
+def test_of_many_constraints_the_worst_are_drawn_and_the_others_are_counted(broken: int, curves: int) -> None:
+    drawn = lines(panel(many(20, broken), "violation"))
+    assert len(drawn) == curves
+    never = [label for label, (_, y) in drawn.items() if not y.any()]
+    words = f"{30 - broken} others" if broken else "all 30"
+    assert never == ([f"{words}, never violated"] if broken < 30 else [])
+    if broken:
+        worst = next(iter(drawn.values()))[1]
+        np.testing.assert_allclose(worst[-1], 20 * (0.1 + (broken - 1) / 100))
+    sums = [y for label, (_, y) in drawn.items() if label == "sum of all 30"]
+    assert len(sums) == (broken > 4)
+    for y in sums:
+        np.testing.assert_allclose(y[-1], 20 * sum(0.1 + k / 100 for k in range(broken)))
+
+
+def test_a_legend_is_no_wider_than_its_picture() -> None:
+    page = figure(many(20, 3))
+    renderer = FigureCanvasAgg(page).get_renderer()
+    page.draw(renderer)
+    for ax in page.axes:
+        legend = ax.get_legend()
+        assert legend is not None and legend.get_window_extent(renderer).x1 <= page.bbox.x1
+        entries = [text.get_text() for text in legend.get_texts()]
+        assert len(set(entries)) == len(entries), "a label keeps its index"
+
+
+def test_ticks_of_a_logarithmic_axis_can_be_told_apart() -> None:
+    page = figure(many(20, 1), panels="violation, log")
+    low, high = page.axes[0].get_ylim()
+    assert high >= 10 * low * (1 - 1e-9)
+    flat = made(300)
+    flat.record.constraints[:] = -1.0
+    flat.record.constraints[0] = [1.0, 1 - 1e-7]
+    page = figure(flat, panels="violation, log")
+    page.draw_without_rendering()
+    low, high = page.axes[0].get_ylim()
+    shown = [t.get_text() for t in page.axes[0].get_yticklabels(which="both") if low <= t.get_position()[1] <= high]
+    shown = [text for text in shown if text]
+    assert shown and len(set(shown)) == len(shown)
+
+
+def test_one_round_is_a_point() -> None:
+    trace = many(1, 2)
+    for name in ("violation", "violation, log", "decisions"):
+        ax = panel(trace, name)
+        assert all(line.get_marker() == "o" for line in ax.get_lines() if len(np.asarray(line.get_xdata()))), name
+        assert "from round" not in str([line.get_label() for line in ax.get_lines()])
+    ax.figure.draw_without_rendering()  # type: ignore[union-attr]
+    assert all(float(t) == int(t) for t in ax.get_xticks())
+
+
 def test_a_run_without_constraints_or_queues_has_pictures_too() -> None:
     problem = canonical(parse("model m\nhorizon T = 5\ndecision x in box(0, 1)\nstream c in [0, 1]\nminimize c * x\n"))
     none = np.zeros((5, 0))
     record = Record(np.ones(5), none, none, none, {"x": np.linspace(0, 1, 5)}, np.arange(5), 0.1)
     trace = Trace(problem, Data(problem, 5, {"c": np.ones(5)}), record, Promise("test", {}))
-    assert "queues" not in figures(trace)
+    assert set(figures(trace)) == {"regret", "decisions"} and len(figure(trace).axes) == 3
     figure(trace).draw_without_rendering()
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_plots import made
+from test_plots import made, many
 
 from oco.compiler.facts.check import check
 from oco.evaluation.numbers import number
 from oco.evaluation.report import report, write_report
+from oco.evaluation.summary import summarize
 from oco.evaluation.trace import Trace
 
 VOID = {"meta", "br", "img", "link", "hr", "path", "use", "rect"}
@@ -134,3 +135,23 @@ def test_settings_are_given_as_formulas_and_as_numbers() -> None:
     assert cells["eta"] == ["1/T", "0.00333333"]
     assert cells["gamma"] == ["", "0.5"]
     assert cells["alpha"] == ["sqrt(t)", "–"]
+
+
+def test_of_many_constraints_those_that_are_broken_stand_first() -> None:
+    """The others are folded, and each constraint's facts together."""
+    run = many(20, 2)
+    shown, others = summarize(run).foremost()
+    assert [v.rounds for v in shown] == [20, 20] and len(others) == 28
+    shown, others = summarize(many(20, 30)).foremost()
+    assert len(shown) == 12 and min(v.hard for v in shown) >= max(v.hard for v in others)
+    text = report(run, check(run.problem.model))
+    read(text)
+    folded = "<summary>the other 28 constraints, none of them broken</summary>"
+    assert folded in text and text.index("regions[1]") < text.index(folded) < text.index("regions[2]")
+    assert sum(line.count("<details><summary>constraints.") for line in text.splitlines()) >= 30
+    assert "all 30 constraints, none of them broken" in report(many(20, 0))
+
+
+def test_one_round_is_said_so() -> None:
+    text = report(many(1, 1))
+    assert "1 round, total loss" in text and "1 rounds" not in text.replace("1 rounds a second", "")

@@ -12,7 +12,7 @@ from rich.table import Column
 from oco.cli.output import console, paint, say
 from oco.dsl.diagnostics import fail
 from oco.dsl.writing import replacing, write_text
-from oco.evaluation.numbers import number
+from oco.evaluation.numbers import counted, number
 
 if TYPE_CHECKING:
     from oco.evaluation.summary import RunSummary
@@ -45,16 +45,29 @@ def measured(run: RunSummary) -> None:
     from rich.table import Table
 
     table = Table(
-        "", Column("measured", justify="right"), Column("guaranteed", justify="right"), "", box=None, pad_edge=False
+        Column("", overflow="fold"),
+        Column("measured", justify="right"),
+        Column("guaranteed", justify="right"),
+        "",
+        box=None,
+        pad_edge=False,
     )
     table.add_row("loss", number(run.loss), "", f"{number(run.mean_loss)} a round")
     for line in run.regret:
         table.add_row(f"{line.kind} regret", number(line.value), promised(line.guarantee, line.vacuous), line.words)
-    for row in run.violation:
-        rounds = f"{row.timing}; broken in {row.rounds} of {run.rounds} rounds"
+    shown, others = run.foremost()
+    for row in shown:
+        rounds = f"{row.timing}; broken in {row.rounds} of {counted(run.rounds, 'round')}"
         worst = f", by {number(row.worst)} at most" if row.rounds else ""
         table.add_row(f"hard violation of {row.label}", number(row.hard), "", rounds + worst)
         table.add_row(f"soft violation of {row.label}", number(row.soft))
+    if others:
+        rest = f"{len(others)} others" if shown else f"all {len(others)} constraints"
+        broken = sum(v.rounds > 0 for v in others)
+        table.add_row(
+            f"hard violation of {rest}", number(sum(v.hard for v in others)), "", f"{broken or 'none'} of them broken"
+        )
+        table.add_row(f"soft violation of {rest}", number(sum(v.soft for v in others)))
     for total in run.totals if len(run.violation) > 1 or any(t.guarantee for t in run.totals) else ():
         bound = promised(total.guarantee, total.vacuous)
         table.add_row(
@@ -63,7 +76,10 @@ def measured(run: RunSummary) -> None:
     for equal in run.equality:
         table.add_row(f"violation of {equal.label}", number(equal.violation), "", f"mean {number(equal.mean)} a round")
     table.add_row(
-        "rounds a second", f"{run.rounds_per_second:,.0f}", "", f"{run.rounds:,} rounds in {run.seconds:.2f} s"
+        "rounds a second",
+        f"{run.rounds_per_second:,.0f}",
+        "",
+        f"{counted(run.rounds, 'round')} in {run.seconds:.2g} s",
     )
     console().print(table)
     for warning in run.warnings:

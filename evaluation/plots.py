@@ -259,12 +259,13 @@ def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised
         note = f"guarantee: O({trace.promise.rates[promised].replace('**', '^')}), constants not known"
     if log:
         ax.set_xscale("log")
-        if any(np.any(np.asarray(line.get_ydata()) > 0) for line in ax.get_lines()):
-            ax.set_yscale("log")
-            low, high = ax.get_ylim()
+        drawn = np.concatenate([[], *(np.asarray(line.get_ydata(), dtype=np.float64) for line in ax.get_lines())])
+        if np.any(drawn > 0):
+            low, high = drawn[drawn > 0].min(), np.nanmax(drawn)
             if high < DECADE * low:  # ticks that can be told apart
-                middle = np.sqrt(low * high)
+                middle = np.sqrt(low) * np.sqrt(high)
                 ax.set_ylim(middle / np.sqrt(DECADE), middle * np.sqrt(DECADE))
+            ax.set_yscale("log")
         ax.set_xlim(1, max(2, trace.rounds))
     else:
         ax.margins(y=0.12)
@@ -336,7 +337,7 @@ def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round
             short = largest >= 1e4 and abs(high - low) > NARROW * largest
             axis.set_major_formatter(EngFormatter(sep=" ") if short else ScalarFormatter(useOffset=False))
     if across == "round" and ax.get_xscale() == "linear":
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.locator_params(axis="x", integer=True)
         if max(ax.get_xlim()) < 2:  # a single round
             ax.set_xlim(0, 2)
     ax.tick_params(which="both", labelsize=8)

@@ -60,6 +60,12 @@ class Recorder:
                 raise fail(
                     "OCO831", f"`{unknown[0]}` is no decision of the model", hint=f"there are: {', '.join(names)}"
                 )
+            if not keep:
+                raise fail(
+                    "OCO831",
+                    'keep names no decision; keep="last" keeps the least',
+                    hint=f"there are: {', '.join(names)}",
+                )
             names, every = tuple(keep), 1
         size = 8 * sum(self._entries(b.name) for b in self.problem.blocks if b.name in names)
         needed = size * (self.expected or 1) // max(every, 1)

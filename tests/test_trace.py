@@ -179,7 +179,7 @@ def test_decisions_that_would_fill_the_memory_are_thinned(monkeypatch: pytest.Mo
     assert found.kept.tolist() == list(range(1, 41, 4)) and any("every 4th" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("keep", ["first", ["y"], 0, -3, 1.5, True])
+@pytest.mark.parametrize("keep", ["first", ["y"], [], 0, -3, 1.5, True])
 def test_what_cannot_be_kept(plan: Plan, keep: Any) -> None:
     with pytest.raises(OcoError) as caught:
         run(plan, {"a": targets()}, keep=keep)

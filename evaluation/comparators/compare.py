@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Literal
 
@@ -15,11 +14,12 @@ from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_s
 from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import Setting, prefixes, static
 from oco.evaluation.comparators.functions import Rounds
-from oco.evaluation.comparators.lift import least_loss, lift
+from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
 from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import region
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
 from oco.evaluation.comparators.rounds import Way, dynamic
+from oco.evaluation.comparators.smoothing import smoothed
 from oco.evaluation.comparators.streamed import streamed_prefixes, streamed_static
 from oco.evaluation.comparators.structure import degree, smooth
 from oco.evaluation.data import Data
@@ -27,6 +27,8 @@ from oco.evaluation.data import Data
 Array = np.ndarray[Any, Any]
 Kind = Literal["static", "dynamic"]
 
+BEYOND = "a function with kinks is beyond the solvers that are here"
+FIRST = 0.5  # of the time, for the method after which another one is left
 SETTLED = (Status.CERTIFIED, Status.LEAST_VIOLATING)
 
 
@@ -44,17 +46,22 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = 
 
 
 def _static(rounds: Rounds, budget: Budget) -> Comparator:
-    """The first method that settles it; what is known before is kept."""
-    began, made = perf_counter(), _setting(rounds, np.array([rounds.count]))
-    methods = [partial(static, made)] if made else []
-    methods += [partial(conic_static, rounds), *([] if made else [partial(rounded_static, rounds)])]
-    best = methods[0](budget)
-    for method in methods[1:]:
-        left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
-        if best.status in SETTLED or left.seconds <= 0:
-            break
-        best = _better(best, method(left))
-    return replace(best, seconds=perf_counter() - began)
+    """What is certified, or else the best of what the methods find."""
+    clock = _Clock(perf_counter(), budget)
+    made = _setting(rounds, np.array([rounds.count]))
+    best = static(made, budget) if made else conic_static(rounds, clock.left(FIRST))
+    if best.status in SETTLED or clock.over:
+        return best
+    best = _better(best, conic_static(rounds, clock.left()) if made else _roughly(rounds, clock.left()))
+    return replace(best, seconds=clock.spent)
+
+
+def _roughly(rounds: Rounds, budget: Budget) -> Comparator:
+    """Where kinks are too many for variables of their own."""
+    if _has_rounded(rounds):
+        return rounded_static(rounds, budget)
+    made = _projected(rounds, np.array([rounds.count]))
+    return static(made, budget) if made else Comparator("static", Status.NOT_COMPUTED, why=BEYOND)
 
 
 def _better(first: Comparator, second: Comparator) -> Comparator:
@@ -75,14 +82,41 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
         streamed = streamed_prefixes(problem, data, ends, budget)
         return unknown(ends, streamed) if isinstance(streamed, str) else streamed
     rounds = _all_rounds(problem, data)
-    made = _setting(rounds, ends)
-    began = perf_counter()
-    found = conic_prefixes(rounds, ends, budget, prefixes(made, budget) if made else unknown(ends, ""))
+    clock, made = _Clock(perf_counter(), budget), _setting(rounds, ends)
+    found = prefixes(made, budget) if made else unknown(ends, "")
+    found = conic_prefixes(rounds, ends, clock.left(1.0 if made else FIRST), found)
     open_ = np.array([s is Status.NOT_COMPUTED for s in found.status])
-    left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
-    if made or not open_.any() or left.seconds <= 0:
+    if made or not open_.any() or clock.over:
         return found
-    return found.with_members(open_, rounded_prefixes(rounds.first(int(ends[open_][-1])), ends[open_], left))
+    few = rounds.first(int(ends[open_][-1]))
+    return found.with_members(open_, _rough_prefixes(few, ends[open_], clock.left()))
+
+
+def _rough_prefixes(rounds: Rounds, ends: Array, budget: Budget) -> Prefixes:
+    if _has_rounded(rounds):
+        return rounded_prefixes(rounds, ends, budget)
+    made = _projected(rounds, ends)
+    return prefixes(made, budget) if made else unknown(ends, BEYOND)
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """When it began, and what it may take."""
+
+    began: float
+    budget: Budget
+
+    @property
+    def spent(self) -> float:
+        return perf_counter() - self.began
+
+    @property
+    def over(self) -> bool:
+        return self.spent >= self.budget.seconds
+
+    def left(self, share: float = 1.0) -> Budget:
+        """A share of the time that is left, in all the memory."""
+        return Budget(share * max(self.budget.seconds - self.spent, 0.0), self.budget.memory)
 
 
 def _too_large(data: Data, budget: Budget) -> str:
@@ -121,6 +155,20 @@ def _setting(rounds: Rounds, ends: Array) -> Setting | None:
         return None
     inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
     return Setting(inner, region(lifted.problem), rounds, ends, tuple(d.expr for d in lifted.definitions))
+
+
+def _projected(rounds: Rounds, ends: Array) -> Setting | None:
+    """The functions with their kinks, by one of their slopes, on a set known by its projection; None where it has none.
+
+    Sums over many rounds that differ hardly have kinks. Any of the slopes at a point makes a bound.
+    """
+    if any("project" in b.domain.refusals for b in rounds.problem.blocks):
+        return None
+    return Setting(rounds, replace(region(rounds.problem), complete=False), rounds, ends)
+
+
+def _has_rounded(rounds: Rounds) -> bool:
+    return smoothed(rounds.problem, ranges_of(rounds), 1.0) is not None
 
 
 def _is_smooth(problem: Canonical) -> bool:

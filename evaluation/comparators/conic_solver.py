@@ -40,8 +40,8 @@ def solve_conic(p: Program, until: float) -> Answer | float | None:
 
     inf where the solver says that nothing satisfies the constraints, None where it says nothing.
 
-    Slopes at a point beside the best one make a bound of the first order in the distance. The program with tangents there has none
-    that bend, and its value differs by the second order: its bound is taken as well where the gap is not closed.
+    Slopes at a point beside the best one do not fit the multipliers that were found with it. Where the gap is not closed, the program
+    with tangents at the point is solved too, whose multipliers fit: what it costs at least, this one does.
     """
     found = _solved(p, until)
     if not isinstance(found, Answer) or not p.bent or perf_counter() > until:

@@ -12,9 +12,10 @@ from oco.compiler.canonical import Canonical
 from oco.dsl.model import Timing
 from oco.evaluation.comparators.affine_rows import Rows, Space
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.broken import FEASIBLE, conflict
 from oco.evaluation.comparators.conic import Program, program
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
-from oco.evaluation.comparators.fixed import FEASIBLE, Setting, comparator_of, conflict
+from oco.evaluation.comparators.fixed import Setting, comparator_of
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
 from oco.evaluation.comparators.loosened import elastic, loosened

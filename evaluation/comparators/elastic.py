@@ -12,6 +12,7 @@ import numpy as np
 
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.certificate import Certified, solve_certified
+from oco.evaluation.comparators.interior import Iterate
 from oco.evaluation.comparators.products import applied
 from oco.evaluation.comparators.programs import Jet
 
@@ -20,17 +21,16 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Elastic:
-    """The programs above over (x, v), for the members `rows` of `base`. v lies between `floor` and `ceiling`."""
+    """The programs above over (x, v) for the members of `base`. v lies between `floor` and `ceiling`."""
 
     base: Assembled
-    rows: Array
     scale: Array
     floor: float
     ceiling: float
 
     @property
     def count(self) -> int:
-        return len(self.rows)
+        return self.base.count
 
     @property
     def size(self) -> int:
@@ -70,14 +70,13 @@ class Elastic:
 
     def jet(self, x: Array, rows: Array) -> Jet:
         inner, v = x[:, :-1], x[:, -1:]
-        members = self.rows[rows]
-        jet = self.base.jet(inner, members)
-        scale = self.scale[members]
+        jet = self.base.jet(inner, rows)
+        scale = self.scale[rows]
         soft = self.data_constraints
         g, slopes = jet.g / scale[:, : self.base.constraints], jet.jacobian / scale[:, : self.base.constraints, None]
         lift = np.zeros((*slopes.shape[:2], 1))
         lift[:, :soft] = -1.0
-        h, h_slopes = self._equations(inner, members)
+        h, h_slopes = self._equations(inner, rows)
         values = np.concatenate([g + lift[:, :, 0] * v, h - v, -h - v], axis=1)
         down = -np.ones((*h_slopes.shape[:2], 1))
         blocks = [np.concatenate(pair, axis=2) for pair in ((slopes, lift), (h_slopes, down), (-h_slopes, down))]
@@ -85,16 +84,15 @@ class Elastic:
         df[:, -1] = 1.0
         return Jet(v[:, 0], values, df, np.concatenate(blocks, axis=1))
 
-    def _equations(self, x: Array, members: Array) -> tuple[Array, Array]:
+    def _equations(self, x: Array, rows: Array) -> tuple[Array, Array]:
         own = len(self.base.region.right)
-        matrix, right = (part[:, own:] for part in self.base.equalities(members))
-        scale = self.scale[members][:, self.base.constraints :]
+        matrix, right = (part[:, own:] for part in self.base.equalities(rows))
+        scale = self.scale[rows][:, self.base.constraints :]
         return (applied(matrix, x) - right) / scale, matrix / scale[:, :, None]
 
     def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
-        members = self.rows[rows]
-        weights = multipliers[:, : self.base.constraints] / self.scale[members][:, : self.base.constraints]
-        zero_loss = self.base.constraint_hessian(x[:, :-1], weights, members)
+        weights = multipliers[:, : self.base.constraints] / self.scale[rows][:, : self.base.constraints]
+        zero_loss = self.base.constraint_hessian(x[:, :-1], weights, rows)
         pad = [(0, 0)] + [(0, 1)] * (zero_loss.ndim - 1)
         return np.pad(zero_loss, pad)
 
@@ -104,10 +102,12 @@ class Elastic:
         return np.asarray(inner + np.minimum(last * self.floor, last * self.ceiling))
 
 
-def least_violation(base: Assembled, rows: Array, start: Array) -> tuple[Certified, Array]:
-    """Solve the elastic programs of some members. The scales (B, constraints + equations) come with the result."""
+def least_violation(
+    base: Assembled, until: float = np.inf, before: tuple[Elastic, Iterate | None] | None = None
+) -> tuple[Elastic, Certified]:
+    """The elastic programs and their solutions. `before` are those of programs like these, from whose last iterates it goes on."""
+    start, everything = base.region.start, np.arange(base.count)
     scale = _scales(base, start)
-    everything = np.arange(base.count)
     begin = np.broadcast_to(start, (base.count, base.size))
     jet = base.jet(begin, everything)
     own = len(base.region.right)
@@ -115,11 +115,14 @@ def least_violation(base: Assembled, rows: Array, start: Array) -> tuple[Certifi
     off = np.abs(applied(matrix, begin) - right)
     soft = sum(f.entries for f in base.inequalities)
     worst = max(
-        (jet.g[rows][:, :soft] / scale[rows][:, :soft]).max(initial=0.0),
-        (off / scale[:, base.constraints :])[rows].max(initial=0.0),
+        (jet.g[:, :soft] / scale[:, :soft]).max(initial=0.0), (off / scale[:, base.constraints :]).max(initial=0.0)
     )
-    elastic = Elastic(base, rows, scale, -1.0 - worst, 2.0 + 2.0 * worst)
-    return solve_certified(elastic, np.append(start, 1.0 + worst)), scale
+    floor, ceiling = (
+        (-4.0 * (1.0 + worst), 2.0 + 2.0 * worst) if before is None else (before[0].floor, before[0].ceiling)
+    )
+    elastic = Elastic(base, scale, floor, ceiling)
+    last = None if before is None else before[1]
+    return elastic, solve_certified(elastic, np.append(start, 1.0 + worst), until=until, before=last)
 
 
 def _scales(base: Assembled, start: Array) -> Array:

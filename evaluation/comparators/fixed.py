@@ -13,20 +13,18 @@ from oco.dsl.model import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.broken import FEASIBLE, Broken, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
-from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds
 from oco.evaluation.comparators.interior import Iterate, store, take
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
-from oco.evaluation.comparators.relaxed import Relaxed
 from oco.evaluation.comparators.sums import Chosen, deciding_rounds, summed, values_upto
 
 Array = np.ndarray[Any, Any]
 
 TOLERANCE = 1e-7  # excess of a round's constraint that counts as none, in units of its slope over the region
-FEASIBLE = 1e-6  # the same of a program's own constraints after it was solved
 ENOUGH = 5e-7  # of how much the loss can change over the set: the gap at which one of many prefixes is left
 FIRST, MORE = 64, 256  # rounds whose constraints are taken first, and at most added at a time
 PASSES = 40
@@ -144,12 +142,17 @@ def settled(setting: Setting, solved: Solved, began: float) -> Comparator:
 def prefixes(setting: Setting, budget: Budget, before: Solved | None = None) -> Prefixes:
     """The best decisions for the first rounds, all programs solved side by side. `before` as in `solve_all`."""
     began = perf_counter()
-    solved = solve_all(setting, began + budget.seconds, before)
+    return prefixes_of(setting, solve_all(setting, began + budget.seconds, before), began)
+
+
+def prefixes_of(setting: Setting, solved: Solved, began: float) -> Prefixes:
+    """What the solved programs say of each prefix."""
     found, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
     if len(unmet) and setting.region.complete:
-        proved, again, _ = _relaxed(setting, solved.programs, unmet)
-        found = _stored(found, unmet[proved], replace(again, last=None)) if len(proved) else found
+        broken = broken_least(replace(solved.programs, members=unmet))
+        proved = np.flatnonzero(broken.proved)
+        found = stored(found, unmet[proved], broken.best(proved)) if len(proved) else found
         for member in unmet[proved]:
             status[member] = Status.LEAST_VIOLATING
     values = np.array([losses.sum() for losses in _losses(setting.original, found.x, setting.ends)])
@@ -177,7 +180,7 @@ def solve_all(setting: Setting, until: float, before: Solved | None = None, enou
     open_, met, late = everything, np.ones(len(everything), dtype=bool), np.zeros(len(everything), dtype=bool)
     for _ in range(PASSES):
         found = solve_programs(parts.programs(region, open_, chosen), until, enough, last and take(last, open_))
-        solution = found if solution is None else _stored(solution, open_, found)
+        solution = found if solution is None else stored(solution, open_, found)
         met[open_] = found.near <= FEASIBLE
         wanting = open_[met[open_]]
         added = [_violated(e, c, solution.x, wanting) for e, c in zip(parts.each, chosen)]
@@ -211,7 +214,7 @@ def _projected(programs: Assembled, until: float) -> Certified:
     return joined(found)
 
 
-def _stored(solution: Certified, members: Array, part: Certified) -> Certified:
+def stored(solution: Certified, members: Array, part: Certified) -> Certified:
     """The solution with that of some members replaced."""
     changed = {name: getattr(solution, name).copy() for name in ("x", "f", "bound", "near", "size")}
     for name, array in changed.items():
@@ -295,41 +298,19 @@ def _least_violating(setting: Setting, solved: Solved, began: float) -> Comparat
     """Prove that the constraints cannot hold together, or say that it is open; then the best of the points that break them least."""
     if not setting.region.complete:
         return unsolved("static", "the constraints were not met within the budget", float(solved.found.bound[0]), began)
-    proved, again, which = _relaxed(setting, solved.programs, np.arange(1))
-    if not len(proved):
+    broken = broken_least(solved.programs)
+    if not broken.proved[0]:
         return unsolved("static", "the solver stopped without a certificate", float(solved.found.bound[0]), began)
-    return replace(
-        comparator_of(setting, again, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which)
-    )
+    return least_violating(setting, broken, 0, began)
 
 
-def conflict(which: Array) -> str:
-    """What cannot hold: the constraints of some rounds (from 0), or of none in particular."""
-    shown = ", ".join(map(str, which[:8] + 1)) + (", ..." if len(which) > 8 else "")
-    if len(which) > 1:
-        return f"rounds {shown} cannot hold together"
-    return f"round {shown} cannot hold" if len(which) else "the means cannot hold together"
+def programs_of(setting: Setting, chosen: list[list[Array]]) -> Assembled:
+    """All programs with the constraints of given rounds, as in `Solved.chosen`."""
+    return _Parts.of(setting).programs(setting.region, np.arange(len(setting.ends)), chosen)
 
 
-def _relaxed(setting: Setting, programs: Assembled, members: Array) -> tuple[Array, Certified, Array]:
-    """Of the members: those whose constraints are proved impossible, their least violating points, the rounds that say so first."""
-    start = setting.region.start
-    unmet = replace(programs, members=programs.members[members])
-    found, scale = least_violation(unmet, np.arange(len(members)), start)
-    proved = np.flatnonzero(found.bound > FEASIBLE)
-    if not len(proved):
-        return proved, found, proved
-    allowed = (found.f[proved] * (1 + FEASIBLE) + FEASIBLE)[:, None] * scale[proved]
-    again = solve_certified(Relaxed(unmet, proved, allowed), start)
-    return proved, again, _conflicting(unmet, found, int(proved[0]))
-
-
-def _conflicting(programs: Assembled, found: Certified, member: int) -> Array:
-    """The rounds whose constraints carry a multiplier in the proof that nothing satisfies all."""
-    weights, first, which = found.multipliers[member], 0, []
-    for function in programs.inequalities:
-        part = weights[first : first + function.entries]
-        first += function.entries
-        if isinstance(function, Chosen):
-            which.append(function.carrying(int(programs.members[member]), part, 1e-4 * weights.max(initial=0.0)))
-    return np.unique(np.concatenate(which)) if which else np.zeros(0, dtype=np.int64)
+def least_violating(setting: Setting, broken: Broken, member: int, began: float) -> Comparator:
+    """The comparator that breaks the constraints least, where they are proved impossible."""
+    found = comparator_of(setting, broken.best(np.array([member])), began)
+    which = broken.conflicting(member)
+    return replace(found, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))

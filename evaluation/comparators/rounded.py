@@ -10,7 +10,18 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
-from oco.evaluation.comparators.fixed import Setting, Solved, prefixes, solve_all, static
+from oco.evaluation.comparators.broken import Broken, broken_least
+from oco.evaluation.comparators.fixed import (
+    Setting,
+    Solved,
+    least_violating,
+    prefixes,
+    prefixes_of,
+    programs_of,
+    settled,
+    solve_all,
+    static,
+)
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.lift import ranges_of
 from oco.evaluation.comparators.region import region
@@ -22,6 +33,9 @@ SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)  # radii of the rounding, of the r
 STEPS = (10.0, 3.0)  # times a radius: on the way to it, as Newton's method goes astray where it shrinks much at once
 COARSE = 1e-3  # the gap at which programs on the way are left
 CLOSE = 1e-6  # the gap at which an interval counts as a value, of the value
+LONG, SHORT = 0.3, 0.9  # shares of a radius to which it shrinks at once
+METHOD = "interior point, kinks rounded off"
+UNSOLVED = "the programs with rounded kinks were not solved"
 KNOWN = (Status.CERTIFIED, Status.INTERVAL)
 
 
@@ -49,28 +63,27 @@ def _pair(rounds: Rounds, ends: Array, share: float) -> _Pair | None:
 def rounded_static(rounds: Rounds, budget: Budget) -> Comparator:
     """The best decision for all rounds up to an interval, which is made smaller until it is closed or the time is over."""
     began, ends = perf_counter(), np.array([rounds.count])
-    best, way = Comparator("static", Status.NOT_COMPUTED, why="the programs with rounded kinks were not solved"), None
+    best, way = Comparator("static", Status.NOT_COMPUTED, why=UNSOLVED), None
+    asked = False
     for share in SHARES:
         left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
         pair = _pair(rounds, ends, share) if left.seconds > 0 else None
         if pair is None:
             break
         way = _on_the_way(rounds, ends, share, way, began + budget.seconds)
-        lower = static(pair.below, left, way)
-        if lower.status is Status.LEAST_VIOLATING:
-            best = lower  # what cannot hold rounded off from below cannot hold; a smaller radius finds less violation
-            continue
-        if best.status is Status.LEAST_VIOLATING:
-            break
+        solved = solve_all(pair.below, began + budget.seconds, way)
+        if not (solved.met[0] or solved.late[0] or asked):
+            asked, broken = True, _least_broken(rounds, ends, solved.chosen, began + budget.seconds)
+            if broken:
+                return replace(least_violating(*broken[0], began), method=METHOD)
+        lower = settled(pair.below, solved, began)
         upper = lower if pair.same else static(pair.above, left, way)
         bound = max(best.bound, lower.bound if lower.status in (*KNOWN, Status.NOT_COMPUTED) else -np.inf)
         better = upper.status in KNOWN and not upper.value >= best.value
         best = replace(upper if better else best, bound=bound)
         if best.value - bound <= CLOSE * abs(best.value):
             break
-    impossible = best.status is Status.LEAST_VIOLATING
-    status = best.status if impossible else _status(best.value, best.bound)
-    return replace(best, status=status, method="interior point, kinks rounded off", seconds=perf_counter() - began)
+    return replace(best, status=_status(best.value, best.bound), method=METHOD, seconds=perf_counter() - began)
 
 
 def _on_the_way(rounds: Rounds, ends: Array, share: float, way: Solved | None, until: float) -> Solved | None:
@@ -83,6 +96,51 @@ def _on_the_way(rounds: Rounds, ends: Array, share: float, way: Solved | None, u
     return way
 
 
+def _least_broken(
+    rounds: Rounds, ends: Array, chosen: list[list[Array]], until: float
+) -> dict[int, tuple[Setting, Broken, int]]:
+    """Of the prefixes, with the constraints of `chosen` rounds, those that nothing satisfies, and how they are broken least.
+
+    What cannot hold with kinks rounded off from below cannot hold. The elastic programs can be met whatever the radius: each is
+    solved from that of a larger one, in smaller steps where the solver goes astray; the smallest radius that it reached tells.
+    """
+    kept: dict[int, tuple[Setting, Broken, int]] = {}
+    broken: Broken | None = None
+    going, share, step = np.ones(len(ends), dtype=bool), SHARES[0] * STEPS[0], LONG
+    while going.any() and (share > SHARES[-1] or broken is None) and perf_counter() < until:
+        smaller = share if broken is None else max(share * step, SHARES[-1])
+        pair = _pair(rounds, ends, smaller)
+        if pair is None:
+            break
+        tried = broken_least(programs_of(pair.below, chosen), until, broken)
+        if broken is not None and step < SHORT and (going & ~tried.closed).any():
+            step = step**0.5
+            continue
+        share, step, broken, going = smaller, max(LONG, step**2), tried, going & tried.closed
+        kept |= {member: (pair.below, broken, member) for member in map(int, np.flatnonzero(going))}
+    return {member: found for member, found in kept.items() if found[1].proved[member]}
+
+
+def _beside(rounds: Rounds, ends: Array, members: Array, impossible: list[Comparator], budget: Budget) -> Prefixes:
+    """The prefixes that nothing satisfies, and those besides."""
+    names = impossible[0].decision
+    told = Prefixes(
+        ends[members],
+        np.array([c.value for c in impossible]),
+        np.array([c.bound for c in impossible]),
+        tuple(c.status for c in impossible),
+        {n: np.stack([c.decision[n] for c in impossible]) for n in names},
+        METHOD,
+        impossible[-1].seconds,
+    )
+    if members.all():
+        return told
+    others = ends[~members]
+    empty = {n: np.full((len(ends), *np.shape(names[n])), np.nan) for n in names}
+    rest = rounded_prefixes(rounds.first(int(others[-1])), others, budget)
+    return replace(unknown(ends, ""), decision=empty).with_members(members, told).with_members(~members, rest)
+
+
 def _status(value: float, bound: float) -> Status:
     if not np.isfinite(value):
         return Status.NOT_COMPUTED
@@ -92,25 +150,30 @@ def _status(value: float, bound: float) -> Status:
 def rounded_prefixes(rounds: Rounds, ends: Array, budget: Budget) -> Prefixes:
     """The same for several prefixes side by side, as long as intervals become smaller."""
     began = perf_counter()
-    best, way = unknown(ends, "the programs with rounded kinks were not solved"), None
+    best, way = unknown(ends, UNSOLVED), None
+    asked = np.zeros(len(ends), dtype=bool)
     for share in SHARES:
         left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
         pair = _pair(rounds, ends, share) if left.seconds > 0 else None
         if pair is None:
             break
         way = _on_the_way(rounds, ends, share, way, began + budget.seconds)
-        lower = prefixes(pair.below, left, way)
+        solved = solve_all(pair.below, began + budget.seconds, way)
+        unmet = np.flatnonzero(~(solved.met | solved.late | asked))
+        asked[unmet] = True
+        chosen = [[each[b] for b in unmet] for each in solved.chosen]
+        broken = _least_broken(rounds, ends[unmet], chosen, began + budget.seconds) if len(unmet) else {}
+        if broken:
+            impossible = np.isin(np.arange(len(ends)), unmet[list(broken)])
+            return _beside(rounds, ends, impossible, [least_violating(*b, began) for b in broken.values()], left)
+        lower = prefixes_of(pair.below, solved, began)
         upper = lower if pair.same else prefixes(pair.above, left, way)
-        impossible = np.array([s is Status.LEAST_VIOLATING for s in lower.status])
-        proved = impossible | np.array([s is Status.LEAST_VIOLATING for s in best.status])
         met = np.array([s in KNOWN for s in upper.status])
-        better = met & ~proved & ~(upper.value >= best.value)
-        value = np.where(impossible, lower.value, np.where(better, upper.value, best.value))
-        bound = np.where(impossible, lower.bound, np.where(proved, best.bound, np.maximum(best.bound, lower.bound)))
-        chosen = {n: _chosen(better, d, best.decision.get(n)) for n, d in upper.decision.items()}
-        decision = {n: _chosen(impossible, lower.decision[n], d) for n, d in chosen.items()}
-        status = tuple(Status.LEAST_VIOLATING if i else _status(v, b) for i, v, b in zip(proved, value, bound))
-        best = Prefixes(ends, value, bound, status, decision, "interior point, kinks rounded off")
+        better = met & ~(upper.value >= best.value)
+        value, bound = np.where(better, upper.value, best.value), np.maximum(best.bound, lower.bound)
+        decision = {n: _chosen(better, d, best.decision.get(n)) for n, d in upper.decision.items()}
+        status = tuple(map(_status, value, bound))
+        best = Prefixes(ends, value, bound, status, decision, METHOD)
         if Status.INTERVAL not in status and Status.NOT_COMPUTED not in status:
             break
     return replace(best, seconds=perf_counter() - began)

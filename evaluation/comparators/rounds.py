@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -14,15 +14,14 @@ from oco.dsl.expressions import Expr
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved
+from oco.evaluation.comparators.broken import broken_least
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.conic_comparators import METHOD, conic_static
-from oco.evaluation.comparators.elastic import least_violation
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.lift import least_loss
 from oco.evaluation.comparators.make import functions
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
-from oco.evaluation.comparators.relaxed import Relaxed
 from oco.evaluation.data import Data
 from oco.evaluation.numbers import number
 
@@ -225,7 +224,7 @@ def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
     if clock.spent > clock.seconds:
         part.solved = 0
     elif len(unmet):
-        _repair(part, programs, unmet, way.region)
+        _repair(part, programs, unmet)
     return part
 
 
@@ -245,17 +244,15 @@ def _one_by_one(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
     return part
 
 
-def _repair(part: _Part, programs: Assembled, rows: Array, region: Region) -> None:
+def _repair(part: _Part, programs: Assembled, rows: Array) -> None:
     """Rounds whose constraints are not met: those that are proved impossible get the least violating decision, the others stay open."""
-    found, scale = least_violation(programs, rows, region.start)
-    proved = found.bound > TOLERANCE
+    broken = broken_least(replace(programs, members=programs.members[rows]))
+    proved = broken.proved
     part.impossible[rows[proved]] = True
     part.open[rows[~proved]] = True
     if not proved.any():
         return
-    chosen = rows[proved]
-    allowed = (found.f[proved] * (1 + TOLERANCE) + TOLERANCE)[:, None] * scale[chosen]
-    again = solve_certified(Relaxed(programs, chosen, allowed), region.start)
+    chosen, again = rows[proved], broken.best(np.flatnonzero(proved))
     constraints = part.excess.shape[1]
     part.x[chosen], part.losses[chosen], part.bounds[chosen] = again.x, again.f, again.bound
     part.excess[chosen] = np.maximum(programs.jet(again.x, chosen).g[:, :constraints], 0.0)

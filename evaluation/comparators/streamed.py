@@ -18,8 +18,9 @@ from oco.dsl.expressions import Expr
 from oco.dsl.model import Timing
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.broken import FEASIBLE
 from oco.evaluation.comparators.certificate import Certified
-from oco.evaluation.comparators.fixed import FEASIBLE, solve_programs
+from oco.evaluation.comparators.fixed import solve_programs
 from oco.evaluation.comparators.functions import OfRounds, Quadratic, Rounds
 from oco.evaluation.comparators.make import total
 from oco.evaluation.comparators.parts import evaluated, parts_of

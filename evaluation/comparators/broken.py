@@ -1,0 +1,77 @@
+"""What to say where nothing satisfies the constraints: that it is proved, which rounds say so, and the best of what breaks them least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from oco.evaluation.comparators.assembly import Assembled
+from oco.evaluation.comparators.certificate import Certified, solve_certified
+from oco.evaluation.comparators.elastic import Elastic, least_violation
+from oco.evaluation.comparators.interior import take
+from oco.evaluation.comparators.relaxed import Relaxed
+from oco.evaluation.comparators.sums import Chosen
+
+Array = np.ndarray[Any, Any]
+
+FEASIBLE = 1e-6  # how much a program's constraints may be broken, in units of their slope over the region
+CLOSED = 1e-6  # the gap at which a least violation counts as found, in the same units
+
+
+@dataclass(frozen=True, eq=False)
+class Broken:
+    """The elastic programs of some programs, solved: `least.f` is the least violation of each, in units of `elastic.scale`."""
+
+    programs: Assembled
+    elastic: Elastic
+    least: Certified
+
+    @property
+    def proved(self) -> Array:
+        """Whether the constraints of each program are proved impossible (B,)."""
+        return self.least.bound > FEASIBLE
+
+    @property
+    def closed(self) -> Array:
+        """Whether the least violation of each is known (B,)."""
+        return (self.least.f - self.least.bound <= CLOSED) & (self.least.near <= FEASIBLE)
+
+    def best(self, members: Array) -> Certified:
+        """Of some members the best of the points that break their constraints least, or one of these where it was not found.
+
+        The search goes on from where the elastic programs ended: the points that break least have no interior to begin in.
+        """
+        allowed = (self.least.f[members] * (1 + FEASIBLE) + FEASIBLE)[:, None] * self.elastic.scale[members]
+        relaxed, last = Relaxed(self.programs, members, allowed), self.least.last and take(self.least.last, members)
+        begin = last and replace(last, x=last.x[:, :-1], z=last.z[:, :-1], w=last.w[:, :-1])
+        found = solve_certified(relaxed, self.programs.region.start, before=begin)
+        x = np.where((found.near <= FEASIBLE)[:, None], found.x, self.least.x[members, :-1])
+        return replace(found, x=x, f=self.programs.jet(x, members).f, last=None)
+
+    def conflicting(self, member: int) -> Array:
+        """The rounds (from 0) whose constraints carry a multiplier in the proof that nothing satisfies all."""
+        weights, first, which = self.least.multipliers[member], 0, []
+        for function in self.programs.inequalities:
+            part = weights[first : first + function.entries]
+            first += function.entries
+            if isinstance(function, Chosen):
+                own = int(self.programs.members[member])
+                which.append(function.carrying(own, part, 1e-4 * weights.max(initial=0.0)))
+        return np.unique(np.concatenate(which)) if which else np.zeros(0, dtype=np.int64)
+
+
+def conflict(which: Array) -> str:
+    """What cannot hold: the constraints of some rounds (from 0), or of none in particular."""
+    shown = ", ".join(map(str, which[:8] + 1)) + (", ..." if len(which) > 8 else "")
+    if len(which) > 1:
+        return f"rounds {shown} cannot hold together"
+    return f"round {shown} cannot hold" if len(which) else "the means cannot hold together"
+
+
+def broken_least(programs: Assembled, until: float = np.inf, before: Broken | None = None) -> Broken:
+    """Find by how much the constraints of each program must be broken; `before` are programs like these, from which it goes on."""
+    last = None if before is None else (before.elastic, before.least.last)
+    elastic, least = least_violation(programs, until, last)
+    return Broken(programs, elastic, least)

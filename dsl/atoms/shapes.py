@@ -98,6 +98,8 @@ def _product_hint(left: Expr, right: Expr) -> str:
         return f"the transpose fits: {_bare(left)}.T"
     if len(right.shape) == 2 and _inner(left.shape, right.shape[::-1]):
         return f"the transpose fits: {_bare(right)}.T"
+    if len(left.shape) == len(right.shape) == 1:
+        return "a product of two vectors takes as many entries of one as of the other: change the length of one of them"
     return ""
 
 

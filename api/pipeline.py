@@ -153,7 +153,7 @@ def open(
 
     folder          of the journal; where it has rounds already, they are replayed, and `seed`, `start` and `on_out_of_bounds` stay theirs
     snapshot_every  rounds between snapshots of the state: how much is replayed at most
-    keep_rounds     how many rounds are kept at least; all of them by default
+    keep_rounds     how many rounds are kept at least; all of them by default, each with its decision and data in full: 11 bytes a number
 
     `learner.observe(..., round=t)` may be repeated, as after a crash: the same data changes nothing, other data is OCO856, a round too
     many OCO847. Raises OCO851 for the journal of another model or plan, OCO854 to OCO858 for one that is damaged, in use or not writable.

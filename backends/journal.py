@@ -20,6 +20,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 FORMAT = "1"
 FILE = "journal.sqlite"
 _TABLES = ("snapshots", "decided", "revealed")
+LARGE = 1e6
+"""Bytes of a round that are worth a word."""
+PACKED = 8 * 4 / 3
+"""Bytes that a number takes in a record, as text of base 64."""
 
 
 class Journal:
@@ -228,6 +233,15 @@ class Journal:
     def begun(self) -> bool:
         return self._last("snapshots") > 0
 
+    def tell_size(self, learner: Learner) -> None:
+        """Warn where every round that is kept takes much of the disk: its decision and its data lie there in full."""
+        program, T = learner.compiled.program, learner.contract.horizon
+        size = PACKED * sum(prod(f.type.shape) for f in (*program.decision, *program.feedback))
+        if size > LARGE and self.keep is None:
+            whole = f", all {T:,} rounds {size * T / 1e9:,.1f} GB" if T else ""
+            said = f"a round takes about {size / 1e6:,.1f} MB of the journal{whole}: its decision and its data are there in full"
+            learner.warn(f"{said}; `oco.open(..., keep_rounds=N)` keeps the last N of them")
+
     def check_owner(self, learner: Learner) -> None:
         """Raises OCO851 where the journal is of another model or plan, OCO854 where its format is another."""
         with self._errors():
@@ -290,6 +304,7 @@ def open_journal(
             learner = type(fresh).from_state(journal.state(first=rewind), fresh.compiled, fresh.contract)
             if not rewind:
                 journal.replay(learner)
+        journal.tell_size(learner)
         with learner._owned():
             learner.journal = journal
         return learner

@@ -54,6 +54,28 @@ def test_kills_lose_no_round_that_was_answered(name, tmp_path, request):
     assert twice > kills / 4, "hardly any process lived long enough to record a round"
 
 
+def test_a_journal_says_what_large_rounds_take(tmp_path):
+    """What it says is what a round adds to the file; where few rounds are kept, or they are small, it says nothing."""
+    size, rounds = 50_000, 8
+    text = f"model m\nhorizon T = {rounds}\ndecision x[{size}] in box(0, 1)\nstream c[{size}] in [-1, 1]\nminimize c @ x\nusing ogd\n"
+    plan, data = oco.compile(oco.parse(text)), np.random.default_rng(0).uniform(-1, 1, (rounds, size))
+    with oco.open(plan, tmp_path / "all", snapshot_every=100) as learner:
+        begun = (tmp_path / "all" / FILE).stat().st_size
+        for c in data:
+            learner.decide()
+            learner.observe(c=c)
+        (said,) = learner.warnings
+    grown = ((tmp_path / "all" / FILE).stat().st_size - begun) / rounds / 1e6
+    told = float(said.split("about ")[1].split(" MB")[0])
+    assert abs(told - grown) < 0.15 * grown and f"all 8 rounds {told * rounds / 1e3:.1f} GB" in said
+    with oco.open(plan, tmp_path / "all") as learner:
+        assert learner.warnings == [said]
+    with oco.open(plan, tmp_path / "few", keep_rounds=2) as learner:
+        assert not learner.warnings
+    with oco.open(plan_of(TRACKING), tmp_path / "small") as learner:
+        assert not learner.warnings
+
+
 def played(folder, rounds, text=TRACKING, **options):
     plan = plan_of(text)
     with oco.open(plan, folder, **options) as learner:

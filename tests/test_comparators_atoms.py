@@ -140,3 +140,13 @@ def test_prefixes_of_atoms_beyond_the_interior_point_method(name: str) -> None:
         exact = reference(p, data, list(range(end)), averages=True)
         assert status is Status.CERTIFIED and value == pytest.approx(exact, rel=1e-6, abs=1e-6)
         assert bound == pytest.approx(exact, rel=1e-5, abs=1e-5)
+
+
+def test_kinks_of_functions_without_a_bound_give_an_interval() -> None:
+    """-log(x) has no largest value on the simplex, so that no variable in a box stands for its maximum."""
+    p = problem("decision x[3] in simplex\nstream a[3] in [-1, 1]\nminimize max(-log(x)) + a @ x\n", ROUNDS)
+    data = drawn(p, ROUNDS)
+    found, exact = compare(p, data, "static"), reference(p, data, list(range(ROUNDS)), averages=True)
+    assert found.status is Status.INTERVAL and found.bound <= exact <= found.value + 1e-6
+    assert found.value == pytest.approx(exact, rel=1e-3)
+    assert compare(p, data, "dynamic").bound <= found.value

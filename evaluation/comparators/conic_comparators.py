@@ -39,8 +39,11 @@ class _Whole:
     program: Program
 
     @classmethod
-    def of(cls, rounds: Rounds) -> _Whole:
+    def of(cls, rounds: Rounds) -> _Whole | None:
+        """None where the variables of such a program are not bounded."""
         lifted = lift(rounds)
+        if lifted is None:
+            return None
         shared = tuple(b for b in lifted.problem.blocks if b.name not in lifted.each_round)
         place = region(replace(lifted.problem, blocks=shared))
         inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
@@ -88,6 +91,8 @@ def conic_static(rounds: Rounds, budget: Budget) -> Comparator:
     began = perf_counter()
     until, least = began + budget.seconds, rounds.count * least_loss(rounds.problem, rounds.count)
     whole = _Whole.of(rounds)
+    if whole is None:
+        return unsolved("static", "the range of a function with a kink is not bounded", least, began)
     if why := whole.too_much(budget):
         return unsolved("static", why, least, began)
     answer = whole.solved(until)
@@ -104,12 +109,12 @@ def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | 
     """The best of the points that break the constraints least, where it is proved that they cannot hold together."""
     rounds, scales = whole.rounds, whole.scales()
     softer = _Whole.of(_over(rounds, elastic(rounds.problem, scales, ranges_of(rounds))))
-    answer = softer.solved(until)
-    if not isinstance(answer, Answer) or not answer.certified.bound[0] / rounds.count > FEASIBLE:
+    answer = softer.solved(until) if softer else None
+    if softer is None or not isinstance(answer, Answer) or not answer.certified.bound[0] / rounds.count > FEASIBLE:
         return None
     least = answer.certified.f[0] / rounds.count * (1 + FEASIBLE) + FEASIBLE
     again = _Whole.of(_over(rounds, loosened(rounds.problem, [least * s for s in scales])))
-    found = again.solved(until)
+    found = again.solved(until) if again else None
     if not isinstance(found, Answer) or found.certified.near[0] > FEASIBLE:
         return None
     which = _conflicting(softer, answer)

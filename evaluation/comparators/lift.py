@@ -96,6 +96,7 @@ class _Lifting:
         self.local: list[Block] = []
         self.definitions: list[Inequality] = []
         self.norms: dict[str, Norm] = {}
+        self.bounded = True
 
     def expression(self, root: Expr) -> Expr:
         """The expression with new variables for its kinks."""
@@ -116,6 +117,8 @@ class _Lifting:
         whole = node.atom == "norm1"
         shape = known(node.args[0].shape if whole else node.shape)
         bounds = values[id(node.args[0])] if whole else values[id(node)]
+        if not (np.all(np.isfinite(bounds.lo)) and np.all(np.isfinite(bounds.hi))):
+            self.bounded, bounds = False, interval(0.0, 1.0, ())
         name = f"_{node.atom}{len(self.shared) + len(self.local)}"
         s = Name(name, Kind.DECISION, shape=shape)
         if axis == 1 and not whole:
@@ -163,12 +166,14 @@ def least_loss(problem: Canonical, rounds: int) -> float:
     return -np.inf if np.isnan(least) else least
 
 
-def lift(rounds: Rounds) -> Lifted:
-    """The problem of these rounds without kinks."""
+def lift(rounds: Rounds) -> Lifted | None:
+    """The problem of these rounds without kinks; None where the range of an atom that has one is not bounded."""
     lifting = _Lifting(rounds)
     problem = rounds.problem
     objective = lifting.expression(problem.objective)
     inequalities = tuple(replace(c, expr=lifting.expression(c.expr)) for c in problem.inequalities)
+    if not lifting.bounded:
+        return None
     blocks = (*problem.blocks, *lifting.shared, *lifting.local)
     new = replace(problem, objective=objective, inequalities=inequalities, blocks=blocks)
     return Lifted(new, tuple(lifting.definitions), tuple(b.name for b in lifting.local), lifting.norms)

@@ -14,17 +14,20 @@ from oco.cli.options import (
     Json,
     Kind,
     ModelPath,
+    OnMissing,
     Params,
     Tradeoff,
     given,
     pairs,
     param_values,
     refuse_overwrite,
+    rounds_of,
 )
-from oco.cli.output import paint, say, show_diagnostic, show_json
+from oco.cli.output import note, paint, say, show_diagnostic, show_json
 
 if TYPE_CHECKING:
     from oco.compiler.facts.types import Facts
+    from oco.evaluation.data import Data
 
 Algorithm = Annotated[
     str | None, typer.Option("--algorithm", metavar="NAME", help="Take this one instead of choosing.")
@@ -43,6 +46,7 @@ def check(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="FILE", help="Measure facts on these rounds as well.")
     ] = None,
+    on_missing: OnMissing = "error",
     verify: Annotated[
         bool, typer.Option("--verify", metavar="", help="Replay every derivation by other means.")
     ] = False,
@@ -54,7 +58,8 @@ def check(
     from oco.dsl.diagnostics import fail
     from oco.dsl.suggest import nearest
 
-    facts = oco.check(oco.load(model, param_values(param)), data=data)
+    loaded = oco.load(model, param_values(param))
+    facts = oco.check(loaded, data=_noted(rounds_of(loaded, data, on_missing), as_json))
     if as_json:
         show_json(facts_data(facts))
         return
@@ -86,11 +91,19 @@ def _show_replay(facts: Facts) -> None:
         raise typer.Exit(1)
 
 
+def _noted(data: Data | None, as_json: bool) -> Data | None:
+    """The same, after saying what was done with it."""
+    for text in () if data is None or as_json else data.notes:
+        note(text)
+    return data
+
+
 def explain(
     model: ModelPath,
     settings: Kind = None,
     tradeoff: Tradeoff = 1.0,
     data: DataPath = None,
+    on_missing: OnMissing = "error",
     frontier: Annotated[
         bool, typer.Option("--frontier", metavar="", help="What a smaller regret costs in violation, by weight.")
     ] = False,
@@ -106,7 +119,8 @@ def explain(
     from oco.compiler.frontier import frontier_text
     from oco.tuning import explained
 
-    choice = explained(oco.load(model, param_values(param)), settings, tradeoff, data)
+    loaded = oco.load(model, param_values(param))
+    choice = explained(loaded, settings, tradeoff, _noted(rounds_of(loaded, data, on_missing), as_json))
     if frontier:
         from oco.compiler.frontier import frontier as points_of
 
@@ -139,6 +153,7 @@ def compile(
     settings: Kind = None,
     tradeoff: Tradeoff = 1.0,
     data: DataPath = None,
+    on_missing: OnMissing = "error",
     param: Params = None,
     force: Force = False,
     as_json: Json = False,
@@ -151,7 +166,8 @@ def compile(
 
     loaded = oco.load(model, param_values(param))
     told = given(pairs(setting, "--set"), settings)
-    plan = oco.compile(loaded, algorithm, backend=backend, tradeoff=tradeoff, data=data, **told)
+    pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
+    plan = oco.compile(loaded, algorithm, backend=backend, tradeoff=tradeoff, data=pilots, **told)
     names = list(plan.files())
     path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_c")
     written = [path] if len(names) == 1 else [path / name for name in names]

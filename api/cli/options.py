@@ -13,7 +13,9 @@ import typer
 from oco.dsl.diagnostics import fail
 
 if TYPE_CHECKING:
+    from oco.dsl.model import Model
     from oco.evaluation.comparators import Budget
+    from oco.evaluation.data import Data
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL.oco", help="The model file.", show_default=False)]
 Params = Annotated[
@@ -129,6 +131,19 @@ def budget_of(text: str | None) -> Budget:
                 f"{part.strip()!r} is neither a time (120s, 2min) nor memory (4GiB)", param_hint="--budget"
             )
     return budget
+
+
+def rounds_of(
+    model: Model, path: Path | None, on_missing: str, mapping: list[str] | None = None, seed: int = 0
+) -> Data | None:
+    """The rounds of `--data`, with what is missing treated as `--on-missing` says; None where no file is named."""
+    from oco.compiler.canonical import canonical
+    from oco.evaluation.data import load_data
+    from oco.evaluation.mapping import parse_map
+
+    if path is None:
+        return None
+    return load_data(canonical(model), path, mapping=parse_map(mapping or []), seed=seed, on_missing=on_missing)
 
 
 def given(settings: dict[str, str], kind: str | None = None) -> dict[str, Any]:

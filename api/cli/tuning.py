@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oco.cli.options import DataPath, Json, ModelPath, OnMissing, Params, Tradeoff, param_values
+from oco.cli.options import DataPath, Json, ModelPath, OnMissing, Params, Tradeoff, param_values, rounds_of
 from oco.cli.output import note, say, show_json
 
 
@@ -29,13 +29,11 @@ def tune(
     Without data, rounds are drawn from the model. The guarantee is worked out again for what was chosen.
     """
     import oco
-    from oco.compiler.canonical import canonical
     from oco.dsl.writing import read_text, write_text
-    from oco.evaluation.data import load_data
     from oco.tuning import tuning_text
 
     loaded = oco.load(model, param_values(param))
-    source = None if data is None else load_data(canonical(loaded), data, seed=seed, on_missing=on_missing)
+    source = rounds_of(loaded, data, on_missing, seed=seed)
     found = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed)
     if write:
         write_text(model, with_using(read_text(model), found.line))

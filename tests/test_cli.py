@@ -52,11 +52,15 @@ def test_a_tuned_run_is_of_the_rounds_that_the_search_did_not_see(oco, tmp_path)
 def test_what_is_missing_is_treated_alike_by_all_that_take_data(oco, tmp_path, command):
     model = "model m\nhorizon T = 5\ndecision x[2] in box(-1, 1)\nstream p[2] in [-1, 1]\nminimize p @ x\nusing ogd\n"
     (tmp_path / "m.oco").write_text(model)
-    (tmp_path / "p.csv").write_text("p[0],p[1]\n0.1,0.2\n,0.3\n0.4,-0.1\n0.5,0.2\n-0.5,0.1\n0.2,0.3\n")
+    rows = "\n".join(f"{math.sin(k):.6f},{math.cos(k):.6f}" for k in range(49))
+    (tmp_path / "p.csv").write_text(f"p[0],p[1]\n0.1,0.2\n,0.3\n{rows}\n")
     words = (command, "m.oco", "--data", "p.csv")
     status, _, err = oco(*words)
     assert status == 1 and "OCO827" in err and "line 3" in err and "--on-missing hold" in err
-    for how, said in (("hold", "missing values that hold the last one before: `p[0]` 1"), ("skip", "1 of 6 rounds left out")):
+    for how, said in (
+        ("hold", "missing values that hold the last one before: `p[0]` 1"),
+        ("skip", "1 of 51 rounds left out"),
+    ):
         status, out, err = oco(*words, "--on-missing", how, *(["--force"] if command == "compile" else []))
         assert status == 0, err
         assert said in out + err

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-CURVES = ("static_regret", "dynamic_regret", "hard_violation", "soft_violation")
+CURVES = ("static_regret", "dynamic_regret", "hard_violation", "soft_violation", "equality_violation")
 MARKERS = "os^DvP*X<>"
 
 
@@ -41,14 +41,15 @@ def curve(dataset: Dataset, measure: str, ax: Axes) -> None:
 
 def tradeoff(dataset: Dataset, ax: Axes) -> None:
     """Total loss against violation: the best is at the lower left. Bars are one deviation over the seeds."""
-    violation = "hard_violation" if "hard_violation" in dataset else None
+    violation = next((m for m in ("hard_violation", "equality_violation") if m in dataset), None)
     for (label, loss), (colour, marker) in zip(_runs(dataset, "loss"), _looks()):
         broken = dict(_runs(dataset, violation))[label] if violation else np.zeros_like(loss)
         x, y = float(broken.mean()), float(loss.mean())
         bars: dict[str, Any] = {"xerr": _deviation(broken), "yerr": _deviation(loss), "fmt": "none", "capsize": 3}
         ax.errorbar(x, y, color=colour, **bars)
         ax.plot(x, y, marker, color=colour, ms=7, label=label)  # not by errorbar, whose legend has bars over the mark
-    finish(ax, "total loss against violation", "total loss", across="hard violation, in scales of the constraints")
+    across = f"{violation.replace('_', ' ')}, in scales of the constraints" if violation else "there are no constraints"
+    finish(ax, "total loss against violation", "total loss", across=across)
 
 
 def _deviation(values: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -20,7 +21,7 @@ h2 { font-size: 1.2rem; margin: 2.5rem 0 .75rem; padding-bottom: .3rem; border-b
 p { margin: .5rem 0; max-width: 46rem; } .soft { color: var(--soft); } .warn { color: var(--warn); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .925rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .9rem .4rem 0; border-bottom: 1px solid var(--line); }
-td:first-child, summary { overflow-wrap: anywhere; }
+td:first-child, summary { overflow-wrap: anywhere; } td span { white-space: nowrap; }
 th { font-weight: 600; color: var(--soft); }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
 code, pre { font: .875rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
@@ -48,6 +49,9 @@ IN_NOTEBOOK = "<style>.oco td:not(.number), .oco th:not(.number) { text-align: l
 """For tables on a page with a style of its own, whose cells of words would stand to the right; they are in an element of class `oco`."""
 
 
+_SMALL = re.compile(r"-?\d[\d.]*e-\d+")  # a browser would break such a number at its hyphen
+
+
 def page(title: str, body: Iterable[str]) -> str:
     """A whole document that needs nothing from elsewhere."""
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
@@ -69,7 +73,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Seque
     def cell(tag: str, column: int, text: str) -> str:
         mark = ' class="number"' if column in numbers else ""
         label = f' data-label="{escape(headings[column])}"' if tag == "td" else ""
-        return f"<{tag}{mark}{label}>{escape(text)}</{tag}>"
+        words, small = _SMALL.subn(r"<span>\g<0></span>", escape(text))
+        return f"<{tag}{mark}{label}>{f'<div>{words}</div>' if small else words}</{tag}>"
 
     head = "".join(cell("th", i, h) for i, h in enumerate(headings))
     body = "".join(f"<tr>{''.join(cell('td', i, c) for i, c in enumerate(row))}</tr>" for row in rows)

@@ -124,6 +124,9 @@ def outcome_of(job: Job, trace: Trace) -> Outcome:
             "hard_violation": trace.violation("hard", "scaled"),
             "soft_violation": trace.violation("soft", "scaled"),
         }
+    if trace.equality_labels:
+        curves["equality_violation"] = trace.equality_violation("scaled")
+        numbers["equality_violation"] = float(curves["equality_violation"][-1])
     kept = {name: tuple(map(float, curve[picked - 1])) for name, curve in curves.items()}
     return Outcome(job, numbers, kept, tuple(map(int, picked)))
 
@@ -193,7 +196,7 @@ def to_dataset(outcomes: Sequence[Outcome]) -> Dataset:
     return xarray.Dataset(variables, {"algorithm": labels, "seed": seeds, "round": list(rounds)})
 
 
-MEASURES = ("loss", "static_regret", "dynamic_regret", "hard_violation", "soft_violation")
+MEASURES = ("loss", "static_regret", "dynamic_regret", "hard_violation", "soft_violation", "equality_violation")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pytest
 from test_plots import made, many
 
 from oco.compiler.facts.check import check
+from oco.evaluation import html
 from oco.evaluation.numbers import number
 from oco.evaluation.report import report, write_report
 from oco.evaluation.summary import summarize
@@ -155,3 +156,8 @@ def test_of_many_constraints_those_that_are_broken_stand_first() -> None:
 def test_one_round_is_said_so() -> None:
     text = report(many(1, 1))
     assert "1 round, total loss" in text and "1 rounds" not in text.replace("1 rounds a second", "")
+
+
+def test_a_small_number_stays_on_one_line() -> None:
+    cells = html.table(("", "a"), [("x<y", "to within -1.5e-05, or 3e-10"), ("e-3", "1e5")])
+    assert "<span>-1.5e-05</span>, or <span>3e-10</span>" in cells and cells.count("<span>") == 2 and "x&lt;y" in cells

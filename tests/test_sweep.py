@@ -20,7 +20,7 @@ from oco.cli import main
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.load import parse
 from oco.evaluation.comparators import Budget
-from oco.evaluation.comparison import tradeoff, write_comparison
+from oco.evaluation.comparison import panels, tradeoff, write_comparison
 from oco.evaluation.data import load_data
 from oco.evaluation.engines import Processes, Ray, here
 from oco.evaluation.numbers import number
@@ -292,6 +292,23 @@ def test_a_comparison_is_a_page_and_a_picture(tmp_path: Path, outcomes: list[Out
     page = (tmp_path / "report.html").read_text()
     assert number(means[1][1]) in page and "no &lt;reason&gt;" in page and page.count("<svg") == 5
     assert {p.name for p in tmp_path.iterdir()} == {"report.html", "sweep.nc", "comparison.png"}
+
+
+def test_equalities_are_measured_and_drawn_too() -> None:
+    """They may be all that there is to violate."""
+    text = "model m\nhorizon T = 8\ndecision x[2] in box(0, 2)\nstream a[2] in [-1, 3]\nminimize sum_squares(x - a)\n"
+    text += "subject to\n    even: x[0] - 2 * x[1] == 0.5 on average\n"
+    found = sweep_model(parse(text), {"a": DATA["a"][:8]}, ["mirror-descent"], 2, engine=here)
+    plan = compile(parse(text), "mirror-descent")
+    expected = plan.run({"a": DATA["a"][:8]}).equality_violation("scaled")
+    assert [o.numbers["equality_violation"] for o in found] == [expected[-1]] * 2 and expected[-1] > 0
+    dataset = to_dataset(found)
+    np.testing.assert_array_equal(dataset["curve.equality_violation"].to_numpy()[0, 0], expected)
+    assert "equality_violation" in [r.measure for r in compared(dataset)] and "equality_violation" in panels(dataset)
+    ax = Figure().subplots()
+    tradeoff(dataset, ax)
+    assert "equality violation" in ax.get_xlabel()
+    assert any(np.allclose(line.get_xydata(), [[expected[-1], found[0].numbers["loss"]]]) for line in ax.get_lines())
 
 
 def test_one_failure_stops_nothing(outcomes: list[Outcome]) -> None:

@@ -37,7 +37,7 @@ PILOT_SECONDS = 10.0
 """What one search may take, about."""
 RUNS_A_SEARCH = 25
 """A search costs about so many runs as long as what it sees."""
-COMPARED = Budget(seconds=20.0)
+COMPARED = Budget(seconds=120.0)
 EARLY = 5.0
 """Seconds after which a run that would take far too long is given up."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.dsl.diagnostics import fail
+from oco.evaluation.columns import Column, largest
 from oco.evaluation.measures import fitted_exponent
 from oco.evaluation.numbers import number
 
@@ -204,25 +205,19 @@ def _worst(curves: Sequence[Curve], found: Array) -> list[Curve]:
 def decisions(trace: Trace, ax: Axes) -> None:
     """The entries of the decisions that move most, over the rounds."""
     kept = trace.record.decisions
-    labels = [_entry(name, place) for name, values in kept.items() for place in np.ndindex(values.shape[1:])]
-    flat = np.concatenate([values.reshape(len(values), -1) for values in kept.values()], axis=1)
-    shown, different = _different(flat, labels, lambda values: values.std(axis=0))
-    for colour, (entry, label) in zip(COLOURS, shown):
-        t, y = thin(trace.kept, flat[:, entry])
-        ax.plot(t, y, color=colour, lw=0.9, label=label, **_marked(t))
+    names, parts = list(kept), [values.reshape(len(values), -1) for values in kept.values()]
+    shown, different = largest(parts, lambda values: values.std(axis=0), LINES)
+    for colour, column in zip(COLOURS, shown):
+        t, y = thin(trace.kept, parts[column.part][:, column.index])
+        name = names[column.part]
+        place = tuple(int(k) for k in np.unravel_index(column.index, kept[name].shape[1:]))
+        ax.plot(t, y, color=colour, lw=0.9, label=_counted(_entry(name, place), column), **_marked(t))
     more = f", the {len(shown)} of {different} different entries that move most" if different > len(shown) else ""
     finish(ax, f"{'decision' if len(kept) == 1 else 'decisions'} {', '.join(kept)}{more}", "value")
 
 
-def _different(flat: Array, labels: Sequence[str], size: Callable[[Array], Array]) -> tuple[list[tuple[int, str]], int]:
-    """Of the columns (T, n) the largest by `size`, each with its label, those that are alike taken together; and how many differ."""
-    if not flat.shape[1]:
-        return [], 0
-    _, first, alike = np.unique(flat[:: max(1, len(flat) // 64)], axis=1, return_index=True, return_counts=True)
-    order = np.argsort(-size(flat[:, first]), kind="stable")[:LINES]
-    order = order[np.argsort(first[order])]
-    names = (f"{labels[k]}, {count} alike" if count > 1 else labels[k] for k, count in zip(first[order], alike[order]))
-    return list(zip(map(int, first[order]), names)), len(first)
+def _counted(label: str, column: Column) -> str:
+    return f"{label}, {column.alike} alike" if column.alike > 1 else label
 
 
 def _entry(name: str, place: tuple[int, ...]) -> str:
@@ -233,10 +228,10 @@ def queues(trace: Trace, ax: Axes) -> None:
     """The queues or multipliers of the algorithm."""
     duals, names = trace.duals, trace.promise.multiplied
     labels = names if duals.shape[1] == len(names) else [f"dual {k}" for k in range(duals.shape[1])]
-    shown, _ = _different(duals, labels, lambda values: np.abs(values).max(axis=0, initial=0.0))
-    for colour, (entry, label) in zip(COLOURS, shown):
-        t, y = thin(np.arange(1, len(duals) + 1), duals[:, entry])
-        ax.plot(t, y, color=colour, lw=1.1, label=label, **_marked(t))
+    shown, _ = largest([duals], lambda values: np.abs(values).max(axis=0, initial=0.0), LINES)
+    for colour, column in zip(COLOURS, shown):
+        t, y = thin(np.arange(1, len(duals) + 1), duals[:, column.index])
+        ax.plot(t, y, color=colour, lw=1.1, label=_counted(labels[column.index], column), **_marked(t))
     if not len(shown):
         ax.text(
             0.5, 0.5, "the algorithm keeps no queues", ha="center", va="center", transform=ax.transAxes, color="0.4"

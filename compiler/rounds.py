@@ -11,18 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 Floats = np.ndarray[Any, Any]
 Interval = tuple[Floats, Floats]
+Kept = TypeVar("Kept")
 
 SINGLE = 1000
 """So many rounds are stretches of their own."""
 SHARE = 64
 """A later stretch is at most one such part of the rounds before it."""
+MOST_POWERS = 32
+"""Exponents whose powers are kept: a search asks for multiples of the same few, hundreds of times."""
 KEPT = 20_000
 """Up to so many rounds that are stretches of their own, what is worked out for them is kept."""
 
@@ -75,15 +78,33 @@ class Rounds:
     def t(self) -> Schedule:
         """The number of the round."""
         one = np.ones(len(self.last))
-        return Schedule(self, self.last, (np.maximum(self.first - 1, 1.0), self.last), (one, one), power=(1.0, 1.0))
+        ends = np.maximum(self.first - 1, 1.0), self.last
+        return Schedule(self, self.last, ends, (one, one), power=(1.0, 1.0))
 
     def scaled_power(self, last: Floats, k: float, p: float) -> Schedule:
         """k t^p, whose values and slope are monotone: as near as the ends of a stretch tell, whatever formula it came from."""
-        if p == 0:
-            return self.constant(k)
+        return self.constant(k) if p == 0 else Schedule(self, last, power=(k, p))
+
+    def power(self, q: float) -> Interval:
+        """t^q at the ends of each stretch."""
         low, high = self.t.values
-        values, slopes = (_hull(c * low**q, c * high**q) for c, q in ((k, p), (k * p, p - 1)))
-        return Schedule(self, last, values, slopes, power=(k, p))
+        return self._kept("power", q, lambda: _hull(low**q, high**q))
+
+    def power_sums(self, q: float) -> Floats:
+        """1^q + ... + t^q at the last round t of each stretch, or a little more."""
+        return self._kept("sums", q, lambda: Schedule(self, self.last**q, power=(1.0, q))._added())
+
+    def _kept(self, what: str, q: float, work: Callable[[], Kept]) -> Kept:
+        if (what, q) not in self._powers:
+            if len(self._powers) >= MOST_POWERS:
+                self._powers.clear()
+            self._powers[what, q] = work()
+        found: Kept = self._powers[what, q]
+        return found
+
+    @cached_property
+    def _powers(self) -> dict[tuple[str, float], Any]:
+        return {}
 
     @cached_property
     def known(self) -> dict[Any, Any]:
@@ -121,8 +142,25 @@ class Schedule(NDArrayOperatorsMixin):
         power: tuple[float, float] | None = None,
     ):
         self.rounds, self.last, self.number, self.power = rounds, last, number, power
-        self.values = (last, last) if values is None else values
-        self.change = (last, last) if change is None else change
+        self._values, self._change = values, change
+
+    @property
+    def values(self) -> Interval:
+        if self._values is None:
+            self._values = (self.last, self.last) if self.power is None else self._powered(0)
+        return self._values
+
+    @property
+    def change(self) -> Interval:
+        if self._change is None:
+            self._change = (self.last, self.last) if self.power is None else self._powered(1)
+        return self._change
+
+    def _powered(self, derivatives: int) -> Interval:
+        """The range of k t^p or of its slope: worked out when asked for, as most of what a formula makes on the way is not."""
+        assert self.power is not None
+        k, p = self.power
+        return _scaled(k * p, self.rounds.power(p - 1)) if derivatives else _scaled(k, self.rounds.power(p))
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or options or function not in _RULES:
@@ -138,7 +176,7 @@ class Schedule(NDArrayOperatorsMixin):
                 return self.rounds.scaled_power(last, *power)
             return Schedule(self.rounds, last, *_RULES[function](*parts))
 
-    @property
+    @cached_property
     def inverse(self) -> Schedule:
         found: Schedule = 1.0 / self
         return found
@@ -147,6 +185,11 @@ class Schedule(NDArrayOperatorsMixin):
         """x_1 + ... + x_t at the last round t of each stretch, or a little more."""
         if self.rounds.single:
             return np.cumsum(self.last)
+        if self.power is not None and self.power[0] > 0:
+            return np.asarray(self.power[0] * self.rounds.power_sums(self.power[1]))
+        return self._added()
+
+    def _added(self) -> Floats:
         c = self.rounds.count
         with np.errstate(all="ignore"):
             backwards = c * self.last - c * (c - 1) / 2 * self.change[0]

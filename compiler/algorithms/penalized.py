@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from oco.compiler.rounds import Rounds, Schedule
-from oco.compiler.theorems import Floats, Quantity, Situation, needed
+from oco.compiler.theorems import Floats, Quantity, Situation, needed, needed_bounds
 
 Scheduled = Callable[[Rounds, int], Schedule]
 
@@ -29,9 +29,24 @@ STEP_VIOLATION = "sum_g + D*R*penalties + weighted + drift"
 
 def step_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[Quantity, ...]:
     """The symbols of `STEP_VIOLATION` but for D and R; `weight` is w_t."""
+    return (*penalty_quantities(s, weight), *move_quantities(s, alpha, weight))
+
+
+def penalty_quantities(s: Situation, weight: Scheduled) -> tuple[Quantity, ...]:
+    """Those in which alpha does not stand."""
+    sizes = needed_bounds(s, "bound")
+    return (
+        Quantity("sum_g", r"\sum_n \sup |g^n|", "sizes of the constraints", float(sizes.sum())),
+        Quantity(
+            "penalties", r"\sum_t 1/w_t", "sum of the inverse penalties", lambda n, T: weight(n, T).inverse.sums()
+        ),
+    )
+
+
+def move_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[Quantity, ...]:
+    """Those in which it stands."""
     slope, diameter = needed(s, "loss.lipschitz.l2"), needed(s, "domain.diameter.l2")
-    sizes, slopes = s.inequality_bounds("bound"), s.inequality_bounds("lipschitz.l2")
-    assert sizes is not None
+    sizes, slopes = needed_bounds(s, "bound"), s.inequality_bounds("lipschitz.l2")
 
     def path(horizon: int) -> float:
         """Of a sequence that satisfies each round's constraints: one common point has none."""
@@ -57,10 +72,6 @@ def step_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[
         return np.asarray(np.minimum(changed, float(slopes.sum()) * moves))
 
     return (
-        Quantity("sum_g", r"\sum_n \sup |g^n|", "sizes of the constraints", float(sizes.sum())),
-        Quantity(
-            "penalties", r"\sum_t 1/w_t", "sum of the inverse penalties", lambda n, T: weight(n, T).inverse.sums()
-        ),
         Quantity(
             "weighted",
             r"\sum_t \alpha_t (\|z_t - x_t\|^2 - \|z_t - x_{t+1}\|^2) / w_t",

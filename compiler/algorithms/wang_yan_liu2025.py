@@ -20,7 +20,7 @@ from oco.compiler.algorithms.classic import (
     path_weight,
 )
 from oco.compiler.algorithms.common import EXACT_STEP
-from oco.compiler.algorithms.penalized import STEP_VIOLATION, constraint_variation, step_quantities
+from oco.compiler.algorithms.penalized import STEP_VIOLATION, constraint_variation, move_quantities, penalty_quantities
 from oco.compiler.ir.value import Value
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
@@ -43,6 +43,7 @@ from oco.compiler.theorems import (
     inequalities_convex,
     inequalities_know,
     needed,
+    needed_bounds,
     scheduled,
 )
 from oco.dsl.model import Feedback, Measure
@@ -199,20 +200,45 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 # Guarantees.
 
 
-def quantities(s: Situation, settings: Mapping[str, Setting], m: int = 1) -> tuple[Quantity, ...]:
-    """The symbols of Theorems 1 to 3; m is the number of an expert, where alpha depends on it."""
+def quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity, ...]:
+    """The symbols of Theorems 1 to 3."""
+    return (*common_quantities(s, settings), *expert_quantities(s, settings, 1))
 
-    def alpha(rounds: Rounds, horizon: int) -> Schedule:
-        return along(settings["alpha"].formula, rounds, horizon, m)
 
-    diameter = needed(s, "domain.diameter.l2")
-    sizes = s.inequality_bounds("bound")
-    assert sizes is not None and s.horizon is not None
+def common_quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity, ...]:
+    """Those in which alpha does not stand."""
+    sizes = needed_bounds(s, "bound")
     eta, gamma = (scheduled(settings, n) for n in ("eta", "gamma"))
 
     def size(rounds: Rounds, horizon: int) -> Floats:
         """G with gamma < G / eta (erratum 19)."""
         return np.asarray(np.maximum(float(sizes.max()), 2 * eta(rounds, horizon).last * gamma(rounds, horizon).last))
+
+    return (
+        Quantity("R", "R", "diameter of the domain", needed(s, "domain.diameter.l2")),
+        Quantity("D", "D", "bound of the gradient of the loss", needed(s, "loss.lipschitz.l2")),
+        Quantity("G", "G", "bound of the constraints", size),
+        Quantity("N", "N", "number of constraints", float(s.constraints)),
+        Quantity("T", "T", "rounds", lambda n, T: n.last),
+        Quantity("eta", r"\eta", "decay of the queue", eta),
+        Quantity("gamma", r"\gamma", "least length of the queue", gamma),
+        Quantity(
+            "changed",
+            r"\sum_{t>1} \max_x \|g_t(x) - g_{t-1}(x)\|",
+            "variation of the constraints",
+            lambda n, T: constraint_variation(s, sizes, n, T),
+        ),
+        *penalty_quantities(s, gamma),
+    )
+
+
+def expert_quantities(s: Situation, settings: Mapping[str, Setting], m: int) -> tuple[Quantity, ...]:
+    """Those in which alpha stands; m is the number of the expert that it may depend on."""
+
+    def alpha(rounds: Rounds, horizon: int) -> Schedule:
+        return along(settings["alpha"].formula, rounds, horizon, m)
+
+    diameter = needed(s, "domain.diameter.l2")
 
     def inverse(rounds: Rounds, horizon: int) -> Floats:
         return alpha(rounds, horizon).inverse.sums()
@@ -228,26 +254,13 @@ def quantities(s: Situation, settings: Mapping[str, Setting], m: int = 1) -> tup
         return path_weight(alpha(rounds, horizon), diameter, path)
 
     return (
-        Quantity("R", "R", "diameter of the domain", diameter),
-        Quantity("D", "D", "bound of the gradient of the loss", needed(s, "loss.lipschitz.l2")),
-        Quantity("G", "G", "bound of the constraints", size),
-        Quantity("N", "N", "number of constraints", float(s.constraints)),
-        Quantity("T", "T", "rounds", lambda n, T: n.last),
-        Quantity("eta", r"\eta", "decay of the queue", eta),
-        Quantity("gamma", r"\gamma", "least length of the queue", gamma),
         Quantity("last", r"\alpha_T", "last weight of the move", alpha),
         Quantity("inverse", r"\sum_t 1/\alpha_t", "sum of the inverse weights", inverse),
         Quantity("moved", r"\sum_{t>1} \alpha_{t-1} \|x^*_t - x^*_{t-1}\|", "weighted path of the comparators", moved),
         Quantity(
             "witness", r"\sum_{t>1} \alpha_{t-1} \|y_t - y_{t-1}\|", "weighted path of a feasible sequence", witness
         ),
-        Quantity(
-            "changed",
-            r"\sum_{t>1} \max_x \|g_t(x) - g_{t-1}(x)\|",
-            "variation of the constraints",
-            lambda n, T: constraint_variation(s, sizes, n, T),
-        ),
-        *step_quantities(s, alpha, gamma),
+        *move_quantities(s, alpha, scheduled(settings, "gamma")),
     )
 
 

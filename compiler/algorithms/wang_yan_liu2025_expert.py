@@ -13,7 +13,9 @@ from oco.compiler.algorithms.wang_yan_liu2025 import (
     BASIC,
     COLDQ,
     VIOLATION,
+    common_quantities,
     comparator_conditions,
+    expert_quantities,
     quantities,
     queue_update,
 )
@@ -22,7 +24,7 @@ from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point, Rows, repeated
 from oco.compiler.problem import Problem
 from oco.compiler.rounds import Rounds, Schedule
-from oco.compiler.settings import Default, Setting, along, number
+from oco.compiler.settings import Default, Setting, along, evaluated, number
 from oco.compiler.theorems import (
     Bound,
     Floats,
@@ -157,13 +159,15 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:
     """Theorem 2 for each expert, summed."""
 
+    common = common_quantities(s, settings)
+
     def total(rounds: Rounds, horizon: int) -> Floats:
+        shared = {q.latex: q.at(rounds, horizon) for q in common}
         found = np.zeros(len(rounds.last))
         for m in range(1, _experts(settings, horizon) + 1):
-            bound = Bound("hard violation", "T**V_g", VIOLATION, quantities(s, settings, m))
-            one = bound.after(rounds, horizon)
-            assert one is not None
-            found = found + one
+            own = expert_quantities(s, settings, m)
+            formula = Bound("hard violation", "T**V_g", VIOLATION, (*common, *own)).expression
+            found = found + evaluated(formula, shared | {q.latex: q.at(rounds, horizon) for q in own})
         return found
 
     return Quantity("all", r"\sum_m B_g[m]", "the violation bounds of all experts", total)

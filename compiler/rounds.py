@@ -10,22 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
-from typing import Any, TypeVar, cast
+from functools import cached_property, lru_cache
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-Floats = np.ndarray[Any, Any]
-Interval = tuple[Floats, Floats]
-Kept = TypeVar("Kept")
+from oco.compiler.powers import Floats, Interval, Powers, hull, total
 
 SINGLE = 1000
 """So many rounds are stretches of their own."""
 SHARE = 64
 """A later stretch is at most one such part of the rounds before it."""
-MOST_POWERS = 32
-"""Exponents whose powers are kept: a search asks for multiples of the same few, hundreds of times."""
 KEPT = 20_000
 """Up to so many rounds that are stretches of their own, what is worked out for them is kept."""
 
@@ -85,26 +81,10 @@ class Rounds:
         """k t^p, whose values and slope are monotone: as near as the ends of a stretch tell, whatever formula it came from."""
         return self.constant(k) if p == 0 else Schedule(self, last, power=(k, p))
 
-    def power(self, q: float) -> Interval:
-        """t^q at the ends of each stretch."""
-        low, high = self.t.values
-        return self._kept("power", q, lambda: _hull(low**q, high**q))
-
-    def power_sums(self, q: float) -> Floats:
-        """1^q + ... + t^q at the last round t of each stretch, or a little more."""
-        return self._kept("sums", q, lambda: Schedule(self, self.last**q, power=(1.0, q))._added())
-
-    def _kept(self, what: str, q: float, work: Callable[[], Kept]) -> Kept:
-        if (what, q) not in self._powers:
-            if len(self._powers) >= MOST_POWERS:
-                self._powers.clear()
-            self._powers[what, q] = work()
-        found: Kept = self._powers[what, q]
-        return found
-
     @cached_property
-    def _powers(self) -> dict[tuple[str, float], Any]:
-        return {}
+    def powers(self) -> Powers:
+        """Powers of t over the stretches."""
+        return Powers(self.last, self.t.values[0], self.count)
 
     @cached_property
     def known(self) -> dict[Any, Any]:
@@ -160,7 +140,8 @@ class Schedule(NDArrayOperatorsMixin):
         """The range of k t^p or of its slope: worked out when asked for, as most of what a formula makes on the way is not."""
         assert self.power is not None
         k, p = self.power
-        return _scaled(k * p, self.rounds.power(p - 1)) if derivatives else _scaled(k, self.rounds.power(p))
+        known = self.rounds.powers
+        return _scaled(k * p, known.range(p - 1)) if derivatives else _scaled(k, known.range(p))
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or options or function not in _RULES:
@@ -186,14 +167,8 @@ class Schedule(NDArrayOperatorsMixin):
         if self.rounds.single:
             return np.cumsum(self.last)
         if self.power is not None and self.power[0] > 0:
-            return np.asarray(self.power[0] * self.rounds.power_sums(self.power[1]))
-        return self._added()
-
-    def _added(self) -> Floats:
-        c = self.rounds.count
-        with np.errstate(all="ignore"):
-            backwards = c * self.last - c * (c - 1) / 2 * self.change[0]
-            return np.cumsum(np.where(c > 1, np.minimum(backwards, c * self.values[1]), self.last))
+            return np.asarray(self.power[0] * self.rounds.powers.sums(self.power[1]))
+        return np.cumsum(total(self.rounds.count, self.last, self.change[0], self.values[1]))
 
     def summed(self) -> Schedule:
         """The sums as a schedule: their change is x_t."""
@@ -203,9 +178,7 @@ class Schedule(NDArrayOperatorsMixin):
     def part(self, after: Floats, stretch: Any) -> Floats:
         """The sum of x_t over the rounds t > `after` of some stretches, or a little more. `after` lies in or just before each."""
         c = self.rounds.last[stretch] - after
-        with np.errstate(all="ignore"):
-            backwards = c * self.last[stretch] - c * (c - 1) / 2 * self.change[0][stretch]
-            found = np.where(c > 1, np.minimum(backwards, c * self.values[1][stretch]), self.last[stretch])
+        found = total(c, self.last[stretch], self.change[0][stretch], self.values[1][stretch])
         return np.asarray(np.where(c > 0, found, 0.0))
 
     def at(self, t: Floats, stretch: Any) -> Floats:
@@ -283,12 +256,8 @@ def _ends(x: Any) -> tuple[Interval, Interval]:
     return (number, number), (none, none)
 
 
-def _hull(first: Floats, *others: Floats) -> Interval:
-    return reduce(np.minimum, others, first), reduce(np.maximum, others, first)
-
-
 def _times(a: Interval, b: Interval) -> Interval:
-    return _hull(a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
+    return hull(a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
 
 
 def _scaled(k: Any, a: Interval) -> Interval:
@@ -331,8 +300,8 @@ def _through(x: Any, f: Callable[[Any], Any], slope: Callable[[Any], Any], above
     """A monotone function with a monotone slope; nothing is known where the argument may be at or below `above`."""
     (low, high), change = _ends(x)
     known = low > above
-    values = _hull(f(low), f(high))
-    step = _times(_hull(slope(low), slope(high)), change)
+    values = hull(f(low), f(high))
+    step = _times(hull(slope(low), slope(high)), change)
     if known.all():
         return values, step
     return cast(
@@ -380,7 +349,7 @@ def _absolute(x: Any) -> Enclosed:
 def _larger(x: Any, y: Any) -> Enclosed:
     """The larger of two changes by no more, and by no less, than both of them; where one is always above, as that one does."""
     (a, da), (b, db) = _ends(x), _ends(y)
-    mixed = _hull(da[0], da[1], db[0], db[1])
+    mixed = hull(da[0], da[1], db[0], db[1])
     first, second = a[0] >= b[1], b[0] >= a[1]
     steps = [np.where(first, p, np.where(second, q, r)) for p, q, r in zip(da, db, mixed)]
     return (np.maximum(a[0], b[0]), np.maximum(a[1], b[1])), (steps[0], steps[1])

@@ -27,7 +27,8 @@ from oco.dsl.intervals import Interval, interval
 
 Floats = np.ndarray[Any, Any]
 MOST_TWINS = 500  # entries of a constraint that are spelled out to CVXPY
-RANGE, TWIN = 40, 100  # steps of work that a range and a CVXPY expression are counted for, for each part
+RANGE, TWIN = 40, 100  # steps of work that a part of a range and an entry that is spelled out are counted for
+FEW_NUMBERS = 500  # numbers of a decision over which a part takes CVXPY one step
 MOST_TOLD_APART = 1 << 18  # entries of a decision that have a range each
 MEAN_SLACK = 1e-9  # the means of laws are computed to better than this, relative
 
@@ -66,15 +67,23 @@ class Scenario:
         return {**self.setting.box, **self.streams, **{n: _at(np.asarray(v)) for n, v in x.items()}}
 
     def twins(self, expr: Expr, variables: Mapping[str, Any]) -> list[Any] | None:
-        """CVXPY expressions, one an entry, that are at least the entry at every stream value; None where there is no such form."""
+        """CVXPY expressions that are at least the entries at every stream value: one for all where no stream enters, else one an entry.
+
+        None where there is no such form, or a solver would take too long over it.
+        """
         import cvxpy as cp
 
-        entries = math.prod(known(expr.shape))
-        if entries > MOST_TWINS or not self.setting.seeking.spend(TWIN * entries * effort(expr)):
+        entries = math.prod(known(expr.shape)) if names(expr, Kind.STREAM) else 1
+        if entries > MOST_TWINS or not self.setting.seeking.spend(TWIN * entries):
+            return None
+        places = [()] if entries == 1 else list(np.ndindex(*known(expr.shape)))
+        said = [self.setting.simplify(expr if entries == 1 else entry(expr, at)) for at in places]
+        numbers = 1 + sum(b.domain.size for b in self.setting.canonical.blocks) // FEW_NUMBERS
+        if not self.setting.solving.afford(sum(map(effort, said)) * numbers):
             return None
         found: list[Any] = []
-        for at in np.ndindex(*known(expr.shape)):
-            twin = self._twin(cp, self.setting.simplify(entry(expr, at)), variables)
+        for g in said:
+            twin = self._twin(cp, g, variables)
             if twin is None or not twin.is_convex():
                 return None
             found.append(twin)
@@ -90,7 +99,7 @@ class Scenario:
         if any(free and names(item, Kind.STREAM) for n in walk(g) if isinstance(n, Index) for item in n.items):
             return None
         linear = Curvatures(ranges, frozenset(free))(g) in FLAT_KINDS
-        for name, slope in stream_gradient(g, free).items():
+        for name, slope in (stream_gradient(g, free) if free else {}).items():
             slope = self.setting.simplify(slope)
             low, high = ranges(slope).broadcast(self.setting.streams[name].shape).expanded()
             lo, hi = box[name].expanded()

@@ -19,6 +19,7 @@ from oco.compiler.facts.work import (
     MOST_BRANCHED,
     MOST_CELLS,
     MOST_PAIRED,
+    MOST_SOLVED,
     MOST_SOUGHT,
     MOST_STRETCHED,
     MOST_SUPPORTED,
@@ -38,6 +39,7 @@ class Setting:
         self.decisions = frozenset(self.blocks)
         self.streams = {s.name: s for s in canonical.streams}
         self.work, self.seeking = Work(), Work(MOST_SOUGHT)  # for suprema; for decisions that meet the constraints
+        self.solving = Work(MOST_SOLVED)  # for what a solver is handed
         self.bending, self.pairing = Work(MOST_BENT), Work(MOST_PAIRED)  # for second derivatives; for witnesses
         self.branching = Work(MOST_BRANCHED)
         self.stretching = Work(MOST_STRETCHED)  # for Jacobians that are written out

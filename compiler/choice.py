@@ -14,7 +14,7 @@ from oco.compiler.resettle import in_its_units
 from oco.compiler.restarts import first_epoch, restarted
 from oco.compiler.settings import symbols_of
 from oco.compiler.settle import GivenSettings, settle
-from oco.compiler.solvable import step_cost
+from oco.compiler.solvable import step_rank
 from oco.compiler.theorems import (
     Objection,
     Restart,
@@ -220,7 +220,7 @@ def judge(
     theorem, left = min(objections, key=lambda pair: len(pair[1]))
     if left:
         return Verdict(a, Standing.REFUSED, theorem, tuple(left))
-    cost = step_cost(s.canonical).rank if EXACT_STEP in a.requirements else 0
+    cost = step_rank(s) if EXACT_STEP in a.requirements else 0
     found: list[tuple[int, Verdict]] = []
     errors: list[OcoError] = []
     for theorem in (t for t, left in objections if not left):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from oco.compiler.canonical import Canonical, Inequality
 from oco.compiler.epigraph import Unliftable, epigraph, has_kinks, kinks_hinder, lifted
@@ -30,6 +31,12 @@ def step_cost(canonical: Canonical) -> StepCost:
     return _smooth_cost(canonical)
 
 
+@lru_cache(maxsize=8)
+def step_rank(s: Situation) -> int:
+    """The rank of its cost, worked out once for all algorithms that take such a step."""
+    return step_cost(s.canonical).rank
+
+
 def _smooth_cost(canonical: Canonical) -> StepCost:
     structure, _ = constraint_structure(canonical)
     n = sum(c.size for c in canonical.inequalities)
@@ -47,6 +54,7 @@ def ask_for_it(mend: str, slow: bool) -> str:
     return f"{mend}, or ask for the algorithm by its name" if slow else mend
 
 
+@lru_cache(maxsize=8)
 def solver_objection(s: Situation) -> Objection | None:
     """Why argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+ over the domain has no exact solver here, if so."""
     structure, label = constraint_structure(s.canonical)

@@ -24,7 +24,7 @@ from oco.compiler.facts.domain import domain_facts, downward, upward
 from oco.compiler.facts.feasible import KEYS, Feasibility
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
-from oco.compiler.facts.work import effort
+from oco.compiler.facts.work import handed
 from oco.compiler.scales import Scales
 from oco.compiler.theorems import Bound, Guarantee, Situation
 from oco.dsl import algebra
@@ -106,7 +106,7 @@ def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:
 
 
 MOST_SOUGHT, MOST_EFFORT = 10, 500
-"""Inequalities, and steps that their ranges take, for which a Slater point is sought again; of more the margin is divided."""
+"""Inequalities, and parts that a solver is handed, for which a Slater point is sought again; of more the margin is divided."""
 LENGTHS: Mapping[str, int] = {
     "bound": 0,
     "upper": 0,
@@ -188,7 +188,7 @@ class _Scaling:
         if not given.known or not self.scales.inequalities.size:
             return facts
         rows = self.canonical.inequalities
-        small = len(rows) <= MOST_SOUGHT and sum(effort(c.expr) for c in rows) <= MOST_EFFORT
+        small = len(rows) <= MOST_SOUGHT and handed([c.expr for c in rows], self.canonical.size) <= MOST_EFFORT
         seek = given.status is Status.PROVED and small
         found = Feasibility(Setting(self.canonical)).slater() if seek else {}
         if "slater.margin" in found and found["slater.margin"].known:

@@ -10,11 +10,13 @@ import numpy as np
 from oco.dsl.atoms import ATOMS
 from oco.dsl.build import applied
 from oco.dsl.diagnostics import InternalError
-from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, constant, walk
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, constant, entries, walk
 from oco.dsl.primitives import ArrayOps
 
 Floats = np.ndarray[Any, Any]
 OPS = ArrayOps()
+ENTRIES = 1000
+"""Entries that take as long as a node does at least."""
 
 
 def evaluate(expr: Expr, env: Mapping[str, Any], t: float | None = None) -> Floats:
@@ -30,6 +32,7 @@ class Evaluation:
 
     def __init__(self, expr: Expr) -> None:
         self.nodes = tuple(walk(expr))
+        self.steps = len(self.nodes) + entries(expr) // ENTRIES
 
     def __call__(self, env: Mapping[str, Any], t: float | None = None) -> Floats:
         """As `evaluate`."""

@@ -6,6 +6,7 @@ used), so walks over them remember what they saw by identity: see `walk` and `re
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -71,15 +72,18 @@ class Expr:
         return self
 
     @cached_property
-    def _within(self) -> tuple[tuple[Name, ...], Counter[str]]:
-        """The names used, in order of first use, and how many parts there are of each atom; "" stands for all other parts."""
+    def _within(self) -> tuple[tuple[Name, ...], Counter[str], int]:
+        """The names used, in order of first use; how many parts there are of each atom, "" for all other parts; entries of calls."""
         found: dict[tuple[str, Kind], Name] = {}
         count: Counter[str] = Counter()
+        numbers = 0
         for node in walk(self):
             count[node.atom if isinstance(node, Call) else ""] += 1
             if isinstance(node, Name):
                 found.setdefault((node.name, node.kind), node)
-        return tuple(found.values()), count
+            elif isinstance(node, Call):
+                numbers += math.prod(n for n in node.shape if isinstance(n, int))
+        return tuple(found.values()), count, numbers
 
 
 @dataclass(frozen=True)
@@ -220,3 +224,8 @@ def names(root: Expr, kind: Kind | None = None) -> list[str]:
 def parts(root: Expr) -> Mapping[str, int]:
     """How many nodes there are of each atom, shared ones counted once; "" stands for all that are no calls."""
     return root._within[1]
+
+
+def entries(root: Expr) -> int:
+    """How many entries the calls have together, shared ones counted once; lengths that a param names are left out."""
+    return root._within[2]

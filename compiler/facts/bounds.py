@@ -21,8 +21,7 @@ from oco.compiler.facts.words import number, say
 from oco.compiler.facts.work import effort
 from oco.dsl.build import call
 from oco.dsl.diagnostics import InternalError, OcoError
-from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr, names, walk
+from oco.dsl.expressions import Call, Expr, entries, names
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ ROUNDING = 1e-9  # relative
 CLIMB, METHOD = 20, 20  # steps of work that a climb and a method are counted for, for each part of the expression
 STEADY = 20  # parts that stand for what the smallest expression costs
 LARGEST_CLIMB = 20_000  # numbers in decision and streams
-LARGEST_ARRAY = 10**6  # numbers in an array on the way
+LARGEST_ENTRIES = 10**6  # numbers in the arrays on the way
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +142,7 @@ class Bounds:
 
     def _reached(self, expr: Expr, enough: float) -> Reached | None:
         numbers = sum(self.setting.box[n].size for n in names(expr))
-        if numbers > LARGEST_CLIMB or any(math.prod(known(n.shape)) > LARGEST_ARRAY for n in walk(expr)):
+        if numbers > LARGEST_CLIMB or entries(expr) > LARGEST_ENTRIES:
             return None
         return Climber(self.setting, expr).climb(enough * (1 - TIGHT / 2) if enough > 0 else enough)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import Phrases, say, span_of_values
+from oco.compiler.facts.work import Work
 from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
@@ -21,6 +22,8 @@ from oco.dsl.expressions import Call, Constant, Expr, Index, Name, Slice, walk
 from oco.dsl.intervals import Interval, interval, point
 
 Box = Mapping[str, Interval]
+FEW = 1000
+"""Entries of an array that are not counted."""
 Refinement = Callable[[Expr, Interval, "Enclosure"], tuple[Interval, Step | None]]
 
 
@@ -43,11 +46,15 @@ def entries(lower: Any, upper: Any, shape: tuple[int, ...]) -> Interval:
 
 
 class Enclosure:
-    """The range of every expression over one box. `refine` may narrow a node's range, with the step that says why."""
+    """The range of every expression over one box.
 
-    def __init__(self, box: Box, refine: Refinement | None = None) -> None:
+    refine  may narrow a node's range, with the step that says why
+    room    for entries that have a range each; without any left, those of an array have one for all
+    """
+
+    def __init__(self, box: Box, refine: Refinement | None = None, room: Work | None = None) -> None:
         self.box = box
-        self._refine = refine
+        self._refine, self._room = refine, room
         self._known: dict[int, tuple[Expr, Interval]] = {}
         self._narrowed: dict[int, Step] = {}
         self._steps: dict[int, Step] = {}
@@ -85,7 +92,15 @@ class Enclosure:
                 said = f"{say(node)} may be undefined: {words}"
                 self._undefined[id(node)] = fail("OCO504", said, node.span, _undefined_hint(node.args, children))
                 return interval(-math.inf, math.inf, known(node.shape))
-        return enclose_node(node, children, self.box)
+        return enclose_node(node, self._affordable(node, children), self.box)
+
+    def _affordable(self, node: Expr, children: tuple[Interval, ...]) -> tuple[Interval, ...]:
+        """The ranges of the children; one for all entries of each where the node's own are more than there is room for."""
+        stored = math.prod(max(c.lo.size, c.hi.size) for c in children)
+        numbers = min(math.prod(known(node.shape)), stored)
+        if self._room is None or numbers < FEW or self._room.afford(numbers):
+            return children
+        return tuple(interval(c.least, c.greatest, c.shape) for c in children)
 
     def step(self, expr: Expr) -> Step:
         """How the range of `expr` was found: one step a node, shared as the expression shares its nodes."""

@@ -169,7 +169,10 @@ def _combination(
         if weight == 0:
             continue
         fixed = {n: point(v) for n, v in worst.items() if n not in scenario.averaged}
-        ranges, factor = Enclosure({**scenario.setting.box, **scenario.streams, **at_z, **fixed}), point(float(weight))
+        ranges, factor = (
+            Enclosure({**scenario.setting.box, **scenario.streams, **at_z, **fixed}, room=scenario.setting.ranging),
+            point(float(weight)),
+        )
         total = total + factor * ranges(row.expr)
         for name, slope in gradient(row.expr, [b.name for b in blocks]).items():
             slopes[name] = slopes[name] + factor * ranges(slope).broadcast(slopes[name].shape)

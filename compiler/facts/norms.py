@@ -54,7 +54,7 @@ class Norms:
                 least = ranges(right).abs().least
                 return _up(self(left) / least) if least > 0 else math.inf
             case Call(atom="matmul", args=(left, right)):
-                return min(_up(_matrix(ranges(left)) * self(right)), _up(_matrix(ranges(right)) * self(left)))
+                return min(_up(self._matrix(left) * self(right)), _up(self._matrix(right) * self(left)))
             case Call(atom="_scatter", args=(values, *items)):
                 if all(isinstance(i, (Slice, Constant)) for i in items):
                     return math.inf
@@ -62,10 +62,10 @@ class Norms:
                 return ranges(values).abs().sum().greatest
         return math.inf
 
-
-def _matrix(a: Interval) -> float:
-    """The operator norm of a matrix, or of a vector as one row."""
-    return matrix_norm(a if len(a.shape) == 2 else a.reshape((1, a.size)))
+    def _matrix(self, node: Expr) -> float:
+        """The operator norm of a matrix, or of a vector as one row."""
+        a = self.ranges(node)
+        return matrix_norm(a if len(a.shape) == 2 else a.reshape((1, a.size)), self.setting.stretching)
 
 
 def _up(value: float) -> float:

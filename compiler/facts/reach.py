@@ -95,7 +95,7 @@ class Climber:
         return float(self._at(self._whole, place))
 
     def _at(self, evaluation: Evaluation, place: Place) -> Floats:
-        self.setting.work.spend(OVERHEAD + len(evaluation.nodes))
+        self.setting.work.spend(OVERHEAD + evaluation.steps)
         return evaluation(place, float(place["t"]))
 
     def _linear_best(self, place: Place) -> Place:
@@ -143,7 +143,7 @@ class Climber:
         """The value again, in interval arithmetic."""
         box = {**self.setting.box, **{n: point(v) for n, v in place.items()}}
         try:
-            return Reached(Enclosure(box)(self.expr).least, place)
+            return Reached(Enclosure(box, room=self.setting.ranging)(self.expr).least, place)
         except OcoError:
             return None
 

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_ENTRIES = 64
-SUPPORT, VAST = (
-    200,
-    30_000,
-)  # steps that a support function takes at least; entries of a decision that it counts at most
+SUPPORT = 200  # steps that a support function takes at least
+VAST = 30_000  # entries of a decision that it counts at most
 CONTRACTIONS = ("sum", "mean", "matmul", "dot", "trace", "max", "min", "add", "sub")
 
 

@@ -18,7 +18,7 @@ from oco.compiler.facts.curvature import FLAT_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure, compact, entries
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.work import effort
+from oco.compiler.facts.work import effort, handed
 from oco.compiler.twin import to_cvxpy
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
@@ -28,7 +28,6 @@ from oco.dsl.intervals import Interval, interval
 Floats = np.ndarray[Any, Any]
 MOST_TWINS = 500  # entries of a constraint that are spelled out to CVXPY
 RANGE, TWIN = 40, 100  # steps of work that a part of a range and an entry that is spelled out are counted for
-FEW_NUMBERS = 500  # numbers of a decision over which a part takes CVXPY one step
 MOST_TOLD_APART = 1 << 18  # entries of a decision that have a range each
 MEAN_SLACK = 1e-9  # the means of laws are computed to better than this, relative
 
@@ -61,7 +60,7 @@ class Scenario:
         """The range of an expression at the decision `x`."""
         simple = self.setting.simplify(expr)
         self.setting.seeking.spend(RANGE * effort(simple))
-        return Enclosure(self._box(x))(simple)
+        return Enclosure(self._box(x), room=self.setting.ranging)(simple)
 
     def _box(self, x: Mapping[str, Floats]) -> dict[str, Interval]:
         return {**self.setting.box, **self.streams, **{n: _at(np.asarray(v)) for n, v in x.items()}}
@@ -78,8 +77,7 @@ class Scenario:
             return None
         places = [()] if entries == 1 else list(np.ndindex(*known(expr.shape)))
         said = [self.setting.simplify(expr if entries == 1 else entry(expr, at)) for at in places]
-        numbers = 1 + sum(b.domain.size for b in self.setting.canonical.blocks) // FEW_NUMBERS
-        if not self.setting.solving.afford(sum(map(effort, said)) * numbers):
+        if not self.setting.solving.afford(handed(said, self.setting.canonical.size)):
             return None
         found: list[Any] = []
         for g in said:
@@ -92,7 +90,7 @@ class Scenario:
     def _twin(self, cp: Any, g: Expr, variables: Mapping[str, Any]) -> Any:
         """g at the worst end of each stream in which it is monotone, plus the radius times |dg/ds| where it is linear."""
         box = {**self.setting.box, **self.streams}
-        ranges = Enclosure(box, self.setting.refiner)
+        ranges = Enclosure(box, self.setting.refiner, self.setting.ranging)
         env: dict[str, Floats] = {}
         spread: list[tuple[Floats, Expr]] = []
         free = names(g, Kind.STREAM)

@@ -19,6 +19,7 @@ from oco.compiler.facts.work import (
     MOST_BRANCHED,
     MOST_CELLS,
     MOST_PAIRED,
+    MOST_RANGED,
     MOST_SOLVED,
     MOST_SOUGHT,
     MOST_STRETCHED,
@@ -39,7 +40,10 @@ class Setting:
         self.decisions = frozenset(self.blocks)
         self.streams = {s.name: s for s in canonical.streams}
         self.work, self.seeking = Work(), Work(MOST_SOUGHT)  # for suprema; for decisions that meet the constraints
-        self.solving = Work(MOST_SOLVED)  # for what a solver is handed
+        self.solving, self.ranging = (
+            Work(MOST_SOLVED),
+            Work(MOST_RANGED),
+        )  # for what a solver is handed; for vast arrays
         self.bending, self.pairing = Work(MOST_BENT), Work(MOST_PAIRED)  # for second derivatives; for witnesses
         self.branching = Work(MOST_BRANCHED)
         self.stretching = Work(MOST_STRETCHED)  # for Jacobians that are written out
@@ -57,7 +61,7 @@ class Setting:
 
     @cached_property
     def ranges(self) -> Enclosure:
-        return Enclosure(self.box, self.refiner)
+        return Enclosure(self.box, self.refiner, self.ranging)
 
     @cached_property
     def refiner(self) -> Refiner:
@@ -92,7 +96,7 @@ class Setting:
 
     @cached_property
     def _plain(self) -> Enclosure:
-        return Enclosure(self.box)
+        return Enclosure(self.box, room=self.ranging)
 
     def _plain_range(self, expr: Expr) -> Interval | None:
         """The range by intervals alone; None where a name stands in it that has none, as streams of another round."""

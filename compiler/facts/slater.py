@@ -101,7 +101,7 @@ def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
 def _downhill(scenario: Scenario, g: Expr) -> dict[str, Floats] | None:
     """The corner of the box towards which a scalar falls in every entry, at every decision and stream value."""
     blocks = scenario.setting.canonical.blocks
-    ranges = Enclosure({**scenario.setting.box, **scenario.streams})
+    ranges = Enclosure({**scenario.setting.box, **scenario.streams}, room=scenario.setting.ranging)
     found: dict[str, Floats] = {}
     slopes = gradient(g, [b.name for b in blocks])
     for b in blocks:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oco.compiler.facts.work import Work
 from oco.compiler.jacobians import jacobian
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
@@ -24,14 +25,14 @@ SLACK = 2.0**-44
 MOST_DENSE = 250_000
 
 
-def matrix_norm(a: Interval) -> float:
-    """An upper bound of the spectral norm of every matrix in the range."""
+def matrix_norm(a: Interval, room: Work | None = None) -> float:
+    """An upper bound of the spectral norm of every matrix in the range: without room for its entries, the Frobenius norm."""
     if a.lo.size == 1 and a.hi.size == 1:
         return (interval(0.0, float(a.magnitude.max())) * interval(float(a.size), float(a.size)).sqrt()).greatest
     lo, hi = a.expanded()
     middle, spread = lo / 2 + hi / 2, np.nextafter(hi / 2 - lo / 2, np.inf)
     frobenius = a.square().sum().sqrt().greatest
-    if a.size > MOST_DENSE or not a.bounded:
+    if a.size > MOST_DENSE or not a.bounded or not (room is None or room.spend(a.size)):
         return frobenius
     by_magnitude = _norm(np.maximum(np.abs(lo), np.abs(hi)))
     by_middle = _norm(middle) + (_norm(spread) if np.any(hi > lo) else 0.0)

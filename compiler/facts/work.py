@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from oco.dsl.expressions import Expr, parts
+from collections.abc import Sequence
+
+from oco.dsl.expressions import Expr, entries, parts
 
 MOST_STEPS = 40_000
 """Parts of expressions that searches for suprema evaluate in one model, all in all: about a tenth of a second. The examples take 9,000."""
@@ -16,14 +18,21 @@ MOST_PAIRED = 100_000
 """The same of searches for witnesses against convexity."""
 MOST_BRANCHED = 150_000
 """The same of branch and bound, of which a few thousand cells are evaluated."""
-MOST_STRETCHED = 300_000
-"""Entries of Jacobians whose singular values are taken: some tenths of a second, and one as large as is ever written out."""
+MOST_STRETCHED = 600_000
+"""Entries of matrices whose singular values are taken: some tenths of a second, and two as large as are ever written out."""
 MOST_WRITTEN = 6_000
 """Parts of Hessians that are written out, each counted for every row: half a second. The examples take 300."""
 MOST_CELLS = 300_000
 """Numbers at which second derivatives are evaluated over cells, counted for each part. The examples take none."""
 MOST_SUPPORTED = 25_000
 """Steps of support functions, a step about ten microseconds."""
+
+VAST = 1_000
+"""Entries of arrays that take a step."""
+FEW = 500
+"""Numbers of a decision over which a part takes a solver one step."""
+MOST_RANGED = 8_000_000
+"""Entries of ranges that are not all the same: half a second, and 128 MB. Past it an array has one range for all its entries."""
 
 HEAVY = {
     "kl_div": 60,
@@ -45,7 +54,12 @@ HEAVY = {
 
 def effort(expr: Expr) -> int:
     """Steps that the range of an expression takes, shared parts counted once."""
-    return sum(HEAVY.get(atom, 1) * count for atom, count in parts(expr).items())
+    return sum(HEAVY.get(atom, 1) * count for atom, count in parts(expr).items()) + entries(expr) // VAST
+
+
+def handed(exprs: Sequence[Expr], size: int) -> int:
+    """Steps that a solver is counted for, over decisions of `size` numbers."""
+    return sum(map(effort, exprs)) * (1 + size // FEW)
 
 
 class Work:

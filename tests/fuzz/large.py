@@ -77,6 +77,12 @@ TERMS = {
     "cube": "({e} - {k} / 100) ** 4",
     "deep": "sqrt(1 + square(log(1 + exp({e} - {k}))))",
     "of_round": "sqrt(t) * square({e} - {k})",
+    "neg": "neg({e} - {k})",
+    "dot": "dot(x - {k}, u)",
+    "ramp": "sum(square(x - {k} * u))",
+    "outer_of_ramp": "trace(outer(x - {k} * u, u))",
+    "transposed": "sum((outer(x, u) - {k}).T)",
+    "product_of_matrices": "sum(outer(u, v) @ (x - {k}))",
 }
 """A term by its kind: {e} and {f} entries of the decision, {k} a number of its own, {n} that of its stream."""
 
@@ -112,6 +118,7 @@ DOMAINS = {
     "nuclear_ball": ("X[{r}, {r}]", "nuclear_ball(2)"),
     "spectrahedron": ("X[{r}, {r}]", "spectrahedron(1)"),
     "birkhoff": ("X[{r}, {r}]", "birkhoff({r})"),
+    "flow": ("x[{d}]", "flow(edges, 0, {sink})"),
     "product": ("x[{d}]", "box(0, 1)\ndecision z[{d}] in ball(1)\ndecision y[{d}] in simplex"),
 }
 
@@ -139,6 +146,8 @@ LAWS = (
     "~ constant({k})",
 )
 
+MEASURES = ("", "", "", "measure dynamic regret\n", "feedback gradient\n", "feedback bandit\n")
+
 SIZES = (1, 2, 3, 7, 15, 40, 100, 250, 1000)
 COUNTS = (30, 60, 120, 250, 400, 700, 1200, 3000)
 HORIZONS = ("100", "1000", "1000000", "1000000000000", "unknown")
@@ -151,9 +160,10 @@ def model(rng: random.Random) -> tuple[str, str]:
     domain, law = rng.choice(("box", "box", rng.choice(sorted(DOMAINS)))), rng.choice(LAWS)
     size, count, horizon = rng.choice(SIZES), rng.choice(COUNTS), rng.choice(HORIZONS)
     step = rng.choice((1, 1, 7, 0.013))
-    name = f"{kind}/{around}/{place}/{domain}/{law if 's{n}' in TERMS[kind] else '-'}/{size}/{count}/{horizon}/{step}"
+    measure = rng.choice(MEASURES)
+    name = f"{kind}/{around}/{place}/{domain}/{law if 's{n}' in TERMS[kind] else '-'}/{size}/{count}/{horizon}/{step}/{measure.strip()}"
     while True:
-        text = written(kind, around, place, domain, law, size, count, horizon, step)
+        text = written(kind, around, place, domain, law, size, count, horizon, step) + measure
         if len(text.encode()) < BYTES:
             return name, text
         count = count * 4 // 5
@@ -167,12 +177,15 @@ def written(
     matrix, size = "X[" in declared, 1 if domain == "number" else size
     side = max(2, round(size**0.5))
     size = side if matrix else min(size, 20) if domain == "polytope" else size
-    shown = declared.format(d=size, r=side), inside.format(d=size, r=side, last=max(1, size - 1))
+    sink = (size + 1) // 2  # two edges from each node to the next
+    shown = declared.format(d=size, r=side), inside.format(d=size, r=side, last=max(1, size - 1), sink=sink)
     head = [f"model m\nhorizon T = {horizon}" if horizon != "unknown" else "model m\nhorizon T unknown"]
-    head += [f"param v[{size}] = ones({size})\nparam P[{size}, {size}] = eye({size})"]
+    head += [f"param v[{size}] = ones({size})\nparam u[{size}] = 1..{size}\nparam P[{size}, {size}] = eye({size})"]
     if domain == "polytope":
         rows = [[sign * (i == j) for j in range(size)] for i in range(size) for sign in (1, -1)]
         head += [f"param G[{2 * size}, {size}] = {rows}\nparam h[{2 * size}] = ones({2 * size})"]
+    if domain == "flow":
+        head += [f"param edges[{size}, 2] = {[[n // 2, n // 2 + 1] for n in range(size)]}"]
     head += [f"decision {shown[0]} in {shown[1]}", "stream c in [0, 1]"]
     head += ["let x = X[0, :]"] if matrix else []
     number = lambda n: f"{step * (n + 1):.6g}"  # noqa: E731

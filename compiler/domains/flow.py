@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -60,14 +61,61 @@ class Flow(Polyhedron):
         return int(max(self.edges.max(), self.source, self.sink)) + 1
 
     @cached_property
+    def _leaving(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """By node, the edges that leave it and the nodes that they lead to."""
+        found: list[list[tuple[int, int]]] = [[] for _ in range(self.nodes)]
+        for k, (tail, head) in enumerate(self.edges.tolist()):
+            found[tail].append((k, head))
+        return tuple(map(tuple, found))
+
+    @cached_property
     def _paths_from(self) -> list[int]:
         """Number of paths from each node to the sink."""
         count = [0] * self.nodes
         count[self.sink] = 1
         for node in reversed(self.order):
             if node != self.sink:
-                count[node] = sum(count[h] for h in self.edges[self.edges[:, 0] == node, 1])
+                count[node] = sum(count[head] for _, head in self._leaving[node])
         return count
+
+    @cached_property
+    def _hull(self) -> tuple[Floats, Floats]:
+        """1 on the edges of some path; at least 1 on those of every path, alone to cross between two nodes in a topological order.
+
+        Every path crosses each such place once, and an edge that all paths take has the nodes before it on one side.
+        """
+        place = np.empty(self.nodes, dtype=np.int64)
+        place[list(self.order)] = np.arange(self.nodes)
+        reached = np.zeros(self.nodes, dtype=bool)
+        reached[self.source] = True
+        for node in (n for n in self.order if reached[n] and n != self.sink):
+            reached[[head for _, head in self._leaving[node]]] = True
+        tails, heads = self.edges[:, 0], self.edges[:, 1]
+        leads_on = np.array([count > 0 for count in self._paths_from])
+        used = reached[tails] & leads_on[heads] & (tails != self.sink)
+        crossing = np.zeros(self.nodes + 1, dtype=np.int64)
+        np.add.at(crossing, place[tails[used]], 1)
+        np.add.at(crossing, place[heads[used]], -1)
+        alone = np.append(0, np.cumsum(np.cumsum(crossing) == 1))
+        always = used & (alone[place[heads]] > alone[place[tails]])
+        return always.astype(np.float64), used.astype(np.float64)
+
+    @property
+    def _known_hull(self) -> tuple[Floats, Floats]:
+        return self._hull
+
+    def lmo_array(self, c: Any) -> Floats:
+        """As `lmo` finds it, without a program that is read step by step."""
+        cost, best = self._read(c).tolist(), {self.sink: (0.0, -1, -1)}
+        for node in reversed(self.order):
+            through = [(cost[k] + best[head][0], k, head) for k, head in self._leaving[node] if head in best]
+            if through and node != self.sink:
+                best[node] = min(through, key=itemgetter(0))
+        x, node = np.zeros(self.size), self.source
+        while node != self.sink:
+            _, k, node = best[node]
+            x[k] = 1.0
+        return x
 
     @cached_property
     def _corners(self) -> Floats | None:

@@ -56,7 +56,12 @@ class Polyhedron(Domain):
     @cached_property
     def _reduced(self) -> Reduced:
         assert self.E is not None and self.f is not None
-        return reduce_polyhedron(self.A, self.b, self.E, self.f, f"the {self.kind}")
+        return reduce_polyhedron(self.A, self.b, self.E, self.f, f"the {self.kind}", self._known_hull)
+
+    @property
+    def _known_hull(self) -> tuple[Floats, Floats] | None:
+        """The smallest box around the set, flattened, where it is known without linear programs."""
+        return None
 
     @property
     def refusals(self) -> Mapping[str, str]:

@@ -40,14 +40,19 @@ class Reduced:
         return int(self.Z.shape[1])
 
 
-def reduce_polyhedron(A: Floats, b: Floats, E: Floats, f: Floats, name: str) -> Reduced:
-    """The reduction of { x : A x <= b, E x = f }; an error where the set is empty or unbounded."""
+def reduce_polyhedron(
+    A: Floats, b: Floats, E: Floats, f: Floats, name: str, hull: tuple[Floats, Floats] | None = None
+) -> Reduced:
+    """The reduction of { x : A x <= b, E x = f }; an error where the set is empty or unbounded.
+
+    hull  the least and the greatest value of each entry, where they are known: else each takes a linear program
+    """
     A, b = _unit_rows(A, b, name)
     E, f = _unit_rows(E, f, name)
     # Units in which the right sides are about one, so that the tolerances of the linear programs mean something.
     unit = float(max(np.max(np.abs(b), initial=0.0), np.max(np.abs(f), initial=0.0))) or 1.0
     b, f = b / unit, f / unit
-    lower, upper = _hull(A, b, E, f, name)
+    lower, upper = _hull(A, b, E, f, name) if hull is None else (hull[0] / unit, hull[1] / unit)
     size = max(float(np.max(upper - lower)) / 2, 1e-12 * float(np.max(np.abs([lower, upper]))))
     centre = (lower + upper) / 2
     if size == 0:

@@ -95,9 +95,9 @@ class Enclosure:
         return enclose_node(node, self._affordable(node, children), self.box)
 
     def _affordable(self, node: Expr, children: tuple[Interval, ...]) -> tuple[Interval, ...]:
-        """The ranges of the children; one for all entries of each where the node's own are more than there is room for."""
-        stored = math.prod(max(c.lo.size, c.hi.size) for c in children)
-        numbers = min(math.prod(known(node.shape)), stored)
+        """The ranges of the children; one for all entries of each where theirs or the node's own are more than there is room for."""
+        sizes = [max(c.lo.size, c.hi.size) for c in children]
+        numbers = max(min(math.prod(known(node.shape)), math.prod(sizes)), *sizes, 0)
         if self._room is None or numbers < FEW or self._room.afford(numbers):
             return children
         return tuple(interval(c.least, c.greatest, c.shape) for c in children)

@@ -22,6 +22,7 @@ from oco.compiler.facts.work import effort
 from oco.dsl.atoms import Curvature
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, names, rewrite, uniform
+from oco.dsl.expressions import entries as entries_within
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 64
 SUPPORT = 200  # steps that a support function takes at least
 VAST = 30_000  # entries of a decision that it counts at most
+WRITTEN = 100  # entries of arrays on the way that take a step where slopes are written out
 CONTRACTIONS = ("sum", "mean", "matmul", "dot", "trace", "max", "min", "add", "sub")
 
 
@@ -58,7 +60,8 @@ class Refiner:
         entries = math.prod(known(node.shape))
         if not self.coupled.intersection(names(node, Kind.DECISION)) or entries > MOST_ENTRIES:
             return value, None
-        if not self.setting.supporting.spend(entries * (SUPPORT + self._numbers(node) // 30 + effort(node))):
+        steps = SUPPORT + self._numbers(node) // 30 + effort(node) + entries_within(node) // WRITTEN
+        if not self.setting.supporting.spend(entries * steps):
             return value, None
         lo, hi = (np.array(end) for end in value.expanded())
         for at in np.ndindex(*lo.shape):

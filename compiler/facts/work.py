@@ -28,7 +28,7 @@ MOST_SUPPORTED = 25_000
 """Steps of support functions, a step about ten microseconds."""
 
 VAST = 1_000
-"""Entries of arrays that take a step."""
+"""Entries of arrays that take a solver one step more."""
 FEW = 500
 """Numbers of a decision over which a part takes a solver one step."""
 MOST_RANGED = 8_000_000
@@ -54,12 +54,12 @@ HEAVY = {
 
 def effort(expr: Expr) -> int:
     """Steps that the range of an expression takes, shared parts counted once."""
-    return sum(HEAVY.get(atom, 1) * count for atom, count in parts(expr).items()) + entries(expr) // VAST
+    return sum(HEAVY.get(atom, 1) * count for atom, count in parts(expr).items())
 
 
 def handed(exprs: Sequence[Expr], size: int) -> int:
     """Steps that a solver is counted for, over decisions of `size` numbers."""
-    return sum(map(effort, exprs)) * (1 + size // FEW)
+    return sum(effort(e) + entries(e) // VAST for e in exprs) * (1 + size // FEW)
 
 
 class Work:

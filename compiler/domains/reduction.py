@@ -53,6 +53,8 @@ def reduce_polyhedron(
     unit = float(max(np.max(np.abs(b), initial=0.0), np.max(np.abs(f), initial=0.0))) or 1.0
     b, f = b / unit, f / unit
     lower, upper = _hull(A, b, E, f, name) if hull is None else (hull[0] / unit, hull[1] / unit)
+    if np.array_equal(lower, upper):
+        return _point(lower * unit)
     size = max(float(np.max(upper - lower)) / 2, 1e-12 * float(np.max(np.abs([lower, upper]))))
     centre = (lower + upper) / 2
     if size == 0:

@@ -50,7 +50,9 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
         return None
     box = {n: setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
     second = split.bends()[moving[0], moving[0]]
-    bend = _narrowed(setting, Entrywise(second, split.leaves), Enclosure({**setting.box, **box})(second))
+    bend = _narrowed(
+        setting, Entrywise(second, split.leaves), Enclosure({**setting.box, **box}, room=setting.ranging)(second)
+    )
     if not (bend.nonnegative or bend.nonpositive):
         return None
     kind = Curvature.CONVEX if bend.nonnegative else Curvature.CONCAVE

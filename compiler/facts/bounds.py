@@ -11,7 +11,7 @@ from oco.compiler.facts.cells import NotCovered
 from oco.compiler.facts.corners import branch_sup, corner_sup
 from oco.compiler.facts.entry_sup import Supremum
 from oco.compiler.facts.quadratic import ball_sup
-from oco.compiler.facts.reach import Climber, Reached
+from oco.compiler.facts.reach import LARGEST_ENTRIES, Climber, Reached
 from oco.compiler.facts.refine import bilinear_supremum
 from oco.compiler.facts.separable import Separable
 from oco.compiler.facts.single import occurs_once
@@ -33,7 +33,6 @@ ROUNDING = 1e-9  # relative
 CLIMB, METHOD = 20, 20  # steps of work that a climb and a method are counted for, for each part of the expression
 STEADY = 20  # parts that stand for what the smallest expression costs
 LARGEST_CLIMB = 20_000  # numbers in decision and streams
-LARGEST_ENTRIES = 10**6  # numbers in the arrays on the way
 
 
 @dataclass(frozen=True, eq=False)

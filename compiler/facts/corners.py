@@ -28,7 +28,7 @@ FEW = 10  # entries of an array that take no longer than one
 
 def corner_sup(setting: Setting, expr: Expr) -> float | None:
     """The supremum over vertices of what fits in `MOST_CORNERS` combinations, and ranges of the rest; None where no name qualifies."""
-    ranges = Enclosure(setting.box, setting.refiner)
+    ranges = Enclosure(setting.box, setting.refiner, setting.ranging)
     lists: dict[str, np.ndarray] = {}
     count = 1
     for name in sorted(names(expr), key=lambda n: n not in setting.decisions):

@@ -187,7 +187,7 @@ class Hessians:
         if not smooth(split.body) or not self.setting.bending.spend(BEND * effort(body)):
             return self._by_curvature(whole)
         box = {n: self.setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
-        ranges = Enclosure({**self.setting.box, **box})
+        ranges = Enclosure({**self.setting.box, **box}, room=self.setting.ranging)
         bends = {
             pair: ranges(h).broadcast(split.shape) for pair, h in split.bends().items() if set(pair) <= set(moving)
         }

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Floats = np.ndarray[Any, Any]
 Place = Mapping[str, Floats]
 SHARES = (0.5, 0.25, 0.1, 0.03)  # of the way to the best vertex, tried in turn
+LARGEST_ENTRIES = 10**6  # of the arrays on the way, all together
 OVERHEAD = 5  # steps of work of an evaluation beside its parts
 LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are cheap to find
 

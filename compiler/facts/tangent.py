@@ -8,9 +8,9 @@ import numpy as np
 
 from oco.compiler.facts.curvature import CONCAVE_KINDS
 from oco.compiler.facts.enclosure import Enclosure
-from oco.compiler.facts.reach import Climber
+from oco.compiler.facts.reach import LARGEST_ENTRIES, Climber
 from oco.compiler.facts.support import support
-from oco.dsl.expressions import Expr, names
+from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import Interval, interval, point
 
 if TYPE_CHECKING:
@@ -23,14 +23,17 @@ def tangent_sup(setting: Setting, expr: Expr) -> float | None:
         setting.streams[n].integer for n in names(expr) if n in setting.streams
     ):
         return None
+    if entries(expr) > LARGEST_ENTRIES:
+        return None
     climber = Climber(setting, expr)
     best = climber.climb(np.inf, starts=2, steps=120)
     if best is None:
         return None
     box = {**setting.box, **{n: point(v) for n, v in best.place.items() if n != "t"}}
-    total = Enclosure(box)(expr)
+    ranges = Enclosure(box, room=setting.ranging)
+    total = ranges(expr)
     for name, slope in climber.slopes.items():
-        a = Enclosure(box)(slope).broadcast(setting.box[name].shape)
+        a = ranges(slope).broadcast(setting.box[name].shape)
         most = _most(setting, name, a)
         total = total + interval(most, most) - (a * point(best.place[name])).sum()
     return total.greatest if np.isfinite(total.greatest) else None

@@ -72,7 +72,7 @@ def _certified(setting: Setting, expr: Expr, x: Decision, y: Decision, env: Deci
 
     def at(p: Decision) -> Any:
         box = {n: point(v) for n, v in {**env, **p}.items()}
-        return Enclosure({**setting.box, **box})(expr)
+        return Enclosure({**setting.box, **box}, room=setting.ranging)(expr)
 
     try:
         first, second, middle = at(x), at(y), at(_middle(x, y))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
+MOST_PAIRED = 20_000  # parts of a sum, counted for each leaf: second derivatives are written for each pair of leaves
 BEND = 200  # steps of work that the second derivatives of a term are counted for, for each of its parts
 WRITING_OUT = 50  # steps of work that it is counted for, for each part of the expression
 
@@ -184,7 +185,8 @@ class Hessians:
         whole = call("sum", body) if body.shape else body
         split = entrywise(body, lambda n: not self.setting.depends(n) or isinstance(n, Name))
         moving = {n: leaf for n, leaf in split.leaves.items() if self.setting.depends(leaf)}
-        if not smooth(split.body) or not self.setting.bending.spend(BEND * effort(body)):
+        few = len(split.leaves) * effort(body) <= MOST_PAIRED
+        if not (few and smooth(split.body) and self.setting.bending.spend(BEND * effort(body))):
             return self._by_curvature(whole)
         box = {n: self.setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
         ranges = Enclosure({**self.setting.box, **box}, room=self.setting.ranging)

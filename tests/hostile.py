@@ -82,12 +82,6 @@ CASES: dict[str, str] = {
     + f"minimize max([{_sum('trace(outer(x - {k}, u))', 15)}, {_sum('trace(outer(x + {k}, u))', 15)}])\n",
     "a_long_flow": f"{HEAD}param edges[1000, 2] = {[[k // 2, k // 2 + 1] for k in range(1000)]}\n"
     + "decision x[1000] in flow(edges, 0, 500)\nstream c in [0, 1]\nminimize c * x[0]\n",
-    "vectors_over_many": f"{HEAD}decision x[1000] in budget(0, 1, 1)\nstream c in [0, 1]\nminimize c * x[0]\nsubject to\n    g: max(["
-    + " + ".join(f"(x[{k}] + {k + 1}) ** -2" for k in range(60))
-    + ", 1]) <= 100 on average\n",
-    "experts_for_long": f"model m\nhorizon T = 1000000000000\n{BODY}subject to\n    g: "
-    + _sum("{k} * x[{i}]", 100)
-    + " <= 100 on average\n",
     "divergences_unlike": _model(minimize=_sum("kl_div({k}, x[{i}] + 1)", 130)),
     "terms_unlike": _model(_streams(500), " + ".join(f"s{k} * x[{k % 3}]" for k in range(500))),
     "squares_unlike": _model(_streams(330), " + ".join(f"s{k} * square(x[{k % 3}] - {k})" for k in range(330))),

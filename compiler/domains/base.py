@@ -243,6 +243,11 @@ class Domain(ABC):
         """All extreme points, shape (count, *shape), where there are at most `MAX_VERTICES`; else None."""
         return None
 
+    @property
+    def sampling_cost(self) -> int:
+        """About how many microseconds a sample takes, where that is much."""
+        return 0
+
     @abstractmethod
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         """`n` independent points of the set, shape (n, *shape), with a density that is positive on its relative interior."""

@@ -232,6 +232,11 @@ class Polyhedron(Domain):
         normal = np.linalg.svd(r.Z.T)[2][r.dimension :] if r.dimension else np.eye(self.size)
         return normal, normal @ r.origin
 
+    @property
+    def sampling_cost(self) -> int:
+        d, rows = self._reduced.dimension, len(self._reduced.h)
+        return (20 + 2 * d) * d * rows // 1000
+
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         r = self._reduced
         if r.dimension == 0:

@@ -98,6 +98,8 @@ def _pairs(
     blocks = setting.canonical.blocks
     yield from _along_eigenvectors(setting, expr, streams, rng)
     for k in range(PAIRS):
+        if not setting.pairing.afford(sum(b.domain.sampling_cost for b in blocks)):
+            return
         env = _draw(setting, streams, rng)
         samples = {b.name: b.domain.sample(rng, 2) for b in blocks}
         x, y = ({n: s[i] for n, s in samples.items()} for i in (0, 1))

@@ -36,6 +36,10 @@ stream a[100] in [-1, 1]
 stream y in [-1, 1]
 minimize logistic(-y * (a @ x))
 """
+NORMS = """decision X[4, 5] in nuclear_ball(1)
+stream M[4, 5] in [-1, 1]
+minimize nuclear_norm(X - M)
+"""
 
 
 def report(name: str, seconds: float, found: Comparator) -> None:
@@ -95,6 +99,15 @@ def tracking() -> None:
     timed("tracking, 5,000 rounds", problem, data, "dynamic")
 
 
+def norms() -> None:
+    rng = np.random.default_rng(0)
+    for rounds in (100, 2_000):
+        problem = canonical(parse(f"model norms\nhorizon T = {rounds}\n{NORMS}"))
+        data = load_data(problem, {"M": rng.uniform(-1, 1, (rounds, 4, 5))})
+        timed(f"norms of matrices, {rounds:,} rounds", problem, data, "static")
+        timed(f"norms of matrices, {rounds:,} rounds", problem, data, "dynamic")
+
+
 def prices(year: Path) -> None:
     zones: dict[str, list[float]] = {}
     with gzip.open(year, "rt") as file:
@@ -110,7 +123,7 @@ def prices(year: Path) -> None:
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT.parent / "shared" / "data")
     year = folder / "nyiso" / "nyiso_rt_zonal_lbmp_hourly_2017.csv.gz"
-    for case, of in ((logistic, ()), (tracking, ()), (prices, (year,))):
+    for case, of in ((logistic, ()), (tracking, ()), (norms, ()), (prices, (year,))):
         if of and not year.exists():
             print(f"{year} is not there: the year of prices is left out")
             continue

@@ -29,6 +29,7 @@ Kind = Literal["static", "dynamic"]
 
 BEYOND = "a function with kinks is beyond the solvers that are here"
 FIRST = 0.5  # of the time, for the method after which another one is left
+MANY = 100  # rounds from which on norms of matrices are first taken as they are: a sum of so many hardly has kinks
 SETTLED = (Status.CERTIFIED, Status.LEAST_VIOLATING)
 
 
@@ -48,8 +49,8 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = 
 def _static(rounds: Rounds, budget: Budget) -> Comparator:
     """What is certified, or else the best of what the methods find."""
     clock = _Clock(perf_counter(), budget)
-    made = _setting(rounds, np.array([rounds.count]))
-    best = static(made, budget) if made else conic_static(rounds, clock.left(FIRST))
+    made, share = _first(rounds, np.array([rounds.count]))
+    best = static(made, clock.left(share)) if made else conic_static(rounds, clock.left(share))
     if best.status in SETTLED or clock.over:
         return best
     best = _better(best, conic_static(rounds, clock.left()) if made else _roughly(rounds, clock.left()))
@@ -82,8 +83,9 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
         streamed = streamed_prefixes(problem, data, ends, budget)
         return unknown(ends, streamed) if isinstance(streamed, str) else streamed
     rounds = _all_rounds(problem, data)
-    clock, made = _Clock(perf_counter(), budget), _setting(rounds, ends)
-    found = prefixes(made, budget) if made else unknown(ends, "")
+    clock = _Clock(perf_counter(), budget)
+    made, share = _first(rounds, ends)
+    found = prefixes(made, clock.left(share)) if made else unknown(ends, "")
     found = conic_prefixes(rounds, ends, clock.left(1.0 if made else FIRST), found)
     open_ = np.array([s is Status.NOT_COMPUTED for s in found.status])
     if made or not open_.any() or clock.over:
@@ -155,6 +157,16 @@ def _setting(rounds: Rounds, ends: Array) -> Setting | None:
         return None
     inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
     return Setting(inner, region(lifted.problem), rounds, ends, tuple(d.expr for d in lifted.definitions))
+
+
+def _first(rounds: Rounds, ends: Array) -> tuple[Setting | None, float]:
+    """The static programs to begin with, None for a conic one; and the share of the time for them."""
+    made = _setting(rounds, ends)
+    if made or rounds.count <= MANY:
+        return made, 1.0 if made else FIRST
+    lifted = lift(rounds)
+    many = lifted is not None and not lifted.smooth and bool(set(lifted.norms) & set(lifted.each_round))
+    return _projected(rounds, ends) if many else None, FIRST
 
 
 def _projected(rounds: Rounds, ends: Array) -> Setting | None:

@@ -244,6 +244,11 @@ class Domain(ABC):
         return None
 
     @property
+    def extreme_cost(self) -> int:
+        """About how many microseconds a linear minimization takes in Python, where that is much."""
+        return 0
+
+    @property
     def sampling_cost(self) -> int:
         """About how many microseconds a sample takes, where that is much."""
         return 0

@@ -176,9 +176,12 @@ class Polyhedron(Domain):
     def _hull(self) -> tuple[Floats, Floats]:
         corners = self._corners
         if corners is None:
-            axes = np.eye(self.size).reshape(-1, *self.shape)
-            low = np.array([-self.support(-a) for a in axes]).reshape(self.shape)
-            return low, np.array([self.support(a) for a in axes]).reshape(self.shape)
+            known = self._reduced.hull
+            ends = known.copy()
+            for row, sign in enumerate((-1.0, 1.0)):
+                for i in np.flatnonzero(np.isnan(known[row])):
+                    ends[row, i] = sign * self.support(sign * np.eye(self.size)[i].reshape(self.shape))
+            return ends[0].reshape(self.shape), ends[1].reshape(self.shape)
         return corners.min(axis=0), corners.max(axis=0)
 
     @property
@@ -231,6 +234,11 @@ class Polyhedron(Domain):
         r = self._reduced
         normal = np.linalg.svd(r.Z.T)[2][r.dimension :] if r.dimension else np.eye(self.size)
         return normal, normal @ r.origin
+
+    @property
+    def extreme_cost(self) -> int:
+        d, rows = self._reduced.dimension, len(self._reduced.h)
+        return 0 if self._corners is not None else (100 + d * rows // 2000) * d
 
     @property
     def sampling_cost(self) -> int:

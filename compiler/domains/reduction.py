@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ EXACT = 1e-12
 class Reduced:
     """{ x = origin + size Z w : G w <= h } with Z' Z = I, unit rows G, h > 0: the set of the w is full-dimensional around 0.
 
-    `basis` are d rows that are tight at one vertex. `vertices` are those of the w, or None where they are many.
+    `vertices` are those of the w, or None where they are many. `hull` are bounds of single
+    entries of x (least and greatest values) that a row states and a vertex was seen to meet; nan for others.
     """
 
     origin: Floats
@@ -32,12 +34,17 @@ class Reduced:
     Z: Floats
     G: Floats
     h: Floats
-    basis: Floats
     vertices: Floats | None
+    hull: Floats
 
     @property
     def dimension(self) -> int:
         return int(self.Z.shape[1])
+
+    @cached_property
+    def basis(self) -> Floats:
+        """d rows that are tight at one vertex."""
+        return _first_basis(self.G, self.h)
 
 
 def reduce_polyhedron(
@@ -47,12 +54,17 @@ def reduce_polyhedron(
 
     hull  the least and the greatest value of each entry, where they are known: else each takes a linear program
     """
+    stated = _stated(A, b)
     A, b = _unit_rows(A, b, name)
     E, f = _unit_rows(E, f, name)
     # Units in which the right sides are about one, so that the tolerances of the linear programs mean something.
     unit = float(max(np.max(np.abs(b), initial=0.0), np.max(np.abs(f), initial=0.0))) or 1.0
     b, f = b / unit, f / unit
-    lower, upper = _hull(A, b, E, f, name) if hull is None else (hull[0] / unit, hull[1] / unit)
+    if hull is None:
+        (lower, upper), met = _hull(A, b, E, f, name)
+        known = np.where(met, stated, np.nan)
+    else:
+        lower, upper, known = hull[0] / unit, hull[1] / unit, np.stack(hull)
     if np.array_equal(lower, upper):
         return _point(lower * unit)
     size = max(float(np.max(upper - lower)) / 2, 1e-12 * float(np.max(np.abs([lower, upper]))))
@@ -64,13 +76,12 @@ def reduce_polyhedron(
     where = (centre + size * origin) * unit
     if Z.shape[1] == 0:
         return _point(where)
-    basis = _first_basis(G, h)
-    return Reduced(where, size * unit, Z, G, h, basis, _corners(G, h))
+    return Reduced(where, size * unit, Z, G, h, _corners(G, h), known)
 
 
 def _point(x: Floats) -> Reduced:
     n = len(x)
-    return Reduced(x, 1.0, np.zeros((n, 0)), np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64), np.zeros((1, 0)))
+    return Reduced(x, 1.0, np.zeros((n, 0)), np.zeros((0, 0)), np.zeros(0), np.zeros((1, 0)), np.stack([x, x]))
 
 
 def _unit_rows(A: Floats, b: Floats, name: str) -> tuple[Floats, Floats]:
@@ -91,25 +102,35 @@ def _program(cost: Floats, A: Floats, b: Floats, E: Floats, f: Floats, bounds: A
 
 
 def _hull(A: Floats, b: Floats, E: Floats, f: Floats, name: str) -> tuple[Floats, Floats]:
-    """Least and greatest value of each entry."""
+    """Least and greatest value of each entry (2, n), and which of them a row states."""
     n = A.shape[1]
     if _program(np.zeros(n), A, b, E, f).status == 2:
         raise fail("OCO410", f"{name} is empty: its inequalities contradict each other")
-    bounds, reached = np.zeros((2, n)), np.zeros((0, n))
-    stated = _stated(A, b)
+    bounds = _stated(A, b)
+    met = _met(bounds, A, b, E, f)
     for row, sign in enumerate((1.0, -1.0)):
-        for i, axis in enumerate(np.eye(n)):
-            if np.any(reached[:, i] == stated[row, i]):  # a vertex that was found stands at a bound that a row states
-                bounds[row, i] = stated[row, i]
-                continue
-            found = _program(sign * axis, A, b, E, f)
+        for i in np.flatnonzero(~met[row]):
+            found = _program(sign * np.eye(n)[i], A, b, E, f)
             if found.status != 0:
                 side = "small" if row == 0 else "large"
                 said = f"{name} is unbounded: entry {i} can be arbitrarily {side}"
                 raise fail("OCO418", said, hint="add bounds on every entry")
             bounds[row, i] = sign * found.fun
-            reached = np.vstack([reached, found.x])
-    return bounds[0], bounds[1]
+    return bounds, met
+
+
+def _met(stated: Floats, A: Floats, b: Floats, E: Floats, f: Floats) -> Floats:
+    """For which stated bounds there is a vertex. Programs for all that are left find some at once, as long as one finds any."""
+    met = np.zeros(stated.shape, dtype=bool)
+    for row, sign in enumerate((1.0, -1.0)):
+        while np.any(left := np.isfinite(stated[row]) & ~met[row]):
+            found = _program(sign * left, A, b, E, f)
+            if found.status != 0:
+                break
+            met |= found.x == stated
+            if not np.any(left & met[row]):
+                break
+    return met
 
 
 def _stated(A: Floats, b: Floats) -> Floats:

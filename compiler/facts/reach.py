@@ -28,6 +28,7 @@ Place = Mapping[str, Floats]
 SHARES = (0.5, 0.25, 0.1, 0.03)  # of the way to the best vertex, tried in turn
 LARGEST_ENTRIES = 10**6  # of the arrays on the way, all together
 OVERHEAD = 5  # steps of work of an evaluation beside its parts
+MICROSECONDS = 2  # of a step of work
 LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are cheap to find
 
 
@@ -118,6 +119,8 @@ class Climber:
         if domain.kind == "box":
             return np.where(slope >= 0, domain.upper, domain.lower)
         if "lmo" in domain.refusals or (len(domain.shape) == 2 and domain.size > LARGEST_SPECTRAL):
+            return np.asarray(domain.centre())
+        if (cost := domain.extreme_cost // MICROSECONDS) and not self.setting.work.afford(cost):
             return np.asarray(domain.centre())
         return domain.lmo_array(-slope)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_ENTRIES = 64
 SUPPORT = 200  # steps that a support function takes at least
+EXTREME = 10  # microseconds of a linear minimization that take a step
 VAST = 30_000  # entries of a decision that it counts at most
 WRITTEN = 100  # entries of arrays on the way that take a step where slopes are written out
 CONTRACTIONS = ("sum", "mean", "matmul", "dot", "trace", "max", "min", "add", "sub")
@@ -61,7 +62,9 @@ class Refiner:
         if not self.coupled.intersection(names(node, Kind.DECISION)) or entries > MOST_ENTRIES:
             return value, None
         steps = SUPPORT + self._numbers(node) // 30 + effort(node) + entries_within(node) // WRITTEN
-        if not self.setting.supporting.spend(entries * steps):
+        vertices = sum(b.domain.extreme_cost for b in self.setting.canonical.blocks) // EXTREME
+        supporting = self.setting.supporting
+        if (vertices and not supporting.afford(entries * vertices)) or not supporting.spend(entries * steps):
             return value, None
         lo, hi = (np.array(end) for end in value.expanded())
         for at in np.ndindex(*lo.shape):

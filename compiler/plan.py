@@ -13,7 +13,7 @@ from oco.compiler.assemble import assemble
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.choice import Choice, Policy, choose, judge
 from oco.compiler.explain import explain_data, refusal
-from oco.compiler.facts.check import check
+from oco.compiler.facts.check import check_canonical
 from oco.compiler.facts.types import Facts
 from oco.compiler.frontier import FrontierPoint, frontier
 from oco.compiler.ir.passes import optimize
@@ -236,7 +236,8 @@ def compile_plan(
 
     Raises OcoError where no theorem applies.
     """
-    problem, facts = canonical(model), check(model)
+    problem = canonical(model)
+    facts = check_canonical(model, problem)
     situation = Situation(problem, facts, problem.horizon)
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
@@ -267,7 +268,7 @@ def explain_choice(model: Model, settings: str = "paper", tradeoff: float = 1.0)
     """The verdicts on a model, also where no algorithm applies."""
     problem = canonical(model)
     using = model.using
-    situation = Situation(problem, check(model), problem.horizon)
+    situation = Situation(problem, check_canonical(model, problem), problem.horizon)
     return choose(
         situation,
         using.algorithm if using else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ class Polyhedron(Domain):
     b: Floats = field(default_factory=lambda: np.zeros(0))
     E: Floats | None = None
     f: Floats | None = None
+    ends: tuple[Floats, Floats] | None = field(default=None, kw_only=True)
+    """The least and the greatest values of the entries, where they are known before."""
 
     projection_cost = (
         "O(d (d + m)) for each inequality that becomes tight, d the dimension, m inequalities (active-set method)"
@@ -61,7 +63,13 @@ class Polyhedron(Domain):
     @property
     def _known_hull(self) -> tuple[Floats, Floats] | None:
         """The smallest box around the set, flattened, where it is known without linear programs."""
-        return None
+        return None if self.ends is None else (self.ends[0].ravel(), self.ends[1].ravel())
+
+    def in_units(self, origin: Floats, unit: float) -> Domain:
+        if not self.lengths or np.any(origin):
+            return super().in_units(origin, unit)
+        scaled: dict[str, Any] = {name: getattr(self, name) / unit for name in self.lengths}
+        return replace(self, ends=(self.lower / unit, self.upper / unit), **scaled)
 
     @property
     def refusals(self) -> Mapping[str, str]:
@@ -176,12 +184,8 @@ class Polyhedron(Domain):
     def _hull(self) -> tuple[Floats, Floats]:
         corners = self._corners
         if corners is None:
-            known = self._reduced.hull
-            ends = known.copy()
-            for row, sign in enumerate((-1.0, 1.0)):
-                for i in np.flatnonzero(np.isnan(known[row])):
-                    ends[row, i] = sign * self.support(sign * np.eye(self.size)[i].reshape(self.shape))
-            return ends[0].reshape(self.shape), ends[1].reshape(self.shape)
+            lower, upper = self._reduced.hull
+            return lower.reshape(self.shape), upper.reshape(self.shape)
         return corners.min(axis=0), corners.max(axis=0)
 
     @property

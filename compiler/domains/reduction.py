@@ -25,8 +25,8 @@ EXACT = 1e-12
 class Reduced:
     """{ x = origin + size Z w : G w <= h } with Z' Z = I, unit rows G, h > 0: the set of the w is full-dimensional around 0.
 
-    `vertices` are those of the w, or None where they are many. `hull` are bounds of single
-    entries of x (least and greatest values) that a row states and a vertex was seen to meet; nan for others.
+    `vertices` are those of the w, or None where they are many. `hull` are the least and the greatest values of the entries of x (2, n),
+    outwards where they are rounded.
     """
 
     origin: Floats
@@ -62,7 +62,7 @@ def reduce_polyhedron(
     b, f = b / unit, f / unit
     if hull is None:
         (lower, upper), met = _hull(A, b, E, f, name)
-        known = np.where(met, stated, np.nan)
+        known = np.where(met, stated, [lower * unit, upper * unit])
     else:
         lower, upper, known = hull[0] / unit, hull[1] / unit, np.stack(hull)
     if np.array_equal(lower, upper):
@@ -108,14 +108,24 @@ def _hull(A: Floats, b: Floats, E: Floats, f: Floats, name: str) -> tuple[Floats
         raise fail("OCO410", f"{name} is empty: its inequalities contradict each other")
     bounds = _stated(A, b)
     met = _met(bounds, A, b, E, f)
+    slopes, multipliers = [], []
     for row, sign in enumerate((1.0, -1.0)):
         for i in np.flatnonzero(~met[row]):
-            found = _program(sign * np.eye(n)[i], A, b, E, f)
+            slope = sign * np.eye(n)[i]
+            found = _program(slope, A, b, E, f)
             if found.status != 0:
                 side = "small" if row == 0 else "large"
                 said = f"{name} is unbounded: entry {i} can be arbitrarily {side}"
                 raise fail("OCO418", said, hint="add bounds on every entry")
             bounds[row, i] = sign * found.fun
+            slopes.append(slope)
+            multipliers.append(np.append(np.minimum(found.ineqlin.marginals, 0.0), found.eqlin.marginals))
+    if slopes:
+        # By duality, c x >= lam b + nu f + (c - lam A - nu E) x for lam <= 0: below the least value whatever the solver rounds.
+        duals, rest = np.array(multipliers), 2 * np.abs(bounds).max(axis=0)
+        least = duals @ np.append(b, f) - np.abs(np.array(slopes) - duals @ np.concatenate([A, E])) @ rest
+        below, above = (~met[0]).sum(), met[1]
+        bounds[0, ~met[0]], bounds[1, ~above] = least[:below], -least[below:]
     return bounds, met
 
 

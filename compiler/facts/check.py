@@ -35,7 +35,11 @@ def check(model: Model, data: Rounds | None = None, best: Rounds | None = None) 
 
     Raises OcoError with everything that is wrong: functions that are not convex or not defined, assumptions that cannot hold.
     """
-    problem = canonical(model)
+    return check_canonical(model, canonical(model), data, best)
+
+
+def check_canonical(model: Model, problem: Canonical, data: Rounds | None = None, best: Rounds | None = None) -> Facts:
+    """The same of a model of which the canonical problem is known."""
     setting = Setting(problem)
     seen = None if data is None else observed(problem, data, best)
     functions = _functions(setting)

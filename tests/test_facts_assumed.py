@@ -38,6 +38,9 @@ def test_a_declaration_that_says_less_changes_nothing() -> None:
         "domain.radius <= 1",
         "constraints.cap.lipschitz.l2 <= 1",
         "loss.strong_convexity.l2 >= 5",
+        "loss.lipschitz.l2 <= -1",
+        "loss.bound <= -1.7976931348623157e308",
+        "path_length <= -1",
     ),
 )
 def test_a_declaration_that_is_reached_or_passed_is_an_error(assumption: str) -> None:
@@ -45,6 +48,11 @@ def test_a_declaration_that_is_reached_or_passed_is_an_error(assumption: str) ->
         facts_of(MODEL + f"assume {assumption}\n")
     assert caught.value.code == "OCO620" and caught.value.span is not None
     assert caught.value.span.text in assumption
+
+
+def test_what_may_be_negative_may_be_assumed_so() -> None:
+    unbounded = "model m\nhorizon T = 9\ndecision x in box(-1, 1)\nstream z ~ normal(0, 1)\nminimize z * x\n"
+    assert facts_of(unbounded + "assume loss.upper <= -0.5\n")["loss.upper"].value == -0.5
 
 
 def test_an_assumption_may_say_more_of_the_streams_than_their_ranges() -> None:

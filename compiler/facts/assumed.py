@@ -13,6 +13,9 @@ from oco.dsl.model import Relation
 EXACT = ("domain.diameter.l2", "domain.diameter.l1", "domain.radius")  # the proved value is attained
 YES_OR_NO = ("convex", "bounded", "common", "each_round", "mean")
 
+SIGNED = ("upper", "lower", "V_x", "V_g")
+"""Facts that may be negative: all others that are bounded from above are sizes."""
+
 
 def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> tuple[Fact, Diagnostic | None]:
     """The fact as it stands after an assumption, with what there is to say about it: an error where the two contradict each other.
@@ -24,6 +27,8 @@ def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> 
     said = f"`{assumption.key}` {assumption.relation} {number(assumption.value)}"
     if fact.status is Status.REFUTED:
         return fact, _contradiction(assumption, f"{said} is assumed, and {_reason(fact)}")
+    if assumption.relation is Relation.LE and assumption.value < 0 and assumption.key.rsplit(".", 1)[-1] not in SIGNED:
+        return fact, _contradiction(assumption, f"{said} is assumed, and it is never less than 0")
     reached = fact.value if assumption.key in EXACT and fact.status is Status.PROVED else attained.get(assumption.key)
     if reached is not None and _better(assumption.relation, assumption.value, reached, slack=1e-9 * abs(reached)):
         return fact, _contradiction(

@@ -206,3 +206,15 @@ def test_a_false_cost_of_a_penalized_step_is_found() -> None:
     said = "a few Newton steps in 2 multipliers, each with a projection onto the domain and its derivative"
     false = Fact("k", said, Status.PROVED, Step("oracle", f"it costs {said}", said))
     assert any(c.outcome is Outcome.FAILED for c in verify(Facts(facts.model, {"k": false})))
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "decision x in box(0, 2)\nstream d in [0, 2]\nminimize -x\nsubject to\n    a: abs(x - d) <= 0.25   each round\n",
+        "decision x in box(0, 2)\ndecision y in box(0, 1)\nminimize -x\nsubject to\n    a: square(x) + exp(y) <= 3\n",
+    ),
+)
+def test_single_numbers_and_several_decisions_replay(text: str) -> None:
+    found = verify(check(parse("model m\nhorizon T = 100\n" + text)))
+    assert [c for c in found if c.outcome is Outcome.FAILED] == []

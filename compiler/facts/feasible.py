@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.facts.infeasible import Impossible, Row, impossible, irreducible, relaxations, rows_of
+from oco.compiler.facts.mixture import Mixture, mixture, paired, written
 from oco.compiler.facts.multipliers import (
     Dependence,
     Interior,
@@ -75,6 +77,16 @@ class Feasibility:
         return slater_point(self.mean) if self.mean.averaged else self.robust_point
 
     @cached_property
+    def robust_mixture(self) -> Mixture | None:
+        return mixture(self.robust)
+
+    @cached_property
+    def mean_mixture(self) -> Mixture | None:
+        mixed = self.robust_mixture
+        serves_all = mixed is not None and mixed.common
+        return mixed if serves_all or self.mean is None or not self.mean.averaged else mixture(self.mean)
+
+    @cached_property
     def dependent(self) -> list[Dependence]:
         if self.mean is None or not self.canonical.equalities or not fits(self.setting):
             return []
@@ -108,8 +120,12 @@ class Feasibility:
         point, equalities = self.robust_point, self.canonical.equalities
         if point is not None and point.margin >= 0 and all(self._holds_always(c.expr, point.x) for c in equalities):
             yield Fact("feasible.common", True, Status.PROVED, point.step)
-            step = Step("common point", "the same decision serves every round", True, (point.step,))
-            yield Fact("feasible.each_round", True, Status.PROVED, step)
+            yield Fact("feasible.each_round", True, Status.PROVED, _serves_every_round(point.step))
+            return
+        mixed = self.robust_mixture
+        if mixed is not None and mixed.common:
+            yield Fact("feasible.common", True, Status.PROVED, mixed.step)
+            yield Fact("feasible.each_round", True, Status.PROVED, _serves_every_round(mixed.step))
             return
         found = self.robust_proof
         if found is None:
@@ -124,7 +140,7 @@ class Feasibility:
         key = "feasible.each_round"
         if found is not None and found.one_round:
             return _refuted(key, found)
-        policy = corner_policy(self.setting)
+        policy = corner_policy(self.setting) if self.robust_mixture is None else self.robust_mixture.step
         return Fact(key, None, Status.UNKNOWN) if policy is None else Fact(key, True, Status.PROVED, policy)
 
     def _holds_always(self, expr: Any, x: Mapping[str, Floats]) -> bool:
@@ -137,20 +153,23 @@ class Feasibility:
             words = "the mean of a constraint is not known: it is not affine in streams of known mean, or an equality that changes with t"
             why = Step("no mean", words)
             return Fact(key, None, Status.UNKNOWN, why)
-        if self.canonical.equalities:
-            inconsistent = next((d for d in self.dependent if not d.consistent), None)
-            if inconsistent is not None:
-                words = f"{inconsistent.label} contradicts the other equalities and the domain in the mean"
-                return Fact(key, False, Status.REFUTED, Step("dependent rows", words), witness=Witness({}, 0.0, words))
-            if self.interior is not None and self.interior.margin >= 0:
-                return Fact(key, True, Status.PROVED, self.interior.step)
-            found = self.mean_proof
-            return _refuted(key, found) if found is not None else Fact(key, None, Status.UNKNOWN)
-        point = self.mean_point
-        if point is not None and point.margin >= 0:
-            return Fact(key, True, Status.PROVED, point.step)
+        inconsistent = next((d for d in self.dependent if not d.consistent), None)
+        if inconsistent is not None:
+            words = f"{inconsistent.label} contradicts the other equalities and the domain in the mean"
+            return Fact(key, False, Status.REFUTED, Step("dependent rows", words), witness=Witness({}, 0.0, words))
+        shown = self._met_in_the_mean()
+        if shown is not None:
+            return Fact(key, True, Status.PROVED, shown)
         found = self.mean_proof
         return _refuted(key, found) if found is not None else Fact(key, None, Status.UNKNOWN)
+
+    def _met_in_the_mean(self) -> Step | None:
+        """The proof that some decision satisfies the constraints in the mean."""
+        point = self.interior if self.canonical.equalities else self.mean_point
+        if point is not None and point.margin >= 0:
+            return point.step
+        mixed = self.mean_mixture
+        return mixed.step if mixed is not None and mixed.common else None
 
     # ---- Slater
 
@@ -160,12 +179,12 @@ class Feasibility:
 
     def _slater(self) -> Iterator[Fact]:
         keys = ("slater.margin", "slater.point")
-        if self.canonical.equalities:
-            first = self.canonical.equalities[0]
-            words = (
-                f"`{first.label}` is an equality, and has nothing to spare at any decision: "
-                "theorems for equalities ask for multipliers.bounded instead"
-            )
+        tight: list[Inequality | Equality] = [*self.canonical.equalities, *paired(self.canonical.inequalities)]
+        if tight:
+            first = tight[0]
+            words = f"`{written(first)}` is an equality, and has nothing to spare at any decision"
+            if self.canonical.equalities:
+                words += ": theorems for equalities ask for multipliers.bounded instead"
             why = Step("equality", words, 0.0, (), first.span)
             yield from (Fact(key, None, Status.REFUTED, why, witness=Witness({}, 0.0, words)) for key in keys)
             return
@@ -278,6 +297,10 @@ def _line(row: Row) -> str:
 
 def _refuted(key: str, found: Impossible) -> Fact:
     return Fact(key, False, Status.REFUTED, found.step, witness=found.witness)
+
+
+def _serves_every_round(of_common: Step) -> Step:
+    return Step("common point", "the same decision serves every round", True, (of_common,))
 
 
 def _as_value(x: Mapping[str, Floats]) -> Any:

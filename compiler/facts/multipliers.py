@@ -7,13 +7,13 @@ subject to x1 + x2 = 0 on [0, 1]^2 has the multipliers [1, infinity).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import entry_labels
+from oco.compiler.canonical import Equality, Inequality, entry_labels
 from oco.compiler.facts.scenario import Scenario, at_mean
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.solver import decision_variables, into_domain, solve, within_reach
@@ -55,12 +55,17 @@ def fits(setting: Setting) -> bool:
 
 def equality_rows(scenario: Scenario) -> Rows:
     """The mean of the equalities as a matrix: they are affine in the decisions."""
+    return affine_rows(scenario, scenario.setting.canonical.equalities)
+
+
+def affine_rows(scenario: Scenario, constraints: Sequence[Inequality | Equality]) -> Rows:
+    """Functions affine in the decisions as a matrix, with every stream in the middle of its range."""
     canonical = scenario.setting.canonical
     middle = {b.name: b.domain.inner_centre for b in canonical.blocks}
     flat = np.concatenate([np.ravel(v) for v in middle.values()])
     matrices, rights = [np.zeros((0, canonical.size))], [np.zeros(0)]
     labels: list[str] = []
-    for c in canonical.equalities:
+    for c in constraints:
         slopes = jacobian(scenario.setting.simplify(c.expr), list(middle))
         blocks = [
             np.broadcast_to(at_mean(slopes[b.name], scenario, middle), (*c.shape, *b.shape)).reshape(c.size, -1)

@@ -70,7 +70,9 @@ class Claims(Attack):
         return REPLAYED if holds else failed("there are constraints")
 
     def _common(self, step: Step) -> Verdict:
-        holds = step.value is True and any(p.rule == "slater point" and p.value >= 0 for p in step.premises)
+        points = [p for p in step.premises if p.rule == "slater point" and p.value >= 0]
+        mixtures = [p for p in step.premises if p.rule == "mixture" and p.value is True]
+        holds = step.value is True and bool(points or mixtures)
         return REPLAYED if holds else failed("no decision is given that satisfies every constraint")
 
     def _dependent(self, step: Step) -> Verdict:
@@ -226,9 +228,8 @@ class Claims(Attack):
             values = [at(0), -3 * at(1 / 3), 3 * at(2 / 3), -at(1)]
         elif kind == "separable":
             one, other = self._two_entries()
-            moved = [{**x, **one(x, y)}, {**x, **other(x, y)}, {**x, **other({**x, **one(x, y)}, y)}]
-            first, second, both = (value(m) for m in moved)
-            values = [at(0), -first, -second, both]
+            moved = {**x, **one(x, y)}
+            values = [at(0), -value(moved), -value({**x, **other(x, y)}), value({**moved, **other(moved, y)})]
         else:
             return 0.0 if kind == "general" else np.inf
         if not np.isfinite(values).all():

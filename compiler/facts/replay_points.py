@@ -65,6 +65,40 @@ class Points(Attack):
             if p.rule == "at a point"
         )
 
+    def _mixture(self, step: Step) -> Verdict:
+        """One mixture of the decisions is in the set and meets all constraints, whatever stream values are tried."""
+        return self._mixed(step, None)
+
+    def _mixture_of_each_round(self, step: Step) -> Verdict:
+        """For all stream values that are tried some mixture of the decisions is in the set and meets all constraints."""
+        for p in self.places:
+            found = self._mixed(step, p)
+            if found[0] is Outcome.FAILED:
+                return found
+        return Outcome.TESTED, ""
+
+    def _mixed(self, step: Step, only: Place | None) -> Verdict:
+        """The mixture for the values of `only`, tried there; without it one for the first place, tried at all of them."""
+        points, streams, exprs = step.subject
+        places = [self._within(p, {}, streams) for p in (self.places if only is None else [only])]
+        values = np.stack(
+            [np.concatenate([np.ravel(self._value(e, {**places[0], **x})) for e in exprs]) for x in points], 1
+        )
+        system = np.vstack([values, np.ones(len(points))])
+        weights = np.linalg.lstsq(system, np.eye(len(system))[-1], rcond=None)[0]
+        x = {n: sum(w * point[n] for w, point in zip(weights, points)) for n in points[0]}
+        inside = all(b.domain.contains(x[b.name], 1e-7) for b in self.problem.blocks)
+        if not inside or weights.min() < -TOLERANCE:
+            return Outcome.FAILED, "the mixture is not in the set"
+        for place in places:
+            for c in self.problem.constraints:
+                at_points = [np.abs(self._value(c.expr, {**place, **point})).max() for point in points]
+                value = np.max(self._value(c.expr, {**place, **x}))
+                least = np.min(self._value(c.expr, {**place, **x})) if c in self.problem.equalities else 0.0
+                if max(value, -least) > 1e-7 * max(at_points):
+                    return Outcome.FAILED, f"{c.label} does not hold at the mixture"
+        return Outcome.TESTED, ""
+
     def _interior(self, step: Step) -> Verdict:
         """The point is in the relative interior, the equalities hold there in the mean, and the inequalities with the margin."""
         x = step.subject

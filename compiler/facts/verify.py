@@ -33,6 +33,11 @@ MISSHAPEN = (
     KeyError,
     IndexError,
 )  # what a handler meets in a step of another make
+WITH_MARGIN = (
+    "slater point",
+    "interior point",
+    "corner policy",
+)  # rules that prove a flag, and end with how much there is to spare
 FROM_PREMISES = (
     "largest",
     "square root",
@@ -118,6 +123,8 @@ class _Replay(Claims, Calculus, Points):
             "at a point": self._at_a_point,
             "slater point": self._slater,
             "interior point": self._interior,
+            "mixture": self._mixture,
+            "mixture of each round": self._mixture_of_each_round,
             "tangent bound": self._nowhere,
             "corner policy": self._corner_policy,
             "common point": self._common,
@@ -264,7 +271,7 @@ def _agree(value: Any, step: Step) -> bool:
     """Whether the value of a fact is that of the step; arrays may stand for a point, words for a flag."""
     said = step.value
     if isinstance(value, bool):
-        return said is value or (value and said in CONVEX_WORDS) or step.rule in ("slater point", "interior point")
+        return said is value or (value and said in CONVEX_WORDS) or step.rule in WITH_MARGIN
     number = top(said)
     if isinstance(value, (int, float)) and number is not None:
         return bool(np.isclose(value, number, rtol=1e-9, atol=0.0)) or value == number

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from oco.dsl.diagnostics import fail
 from oco.evaluation.sweep import Job, Outcome, SharesArrays, Work, reason
 
 Array = np.ndarray[Any, Any]
+
+CLIENT_PORT = 10001  # of a Ray client server, where the address says nothing else
+SECONDS_TO_ANSWER = 5.0
 
 
 def here(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
@@ -115,6 +120,7 @@ class Ray:
                 {"address": self.address} if self.workers is None else {"address": "local", "num_cpus": self.workers}
             )
             try:
+                _must_answer(self.address)
                 ray.init(**place, **quiet)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
                 where = f"the Ray cluster at {self.address}" if self.address else "a Ray cluster"
@@ -125,6 +131,13 @@ class Ray:
         finally:
             if own:
                 ray.shutdown()
+
+
+def _must_answer(address: str | None) -> None:
+    """Raise OSError where nothing listens at a ray:// address: Ray itself tries for half a minute."""
+    place = urlsplit(address or "")
+    if place.scheme == "ray":
+        socket.create_connection((place.hostname, place.port or CLIENT_PORT), SECONDS_TO_ANSWER).close()
 
 
 def _called(work: Callable[[Job], Outcome], job: Job, names: Sequence[str], *arrays: Array) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import socket
 import subprocess
 import sys
 import time
@@ -118,18 +119,33 @@ def test_a_ray_cluster_that_is_there_is_taken_and_left(outcomes: list[Outcome]) 
         ray.shutdown()
 
 
+def asked_for(ray: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> OcoError:
+    """The error of a table of runs on a cluster that does not answer."""
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    with pytest.raises(OcoError) as caught:
+        sweep_model(parse(TEXT), DATA, ["coldq"], 2, engine=Ray(address))
+    assert caught.value.code == "OCO909" and "pip install ocolang[ray]" in caught.value.hint
+    return caught.value
+
+
 def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise ConnectionError("ray client connection timeout\nand more")
 
-    silent = SimpleNamespace(init=refuse, is_initialized=lambda: False)
-    silence = "the Ray cluster at ray://nowhere:10001 does not answer"
-    for module, words in ((None, "ray is not installed"), (silent, silence)):
-        monkeypatch.setitem(sys.modules, "ray", module)
-        with pytest.raises(OcoError) as caught:
-            sweep_model(parse(TEXT), DATA, ["coldq"], 2, engine=Ray("ray://nowhere:10001"))
-        assert caught.value.code == "OCO909" and words in str(caught.value) and "and more" not in str(caught.value)
-        assert "pip install ocolang[ray]" in caught.value.hint
+    assert "ray is not installed" in str(asked_for(None, "ray://nowhere:10001", monkeypatch))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"ray://127.0.0.1:{server.getsockname()[1]}"
+        silent = SimpleNamespace(init=refuse, is_initialized=lambda: False)
+        said = str(asked_for(silent, address, monkeypatch))
+    assert f"{address} does not answer (ConnectionError: ray client" in said and "and more" not in said
+
+
+def test_ray_is_not_asked_where_nothing_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    unasked = SimpleNamespace(init=lambda **_: pytest.fail("Ray was asked"), is_initialized=lambda: False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for address in (f"ray://127.0.0.1:{port}", "ray://127.0.0.1:99999", "ray://"):
+        assert f"{address} does not answer" in str(asked_for(unasked, address, monkeypatch))
 
 
 def test_whatever_a_run_fails_of_the_others_go_on(outcomes: list[Outcome]) -> None:

@@ -38,6 +38,11 @@ class Processes:
 
     workers: int | None = None
 
+    @property
+    def width(self) -> int:
+        """How many runs go on at once."""
+        return self.workers or os.cpu_count() or 1
+
     def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor, as_completed

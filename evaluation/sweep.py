@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -49,13 +50,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job: its numbers and curves, or the error in words."""
+    """What became of a job: its numbers and curves, or the error in words; `seconds` is what it took, 0 where it is read from a file."""
 
     job: Job
     numbers: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     rounds: tuple[int, ...] = ()
     error: str = ""
+    seconds: float = 0.0
 
 
 Execute = Callable[[Job], Trace]
@@ -93,10 +95,12 @@ class Work:
     execute: Execute
 
     def __call__(self, job: Job) -> Outcome:
+        began = perf_counter()
         try:
-            return outcome_of(job, self.execute(job))
+            found = outcome_of(job, self.execute(job))
         except Exception as error:  # whatever it is: one run that fails stops no other
-            return Outcome(job, error=reason(error))
+            found = Outcome(job, error=reason(error))
+        return replace(found, seconds=perf_counter() - began)
 
 
 def reason(error: Exception) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from oco.backends.worth import duration
 from oco.cli import main
-from oco.cli.progress import told
+from oco.cli.progress import Pace, told
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -37,6 +37,43 @@ def test_lines_come_after_ten_seconds_and_then_ever_fewer(monkeypatch: Any, caps
     assert said[0] == (10, "coldq: 10 of 10,000 rounds in 10 s, about 2.77 h to go; loss 10\n")
     gaps = [b[0] - a[0] for a, b in pairwise(said)]
     assert min(gaps) == 10 and gaps == sorted(gaps) and 500 < gaps[-1] < 1100 and len(said) < 70
+
+
+def test_what_is_left_of_runs_is_told_by_what_runs_took(monkeypatch: Any) -> None:
+    """Ten runs of 30 s, two at once, after a start of 12 s, the first of each worker 6 s longer for its libraries."""
+    clock = Clock()
+    monkeypatch.setattr("oco.cli.progress.perf_counter", clock)
+    pace, told_then = Pace(width=2), []
+    assert pace.left(10) is None
+    for wave in range(1, 6):
+        clock.now = 18 + 30.0 * wave
+        for run in range(2):
+            pace.took(36.0 if wave == 1 else 30.0)
+            told_then.append(pace.left(10 - 2 * wave + 1 - run))
+    assert told_then == [162, 144, 105, 90, 75, 60, 45, 30, 30, 30]
+
+
+def test_more_runs_at_once_than_were_known_of_are_seen(monkeypatch: Any) -> None:
+    clock = Clock()
+    monkeypatch.setattr("oco.cli.progress.perf_counter", clock)
+    pace = Pace(width=1)
+    clock.now = 20.0
+    for _ in range(8):
+        pace.took(10.0)
+    assert pace.left(16) == pytest.approx(20.0)
+
+
+def test_a_start_before_the_first_round_is_not_counted(monkeypatch: Any, capsys: Any) -> None:
+    clock = Clock()
+    monkeypatch.setattr("oco.cli.progress.perf_counter", clock)
+    with told("coldq", 101, "rounds") as show:
+        clock.now = 60.0  # a compilation
+        for done in range(1, 12):
+            show(done, "")
+            clock.now += 1.0
+    said = capsys.readouterr().err.splitlines()
+    assert "to go" not in said[0] and "1 of 101 rounds in 60 s" in said[0]
+    assert said[1].startswith("coldq: 11 of 101 rounds in 70 s, about 1.5 min to go")
 
 
 @pytest.mark.parametrize(("options", "lines"), [((), True), (("--json",), False)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
+from statistics import fmean
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -14,50 +16,97 @@ if TYPE_CHECKING:
 
 Told = Callable[[int, str], None]
 """Takes how much is done, and a few words on it."""
+Left = Callable[[int], float | None]
+"""About how many seconds are left when so much is done; None where nothing tells."""
 FIRST_LINE = 10.0  # seconds
 LATER_LINES = 0.1  # of the time so far, if that is longer: a run of hours says some dozens of lines
 
 
+class Pace:
+    """About what is left of separate runs, from what those took that are done; what was there before and the start do not count.
+
+    `width` of them go on at once, or more where as many are seen to. The first of each worker load its libraries, and are passed
+    over once there are others.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._seconds: list[float] = []
+        self._began = inf
+
+    def took(self, seconds: float) -> None:
+        """A run of so many seconds has just ended."""
+        self._began = min(self._began, perf_counter() - seconds)
+        self._seconds.append(seconds)
+
+    def left(self, runs: int) -> float | None:
+        """Seconds that so many more take; None before the first one has ended."""
+        if not self._seconds:
+            return None
+        width = max(self.width, sum(self._seconds) / max(perf_counter() - self._began, 1e-9))
+        return fmean(self._seconds[self.width :] or self._seconds) * max(1.0, runs / width)
+
+
 @contextmanager
-def told(title: str, total: int, unit: str, silent: bool = False) -> Iterator[Told]:
-    """Gives what is to be called as the work goes on."""
+def told(title: str, total: int, unit: str, silent: bool = False, left: Left | None = None) -> Iterator[Told]:
+    """Gives what is to be called as the work goes on; `left` is by the rate so far where nothing better is given."""
     screen = console(stderr=True)
     if silent:
         yield lambda done, words: None
         return
     if not screen.is_terminal:
-        yield _lines(title, total, unit)
+        yield _lines(title, total, unit, left or _ByRate(total))
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    words = (TextColumn("{task.fields[speed]}"), TextColumn("{task.fields[words]}"))
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *words, TimeRemainingColumn())
+    words = (TextColumn("{task.fields[speed]}"), TextColumn("{task.fields[words]}"), TextColumn("{task.fields[left]}"))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *words)
+    left = left or _ByRate(total)
     with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task(title, total=total, speed="", words="")
+        task = bar.add_task(title, total=total, speed="", words="", left="")
 
         def show(done: int, words: str) -> None:
-            speed = bar.tasks[0].speed
+            seconds = left(done) if done < total else None
+            speed = (total - done) / seconds if seconds else None
             rate = "" if speed is None else f"{speed:,.3g} {unit}/s" if speed < 100 else f"{speed:,.0f} {unit}/s"
-            bar.update(task, completed=done, speed=rate, words=words)
+            bar.update(task, completed=done, speed=rate, words=words, left=_to_go(seconds))
 
         yield show
 
 
-def _lines(title: str, total: int, unit: str) -> Told:
+def _lines(title: str, total: int, unit: str, left: Left) -> Told:
     from oco.backends.worth import duration
 
     began, due = perf_counter(), FIRST_LINE
 
     def show(done: int, words: str) -> None:
         nonlocal due
-        passed = perf_counter() - began
+        passed, seconds = perf_counter() - began, left(done)
         if passed < due or not 0 < done < total:
             return
         due = passed + max(FIRST_LINE, LATER_LINES * passed)
-        left = duration(passed * (total - done) / done)
-        note(f"{title}: {done:,} of {total:,} {unit} in {duration(passed)}, about {left} to go; {words}")
+        note(f"{title}: {done:,} of {total:,} {unit} in {duration(passed)}{_to_go(seconds, ', ')}; {words}")
 
     return show
+
+
+def _to_go(seconds: float | None, before: str = "") -> str:
+    from oco.backends.worth import duration
+
+    return f"{before}about {duration(seconds)} to go" if seconds else ""
+
+
+class _ByRate:
+    """At the rate since the first call: what came before it may have been a start."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._first: tuple[int, float] | None = None
+
+    def __call__(self, done: int) -> float | None:
+        self._first = self._first or (done, perf_counter())
+        since, began = self._first
+        return None if done <= since else (perf_counter() - began) * (self._total - done) / (done - since)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import typer
 
 from oco.cli.options import pairs
 from oco.cli.output import console, note, say, show_json
-from oco.cli.progress import told
+from oco.cli.progress import Pace, told
 from oco.cli.results import make_folder
 
 if TYPE_CHECKING:
@@ -89,10 +89,13 @@ def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[
     model, data, folder = table.model, table.data, None if out is None else out / "runs"
     jobs = table_for(model, data, table.algorithms, table.seeds, table.grid, table.told["tradeoff"])
     done: list[Outcome] = []
-    with told("table of runs", len(jobs), "runs", as_json) as show:
+    pace = Pace(getattr(engine, "width", 1))
+    with told("table of runs", len(jobs), "runs", as_json, lambda done: pace.left(len(jobs) - done)) as show:
 
         def count(outcome: Outcome) -> None:
             done.append(outcome)
+            if outcome.seconds:
+                pace.took(outcome.seconds)
             show(len(done), f"{outcome.job.label}, seed {outcome.job.seed}")
 
         try:

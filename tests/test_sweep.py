@@ -88,6 +88,21 @@ def test_the_tables_say_what_differences_are_from(outcomes: list[Outcome]) -> No
     assert [g.title for g in single] == ["mean"] and "±" not in str(single), "one run has no deviation"
 
 
+def test_differences_that_rounding_explains_are_zero(outcomes: list[Outcome]) -> None:
+    """The same losses added in another order; regrets subtract a comparator that is nearly as large."""
+    table = to_dataset(outcomes)[["loss", "static_regret"]].copy(deep=True)
+    base, apart = np.array([2.4e6, 2.5e6, 2.7e6]), np.array([1.0, -1.0, 0.0])
+    table["loss"].values[:] = [base, base + 5e-9 * apart]
+    table["static_regret"].values[:] = [base - base[0], base - base[0] + 5e-9 * apart]
+    assert [(r.difference, r.difference_deviation) for r in compared(table) if r.compared] == [(0, 0), (0, 0)]
+    table["loss"].values[1] = base + 3 + 5e-9 * apart
+    (row,) = [r for r in compared(table, ["loss"]) if r.compared]
+    assert row.difference == pytest.approx(3, abs=1e-8) and row.difference_deviation == 0
+    table["loss"].values[1] = base + 1e-3 * apart
+    (row,) = [r for r in compared(table, ["loss"]) if r.compared]
+    assert row.difference_deviation == pytest.approx(1e-3)
+
+
 def test_seeds_change_what_is_drawn_and_not_what_was_given(outcomes: list[Outcome]) -> None:
     losses = [o.numbers["loss"] for o in outcomes[:3]]
     assert len(set(losses)) == 3

@@ -15,10 +15,11 @@ from test_c99 import has_compiler
 import oco
 from oco.backends.c99 import vectors
 from oco.backends.c99.build import FLAGS, compiler
+from oco.backends.c99.fleet import NativeFleet
 from oco.backends.c99.fleet_source import emit_fleet
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.interpret import interpret
-from oco.compiler.ir.passes import optimize
+from oco.compiler.ir.passes import PASSES, optimize
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LANES = 3
@@ -80,6 +81,31 @@ def test_learners_of_a_fleet_are_learners(name, algorithm, lanes):
 
 
 TRACKING = oco.parse(EXAMPLES.joinpath("tracking.oco").read_text())
+
+
+LEFT_OUT = [
+    *((n, tuple(PASSES)) for n in ("portfolio", "job_scheduling", "blind_pricing")),
+    *(("portfolio", (p,)) for p in PASSES),
+]
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+@pytest.mark.parametrize("name, skip", LEFT_OUT)
+def test_a_fleet_without_passes_decides_the_same(name, skip):
+    plan = oco.compile(oco.load(EXAMPLES / f"{name}.oco"))
+    whole = plan.fleet(5, backend="c")
+    bare = NativeFleet(whole.compiled, plan.contract, 5, seeds=range(5), skip=skip)
+    if len(skip) > 1:
+        sources = [emit_fleet(plan.program, plan.contract, left).code for left in ((), skip)]
+        assert sources[0] != sources[1]
+    for data in zip(*[iter(rounds_of(plan, 20))] * 5):
+        ours, theirs = (f.decide() for f in (bare, whole))
+        for key in theirs if isinstance(theirs, dict) else [...]:
+            assert np.allclose(ours[key], theirs[key], rtol=1e-12, atol=1e-12 * np.abs(theirs[key]).max())
+        given = {n: np.stack([d[n] for d in data]) for n in data[0]}
+        found, meant = (f.observe(**given) for f in (bare, whole))
+        assert np.allclose(found.loss, meant.loss, rtol=1e-11, atol=0)
+        assert np.allclose(found.constraints, meant.constraints, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,7 +24,7 @@ from oco.dsl.diagnostics import OcoError, fail
 
 
 class NativeFleet(Fleet):
-    """Learners that share nothing, so that threads need not wait for each other."""
+    """Learners that share nothing, so that threads need not wait for each other. `skip` names passes of `PASSES` to leave out."""
 
     def __init__(
         self,
@@ -35,8 +35,9 @@ class NativeFleet(Fleet):
         start: Any = None,
         seeds: Sequence[int] | None = None,
         workers: int = 1,
+        skip: Collection[str] = (),
     ) -> None:
-        source = emit_fleet(compiled.program, contract)
+        source = emit_fleet(compiled.program, contract, skip)
         self._lanes, self._name = source.lanes, source.name
         self._library = ctypes.CDLL(str(fleet_library(source)))
         self._members = source.block.members()

@@ -6,7 +6,7 @@ back. One lane: the rule of the program itself, on the caller's arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from oco.backends.c99.entry_points import EntryPoints
@@ -17,9 +17,7 @@ from oco.backends.c99.vectors import LANE, WIDTH, c_type, is_vector
 from oco.backends.contract import Contract
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.check import check
-from oco.compiler.ir.common_subexpressions import share_subexpressions
-from oco.compiler.ir.dead_code import remove_dead_code
-from oco.compiler.ir.passes import optimize
+from oco.compiler.ir.passes import PASSES, optimize
 from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Type
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, substitute
@@ -40,12 +38,12 @@ class FleetSource:
     block: Interface
 
 
-def in_lanes(program: Program) -> Program | None:
+def in_lanes(program: Program, skip: Collection[str] = ()) -> Program | None:
     """The program of a block; None where blocks would be large, or a learner has to be picked out of one (to sort, to decompose)."""
     entries = sum(size(v.type) for f in all_functions(program) for e in equations_of(f.body) for v in e.outs)
     if entries > LARGEST_IN_LANES:
         return None
-    many = optimize(batch(program, LANE))
+    many = optimize(batch(program, LANE), skip)
     return None if any(_picks(e) for f in all_functions(many) for e in equations_of(f.body)) else many
 
 
@@ -65,7 +63,7 @@ def with_whole_round(program: Program) -> Program:
     )
     names = tuple(f"{part}_{k}" for part, b in parts.items() for k in range(len(b.results)))
     whole = Function(WHOLE, body, names, "A whole round: the decision, what it was worth, the state after it.")
-    return check(share_subexpressions(replace(program, functions=(*program.functions, whole))))
+    return replace(program, functions=(*program.functions, whole))
 
 
 def _beside(function: Function, given: Sequence[Operand], others: Sequence[Block]) -> Block:
@@ -86,12 +84,12 @@ def _picks(e: Equation) -> bool:
     return any(is_vector(i.type) for i in indices) or (base[-1:] == (LANE,) and len(indices) == len(base))
 
 
-def emit_fleet(program: Program, contract: Contract) -> FleetSource:
-    """The source of a fleet of the program."""
-    name, program = module_name(program.name), remove_dead_code(program)
-    many = in_lanes(program)
+def emit_fleet(program: Program, contract: Contract, skip: Collection[str] = ()) -> FleetSource:
+    """The source of a fleet of the program; `skip` names passes of `PASSES` to leave out."""
+    name, program = module_name(program.name), _after("dead-code", program, skip)
+    many = in_lanes(program, skip)
     count = 1 if many is None else WIDTH
-    stepped = with_whole_round(many or program)
+    stepped = _after("common-subexpressions", with_whole_round(many or program), skip)
     lines, block = rule(stepped, f"{name}_block", mixed=many is not None)
     one = Interface(name, program, block.signatures)
     points = EntryPoints(one, contract)
@@ -101,6 +99,11 @@ def emit_fleet(program: Program, contract: Contract) -> FleetSource:
     headers = ("float", "math", "stdbool", "stddef", "stdint", "string")
     code = [*(f"#include <{h}.h>" for h in headers), "", *assembled(stepped, block, glue)]
     return FleetSource(name, "\n".join(code) + "\n", count, one, block)
+
+
+def _after(name: str, program: Program, skip: Collection[str]) -> Program:
+    """The program after one pass, unless `skip` names it."""
+    return check(program if name in skip else PASSES[name](program))
 
 
 def _struct(block: Interface) -> Iterator[str]:

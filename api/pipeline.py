@@ -152,16 +152,23 @@ def open(
     """A learner with a journal: decisions and data are on the disk before they count, and a new process goes on where this one ended.
 
     folder          of the journal; where it has rounds already, they are replayed, and `seed`, `start` and `on_out_of_bounds` stay theirs
+    backend         by default that of the journal, where it has rounds already; another one is refused
     snapshot_every  rounds between snapshots of the state: how much is replayed at most
     keep_rounds     how many rounds are kept at least; all of them by default, each with its decision and data in full: 11 bytes a number
 
     `learner.observe(..., round=t)` may be repeated, as after a crash: the same data changes nothing, other data is OCO856, a round too
-    many OCO847. Raises OCO851 for the journal of another model or plan, OCO854 to OCO858 for one that is damaged, in use or not writable.
+    many OCO847. Raises OCO851 for the journal of another model, plan or backend, OCO854 to OCO858 for one that is damaged, in use or
+    not writable. The folder belongs to its learner while that is open: copy it after `close`, and whole.
     """
     from oco.backends.journal import open_journal
 
-    fresh = plan.learner(seed=seed, start=start, backend=backend, on_out_of_bounds=on_out_of_bounds)
-    return open_journal(fresh, folder, snapshot_every, keep_rounds)
+    choice = plan.backend_for(plan.horizon, backend)
+
+    def made(recorded: str | None) -> Learner:
+        name = choice.following(recorded).name
+        return plan.learner(seed=seed, start=start, backend=name, on_out_of_bounds=on_out_of_bounds)
+
+    return open_journal(made, folder, snapshot_every, keep_rounds)
 
 
 def _settled(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:

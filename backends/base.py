@@ -42,6 +42,11 @@ class Compiled:
     run: Callable[..., Recorded] | None = None
     native: Any = None
 
+    @property
+    def backend(self) -> str:
+        """The name of the backend."""
+        return "numpy" if self.native is None else "c"
+
 
 class Backend(Protocol):
     """One target."""

@@ -4,7 +4,7 @@ A folder with one SQLite database, in write-ahead mode and with full synchroniza
 a round's data before the state moves. SQLite takes the place of log segments and their rotation: it moves what was committed from the
 log into the database as it grows, and uses the space of old rounds again where they are not kept.
 
-    about      key, value       version of the format, hash of the model
+    about      key, value       version of the format, hash of the model, name of the backend
     snapshots  round, content   states, as `Learner.state` gives them: the first, and the last two of those taken every n rounds
     decided    round, content   the decisions, in the model's order
     revealed   round, content   the inputs by name, after they were checked, and warnings that they gave rise to
@@ -14,11 +14,12 @@ Each content is JSON with arrays as in saved states, beside a SHA-256 of its tab
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 FORMAT = "1"
 FILE = "journal.sqlite"
 _TABLES = ("snapshots", "decided", "revealed")
+_COLUMNS = "round INTEGER PRIMARY KEY, content TEXT NOT NULL, checksum TEXT NOT NULL"
+_SCHEMA = {"about": "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID"} | {
+    table: f"CREATE TABLE {table} ({_COLUMNS})" for table in _TABLES
+}
+"""What a journal's database holds, and nothing else: triggers and views would run when records are written."""
 LARGE = 1e6
 """Bytes of a round that are worth a word."""
 PACKED = 8 * 4 / 3
@@ -54,7 +60,7 @@ class Journal:
             raise fail(
                 "OCO858", "a journal takes a snapshot after one round or more, and keeps no negative number of rounds"
             )
-        self.path = Path(folder) / FILE
+        self.path = Path(os.fsdecode(folder)) / FILE
         self.every = every
         self.keep = keep
         self._decided = self._revealed = self._warned = (
@@ -62,11 +68,17 @@ class Journal:
         )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            said = f"{folder} cannot be made: {(error.strerror or str(error)).lower()}"
+        except (OSError, ValueError) as error:
+            said = (
+                f"{str(self.path.parent)!r} cannot be made: {(getattr(error, 'strerror', None) or str(error)).lower()}"
+            )
             raise fail("OCO858", said, hint="name a folder that is there or can be made") from None
+        self._process = os.getpid()
+        self._places: dict[str, tuple[int, int]] = {}
         with self._errors():
             self._base = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+        # Whoever closes a database takes its log away: a forked process must not, not even when it ends.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._base))
         try:
             with self._errors():
                 self._prepare()
@@ -75,23 +87,33 @@ class Journal:
             raise
 
     def _prepare(self) -> None:
-        for setting in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
+        self._base.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        known = dict(self._base.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall())
+        if known and known != _SCHEMA:
+            raise fail("OCO854", f"{self.path} is not a journal: it is a database with other tables than one has")
+        for setting in ("journal_mode = WAL", "synchronous = FULL"):
             self._base.execute(f"PRAGMA {setting}").fetchall()
         with self._whole():
-            self._base.execute("CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
-            for table in _TABLES:
-                columns = "round INTEGER PRIMARY KEY, content TEXT NOT NULL, checksum TEXT NOT NULL"
-                self._base.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+            for statement in () if known else _SCHEMA.values():
+                self._base.execute(statement)
 
     def close(self) -> None:
         """Give the folder free for another process."""
-        self._base.close()
+        if os.getpid() == self._process:
+            self._base.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_base"):
+            self.close()
 
     # Records.
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """What SQLite says, in our words."""
+        if os.getpid() != self._process:
+            said = f"{self.path.parent} is in use by the process that this one was forked from"
+            raise fail("OCO855", said, hint="open a journal after the fork, in a folder of its own")
         try:
             yield
         except UnicodeDecodeError:
@@ -114,12 +136,30 @@ class Journal:
         with self._errors():
             try:
                 self._base.execute("BEGIN IMMEDIATE")
+                self._see_files()
                 yield
                 self._base.execute("COMMIT")
             except BaseException:
                 if self._base.in_transaction:
                     self._base.execute("ROLLBACK")
                 raise
+            self._see_files()
+
+    def _see_files(self) -> None:
+        """Raises OCO858 where database or log are not in their places any more: what is committed would be found by nobody."""
+        for path in (str(self.path), f"{self.path}-wal"):
+            try:
+                found = os.stat(path)
+            except OSError:
+                place = None
+            else:
+                place = found.st_dev, found.st_ino
+            known = self._places.get(path)
+            if known is None and place is not None:
+                self._places[path] = place
+            elif known != place:
+                hint = "put it back or take a backup, and `oco.open` the folder again"
+                raise fail("OCO858", f"{path} was removed or exchanged while its learner was at work", hint=hint)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -141,7 +181,18 @@ class Journal:
         for round, text, checksum in rows:
             if checksum != _checksum(table, round, text):
                 raise fail("OCO854", f"the record of round {round} in `{table}` of {self.path} is damaged")
-            yield round, json.loads(text)
+            with self._legible(table, round):
+                content = json.loads(text)
+            yield round, content
+
+    @contextmanager
+    def _legible(self, table: str, round: int) -> Iterator[None]:
+        """A record with a right checksum that is not what this version writes."""
+        try:
+            yield
+        except (*UNREADABLE, RecursionError) as error:
+            said = f"the record of round {round} in `{table}` of {self.path} is not whole: {error}"
+            raise fail("OCO854", said) from None
 
     def _one(self, table: str, round: int) -> Any:
         """The record of a round; None where there is none."""
@@ -183,9 +234,10 @@ class Journal:
         known = self._one("revealed", round)
         if known is None:
             raise fail("OCO856", f"round {round} is not kept in {self.path} any more")
-        for name, value in values.items():
-            if value != known["streams"][name]:
-                raise fail("OCO856", f"round {round} was observed with another {name}")
+        with self._legible("revealed", round):
+            other = next((n for n, value in values.items() if value != known["streams"][n]), None)
+        if other is not None:
+            raise fail("OCO856", f"round {round} was observed with another {other}")
 
     def settle(self, learner: Learner) -> None:
         """Take a snapshot where one is due. A failure leaves it to a later round: the replay is longer then, and loses nothing."""
@@ -218,14 +270,17 @@ class Journal:
         finally:
             learner.warnings = warnings
         self._same(round, {n: pack(v) for n, v in given.items()})
-        return Feedback(round, given, tuple(unpack(d) for d in self._one("decided", round)), learner.compiled)
+        with self._legible("decided", round):
+            decisions = tuple(unpack(d) for d in self._one("decided", round))
+        return Feedback(round, given, decisions, learner.compiled)
 
     # Opening.
 
     def begin(self, learner: Learner) -> None:
         """The records of a learner before its first round."""
         with self._whole():
-            for key, value in {"format": FORMAT, "model_hash": model_hash(learner.contract)}.items():
+            about = {"format": FORMAT, "model_hash": model_hash(learner.contract), "backend": learner.compiled.backend}
+            for key, value in about.items():
                 self._base.execute("INSERT INTO about VALUES (?, ?)", (key, value))
             self._put("snapshots", learner.round, learner.state())
 
@@ -242,19 +297,32 @@ class Journal:
             said = f"a round takes about {size / 1e6:,.1f} MB of the journal{whole}: its decision and its data are there in full"
             learner.warn(f"{said}; `oco.open(..., keep_rounds=N)` keeps the last N of them")
 
-    def check_owner(self, learner: Learner) -> None:
-        """Raises OCO851 where the journal is of another model or plan, OCO854 where its format is another."""
+    def _about(self) -> dict[str, str]:
         with self._errors():
-            known = dict(self._base.execute("SELECT key, value FROM about").fetchall())
+            rows = self._base.execute("SELECT key, value FROM about").fetchall()
+        return {key: str(value) for key, value in rows}
+
+    @property
+    def backend(self) -> str | None:
+        """The name of the backend that began it; None where it has not begun, or did so before names were recorded."""
+        return self._about().get("backend")
+
+    def check_owner(self, learner: Learner) -> None:
+        """Raises OCO851 where the journal is of another model, plan or backend, OCO854 where its format is another."""
+        known, ours = self._about(), learner.compiled.backend
         if known.get("format") != FORMAT:
             raise fail("OCO854", f"{self.path} has the format {known.get('format')!r}; this version reads {FORMAT}")
         if known.get("model_hash") != model_hash(learner.contract):
             raise other_model(f"{self.path} belongs", self.state(first=True).get("recipe", {}), learner.contract)
+        if (began := known.get("backend", ours)) != ours:
+            said = f"{self.path} was begun with the backend {began!r}, this is {ours!r}: their decisions differ in the last bits"
+            raise fail("OCO851", said, hint=f"give backend={began!r}, for a run --backend {began}")
 
     def state(self, first: bool) -> dict[str, Any]:
         """The first or the last snapshot."""
-        _, state = next(self._read("snapshots", f"ORDER BY round {'ASC' if first else 'DESC'} LIMIT 1"))
-        return dict(state)
+        round, state = next(self._read("snapshots", f"ORDER BY round {'ASC' if first else 'DESC'} LIMIT 1"))
+        with self._legible("snapshots", round):
+            return dict(state)
 
     def seek(self) -> None:
         """Take what is recorded already as recorded."""
@@ -268,12 +336,10 @@ class Journal:
                     "OCO854", f"round {learner.round} is missing in {self.path}: the next there is round {round}"
                 )
             self.decide(round, learner.decisions())
-            for message in revealed["warnings"]:
-                learner.warn(message)
-            try:
+            with self._legible("revealed", round):
+                for message in revealed["warnings"]:
+                    learner.warn(str(message))
                 values = {f.name: unpack(revealed["streams"][f.name]) for f in learner.compiled.program.feedback}
-            except UNREADABLE as error:
-                raise fail("OCO854", f"the record of round {round} in {self.path} is not whole: {error}") from None
             learner.update(learner.feedback(values))
         if learner.round <= self._decided:
             self.decide(learner.round, learner.decisions())
@@ -285,17 +351,22 @@ def _checksum(table: str, round: int, text: str) -> str:
 
 
 def open_journal(
-    fresh: Learner, folder: str | os.PathLike[str], every: int = 100, keep: int | None = None, rewind: bool = False
+    made: Callable[[str | None], Learner],
+    folder: str | os.PathLike[str],
+    every: int = 100,
+    keep: int | None = None,
+    rewind: bool = False,
 ) -> Learner:
-    """The learner of the journal in `folder`, where it was when the last round was recorded; `fresh`, where there is none yet.
+    """The learner of the journal in `folder`, where it was when the last round was recorded.
 
+    made    gives a fresh learner, on the backend of this name where nobody asked for another
     rewind  gives it as it was in its first round: rounds that are recorded are compared with their records, later ones are appended
 
     Raises OCO851 and OCO854 to OCO858.
     """
     journal = Journal(folder, every, keep)
     try:
-        learner = fresh
+        learner = fresh = made(journal.backend)
         if not journal.begun:
             journal.begin(fresh)
         else:

@@ -338,6 +338,8 @@ class Learner:
                 f"draws[{name!r}] has the shape {rounds.shape}; round {self.round} needs ({self.round}, *{shape})",
             )
         drawn: Array = rounds[self.round - 1]
+        if not np.isfinite(drawn).all():
+            raise fail("OCO849", f"draws[{name!r}] of round {self.round} holds numbers that are not finite")
         return drawn
 
     # Its life beyond this process.

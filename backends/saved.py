@@ -14,7 +14,7 @@ import numpy as np
 from oco.backends.contract import Contract
 from oco.backends.identity import model_hash, plan_hash, settled_of
 from oco.backends.mending import CHOICES
-from oco.backends.python.state_file import StateError, pack, read_state, unpack
+from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, unpack
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import Field, Program
 from oco.dsl.diagnostics import OcoError, fail
@@ -50,9 +50,8 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
     program, contract = learner.compiled.program, learner.contract
     try:
         _check_identity(state, program, contract)
-        learner._state = tuple(_entry(state["values"][f.name], f) for f in program.state)
-        if learner.round < 1:
-            raise ValueError(f"it says that it is in round {learner.round}")
+        learner._state = _all([state["values"][f.name] for f in program.state], program.state)
+        check_round(learner.round)
         learner._random.bit_generator.state = state["random"]
         drawn, draws = state["drawn"], state["draws"]
         learner._drawn = None if drawn is None else (learner.round, _all(drawn, program.draws))
@@ -99,15 +98,9 @@ def _readable(setting: str) -> str:
 
 
 def _all(packed: Sequence[Any], fields: Sequence[Field]) -> tuple[Any, ...]:
-    return tuple(_entry(a, f) for a, f in zip(packed, fields, strict=True))
-
-
-def _entry(packed: Mapping[str, Any], field: Field) -> Any:
-    """An array of the kind and shape that the program has for it."""
-    found = unpack(packed)
-    if found.dtype != KINDS[field.type.dtype] or found.shape != field.type.shape:
-        raise ValueError(f"{field.name} is {found.dtype}{found.shape}, not {field.type.dtype}{field.type.shape}")
-    return found
+    """Arrays of the kinds and shapes that the program has for them."""
+    kinds = [np.dtype(KINDS[f.type.dtype]).kind for f in fields]
+    return tuple(entry_of(f.name, a, f.type.shape, kind) for a, f, kind in zip(packed, fields, kinds, strict=True))
 
 
 def read_saved(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -57,6 +57,12 @@ class BackendChoice:
     def notes(self) -> tuple[str, ...]:
         return (self.why,) if self.why else ()
 
+    def following(self, recorded: str | None) -> BackendChoice:
+        """The backend of a journal goes before one that was chosen for speed."""
+        if recorded is None or not self.why:
+            return self
+        return BackendChoice(recorded, f"it runs with the backend that began the journal, {recorded!r}")
+
 
 def choose_backend(program: Program, rounds: int | None, asked: str | None = None) -> BackendChoice:
     """`asked`, or what suits so many rounds (None: nobody knows how many)."""

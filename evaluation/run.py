@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
@@ -115,9 +116,8 @@ def run(
         plan, planned = _planned_for(plan, loaded.rounds)
         notes, feed, rounds = (*loaded.notes, *planned), iter(loaded), loaded.rounds
     target = plan.backend_for(plan.canonical.horizon if rounds is None else rounds, backend)
-    learner = plan.learner(seed=seed, start=start, draws=draws, backend=target.name)
-    if journal is not None:
-        learner = open_journal(learner, journal, rewind=True)
+    made = partial(plan.learner, seed=seed, start=start, draws=draws)
+    learner = _opened(lambda recorded: made(backend=target.following(recorded).name), journal)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
     with learner:
         if loaded is not None and plan.canonical.feedback is Feedback.FULL and can_play(learner):
@@ -127,12 +127,19 @@ def run(
     if loaded is None:
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
-    origin = Origin(seed, plan.recipe, *_given(plan.canonical, start, draws), _backend_of(learner), _known(plan.facts))
+    origin = Origin(
+        seed, plan.recipe, *_given(plan.canonical, start, draws), learner.compiled.backend, _known(plan.facts)
+    )
     record = recorder.record()
     _reckon(learner, record, loaded)
     said = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     promise = promise_of(plan, recorder.count)
     return Trace(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **said)
+
+
+def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -> Learner:
+    """A fresh learner, or that of a journal at its first round; `made` takes the name of the journal's backend."""
+    return made(None) if journal is None else open_journal(made, journal, rewind=True)
 
 
 def _reckon(learner: Learner, record: Record, data: Data) -> None:
@@ -152,10 +159,6 @@ def _reckon(learner: Learner, record: Record, data: Data) -> None:
         last = points_of(fields, [d[-1] for d in kept])
         seen.duals = {"the multipliers": record.duals[rounds // 2]} if record.duals.shape[1] else {}
         seen.look(rounds, last, {"the multipliers": record.duals[-1]} if record.duals.shape[1] else {})
-
-
-def _backend_of(learner: Learner) -> str:
-    return "numpy" if learner.compiled.run is None else "c"
 
 
 def _known(facts: Facts) -> dict[str, Any]:

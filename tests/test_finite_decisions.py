@@ -67,6 +67,21 @@ def test_settings_that_overflow_are_refused_when_compiling(name):
     assert oco.compile(oco.parse(MODEL.format(**modest))).algorithm == name
 
 
+LARGE = "model large\nhorizon T = 100\ndecision x[3] in box(-1e200, 1e200)\nstream c[3] in [-1, 1]\nminimize c @ x\nusing ogd\n"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_large_and_lost_numbers_give_no_warnings_of_numpy(backend, tmp_path):
+    """Decisions whose squares overflow, and rounds that overflow: an answer or an error, and nothing on stderr, journals included."""
+    with oco.open(oco.compile(oco.parse(LARGE)), tmp_path, start=[1e200, -1e200, 0], backend=backend) as learner:
+        for _ in range(3):
+            assert np.abs(learner.decide()).max() == 1e200
+            learner.observe(c=[-1, 1, 0])
+    steep = unrehearsed("oeg").learner(backend=backend)
+    assert until_it_overflows(lambda c: steep.observe(c=c))[1].code == "OCO859"
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", STEEP)
 def test_a_round_that_overflows_is_an_error_and_changes_nothing(name, backend):

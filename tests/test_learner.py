@@ -222,12 +222,14 @@ def test_draws_come_from_the_seed_or_from_arrays():
     rng = np.random.default_rng(1)
     noise = np.array([rng.normal(size=2) for _ in range(10)])
     assert run(drawing(draws={"noise": noise}), rounds) == run(drawing(seed=1), rounds)
-    short = drawing(draws={"noise": noise[:3]})
-    run(short, rounds[:3])
-    before = bits(short)
-    with pytest.raises(OcoError) as caught:
-        short.observe(**rounds[3])
-    assert caught.value.code == "OCO849" and bits(short) == before
+    lost = np.where(np.arange(10)[:, None] < 3, noise, np.nan)
+    for wrong in (noise[:3], lost):
+        short = drawing(draws={"noise": wrong})
+        run(short, rounds[:3])
+        before = bits(short)
+        with pytest.raises(OcoError) as caught:
+            short.observe(**rounds[3])
+        assert caught.value.code == "OCO849" and bits(short) == before
 
 
 @pytest.mark.parametrize("make", [learner, drawing])

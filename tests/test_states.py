@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from survival import DRAWING, TRACKING, data_of, kill_at_random, plan_of, play_round, seen_by
+from test_c99 import needs_compiler
 
 import oco
 from oco.backends.learner import restored
-from oco.backends.python.state_file import write_state
+from oco.backends.python.state_file import pack, unpack, write_state
 from oco.backends.saved import read_saved
 from oco.dsl.diagnostics import OcoError
 
@@ -186,6 +187,51 @@ def test_states_made_up_by_others_are_errors_or_whole():
     assert errors > 450
 
 
+def kept_by_nobody(state):
+    """States with a right checksum whose numbers no learner keeps."""
+    for name, packed in state["values"].items():
+        array = np.array(unpack(packed))
+        for value in (np.nan, np.inf, -np.inf) if array.dtype.kind == "f" else (0, -5, 2**53 + 1, 2**63 - 1):
+            for whole in (True, False):
+                wrong = array.copy()
+                wrong.flat[slice(None) if whole else -1] = value
+                yield state | {"values": state["values"] | {name: pack(wrong)}}
+    for packed in state["drawn"] or ():
+        wrong = np.full(packed["shape"], np.nan)
+        yield state | {"drawn": [pack(wrong)] * len(state["drawn"])}
+
+
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("c", marks=needs_compiler)])
+@pytest.mark.parametrize("name", MODELS)
+def test_states_with_numbers_that_no_learner_keeps_are_refused(name, backend):
+    plan = plan_of(MODELS[name])
+    learner = plan.learner(seed=1, backend=backend)
+    for _ in range(5):
+        play_round(plan, learner)
+    learner.decide()
+    tried = 0
+    for state in kept_by_nobody(learner.state()):
+        with pytest.raises(OcoError) as caught:
+            restored(state, plan.compiled(backend), plan.contract)
+        assert caught.value.code == "OCO850"
+        tried += 1
+    assert tried > 15
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_emitted_module_refuses_them_too(name, tmp_path):
+    module, state = emitted(plan_of(MODELS[name]), tmp_path), None
+    learner = module.Learner()
+    for _ in range(3):
+        learner.decide()
+        state = learner.state()
+        learner.observe(**{n: np.zeros(s.shape) for n, s in module.STREAMS.items()})
+    assert module.Learner.from_state(state).state() == state
+    for wrong in (*kept_by_nobody(state), state | {"drawn": [pack(np.zeros(9))] * 9}):
+        with pytest.raises(module.StateError):
+            module.Learner.from_state(wrong)
+
+
 def test_a_recipe_of_another_kind_is_an_error(tmp_path):
     good = plan_of(TRACKING).learner().state()
     for recipe in (None, [], "x", {}, good["recipe"] | {"settings": 3}, good["recipe"] | {"model": 7, "name": None}):
@@ -306,12 +352,18 @@ if __name__ == "__main__":
     write_corpus()
 
 
-def test_a_state_of_an_emitted_module_says_where_it_belongs(tmp_path):
-    plan = plan_of(TRACKING)
-    plan.write(tmp_path / "emitted.py", "numpy")
-    spec = importlib.util.spec_from_file_location("emitted", tmp_path / "emitted.py")
+def emitted(plan, folder):
+    """The module that is written for a plan."""
+    plan.write(folder / "emitted.py", "numpy")
+    spec = importlib.util.spec_from_file_location("emitted", folder / "emitted.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_a_state_of_an_emitted_module_says_where_it_belongs(tmp_path):
+    plan = plan_of(TRACKING)
+    module = emitted(plan, tmp_path)
     module.Learner().save(tmp_path / "state")
     with pytest.raises(OcoError, match=r"Learner\.load") as caught:
         oco.restore(tmp_path / "state")

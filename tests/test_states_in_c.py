@@ -123,6 +123,26 @@ def test_what_is_refused_changes_nothing(native):
     assert b.load(bytes(flipped)) == 5 and b.bytes() == before
 
 
+def test_numbers_that_no_learner_keeps_are_refused(native):
+    """With a right checksum: numbers that are not finite at every place, and rounds that there are not."""
+    a, b = Struct(native), Struct(native)
+    a.observe(0)
+    data, before = a.save(), b.bytes()
+
+    def loaded(place, value):
+        wrong = data[:place] + value + data[place + 8 : -8]
+        return b.load(wrong + crc64(wrong).to_bytes(8, "little"))
+
+    places = range(32, len(data) - 8, 8)
+    assert len(places) >= 4
+    for value in (np.nan, -np.nan, np.inf, -np.inf):
+        assert [loaded(place, np.float64(value).tobytes()) for place in places] == [5] * len(places)
+    for round in (0, -1, -(2**63), 2**53 + 1, 2**63 - 1):
+        assert loaded(24, round.to_bytes(8, "little", signed=True)) == 5
+    assert b.bytes() == before
+    assert loaded(32, np.float64(-0.0).tobytes()) == 0 and loaded(24, (2**53).to_bytes(8, "little")) == 0
+
+
 def test_a_thousand_mutations_never_give_a_learner(native):
     rng = random.Random(0)
     a, b = Struct(native), Struct(native)

@@ -88,10 +88,10 @@ class Native:
     def decide_at(self, struct: ctypes.Structure, draws: Sequence[Any]) -> Arrays:
         """The decisions of the state in a struct."""
         given, _kept = _given(draws, self.program.draws)
-        shapes = [f.type.shape for f in self.program.decision]
-        found: Arrays = finite(
-            [f.name for f in self.program.decision], self._results("decide", [ctypes.byref(struct), *given], shapes)
-        )
+        fields = self.program.decision
+        results = self._results("decide", [ctypes.byref(struct), *given], [f.type.shape for f in fields])
+        with np.errstate(all="ignore"):
+            found: Arrays = finite([f.name for f in fields], results)
         return found
 
     def update(self, *values: Any) -> Arrays:

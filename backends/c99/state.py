@@ -1,4 +1,5 @@
 """A learner in C to bytes and back: the struct's values little-endian, with a version, the learner's identity and a checksum.
+What is read back is a learner's: finite numbers, in a round that there is.
 
 0   8 bytes   "OCOSTATE"
 8   8         version of the format, 1
@@ -10,11 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from oco.backends.c99.interface import Interface
+from oco.backends.python.state_file import LAST_ROUND
 from oco.compiler.ir.program import DType
 
-STATE_NAMES = ("state_size", "save", "load", "pack", "unpack", "crc", "head")
+STATE_NAMES = ("state_size", "save", "load", "pack", "unpack", "crc", "head", "all_finite")
 """Names that follow the module's prefix, beside those of the interface."""
 VERSION = 1
 MAGIC = b"OCOSTATE"
@@ -53,6 +56,17 @@ static inline uint64_t @crc(const unsigned char *bytes, int64_t size) {
         }
     }
     return ~crc;
+}
+
+static inline int @all_finite(const unsigned char *bytes, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+        uint64_t bits;
+        bytes = @unpack(&bits, 1, bytes);
+        if ((~bits & UINT64_C(0x7FF0000000000000)) == 0) {
+            return 0; /* infinite, or no number */
+        }
+    }
+    return 1;
 }"""
 
 
@@ -70,7 +84,7 @@ def state_prototypes(of: Interface) -> Iterator[str]:
     yield f"{_save(of)};"
     yield ""
     yield "/* Read what save wrote. Gives 0, or why nothing was changed: 1 too short or too long, 2 not a saved learner,"
-    yield " * 3 saved in another version of the format, 4 another learner, 5 damaged. */"
+    yield " * 3 saved in another version of the format, 4 another learner, 5 damaged or of no learner's values. */"
     yield f"{_load(of)};"
     yield ""
 
@@ -109,6 +123,7 @@ def state_lines(of: Interface, identity: str) -> Iterator[str]:
     yield f"    if (size != {name}_state_size) {{ return 1; }}"
     yield f"    @unpack(&crc, 1, bytes + size - {_TAIL});"
     yield f"    if (crc != @crc(bytes, size - {_TAIL})) {{ return 5; }}"
+    yield from _believable(of)
     for n in of.state:
         address = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
         if n.type.dtype is not DType.BOOL:
@@ -121,6 +136,18 @@ def state_lines(of: Interface, identity: str) -> Iterator[str]:
         yield "    }"
     yield "    return 0;"
     yield "}"
+
+
+def _believable(of: Interface) -> Iterator[str]:
+    """Refuse entries that no learner keeps, before anything is changed: the round comes first."""
+    yield f"    @unpack(head, 1, bytes + {_HEAD});"
+    yield f"    if (head[0] - 1 >= UINT64_C({LAST_ROUND})) {{ return 5; }}"
+    place = _HEAD
+    for dtype, group in groupby(of.state, lambda n: n.type.dtype):
+        count = sum(n.size for n in group)
+        if dtype is DType.FLOAT and count:
+            yield f"    if (!@all_finite(bytes + {place}, {count})) {{ return 5; }}"
+        place += 8 * count
 
 
 def _save(of: Interface) -> str:

@@ -30,7 +30,7 @@ from oco.backends.python.interface import (
     slopes,
     update,
 )
-from oco.backends.python.state_file import StateError, pack, read_state, unpack, write_state
+from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, write_state
 
 
 class Feedback(NamedTuple):
@@ -148,18 +148,17 @@ class Learner:
             raise StateError(f"this state is of another learner: of the model {state.get('model')!r}")
         learner = cls()
         try:
-            values = [unpack(state["values"][name]) for name in STATE]
-            for name, old, new in zip(STATE, learner._values, values):
-                if np.shape(old) != new.shape or np.asarray(old).dtype.kind != new.dtype.kind:
-                    raise StateError(f"{name} is {new.dtype}{new.shape}, not {np.asarray(old).dtype}{np.shape(old)}")
-            learner._values = tuple(values)
-            if learner.round < 1:
-                raise StateError(f"it says that it is in round {learner.round}")
+            learner._values = tuple(
+                entry_of(name, state["values"][name], np.shape(first), np.asarray(first).dtype.kind)
+                for name, first in zip(STATE, learner._values)
+            )
+            check_round(learner.round)
             learner._random.bit_generator.state = state["random"]
-            drawn = None if state["drawn"] is None else [unpack(a) for a in state["drawn"]]
-            if drawn is not None and [a.shape for a in drawn] != [shape for shape, _ in DRAWS.values()]:
-                raise StateError("its random arrays have other shapes")
-            learner._drawn = drawn
+            drawn = [] if state["drawn"] is None else state["drawn"]
+            if drawn and len(drawn) != len(DRAWS):
+                raise StateError("its random arrays are not as many")
+            found = [entry_of(name, a, shape, "f") for (name, (shape, _)), a in zip(DRAWS.items(), drawn)]
+            learner._drawn = found or None
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise StateError(f"this state is not whole: {type(error).__name__}: {error}") from None
         return learner

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 STATE_FORMAT = "oco-state 1"
+LAST_ROUND = 2**53
+"""Up to here a round is exact as a number of the formulas in t; no learner comes so far."""
 
 
 class StateError(ValueError):
@@ -38,6 +40,22 @@ def unpack(packed: Mapping[str, Any]) -> Any:
         raise StateError(f"arrays of {packed['dtype']} have no place in a saved state")
     array = np.frombuffer(base64.b64decode(packed["data"], validate=True), packed["dtype"])
     return array.reshape(packed["shape"]).astype(array.dtype.newbyteorder("="))[()]
+
+
+def entry_of(name: str, packed: Mapping[str, Any], shape: tuple[int, ...], kind: str) -> Any:
+    """An array of a state, of this shape and kind ("f", "i" or "b"). Learners keep finite numbers alone."""
+    found = unpack(packed)
+    if found.dtype.kind != kind or found.shape != shape:
+        raise StateError(f"{name} is {found.dtype}{found.shape}, not of the kind {kind!r} and {shape}")
+    if not np.isfinite(found).all():
+        raise StateError(f"{name} holds numbers that are not finite")
+    return found
+
+
+def check_round(round: int) -> None:
+    """Raises StateError for a round that no learner is in."""
+    if not 1 <= round <= LAST_ROUND:
+        raise StateError(f"it says that it is in round {round}")
 
 
 def write_state(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:

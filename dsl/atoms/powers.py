@@ -115,11 +115,16 @@ def vjp(e: Any, call: Call, g: Expr) -> tuple[Expr | None, Expr | None]:
 def twin(cp: Any, call: Call, x: Any, p: Any) -> Any:
     """CVXPY's power takes one fixed number; an exponent that varies makes an exponential, which is convex over a positive base alone."""
     if p.is_constant():
-        parts = [cp.power(a, float(b)) for a, b in zip(x, p.value)] if not p.is_scalar() else []
-        return cp.power(x, float(p.value)) if p.is_scalar() else cp.vstack(parts)
+        parts = [_twin_of_one(cp, a, float(b)) for a, b in zip(x, p.value)] if not p.is_scalar() else []
+        return _twin_of_one(cp, x, float(p.value)) if p.is_scalar() else cp.vstack(parts)
     if x.is_constant() and np.all(x.value > 0):
         return cp.exp(cp.multiply(np.log(x.value), p))
     return cp.exp(cp.multiply(p, cp.log(x + 0 * p)))
+
+
+def _twin_of_one(cp: Any, x: Any, p: float) -> Any:
+    """A number for p = 0: CVXPY takes x**0 for constant, and fails on objectives that are sums with it."""
+    return cp.power(x, p) if p else cp.Constant(np.ones(x.shape))
 
 
 POWER_RULES: dict[str, Any] = {

@@ -299,7 +299,7 @@ def main() -> None:
     given = argparse.ArgumentParser()
     given.add_argument("rounds", type=int, nargs="?", default=10_000)
     given.add_argument("--only", default="", help="models whose name has this text")
-    given.add_argument("--seconds", type=float, default=10.0, help="processor time for the rounds of a row in NumPy")
+    given.add_argument("--seconds", type=float, default=3.0, help="processor time for the rounds of a row in NumPy")
     given.add_argument("--log", type=Path, help="rows played so far; more are added")
     wanted = given.parse_args()
     warnings.simplefilter("ignore")

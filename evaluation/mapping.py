@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -175,11 +176,21 @@ def _expand(stream: StreamRange, told: Sequence[str], table: Table) -> tuple[str
 def _not_found(stream: StreamRange, table: Table) -> Exception:
     what = "nothing" if not table.arrays else f"no column for stream `{stream.name}`"
     wanted = f"`{stream.name}`" if not stream.shape else f"`{stream.name}[0]`, ... or `{stream.name}.NAME`, ..."
-    near = difflib.get_close_matches(stream.name, list(table.arrays), n=1)
-    column = near[0] if near else "COLUMNS"
-    hint = f'call it {wanted}, or say --map {stream.name}={column}, in Python mapping={{"{stream.name}": "{column}"}}'
+    told = _likely(stream, table)
+    in_python = json.dumps({stream.name: told[0] if len(told) == 1 else told})
+    hint = f"call it {wanted}, or say --map {stream.name}={','.join(told)}, in Python mapping={in_python}"
     has = f" (it has {shorten(list(table.arrays))})" if table.arrays else ""
     return fail("OCO822", f"{table.name} has {what}{has}", stream.stream.span, hint)
+
+
+def _likely(stream: StreamRange, table: Table) -> list[str]:
+    """The columns that a stream may be meant to take."""
+    alike = [c for c in table.arrays if c.lower().startswith(stream.name.lower())]
+    if len(alike) == size(stream) and len(alike) < 9:
+        return alike
+    near = difflib.get_close_matches(stream.name, list(table.arrays), n=1)
+    fits = near and int(table.arrays[near[0]][:1].size) == size(stream)
+    return near if fits else ["COLUMNS"]
 
 
 def _check_count(stream: StreamRange, found: Assignment, table: Table) -> None:

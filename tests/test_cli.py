@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from oco.cli import main
+from oco.cli.app import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -144,6 +145,12 @@ def test_new_makes_a_model_that_checks_and_runs(oco):
     assert oco("fmt", "--check", "shop.oco")[0] == 0
     status, out, _ = oco("run", "shop.oco", "--rounds", "20")
     assert status == 0 and "static regret" in out
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_shows_no_types_of_python(oco, command):
+    status, out, _ = oco(*command.split(), "-h")
+    assert status == 0 and "Usage: oco" in out and "<" not in out
 
 
 def test_help_explains_codes(oco):

@@ -357,6 +357,9 @@ def test_the_number_of_columns_must_fit(problem: Canonical) -> None:
 
 def test_what_cannot_be_found_is_named_with_the_nearest(problem: Canonical) -> None:
     assert codes(problem, table("cost.a,cost.b,cost.c,jobs\n1,2,3,4\n")) == ["OCO822"]
+    likely = message(problem, table("price0,price1,price2,jobs\n1,2,3,4\n"))
+    assert '--map price=price0,price1,price2, in Python mapping={"price": ["price0", "price1", "price2"]}' in likely
+    assert "--map price=COLUMNS" in message(problem, table("price0,price1,jobs\n1,2,4\n"))
     assert codes(problem, table(HEADER + GOOD), mapping={"prices": "a"}) == ["OCO824"]
     assert "did you mean `price[0]`?" in message(
         problem, table(HEADER + GOOD), mapping={"price": ["price0", "jobs", "jobs"]}

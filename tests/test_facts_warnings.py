@@ -80,3 +80,13 @@ def test_a_guarantee_that_says_nothing_names_the_horizon_from_which_it_does() ->
 def test_warnings_of_a_plan_can_be_silenced() -> None:
     quiet = SHORT.replace("T = 3", "T = 3  # allow OCO608, OCO609")
     assert not {"OCO608", "OCO609"} & set(plan_warnings(quiet))
+
+
+def test_a_fixed_constraint_is_written_out_as_a_part_of_the_domain() -> None:
+    """What the hint says to write, written there, is heard no more."""
+    text, _, _ = CASES["OCO612"]
+    (found,) = [w for w in warned(text, None) if w.code == "OCO612"]
+    assert "write `with sum(x) <= 2` behind the domain of `x`" in found.hint
+    head, _, _ = text.partition("subject to")
+    cut = "\n".join(f"{line} with sum(x) <= 2" if line.startswith("decision x") else line for line in head.split("\n"))
+    assert cut != head and "OCO612" not in [w.code for w in warned(cut, None)]

@@ -38,8 +38,14 @@ def app_for(words: Sequence[str]) -> typer.Typer:
     app.callback()(top)
     for name in [words[0]] if words and words[0] in COMMANDS else COMMANDS:
         module, function = COMMANDS[name]
-        app.command(name=name, cls=Command)(getattr(import_module(f"oco.cli.{module}"), function))
+        made = getattr(import_module(f"oco.cli.{module}"), function)
+        app.command(name=name, cls=Command, help=_paragraphs(made.__doc__ or ""))(made)
     return app
+
+
+def _paragraphs(text: str) -> str:
+    """A docstring with a line a paragraph, to be broken where the terminal ends."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def top(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 READ: dict[Any, Callable[[str], Any]] = {str: str, Path: Path}
 """Types of parameters that any word is of, and what makes them of it."""
@@ -34,18 +34,37 @@ class AsGiven:
 
 
 def _as_given(params: list[Any]) -> list[Any]:
-    """The parameters, each read as it is given where their Typer reads with Pydantic and has not begun to."""
+    """The parameters, each read as it is given where their Typer reads with Pydantic and has not begun to; arguments without a type."""
     for param in params:
+        if isinstance(param, TyperArgument):
+            param.display_type_rich = _no_words  # type: ignore[method-assign]
         if getattr(param, "_runtime_param", params) is None:
             param._runtime_param = AsGiven(param.type_descriptor.annotation)
     return params
+
+
+def _without_type(option: Any) -> Any:
+    """The option of help, which takes no value and shows no type of one."""
+    if option is not None:
+        option.metavar = ""
+    return option
+
+
+def _no_words(ctx: Any) -> None:
+    """The type of an argument, which its name and its help tell."""
 
 
 class Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         return _as_given(super().get_params(ctx))
 
+    def get_help_option(self, ctx: Any) -> Any:
+        return _without_type(super().get_help_option(ctx))
+
 
 class Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         return _as_given(super().get_params(ctx))
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _without_type(super().get_help_option(ctx))

@@ -32,7 +32,7 @@ subject to
 
 
 def fmt(
-    files: Annotated[list[Path], typer.Argument(metavar="MODEL.oco...", help="Files to format in place.")],
+    files: Annotated[list[Path], typer.Argument(metavar="MODEL.oco", help="Files to format in place.")],
     check: Annotated[
         bool, typer.Option("--check", metavar="", help="Change nothing; exit with 1 if a file would change.")
     ] = False,

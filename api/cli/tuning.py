@@ -15,7 +15,7 @@ def tune(
     model: ModelPath,
     data: DataPath = None,
     algorithm: Annotated[str | None, typer.Option("--algorithm", metavar="NAME", help="Tune this one.")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the constants that are tried.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="SEED", help="Of the constants that are tried.")] = 0,
     tradeoff: Tradeoff = 1.0,
     on_missing: OnMissing = "error",
     write: Annotated[

@@ -9,11 +9,11 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical, Inequality
 from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.words import number
+from oco.compiler.facts.words import LONGEST, number, printed
 from oco.compiler.structure import is_affine
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, names
-from oco.dsl.model import Timing
+from oco.dsl.model import Model, Timing
 
 _ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
 
@@ -48,7 +48,7 @@ def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
         if c.label != c.origin or {*names(c.expr, Kind.STREAM), *names(c.expr, Kind.ROUND)}:
             continue
         within = tuple(names(c.expr, Kind.DECISION))
-        cut = _cut(c, within)
+        cut = _cut(c, within, canonical.model)
         if c.timing is not Timing.EACH_ROUND:
             message = f"`{c.label}` is the same in every round and holds on average: a round may break it that another makes up for"
             ways = f"write `each round` after `{c.label}`" + (f", or {cut}" if cut else "")
@@ -58,11 +58,13 @@ def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
             yield Diagnostic("OCO612", message, c.span, cut, Severity.WARNING)
 
 
-def _cut(c: Inequality, within: tuple[str, ...]) -> str:
+def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
     """How to make the constraint a part of the domain; empty where it cannot be one."""
     if len(within) != 1 or not is_affine(c.expr, within):
         return ""
-    return f"put it behind the domain of `{within[0]}`, `with ...`, where it holds exactly"
+    written = next(k for k in model.constraints if k.label == c.origin)
+    sides = f"{printed(written.left)} {written.relation.value} {printed(written.right)}"
+    return f"write `with {sides if len(sides) <= LONGEST else '...'}` behind the domain of `{within[0]}`, where it always holds"
 
 
 def heard(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -100,7 +100,9 @@ def _product_hint(left: Expr, right: Expr) -> str:
         return f"the transpose fits: {_bare(right)}.T"
     if len(left.shape) == len(right.shape) == 1:
         return "a product of two vectors takes as many entries of one as of the other: change the length of one of them"
-    return ""
+    if _inner(right.shape, left.shape):
+        return f"exchanged they fit: {_bare(right)} @ {_bare(left)}"
+    return f"the two lengths must be equal: change the shape of {_bare(left)} or of {_bare(right)}"
 
 
 def _bare(expr: Expr) -> str:
@@ -163,7 +165,9 @@ def dot(call: Call) -> Shape:
     left, right = vectors(call)
     if left != right:
         said = " and ".join(with_shape(a) for a in call.args)
-        raise fail("OCO302", f"dot takes two vectors of one length; {said}", call.span)
+        raise fail(
+            "OCO302", f"dot takes two vectors of one length; {said}", call.span, "change the length of one of them"
+        )
     return ()
 
 
@@ -173,7 +177,12 @@ def quadratic(call: Call) -> Shape:
     if len(x.shape) != 1:
         raise fail("OCO306", f"quad_form takes a vector first; {with_shape(x, 'its argument')}", x.span)
     if square_matrix(call, matrix) != x.shape[0]:
-        raise fail("OCO302", f"{with_shape(x)}, but {with_shape(matrix)}: their lengths differ", call.span)
+        raise fail(
+            "OCO302",
+            f"{with_shape(x)}, but {with_shape(matrix)}: their lengths differ",
+            call.span,
+            f"{_bare(matrix)} has a row and a column for each entry of {_bare(x)}",
+        )
     return ()
 
 

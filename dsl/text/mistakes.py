@@ -211,13 +211,15 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
     return Diagnostic("OCO117", "a constraint ends in `each round` or `on average`", span, f"did you mean `{words}`?")
 
 
+TIMING_WORDS = ("always", "hard", "soft", "average", "iid", "round", "mean", "eachround", "everyround", "onaverage")
+
+
 def _looks_like_operand(trouble: Trouble) -> bool:
     """`2 x` forgets an operator; `0 every round` does not say when."""
     position = trouble.position
     following = trouble.tokens[position + 1].type if position + 1 < len(trouble.tokens) else ""
     return following in OPERATORS | set(CLOSER) or (
-        following == ""
-        and trouble.tokens[position].text not in ("always", "hard", "soft", "average", "iid", "round", "mean")
+        following == "" and trouble.tokens[position].text.replace("_", "") not in TIMING_WORDS
     )
 
 

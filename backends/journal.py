@@ -29,6 +29,7 @@ from oco.backends.identity import model_hash
 from oco.backends.python.state_file import pack, unpack
 from oco.backends.saved import UNREADABLE, other_model
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.writing import reason_of
 
 if TYPE_CHECKING:
     from oco.backends.feedback import Feedback
@@ -69,9 +70,7 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
-            said = (
-                f"{str(self.path.parent)!r} cannot be made: {(getattr(error, 'strerror', None) or str(error)).lower()}"
-            )
+            said = f"{str(self.path.parent)!r} cannot be made: {reason_of(error)}"
             raise fail("OCO858", said, hint="name a folder that is there or can be made") from None
         self._process = os.getpid()
         self._places: dict[str, tuple[int, int]] = {}

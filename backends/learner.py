@@ -22,6 +22,7 @@ from oco.backends.reckoning import DUALS, Reckoning, looked_at
 from oco.backends.saved import learner_state, restore_into
 from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import InternalError, fail
+from oco.dsl.writing import reason_of
 
 if TYPE_CHECKING:
     from oco.backends.journal import Journal
@@ -360,10 +361,8 @@ class Learner:
         """Write the state to a file, all of it or nothing. Raises OCO903 where it cannot be written; the old file is then as it was."""
         try:
             write_state(path, self.state())
-        except OSError as error:
-            raise fail(
-                "OCO903", f"{os.fspath(path)} cannot be written: {(error.strerror or str(error)).lower()}"
-            ) from None
+        except (OSError, ValueError) as error:
+            raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
 
     def close(self) -> None:
         """Let go of the journal, if it has one."""

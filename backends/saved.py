@@ -18,6 +18,7 @@ from oco.backends.python.state_file import StateError, check_round, entry_of, pa
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import Field, Program
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.writing import reason_of
 
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
@@ -109,5 +110,5 @@ def read_saved(path: str | os.PathLike[str]) -> dict[str, Any]:
         return read_state(path)
     except StateError as error:
         raise fail("OCO850", str(error)) from None
-    except OSError as error:
-        raise fail("OCO850", f"{os.fspath(path)} cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except (OSError, ValueError) as error:
+        raise fail("OCO850", f"{os.fspath(path)!r} cannot be read: {reason_of(error)}") from None

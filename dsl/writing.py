@@ -6,10 +6,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.diagnostics import fail
 
 
 def read_text(path: Path) -> str:
@@ -19,7 +19,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise fail("OCO902", f"{path} is not text in UTF-8: byte {error.start} cannot be read") from None
     except (OSError, ValueError) as error:
-        raise fail("OCO901", f"{path} cannot be read: {_reason(error)}") from None
+        raise fail("OCO901", f"{path} cannot be read: {reason_of(error)}") from None
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def replacing(path: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(room, ignore_errors=True)
     except (OSError, ValueError) as error:
-        raise fail("OCO903", f"{path} cannot be written: {_reason(error)}") from None
+        raise fail("OCO903", f"{path} cannot be written: {reason_of(error)}") from None
 
 
 def write_text(path: Path, text: str) -> None:
@@ -51,20 +51,29 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_files(files: Mapping[Path, str]) -> None:
-    """Write several files; where one cannot be written, those that are new go again."""
-    made = []
+    """Write several files, which take their places once all of them are whole; where that fails, those that are new go again."""
+    new = list[Path]()
     try:
-        for path, text in files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            new = not path.exists()
-            write_text(path, text)
-            made += [path] if new else []
-    except (OcoError, OSError) as error:
-        for path in made:
-            path.unlink(missing_ok=True)
-        if isinstance(error, OcoError):
-            raise
-        raise fail("OCO903", f"{path} cannot be written: {_reason(error)}") from None
+        with ExitStack() as stack:
+            for path, text in files.items():
+                make_folder(path.parent)
+                new += [] if path.exists() else [path]
+                stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")
+    except BaseException:
+        for path in new:
+            with suppress(OSError, ValueError):
+                path.unlink()
+        raise
+
+
+def make_folder(folder: Path) -> None:
+    """A folder that can be written. Raises OCO903."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise fail("OCO903", f"{folder} cannot be made: {reason_of(error)}") from None
+    if not os.access(folder, os.W_OK):
+        raise fail("OCO903", f"{folder} cannot be written: permission denied")
 
 
 def _mode(path: Path) -> int:
@@ -76,5 +85,6 @@ def _mode(path: Path) -> int:
     return 0o666 & ~mask
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """What went wrong with a file, in the system's words."""
     return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)

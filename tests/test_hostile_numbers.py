@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 
 import numpy as np
@@ -157,41 +156,6 @@ def test_weights_do_not_overflow_after_many_equal_rounds():
     assert np.allclose(x, [0, 1, 0], atol=1e-9) and all(np.isfinite(v).all() for v in learner.values.values())
     learner.observe(c=[-1.0, 1.0, 0.5], need=0.0)
     assert inside(plan, learner.decide(), 1e-9)
-
-
-SOAK = int(os.environ.get("OCO_SOAK", "0"))
-
-
-@pytest.mark.parametrize(
-    "backend, rounds", [("numpy", 100_000 if SOAK else 4_000), ("c", 10_000_000 if SOAK else 400_000)]
-)
-def test_many_rounds_without_drift(backend, rounds):
-    """`make soak` plays 10^5 rounds in NumPy and 10^7 in C; beyond the horizon too."""
-    import shutil
-
-    if backend == "c" and not shutil.which("cc"):
-        pytest.skip("no C compiler")
-    text = BODY.format(**SHAPES[0], size="1", algorithm="coldq").replace("T = 1000", "T = 200000")
-    plan = plan_of(text)
-    learner, rng, block = plan.learner(backend=backend), np.random.default_rng(0), 100_000 if backend == "c" else 1000
-    worst, queues = 0.0, 0.0
-    for start in range(0, rounds, block):
-        c, need = rng.uniform(-1, 1, (block, 3)), rng.uniform(0, 1, block)
-        if backend == "c":
-            recorded = learner.advance(
-                [{"c": c, "need": need}[f.name] for f in plan.program.feedback], block, ["decisions"]
-            )
-            assert recorded.rounds == block, start
-            x = recorded.kept["decisions"]
-        else:
-            x = np.array([play(plan, learner, {"c": c[k], "need": need[k]}) for k in range(block)])
-        assert np.isfinite(x).all()
-        worst = max(worst, float(np.abs(x.sum(1) - 1).max()), float(-x.min()))
-        queues = max(
-            queues, *(float(np.abs(v).max()) for v in learner.values.values() if np.size(v) and v.dtype.kind == "f")
-        )
-        assert all(np.isfinite(v).all() for v in learner.values.values())
-    assert learner.round == rounds + 1 and worst < 1e-9 and queues < 1e12
 
 
 def test_scale_of_the_model_is_the_limit_and_not_of_the_data():

@@ -12,6 +12,7 @@ import pytest
 from survival import DRAWING, TRACKING, plan_of, seen_by
 
 import oco
+from oco.dsl.diagnostics import OcoError
 
 CALLS = ("CALL", "CALL_FUNCTION", "CALL_FUNCTION_EX", "CALL_METHOD", "CALL_KW")
 
@@ -84,3 +85,34 @@ def test_an_interrupted_round_is_taken_whole_or_not_at_all(backend, text, journa
         learner.close()
         with oco.open(plan, tmp_path, backend=backend) as again:
             assert again.state() == never.state()
+
+
+def test_an_interrupted_save_leaves_the_old_file_or_the_new_one(tmp_path):
+    plan, path = plan_of(TRACKING), tmp_path / "state"
+    learner, at, heard = plan.learner(backend="numpy"), 1, 0
+    while True:
+        learner.save(path)
+        old = path.read_bytes()
+        learner.observe(**seen_by(plan, learner))
+        try:
+            with interrupted(at) as seen:
+                learner.save(path)
+            done = seen[0] < at
+        except KeyboardInterrupt:
+            heard, done = heard + 1, False
+        assert oco.restore(path).round in (learner.round - 1, learner.round)
+        assert path.read_bytes() == old or oco.restore(path).state() == learner.state()
+        if done:
+            break
+        at += 1
+    assert heard > 10
+    assert len(list(tmp_path.iterdir())) <= 2, "at most the one file that was open when the first interruption came"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_names_that_no_file_has_are_errors(name):
+    learner = plan_of(TRACKING).learner()
+    for call, code in ((learner.save, "OCO903"), (oco.restore, "OCO850")):
+        with pytest.raises(OcoError) as caught:
+            call(name)
+        assert caught.value.code == code

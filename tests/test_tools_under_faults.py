@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
+from test_c99 import needs_compiler
+
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.writing import write_files
 
 MODEL = "model small\nhorizon T = 50\ndecision x[3] in box(0, 1)\nstream c[3] ~ uniform(0, 1)\nminimize c @ x\n"
 RUN = "import sys; from oco.cli import main; sys.stderr.write(sys.argv.pop()); sys.stderr.flush(); sys.exit(main(sys.argv[1:]))"
@@ -137,6 +143,69 @@ def test_an_interruption_at_any_time(model, args, tmp_path):
             assert text == whole
         assert not [n for n in left(tmp_path) if n.endswith(".part")]
     assert 1 in codes
+
+
+def test_an_interruption_after_the_work_changes_nothing(model):
+    code = f"""
+import signal, sys
+from oco.cli import main
+sys.argv = ["oco", "fmt", {str(model)!r}]
+status = main()
+signal.raise_signal(signal.SIGINT)
+sys.exit(status)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+
+@needs_compiler
+def test_a_cache_that_is_damaged_full_or_nowhere(model, tmp_path):
+    """Compiled learners are kept in a cache: a half of one is built again, and where none can be kept that is said."""
+    cache = tmp_path / "cache"
+    go = f"import os; os.environ.update(XDG_CACHE_HOME={str(cache)!r})\n"
+    run = ("run", model, "--backend", "c", "--json")
+    code, first, err = ended(oco(*run, before=go, cwd=tmp_path))
+    assert code == 0, err
+    for half in cache.rglob("*.so"):
+        half.write_bytes(half.read_bytes()[: 20 if "small" in half.name else 0])
+    code, again, err = ended(oco(*run, before=go, cwd=tmp_path))
+    assert code == 0 and json.loads(again)["runs"][0]["loss"] == json.loads(first)["runs"][0]["loss"], err
+    shutil.rmtree(cache)
+    nowhere = "os.environ.pop('XDG_CACHE_HOME'); os.environ['HOME'] = '/proc'\n"
+    for before in (go + FULL, go + nowhere):
+        code, _, err = ended(oco(*run, before=before, cwd=tmp_path))
+        assert code == 1 and "OCO999" not in err, err
+        a_sentence(err)
+    assert not [n for n in left(tmp_path) if n.endswith(".so")]
+
+
+def test_files_that_belong_together_change_together(tmp_path, monkeypatch):
+    """Three files of C: where the second cannot be written, or an interruption comes, all are as before."""
+    header, source = tmp_path / "a.h", tmp_path / "a.c"
+    write_files({header: "old header", source: "old source"})
+    (tmp_path / "folder.c").mkdir()
+    for other in (tmp_path / "folder.c", tmp_path / "a\0b", header / "x.c"):
+        with pytest.raises(OcoError) as caught:
+            write_files({header: "new header", tmp_path / "new.h": "new", other: "new source"})
+        assert caught.value.code == "OCO903"
+    monkeypatch.setattr(Path, "write_text", interrupted_at(2, Path.write_text))
+    with pytest.raises(KeyboardInterrupt):
+        write_files({header: "new header", source: "new source"})
+    assert header.read_text() == "old header" and source.read_text() == "old source"
+    assert left(tmp_path) == {"a.h", "a.c"}
+
+
+def interrupted_at(count, function):
+    """The function, interrupted at its call of this number."""
+    calls = []
+
+    def wrapped(*args, **options):
+        calls.append(args)
+        if len(calls) == count:
+            raise KeyboardInterrupt
+        return function(*args, **options)
+
+    return wrapped
 
 
 DROPPED = """

@@ -27,7 +27,16 @@ def _heard_again(said: sys.UnraisableHookArgs) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status."""
+    """Run one command and return the exit status. Without `argv` the process is the command's, and ends with it."""
+    status = _status(argv)
+    if argv is None:
+        signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # the work is done: Ctrl-C while Python lets go of it changes nothing
+    return status
+
+
+def _status(argv: Sequence[str] | None) -> int:
     try:
         sys.unraisablehook = _heard_again
         gc.set_threshold(NEW_OBJECTS)

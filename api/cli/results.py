@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Column
 
 from oco.cli.output import console, paint, say
-from oco.dsl.diagnostics import fail
 from oco.dsl.writing import replacing, write_text
 from oco.evaluation.numbers import counted, number
 
@@ -88,16 +86,6 @@ def measured(run: RunSummary) -> None:
 
 def promised(bound: float | None, vacuous: bool) -> str:
     return "" if bound is None else f"{number(bound)}{' (vacuous)' if vacuous else ''}"
-
-
-def make_folder(folder: Path) -> None:
-    """Before a run, so that one that cannot be written ends at once."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise fail("OCO903", f"{folder} cannot be made: {(error.strerror or 'unknown reason').lower()}") from None
-    if not os.access(folder, os.W_OK):
-        raise fail("OCO903", f"{folder} cannot be written: permission denied")
 
 
 def write_results(trace: Trace, summary: RunSummary, plan: Plan, folder: Path) -> None:

@@ -15,6 +15,7 @@ from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched
 from oco.cli.replaying import replay_trace
 from oco.cli.sweeping import Table, run_sweep, values_of
+from oco.dsl.writing import make_folder
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model
@@ -95,8 +96,6 @@ def _tuned(model: Model, source: Data, name: str | None, tradeoff: float, backen
 
 def _run_one(plan: Plan, source: Data, journal: Path | None, cost: Budget, out: Path | None, as_json: bool) -> None:
     """One run, in full: what is known before it, its measures, its trace and report."""
-    from oco.cli.results import make_folder
-
     horizon = plan.horizon
     plan = plan if horizon in (None, source.rounds) else plan.with_horizon(source.rounds)
     if out is not None:

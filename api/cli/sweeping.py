@@ -12,7 +12,7 @@ import typer
 from oco.cli.options import pairs
 from oco.cli.output import console, note, say, show_json
 from oco.cli.progress import Pace, told
-from oco.cli.results import make_folder
+from oco.dsl.writing import make_folder
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model

@@ -71,7 +71,8 @@ def write_state(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Non
             os.fsync(file.fileno())
         os.replace(neighbour, path)
     except BaseException:
-        os.unlink(neighbour)
+        with contextlib.suppress(FileNotFoundError):  # an interruption came after the replacement
+            os.unlink(neighbour)
         raise
     _settle(folder, f".{name}.")
 

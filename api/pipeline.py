@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from oco.dsl.bind import bind
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.diagnostics import contained, require
+from oco.dsl.meter import metered
 from oco.dsl.model import Model
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ def check(model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, 
 
     with contained("checking"):
         settled = _settled(model, params)
-        return prove(settled) if data is None else prove(settled, *_observed(settled, data))
+        if data is not None:
+            return prove(settled, *_observed(settled, data))
+        with metered(settled.span):
+            return prove(settled)
 
 
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
@@ -88,8 +92,10 @@ def compile(
 
         check_source(data)
     with contained("compiling"):
-        plan = Plan.of(compile_plan(_settled(model, params), algorithm, kind, tradeoff=tradeoff), backend)
-        rehearse(plan)
+        settled = _settled(model, params)
+        with metered(settled.span):
+            plan = Plan.of(compile_plan(settled, algorithm, kind, tradeoff=tradeoff), backend)
+            rehearse(plan)
         if plan.mode == "paper":
             return plan
         plan = piloted(plan, data, seed, constants=settings is None)

@@ -22,7 +22,7 @@ from oco.dsl.diagnostics import Findings, InternalError, fail
 from oco.dsl.dims import SymbolicDim
 from oco.dsl.distributions import Law, law_of
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
+from oco.dsl.expressions import Call, Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
 from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, Sizes, check_count, check_work
 from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
 from oco.dsl.source import Span
@@ -225,6 +225,7 @@ class _Folding:
         self.lets = {let.name: let.value for let in model.lets}
         self.data: dict[str, Data] = {}
         self.done: dict[str, Expr] = {}
+        self.worked_out: dict[object, tuple[Expr, Data]] = {}
         self.sizes = Sizes()
         self.together = Together()
 
@@ -267,16 +268,25 @@ class _Folding:
             return self.done[node.name]
         if isinstance(node, (Constant, Name, Slice)) or not all(_is_constant(c) for c in node.children):
             return node
-        value = np.asarray(evaluate(node, {}))
-        if not np.isfinite(value).all():
-            raise fail(
-                "OCO807",
-                "this part of the model is not a finite number",
-                node.span,
-                "look for a division by zero or a huge power",
-            )
-        folded = constant(value, node.span)
-        return Constant(folded.value, shape=folded.shape, integer=node.integer, span=node.span)
+        data = self._worked_out(node)
+        return Constant(data, shape=data.array.shape, integer=node.integer, span=node.span)
+
+    def _worked_out(self, node: Expr) -> Data:
+        """The value of a part without decisions and streams; parts with the same arguments share one array."""
+        own: object = id(node)
+        if isinstance(node, Call):
+            own = (node.atom, node.options, *(id(a.value if isinstance(a, Constant) else a) for a in node.args))
+        if own not in self.worked_out:
+            value = np.asarray(evaluate(node, {}))
+            if not np.isfinite(value).all():
+                raise fail(
+                    "OCO807",
+                    "this part of the model is not a finite number",
+                    node.span,
+                    "look for a division by zero or a huge power",
+                )
+            self.worked_out[own] = node, constant(value).value
+        return self.worked_out[own][1]
 
     def _fold_let(self, name: str) -> None:
         """A let after those that it uses, however long the chain of them is."""

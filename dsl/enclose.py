@@ -13,6 +13,27 @@ from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, walk
 from oco.dsl.intervals import Interval, interval, point
+from oco.dsl.meter import charge
+
+NODE, ENTRY = 30, 0.15
+"""Microseconds that the range of a node takes, and an entry more."""
+
+HEAVY = {
+    "kl_div": 60,
+    "rel_entr": 60,
+    "quad_form": 40,
+    "_softmax": 30,
+    "log_sum_exp": 20,
+    "nuclear_norm": 40,
+    "sigma_max": 60,
+    "norm2": 8,
+    "matmul": 5,
+    "dot": 5,
+    "sum": 4,
+    "sum_squares": 4,
+    "div": 3,
+}
+"""Steps that the range of a part takes, where it is more than one."""
 
 
 def enclosures(root: Expr, names: Mapping[str, Interval]) -> dict[int, Interval]:
@@ -30,6 +51,8 @@ def enclose(expr: Expr, names: Mapping[str, Interval]) -> Interval:
 
 def enclose_node(node: Expr, children: tuple[Interval, ...], names: Mapping[str, Interval]) -> Interval:
     """One node over the intervals of its children (slices have none)."""
+    heavy = HEAVY.get(node.atom, 1) if isinstance(node, Call) else 1
+    charge(NODE * heavy + ENTRY * max((c.lo.size + c.hi.size for c in children), default=0))
     match node:
         case Constant(value=value):
             return point(value.array)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.dims import Shape
+from oco.dsl.meter import charge
 from oco.dsl.source import Span
 
 
@@ -204,6 +205,7 @@ def walk(root: Expr, known: Container[int] = ()) -> Iterator[Expr]:
             seen.add(id(node))
             stack.append((node, True))
             stack.extend((child, False) for child in reversed(node.children))
+    charge(1.5 * len(seen))
 
 
 def rewrite(root: Expr, f: Callable[[Expr], Expr]) -> Expr:

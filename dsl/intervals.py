@@ -284,7 +284,7 @@ def point(x: Any) -> Interval:
     """The interval of a single value. Whole numbers beyond 2**53 are enclosed."""
     given = np.asarray(x)
     exact = given if any(given.strides) or given.size < 2 else np.asarray(given.flat[0])
-    value = exact.astype(np.float64)
+    value = np.asarray(exact, dtype=np.float64)
     if exact.dtype.kind in "iu" and np.any(np.abs(value) >= 2.0**53):
         return Interval(np.nextafter(value, -np.inf), np.nextafter(value, np.inf), given.shape)
     return Interval(value, value, given.shape)

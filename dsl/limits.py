@@ -9,6 +9,7 @@ from oco.dsl.chains import PLAIN, balanced, counts, levels, wholes
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, parts, walk
+from oco.dsl.meter import WAYS_OUT, allowed
 from oco.dsl.source import Span
 
 DEEPEST = 200
@@ -123,12 +124,10 @@ class Sizes:
 def check_work(objective: Expr, constraints: Sequence[Expr], streams: int, span: Span | None) -> None:
     """Refuse a model that is too much work as a whole: one and a half for a part of a constraint, three quarters for one of the loss."""
     work = (3 * _size(objective) + 6 * sum(map(_size, constraints))) // 4 + 2 * streams
-    if work > MOST_WORK:
-        hint = "write many alike terms as one over a vector, `sum(s * square(x - k))`, and many constraints as one: `A @ x <= b`"
-        said = (
-            f"the model takes {work:,} steps to reason about, more than {MOST_WORK:,}: it has too many different terms"
-        )
-        raise OcoError(Diagnostic("OCO132", said, span, hint))
+    most = allowed(MOST_WORK)
+    if work > most:
+        said = f"the terms of the model weigh {work:,}, more than {most:,.0f}: too many are different"
+        raise OcoError(Diagnostic("OCO132", said, span, WAYS_OUT))
 
 
 def _size(expr: Expr) -> int:

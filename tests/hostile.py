@@ -140,6 +140,22 @@ CASES: dict[str, str] = {
         decision="decision x[3] in box(0, 1)\ndecision y[400] in box(0, 1)",
         minimize="c @ x + quad_form(y, A)",
     ),
+    "forms_in_one_large_matrix": _entries(
+        "{}", "(x - {k}) @ P @ (x - {k})", 30, size=1000, head="param P[1000, 1000] = eye(1000)\n"
+    ),
+    "products_of_one_large_matrix": _entries(
+        "{}",
+        "sum(outer(u, v) @ (x - {k}))",
+        400,
+        size=250,
+        head="param u[250] = 1..250\nparam v[250] = ones(250)\n",
+    ),
+    "roots_on_permutations": f"{HEAD}decision X[10, 10] in birkhoff(10)\nstream c in [0, 1]\nminimize c * X[0, 0]\nsubject to\n"
+    + "".join(f"    g{k}: sqrt(1 + square(X[0, {k % 10}] - 7)) - {k} * X[1, 1] <= 1e9 each round\n" for k in range(30)),
+    "root_of_sixty_streams": _model(
+        "".join(f"stream s{k} ~ pareto(3, mean = {k + 1}) in [0, 1000]\n" for k in range(60)),
+        minimize="sqrt(1 + square(" + " + ".join(f"s{k} * square(x[0] - {k})" for k in range(60)) + "))",
+    ),
 }
 
 _RUN = """

@@ -167,6 +167,10 @@ class Affine(Domain):
         corners = self.inner.vertices()
         return None if corners is None else self._forth(corners)
 
+    @property
+    def sampling_cost(self) -> int:
+        return self.inner.sampling_cost
+
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         return self._forth(self.inner.sample(rng, n))
 

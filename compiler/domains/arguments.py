@@ -9,6 +9,9 @@ import numpy as np
 from oco.compiler.domains.norms import Floats
 from oco.dsl.diagnostics import fail
 
+MOST_SHOWN = 100
+"""Entries of an array that is written out."""
+
 
 def finite(name: str, value: Any) -> Floats:
     """`value` as a read-only float array; an error unless every entry is a finite number."""
@@ -31,8 +34,10 @@ def filling(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
 
 
 def written(value: float | Floats) -> str:
-    """A number or array as the language writes it."""
+    """A number or array as the language writes it; a large one by its shape."""
     array = np.asarray(value)
+    if array.size > MOST_SHOWN:
+        return f"an array of {' x '.join(map(str, array.shape))}"
     if array.ndim:
         return "[" + ", ".join(written(row) for row in array) + "]"
     entry = float(array)

@@ -15,7 +15,7 @@ from oco.compiler.domains.assignment import cheapest_assignment
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.doubly_stochastic import nearest_doubly_stochastic, project_face
 from oco.compiler.domains.norms import Floats, exact_sum
-from oco.compiler.domains.sampling import hit_and_run
+from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -126,6 +126,10 @@ class Birkhoff(Domain):
             return None
         identity = np.eye(self._order)
         return np.array([identity[list(p)] for p in itertools.permutations(range(self._order))])
+
+    @property
+    def sampling_cost(self) -> int:
+        return sampling_cost(self.size, self.size)
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         k = self._order

@@ -14,7 +14,7 @@ from oco.compiler.domains.arguments import filling, number
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.filling import filled
 from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
-from oco.compiler.domains.sampling import hit_and_run
+from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
 from oco.compiler.domains.total_search import Bound, Factors, Shifts
 from oco.compiler.domains.totals import extreme_points, largest_transfer, spread_of_transfer
@@ -259,6 +259,10 @@ class BoxSum(Domain):
 
     def vertices(self) -> Floats | None:
         return None if self._extreme_points is None else self._extreme_points.reshape(-1, *self.shape)
+
+    @property
+    def sampling_cost(self) -> int:
+        return sampling_cost(self.size, self.size)
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         low, high = (bound[self._free] for bound in self._hull)

@@ -284,6 +284,10 @@ class Cut(Domain):
         flat = self.base.tangent(c).ravel()
         return np.asarray(flat - self._held @ (self._held.T @ flat)).reshape(self.shape)
 
+    @property
+    def sampling_cost(self) -> int:
+        return self.base.sampling_cost
+
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         """Projections of points of the base, drawn towards the centre."""
         share = rng.random((n, *(1 for _ in self.shape)))

@@ -16,7 +16,7 @@ from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.pivoting import cheapest_vertex
 from oco.compiler.domains.reduction import Reduced, reduce_polyhedron
-from oco.compiler.domains.sampling import hit_and_run
+from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -247,7 +247,7 @@ class Polyhedron(Domain):
     @property
     def sampling_cost(self) -> int:
         d, rows = self._reduced.dimension, len(self._reduced.h)
-        return (20 + 2 * d) * d * rows // 1000
+        return sampling_cost(d, d * rows)
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         r = self._reduced

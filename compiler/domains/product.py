@@ -176,6 +176,10 @@ class Product(Domain):
             found = np.concatenate([np.repeat(found, len(flat), axis=0), np.tile(flat, (len(found), 1))], axis=1)
         return found
 
+    @property
+    def sampling_cost(self) -> int:
+        return sum(d.sampling_cost for d in self.blocks)
+
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         return np.concatenate([d.sample(rng, n).reshape(n, -1) for d in self.blocks], axis=1)
 

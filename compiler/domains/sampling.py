@@ -7,6 +7,19 @@ from collections.abc import Callable
 import numpy as np
 
 from oco.compiler.domains.norms import Floats
+from oco.dsl.meter import charge
+
+STEP, NUMBERS = 30, 2e-3
+"""Microseconds that a step takes, and more for each number that it looks at."""
+
+
+def sampling_cost(dimension: int, numbers: int) -> int:
+    """About how many microseconds chains take, `numbers` those that a step looks at."""
+    return int(_length(dimension) * (STEP + NUMBERS * numbers))
+
+
+def _length(dimension: int) -> int:
+    return 20 + 2 * dimension
 
 
 def hit_and_run(
@@ -23,7 +36,8 @@ def hit_and_run(
     by row, how fast each inequality is used up along directions and how much of it is left at points (Smith, Oper. Res. 32, 1984).
     """
     x = np.tile(start, (n, 1))
-    for _ in range(20 + 2 * len(start)):
+    for _ in range(_length(len(start))):
+        charge(STEP + NUMBERS * x.size)
         u = tangent(rng.standard_normal(x.shape))
         rate, left = slopes(u), np.maximum(slacks(x), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -93,12 +93,17 @@ class Hessians:
         return all(n.atom not in KINKED for n in walk(expr) if isinstance(n, Call) and self.setting.depends(n))
 
     def _written_out(self, expr: Expr) -> tuple[float, float]:
-        """The whole Hessian as a matrix of ranges."""
+        """The whole Hessian as a matrix of ranges; infinite where its entries are too long to be written."""
         blocks = self.setting.canonical.blocks
         order = [b.name for b in blocks]
         rows = []
         for b, slope in zip(blocks, gradient(expr, order).values()):
-            second = jacobian(self.setting.simplify(slope), order)
+            short = self.setting.simplify(slope)
+            if not self.setting.writing.afford(effort(short)):
+                return -math.inf, math.inf
+            second = jacobian(short, order)
+            if not self.setting.writing.afford(sum(map(effort, second.values()))):
+                return -math.inf, math.inf
             size = b.domain.size
             sides = []
             for other in blocks:

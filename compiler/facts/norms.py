@@ -9,6 +9,7 @@ import numpy as np
 
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.spectrum import matrix_norm
+from oco.compiler.facts.sums import ADDITIVE
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, Slice
 from oco.dsl.intervals import Interval, interval
@@ -27,10 +28,21 @@ class Norms:
 
     def __call__(self, node: Expr) -> float:
         """An upper bound of the Euclidean norm of all entries of `node`."""
-        if id(node) not in self._known:
-            by_entries = self.ranges(node).square().sum().sqrt().greatest
-            self._known[id(node)] = (node, min(by_entries, self._rules(node)))
+        for part in self._sums(node):  # the innermost first: long sums nest too deep to recurse
+            if id(part) not in self._known:
+                by_entries = self.ranges(part).square().sum().sqrt().greatest
+                self._known[id(part)] = (part, min(by_entries, self._rules(part)))
         return self._known[id(node)][1]
+
+    def _sums(self, node: Expr) -> list[Expr]:
+        """The node after what it adds up, and so on for what are sums among these."""
+        order, stack = [], [node]
+        while stack:
+            part = stack.pop()
+            if id(part) not in self._known:
+                order.append(part)
+                stack += part.children if isinstance(part, Call) and part.atom in ADDITIVE else ()
+        return order[::-1]
 
     def _rules(self, node: Expr) -> float:
         ranges = self.ranges

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Block
+from oco.dsl.meter import charge
 
 Floats = np.ndarray[Any, Any]
 TIME_LIMIT = 1.0  # seconds a program; what it does not decide is unknown
@@ -43,6 +44,7 @@ def solve(
     import cvxpy as cp
 
     problem = cp.Problem(objective, constraints)
+    charge(60_000 + 3 * sum(v.size for v in problem.variables()))
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas") if tolerance is not None else ()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from oco.dsl.enclose import HEAVY
 from oco.dsl.expressions import Expr, entries, parts
 
 MOST_STEPS = 40_000
@@ -33,23 +34,6 @@ FEW = 500
 """Numbers of a decision over which a part takes a solver one step."""
 MOST_RANGED = 8_000_000
 """Entries of ranges that are not all the same: half a second, and 128 MB. Past it an array has one range for all its entries."""
-
-HEAVY = {
-    "kl_div": 60,
-    "rel_entr": 60,
-    "quad_form": 40,
-    "_softmax": 30,
-    "log_sum_exp": 20,
-    "nuclear_norm": 40,
-    "sigma_max": 60,
-    "norm2": 8,
-    "matmul": 5,
-    "dot": 5,
-    "sum": 4,
-    "sum_squares": 4,
-    "div": 3,
-}
-"""Steps that the range of a part takes, where it is more than one."""
 
 
 def effort(expr: Expr) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from oco.compiler.ir.program import (
     Type,
     Var,
 )
-from oco.dsl.diagnostics import InternalError
+from oco.compiler.ir.type_rules import require
 
 KINDS = {DType.FLOAT: np.float64, DType.INT: np.int64, DType.BOOL: np.bool_}
 PYTHON_KINDS: dict[DType, type] = {DType.FLOAT: float, DType.INT: int, DType.BOOL: bool}
@@ -36,7 +36,7 @@ def check(program: Program) -> Program:
         check_function(function, program.constants, known)
         known.append(function)
     names = [g.var.name for g in program.constants] + [f.name for f in program.functions]
-    _require(len(set(names)) == len(names), f"global names {names} are not distinct")
+    require(len(set(names)) == len(names), lambda: f"global names {names} are not distinct")
     for entry in program.entries:
         check_function(entry, program.constants, known)
     _check_interface(program)
@@ -71,14 +71,17 @@ class _Checker:
         for p in block.params:
             self.bind(p, inner)
         for equation in block.equations:
-            expected = self.results(equation, inner)
-            found = tuple(v.type for v in equation.outs)
-            self.require(found == expected, f"{describe(equation)} has types {_show(found)}, not {_show(expected)}")
+            self.equation(equation, inner)
             for var in equation.outs:
                 self.bind(var, inner)
         for result in block.results:
             self.operand(result, inner)
         return tuple(p.type for p in block.params), tuple(r.type for r in block.results)
+
+    def equation(self, e: Equation, scope: Mapping[str, Type]) -> None:
+        expected = self.results(e, scope)
+        found = tuple(v.type for v in e.outs)
+        self.require(found == expected, lambda: f"{describe(e)} has types {_show(found)}, not {_show(expected)}")
 
     def results(self, e: Equation, scope: Mapping[str, Type]) -> tuple[Type, ...]:
         for arg in e.args:
@@ -86,11 +89,15 @@ class _Checker:
         types = tuple(a.type for a in e.args)
         if e.op in CONTROL:
             return self.control(e, types, scope)
-        self.require(e.op in OPS, f"an unknown operation in {describe(e)}")
+        self.require(e.op in OPS, lambda: f"an unknown operation in {describe(e)}")
         row, attrs = OPS[e.op], dict(e.attrs)
         least, most = row.arity
-        self.require(least <= len(types) <= (most if most is not None else len(types)), f"arguments of {describe(e)}")
-        self.require(set(attrs) == set(row.attrs) and not e.blocks, f"attributes of {describe(e)}: {sorted(attrs)}")
+        self.require(
+            least <= len(types) <= (most if most is not None else len(types)), lambda: f"arguments of {describe(e)}"
+        )
+        self.require(
+            set(attrs) == set(row.attrs) and not e.blocks, lambda: f"attributes of {describe(e)}: {sorted(attrs)}"
+        )
         return row.infer(types, attrs)
 
     def control(self, e: Equation, types: tuple[Type, ...], scope: Mapping[str, Type]) -> tuple[Type, ...]:
@@ -98,43 +105,46 @@ class _Checker:
         match e.op:
             case "call":
                 name = e.attr("function")
-                self.require(name in self.signatures, f"a call of {name}, which is not defined before {self.function}")
+                self.require(
+                    name in self.signatures, lambda: f"a call of {name}, which is not defined before {self.function}"
+                )
                 params, results = self.signatures[name]
-                self.require(params == types and not blocks, f"{describe(e)}: {name} takes {_show(params)}")
+                self.require(params == types and not blocks, lambda: f"{describe(e)}: {name} takes {_show(params)}")
                 return results
             case "if":
-                self.require(types == (Type(DType.BOOL),) and len(blocks) == 2, f"form of {describe(e)}")
-                self.require(all(b[0] == () for b in blocks) and blocks[0] == blocks[1], f"branches of {describe(e)}")
+                self.require(types == (Type(DType.BOOL),) and len(blocks) == 2, lambda: f"form of {describe(e)}")
+                self.require(
+                    all(b[0] == () for b in blocks) and blocks[0] == blocks[1], lambda: f"branches of {describe(e)}"
+                )
                 return blocks[0][1]
             case "for":
                 carried = types[1:]
-                self.require(types[0] == Type(DType.INT) and len(blocks) == 1, f"form of {describe(e)}")
-                self.require(blocks[0] == ((Type(DType.INT), *carried), carried), f"body of {describe(e)}")
+                self.require(types[0] == Type(DType.INT) and len(blocks) == 1, lambda: f"form of {describe(e)}")
+                self.require(blocks[0] == ((Type(DType.INT), *carried), carried), lambda: f"body of {describe(e)}")
                 return carried
-        self.require(len(blocks) == 2 and blocks[0] == (types, (Type(DType.BOOL),)), f"condition of {describe(e)}")
-        self.require(blocks[1] == (types, types), f"body of {describe(e)}")
+        self.require(
+            len(blocks) == 2 and blocks[0] == (types, (Type(DType.BOOL),)), lambda: f"condition of {describe(e)}"
+        )
+        self.require(blocks[1] == (types, types), lambda: f"body of {describe(e)}")
         return types
 
     def bind(self, var: Var, scope: dict[str, Type]) -> None:
-        self.require(is_legal(var.name), f"the name {var.name!r} is not legal")
-        self.require(var.name not in self.bound, f"{var.name} is bound twice")
-        self.require(all(n >= 0 for n in var.type.shape), f"{var.name} has the shape {var.type.shape}")
+        self.require(is_legal(var.name), lambda: f"the name {var.name!r} is not legal")
+        self.require(var.name not in self.bound, lambda: f"{var.name} is bound twice")
+        self.require(all(n >= 0 for n in var.type.shape), lambda: f"{var.name} has the shape {var.type.shape}")
         self.bound.add(var.name)
         scope[var.name] = var.type
 
     def operand(self, operand: Operand, scope: Mapping[str, Type]) -> None:
         if isinstance(operand, Var):
-            self.require(scope.get(operand.name) == operand.type, f"{operand.name}: {operand.type} is not in scope")
+            self.require(
+                scope.get(operand.name) == operand.type, lambda: f"{operand.name}: {operand.type} is not in scope"
+            )
         else:
             _check_literal(operand)
 
-    def require(self, condition: bool, message: str) -> None:
-        _require(condition, f"{self.function}: {message}")
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise InternalError(message)
+    def require(self, condition: bool, message: Callable[[], str]) -> None:
+        require(condition, lambda: f"{self.function}: {message()}")
 
 
 def _show(types: tuple[Type, ...]) -> str:
@@ -143,15 +153,16 @@ def _show(types: tuple[Type, ...]) -> str:
 
 def _check_literal(literal: Literal) -> None:
     kind = PYTHON_KINDS[literal.type.dtype]
-    _require(
-        literal.type.shape == () and type(literal.value) is kind, f"the literal {literal.value!r} is no {literal.type}"
+    require(
+        literal.type.shape == () and type(literal.value) is kind,
+        lambda: f"the literal {literal.value!r} is no {literal.type}",
     )
 
 
 def _check_constants(constants: Iterable[Global]) -> None:
     for g in constants:
         fits = g.value.shape == g.var.type.shape and g.value.dtype == KINDS[g.var.type.dtype]
-        _require(
+        require(
             fits and is_legal(g.var.name),
             f"the constant {g.var.name} is {g.value.dtype}{g.value.shape}, not {g.var.type}",
         )
@@ -175,11 +186,11 @@ def _check_interface(program: Program) -> None:
         if function is None:
             continue
         found = _signature(function)
-        _require(found[0] == params, f"{function.name} takes {_show(found[0])}, not {_show(params)}")
-        _require(results is None or found[1] == results, f"{function.name} gives {_show(found[1])}")
-    _require(
+        require(found[0] == params, f"{function.name} takes {_show(found[0])}, not {_show(params)}")
+        require(results is None or found[1] == results, f"{function.name} gives {_show(found[1])}")
+    require(
         bool(p.state) and p.state[0].name == "round" and p.state[0].type == Type(DType.INT),
         "the state begins with round",
     )
     for group in (p.state, p.decision, p.feedback, p.draws):
-        _require(len({f.name for f in group}) == len(group), "fields of one kind have distinct names")
+        require(len({f.name for f in group}) == len(group), "fields of one kind have distinct names")

@@ -6,6 +6,7 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Callable, Collection
+from functools import lru_cache
 
 # What generated code relies on: a variable of that name would hide it. C functions and constants carry a prefix of their own.
 _C = """auto break case char const continue default do double else enum extern float for goto if inline int long register
@@ -73,6 +74,7 @@ def first_free(spelled: Callable[[int], str], taken: Collection[str]) -> str:
     return spelled(high)
 
 
+@lru_cache(maxsize=4096)
 def is_legal(name: str) -> bool:
     """Whether `name` may stand in generated code as it is."""
     return (

@@ -219,11 +219,13 @@ SYNTAX: dict[str, Code] = {
         Stage.COMMAND,
     ),
     "OCO132": Code(
-        "too many different terms",
+        "too much work",
         "Proofs and the choice of an algorithm look at each different term of the loss and of the constraints, some of them closely: "
-        "`quad_form` and `log_sum_exp` count more than a sum. What they take is counted before they begin.",
+        "`quad_form` and `log_sum_exp` count more than a sum. Terms are weighed before proofs begin, and what these then do is counted "
+        "in steps of about a microsecond, so that a model is refused on every machine or on none.",
         "a constraint that adds up 300 squares, each of a stream of its own",
-        "Write many alike terms as one over a vector: `sum(s * square(x - k))` with `stream s[300]`.",
+        "Write many alike terms as one over a vector: `sum(s * square(x - k))` with `stream s[300]`. Or allow more work: "
+        "`oco --effort 4 compile m.oco`, and in Python `with oco.effort(4): oco.compile(model)`.",
         Stage.COMMAND,
     ),
     "OCO131": Code(

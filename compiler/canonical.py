@@ -275,7 +275,12 @@ class _Folding:
         """The value of a part without decisions and streams; parts with the same arguments share one array."""
         own: object = id(node)
         if isinstance(node, Call):
-            own = (node.atom, node.options, *(id(a.value if isinstance(a, Constant) else a) for a in node.args))
+            own = (
+                node.atom,
+                node.options,
+                node.shape,
+                *(id(a.value if isinstance(a, Constant) else a) for a in node.args),
+            )
         if own not in self.worked_out:
             value = np.asarray(evaluate(node, {}))
             if not np.isfinite(value).all():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Equality, Inequality
-from oco.compiler.facts.infeasible import Impossible, Row, impossible, irreducible, relaxations, rows_of
+from oco.compiler.facts.infeasible import Impossible, Row, conflict, impossible, irreducible, relaxations, rows_of
 from oco.compiler.facts.mixture import Mixture, mixture, paired, written
 from oco.compiler.facts.multipliers import (
     Dependence,
@@ -266,10 +266,10 @@ class Feasibility:
         if found is None or scenario is None:
             return
         rows = irreducible(scenario, found.rows)
-        labels = list(dict.fromkeys(r.label for r in rows))
-        together = f"{' and '.join(labels)} cannot hold{' together' if len(labels) > 1 else ''} {_when(scenario)}"
-        ways = [f"relax {row.label} by {number(amount)}{_line(row)}" for row, amount in relaxations(scenario, rows)[:3]]
-        hint = "to mend it " + ", or ".join(ways) if ways else "relax one of them"
+        labels = list(dict.fromkeys(r.name for r in rows))
+        together = f"{conflict(labels, found.one_round)} {_when(scenario)}"
+        ways = [f"relax {row.name} by {number(amount)}{_line(row)}" for row, amount in relaxations(scenario, rows)]
+        hint = "to mend it " + ", or ".join(list(dict.fromkeys(ways))[:3]) if ways else "relax one of them"
         yield Diagnostic("OCO605", together, rows[0].constraint.span, hint, Severity.WARNING)
 
     def _mean_is_open(self) -> bool:

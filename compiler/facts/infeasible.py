@@ -40,6 +40,12 @@ class Row:
     expr: Expr
     constraint: Inequality | Equality
 
+    @property
+    def name(self) -> str:
+        """What the user calls it: both halves of an equality of each round are the equality."""
+        c = self.constraint
+        return self.label.replace(c.label, c.origin, 1) if isinstance(c, Inequality) and c.origin else self.label
+
 
 @dataclass(frozen=True, eq=False)
 class Impossible:
@@ -81,13 +87,11 @@ def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
     if not lowest > 0:
         return None
     taking_part = tuple(r for r, w in zip(rows, weights) if w > 0)
-    labels = list(dict.fromkeys(r.label for r in taking_part))
-    together = " and ".join(labels) + (" cannot hold together" if len(labels) > 1 else " cannot hold")
+    labels = list(dict.fromkeys(r.name for r in taking_part))
     missed = number(lowest / max(float(weights.sum()), 1e-300))
-    words = f"{together} {scenario.words}: every decision misses one of them by at least {missed}"
-    if len(labels) == 1:
-        words = f"{together} {scenario.words}: every decision misses it by at least {missed}"
     merged = _merged([s for s, w in zip(streams, weights) if w > 0])
+    which, where = "it" if len(labels) == 1 else "one of them", "" if merged is not None else " at some of them"
+    words = f"{conflict(labels, merged is not None)} {scenario.words}: every decision misses {which} by at least {missed}{where}"
     witness = Witness(merged or streams[int(np.argmax(weights))], lowest, words)
     proof = Step(
         "tangent bound",
@@ -98,6 +102,14 @@ def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
         (taking_part, weights[weights > 0], z, streams),
     )
     return Impossible(taking_part, proof, witness, merged is not None)
+
+
+def conflict(labels: list[str], one_round: bool) -> str:
+    """What constraints cannot do: in one round, or for one decision that is to serve several."""
+    names = " and ".join(labels)
+    if not one_round:
+        return f"no single decision satisfies {names}"
+    return f"{names} cannot hold{' together' if len(labels) > 1 else ''}"
 
 
 def irreducible(scenario: Scenario, rows: tuple[Row, ...]) -> list[Row]:

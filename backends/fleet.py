@@ -13,6 +13,7 @@ from oco.backends.base import Compiled
 from oco.backends.contract import Contract
 from oco.backends.given import first_decision, is_whole, wrong_input
 from oco.backends.learner import Learner, make_learner
+from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
@@ -36,12 +37,16 @@ class FleetFeedback:
         return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)], axis=1)
 
 
-class Fleet:
+class Fleet(Owned):
     """`size` learners. `decide()` gives their decisions, `observe(...)` takes their data; wrong data of one changes none.
+
+    Threads may use it in turns, as a learner. Interruptions leave all learners in one round.
 
     start  the first decision: one for all, or one for each (with the learner first)
     seeds  of the algorithm's own random numbers, one for each learner; by default 0, 1, 2, ...
     """
+
+    kind = "fleet"
 
     def __init__(
         self,
@@ -52,6 +57,7 @@ class Fleet:
         start: Any = None,
         seeds: Sequence[int] | None = None,
     ) -> None:
+        super().__init__()
         self.size = int(size)
         self.compiled = compiled
         self.contract = contract
@@ -94,20 +100,30 @@ class Fleet:
     @property
     def values(self) -> dict[str, Array]:
         """What all learners keep, by the paper's symbols."""
-        states = [a.values for a in self._learners]
-        return {name: np.stack([s[name] for s in states]) for name in states[0]}
+        with self._owned():
+            return self._kept()
 
     def decide(self) -> Any:
         """The decisions of this round, (n, *shape); a dict of them if the model has several."""
-        decided = [a.decide() for a in self._learners]
-        if len(self._names) == 1:
-            return np.stack(decided)
-        return {name: np.stack([d[name] for d in decided]) for name in self._names}
+        with self._owned():
+            decided = self._decisions()
+        return decided[0] if len(decided) == 1 else dict(zip(self._names, decided))
 
     def observe(self, /, **streams: Any) -> FleetFeedback:
         """Take what the round revealed to each learner, arrays with the learner first, and go on."""
-        arrays = self._arrays(streams)
-        return self._stepped([arrays[name] for name in self._inputs])
+        with self._owned():
+            arrays = self._arrays(streams)
+            return self._stepped([arrays[name] for name in self._inputs])
+
+    def _kept(self) -> dict[str, Array]:
+        states = [a.values for a in self._learners]
+        return {name: np.stack([s[name] for s in states]) for name in states[0]}
+
+    def _decisions(self) -> list[Array]:
+        """Of all learners, by decision of the model."""
+        decided = [a.decide() for a in self._learners]
+        each = [decided] if len(self._names) == 1 else [[d[name] for d in decided] for name in self._names]
+        return [np.stack(same) for same in each]
 
     def _arrays(self, streams: Mapping[str, Any]) -> dict[str, Array]:
         """The data by stream; names, kinds and shapes are checked here, values where they are used."""
@@ -131,11 +147,21 @@ class Fleet:
         rows = [{name: v[k] for name, v in zip(self._inputs, values)} for k in range(self.size)]
         feedbacks = [self._checked(k, a, row) for k, (a, row) in enumerate(zip(self._learners, rows))]
         after = [self._of(k, partial(a.following, f)) for k, (a, f) in enumerate(zip(self._learners, feedbacks))]
-        for a, f, state in zip(self._learners, feedbacks, after):
-            a.settle(f, state)
+        self._settle(feedbacks, after)
         worth = [(f.loss, f.constraints, f.equalities) for f in feedbacks]
         loss, g, h = (np.array([w[k] for w in worth]) for k in range(3))
         return FleetFeedback(self.round - 1, loss, g, h)
+
+    def _settle(self, feedbacks: Sequence[Any], after: Sequence[tuple[Any, ...]]) -> None:
+        """All learners go on, or none where an interruption comes between them."""
+        before = [a._state for a in self._learners]
+        try:
+            for a, f, state in zip(self._learners, feedbacks, after):
+                a.settle(f, state)
+        except BaseException:
+            for a, state in zip(self._learners, before):
+                a._state = state
+            raise
 
     def _checked(self, k: int, learner: Learner, row: Mapping[str, Array]) -> Any:
         return self._of(k, partial(learner.feedback, row))

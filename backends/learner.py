@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from oco.backends.factors import decisions_of, fields_of, names_of, part_names, 
 from oco.backends.feedback import Feedback
 from oco.backends.given import first_decision, generator, is_whole, wrong_input
 from oco.backends.mending import CHOICES, SAID, mended
+from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, NotFinite, Stream, StreamError
 from oco.backends.python.state_file import write_state
 from oco.backends.reckoning import DUALS, Reckoning, looked_at
@@ -35,7 +35,7 @@ MOST_OUTSIDE = 50
 """Rounds with data outside the bounds that are listed: other warnings keep their room."""
 
 
-class Learner:
+class Learner(Owned):
     """Decides round by round: `decide()` first, then `observe(...)` with what the round revealed.
 
     Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is as before.
@@ -57,13 +57,13 @@ class Learner:
     ) -> None:
         if on_out_of_bounds not in CHOICES:
             raise fail("OCO848", f'on_out_of_bounds is "error", "clip" or "accept", not {on_out_of_bounds!r}')
+        super().__init__()
         program = compiled.program
         self.compiled = compiled
         self.contract = contract
         self.on_out_of_bounds = on_out_of_bounds
         self.warnings: list[str] = []
         self.journal: Journal | None = None
-        self._owner = RLock()
         self.reckoning = Reckoning(contract.constants, self.warn)
         self._names = tuple(f.name for f in program.decision)
         self._fields = tuple(f.name for f in program.feedback)
@@ -78,16 +78,6 @@ class Learner:
         self._drawn: OfRound | None = None
 
     # Where it is.
-
-    @contextmanager
-    def _owned(self) -> Iterator[None]:
-        """Held while something is done that other threads must not see half of."""
-        if not self._owner.acquire(blocking=False):
-            raise fail("OCO853", f"another thread is using this learner, in round {self.round}")
-        try:
-            yield
-        finally:
-            self._owner.release()
 
     @property
     def round(self) -> int:

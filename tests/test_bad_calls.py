@@ -342,6 +342,61 @@ def test_threads_get_an_error_rather_than_a_wrong_state(backend):
     assert exact(twin) == exact(learner)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_threads_share_a_fleet_in_turns(backend):
+    """As with a learner: rounds that were answered are those that the fleet played."""
+    plan, size = plan_of(MODEL), 200 if backend == "c" else 5
+    fleet, answered, errors = plan.fleet(size, backend=backend), [], []
+    data = {n: np.stack([np.asarray(v)] * size) for n, v in GOOD.items()}
+
+    def work():
+        for _ in range(60):
+            try:
+                answered.append(fleet.observe(**data).round)
+                fleet.decide()
+            except OcoError as error:
+                errors.append(error.code)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert set(errors) <= {"OCO853"} and sorted(answered) == list(range(1, fleet.round))
+    twin = plan.fleet(size, backend=backend)
+    for _ in answered:
+        twin.observe(**data)
+    assert all(np.array_equal(v, twin.values[n]) for n, v in fleet.values.items())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_fleet_refuses_the_same_calls(backend):
+    """In the row of any learner: the error names it, and no learner moves."""
+    fleet, rng = plan_of(MODEL).fleet(11, backend=backend), random.Random(0)
+    good = {n: np.stack([np.asarray(v, dtype=np.int64 if n == "place" else float)] * 11) for n, v in GOOD.items()}
+    fleet.observe(**good)
+    before, tried = {n: v.tobytes() for n, v in fleet.values.items()}, 0
+    for name, entries in OUT.items():
+        for value in (*entries, *(() if name == "place" else NOT_FINITE)):
+            wrong, k = good[name].copy(), rng.randrange(11)
+            wrong.reshape(11, -1)[k, rng.randrange(wrong[k].size)] = value
+            with pytest.raises(OcoError, match=rf"learner {k}\b.*{name}") as caught:
+                fleet.observe(**good | {name: wrong})
+            assert caught.value.code in CODES
+            assert {n: v.tobytes() for n, v in fleet.values.items()} == before
+            tried += 1
+    for wrong in ({**good, "price": good["price"][:10]}, {**good, "x": 1.0}, {}, {**good, "need": "x"}):
+        with pytest.raises(OcoError):
+            fleet.observe(**wrong)
+        assert {n: v.tobytes() for n, v in fleet.values.items()} == before
+    assert tried > 25
+
+
 def test_a_second_thread_is_told(monkeypatch):
     learner, began, leave, said = plan_of(MODEL).learner(backend="numpy"), threading.Event(), threading.Event(), []
     update = learner.compiled.update

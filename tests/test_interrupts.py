@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 from functools import cache
 
+import numpy as np
 import pytest
 from survival import DRAWING, TRACKING, plan_of, seen_by
 
@@ -85,6 +86,39 @@ def test_an_interrupted_round_is_taken_whole_or_not_at_all(backend, text, journa
         learner.close()
         with oco.open(plan, tmp_path, backend=backend) as again:
             assert again.state() == never.state()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("text", [TRACKING, DRAWING], ids=["tracking", "drawing"])
+def test_an_interrupted_fleet_stays_at_a_whole_round(backend, text):
+    """All learners in one round, whose random numbers are those of fleets that nobody interrupts."""
+    plan, rng = plan_of(text), random.Random(backend)
+    fleet, never = (plan.fleet(11, backend=backend, workers=2) for _ in range(2))
+    heard, at, done = 0, 1, False
+    while not done:
+        now = never.round
+        given = {f.name: np.full((11, *f.type.shape), 0.5 / now) for f in plan.program.feedback}
+        try:
+            with interrupted(at) as seen:
+                decided = fleet.decide()
+                fleet.observe(**given)
+            done = seen[0] < at
+            assert np.array_equal(decided, never.decide())
+        except KeyboardInterrupt:
+            heard += 1
+        assert fleet.round in (now, now + 1)
+        if fleet.round == now:
+            assert same(fleet, never)
+            fleet.observe(**given)
+        never.observe(**given)
+        assert same(fleet, never)
+        at += rng.randrange(1, 9)
+    assert heard > 5
+
+
+def same(a, b):
+    kept = b.values
+    return all(np.array_equal(value, kept[name]) for name, value in a.values.items())
 
 
 def test_an_interrupted_save_leaves_the_old_file_or_the_new_one(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class NativeFleet(Fleet):
         parts = min(max(workers, 1), blocks)
         self._ranges = [(k * blocks // parts, (k + 1) * blocks // parts) for k in range(parts)]
         self._pool = ThreadPoolExecutor(parts) if parts > 1 else None
-        self._drawn: list[Array] | None = None
+        self._drawn: tuple[int, list[Array]] | None = None
         super().__init__(compiled, contract, size, start=start, seeds=seeds)
 
     def _make(self, starts: list[dict[str, Array]], seeds: list[int]) -> None:
@@ -98,35 +98,40 @@ class NativeFleet(Fleet):
         """The round that `decide` answers now, from 1."""
         return int(self._blocks[self._members[0][0]][0])
 
-    @property
-    def values(self) -> dict[str, Array]:
-        """What all learners keep, by the paper's symbols."""
+    def _kept(self) -> dict[str, Array]:
         fields = self.compiled.program.state
         return {f.name: self._by_learner(name, f.type, made) for f, (name, made) in zip(fields, self._members)}
 
-    def decide(self) -> Any:
-        """The decisions of this round, (n, *shape); a dict of them if the model has several."""
+    def _decisions(self) -> list[Array]:
         outs = self._empty_decisions()
         unread = [np.empty(0) for _ in self.compiled.program.feedback]
         if wrong := self._each("fleet_decide", [_pointers([*unread, *self._draws()]), _pointers(outs)]):
             raise self._not_finite(wrong)
-        if len(self._names) == 1:
-            return outs[0]
-        return dict(zip(self._names, outs))
+        return outs
 
     def _empty_decisions(self) -> list[Array]:
         return [np.empty((self.size, *f.type.shape)) for f in self.compiled.program.decision]
 
     def _draws(self) -> list[Array]:
         """The algorithm's own random arrays of this round, drawn once, by each learner from its own seed."""
-        if self._drawn is None:
-            fields, laws = self.compiled.program.draws, self.contract.laws
-            self._drawn = [np.empty((self.size, *f.type.shape)) for f in fields]
-            for k, random in enumerate(self._random if fields else ()):
-                for f, array in zip(fields, self._drawn):
-                    normal = laws.get(f.name, "uniform") == "normal"
-                    array[k] = random.normal(size=f.type.shape) if normal else random.random(f.type.shape)
-        return self._drawn
+        if self._drawn is None or self._drawn[0] != self.round:
+            before = [random.bit_generator.state for random in self._random] if self.compiled.program.draws else []
+            try:
+                self._drawn = self.round, self._drawn_anew()
+            except BaseException:  # an interruption takes nothing from the generators
+                for random, state in zip(self._random, before):
+                    random.bit_generator.state = state
+                raise
+        return self._drawn[1]
+
+    def _drawn_anew(self) -> list[Array]:
+        fields, laws = self.compiled.program.draws, self.contract.laws
+        drawn = [np.empty((self.size, *f.type.shape)) for f in fields]
+        for k, random in enumerate(self._random if fields else ()):
+            for f, array in zip(fields, drawn):
+                normal = laws.get(f.name, "uniform") == "normal"
+                array[k] = random.normal(size=f.type.shape) if normal else random.random(f.type.shape)
+        return drawn
 
     def _stepped(self, values: list[Array]) -> FleetFeedback:
         kinds = [KINDS[f.type.dtype] for f in self.compiled.program.feedback]
@@ -144,7 +149,6 @@ class NativeFleet(Fleet):
             self._explain(values)
             raise self._not_finite(wrong, arrays)
         self._blocks, self._following = self._following, self._blocks
-        self._drawn = None
         return FleetFeedback(now, loss, g, h)
 
     def _explain(self, values: list[Array]) -> None:
@@ -192,7 +196,11 @@ class NativeFleet(Fleet):
     def _map(self, part: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
         if self._pool is None:
             return [part(*r) for r in ranges]
-        return list(self._pool.map(lambda r: part(*r), ranges))
+        given = [self._pool.submit(part, *r) for r in ranges]
+        try:
+            return [future.result() for future in given]
+        finally:
+            wait(given)  # after an interruption too: what still runs writes into the memory of the next call
 
 
 def _address(array: Array) -> ctypes.c_void_p:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import random
 import re
@@ -309,6 +310,20 @@ def test_gradients_are_checked_as_streams_are(backend):
 # Threads.
 
 
+def together(work, threads=6):
+    """Run it in several threads at once, which take turns as often as Python lets them."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        running = [threading.Thread(target=work) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_threads_get_an_error_rather_than_a_wrong_state(backend):
     """However the threads fall, the state is that of as many rounds as were answered, one after another."""
@@ -316,8 +331,8 @@ def test_threads_get_an_error_rather_than_a_wrong_state(backend):
     learner, answered, errors = plan.learner(backend=backend), [], []
     mixed = [GOOD, GOOD | {"price": [0.5, -0.5, 1]}]  # the second goes through Python in both backends
 
-    def work(seed):
-        rng = random.Random(seed)
+    def work():
+        rng = random.Random(threading.get_ident())
         for _ in range(150):
             try:
                 answered.append(learner.observe(**mixed[rng.randrange(2)]).round)
@@ -325,21 +340,35 @@ def test_threads_get_an_error_rather_than_a_wrong_state(backend):
             except OcoError as error:
                 errors.append(error.code)
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-    finally:
-        sys.setswitchinterval(interval)
+    together(work)
     assert set(errors) <= {"OCO853"} and sorted(answered) == list(range(1, learner.round))
     twin = plan.learner(backend=backend)
     for _ in answered:
         twin.observe(**GOOD)
     assert exact(twin) == exact(learner)
+
+
+def test_threads_share_an_emitted_learner_in_turns(tmp_path):
+    plan_of(MODEL).write(tmp_path / "emitted_for_threads.py", backend="numpy")
+    spec = importlib.util.spec_from_file_location("emitted_for_threads", tmp_path / "emitted_for_threads.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    learner, twin, answered, errors = module.Learner(), module.Learner(), [], []
+
+    def work():
+        for _ in range(100):
+            try:
+                answered.append(learner.observe(**GOOD).round)
+                learner.decide()
+            except RuntimeError as error:
+                errors.append(str(error))
+
+    together(work)
+    assert all("another thread is using this learner" in said for said in errors)
+    assert sorted(answered) == list(range(1, learner.round))
+    for _ in answered:
+        twin.observe(**GOOD)
+    assert twin.state() == learner.state()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -357,16 +386,7 @@ def test_threads_share_a_fleet_in_turns(backend):
             except OcoError as error:
                 errors.append(error.code)
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-    finally:
-        sys.setswitchinterval(interval)
+    together(work)
     assert set(errors) <= {"OCO853"} and sorted(answered) == list(range(1, fleet.round))
     twin = plan.fleet(size, backend=backend)
     for _ in answered:

@@ -7,6 +7,8 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +50,10 @@ class Feedback(NamedTuple):
 
 
 class Learner:
-    """Decides round by round: `decide()` first, then `observe(...)` with what the round revealed."""
+    """Decides round by round: `decide()` first, then `observe(...)` with what the round revealed.
+
+    Threads may use it in turns; one that comes while another is at work gets a RuntimeError, and the learner is as before.
+    """
 
     def __init__(self, start: Any = None, seed: int = 0) -> None:
         """Begin at the model's start, or at a first decision (a dict if there are several); `seed` is for random draws."""
@@ -61,6 +66,17 @@ class Learner:
         self._values = _tuple(init(*first.values()))
         self._drawn: list[Any] | None = None
         self._steep: set[str] = set()
+        self._owner = RLock()
+
+    @contextmanager
+    def _owned(self) -> Iterator[None]:
+        """Held while something is done that other threads must not see half of."""
+        if not self._owner.acquire(blocking=False):
+            raise RuntimeError(f"another thread is using this learner, in round {self.round}")
+        try:
+            yield
+        finally:
+            self._owner.release()
 
     @property
     def round(self) -> int:
@@ -74,23 +90,24 @@ class Learner:
 
     def decide(self) -> Any:
         """The decision of this round; a dict of them if the model has several."""
-        with np.errstate(all="ignore"):
+        with self._owned(), np.errstate(all="ignore"):
             found = self._finite(START, decide(*self._values, *self._draw()))
         found = found if len(START) > 1 else found[0]
         return np.array(found) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, found)}
 
     def observe(self, /, **streams: Any) -> Feedback:
         """Take what the round revealed, say what the decision was worth, and go on. Wrong data is an error and changes nothing."""
-        values = [v[()] for v in self._take(streams)]
-        drawn = self._draw()
-        with np.errstate(all="ignore"):
-            decisions = _tuple(decide(*self._values, *drawn))
-            loss, constraints, equalities = measure(self.round, *decisions, *values)
-            if loss * 0 != 0:
-                self._finite(START, decisions)
-            following = self._finite(STATE, update(*self._values, *values, *drawn))
-        feedback = Feedback(self.round, float(loss), constraints, equalities)
-        self._values, self._drawn = following, None
+        with self._owned():
+            values = [v[()] for v in self._take(streams)]
+            drawn = self._draw()
+            with np.errstate(all="ignore"):
+                decisions = _tuple(decide(*self._values, *drawn))
+                loss, constraints, equalities = measure(self.round, *decisions, *values)
+                if loss * 0 != 0:
+                    self._finite(START, decisions)
+                following = self._finite(STATE, update(*self._values, *values, *drawn))
+            feedback = Feedback(self.round, float(loss), constraints, equalities)
+            self._values, self._drawn = following, None
         if feedback.round - 1 == HORIZON:
             warnings.warn(f"the horizon of {HORIZON} rounds is over: the guarantee has ended", stacklevel=2)
         if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
@@ -132,14 +149,15 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """All that it takes to go on bit for bit, as JSON values."""
-        return {
-            "model": MODEL,
-            "model_hash": MODEL_HASH,
-            "plan_hash": PLAN_HASH,
-            "values": {name: pack(value) for name, value in zip(STATE, self._values)},
-            "random": self._random.bit_generator.state,
-            "drawn": [pack(a) for a in self._drawn] if self._drawn else None,
-        }
+        with self._owned():
+            return {
+                "model": MODEL,
+                "model_hash": MODEL_HASH,
+                "plan_hash": PLAN_HASH,
+                "values": {name: pack(value) for name, value in zip(STATE, self._values)},
+                "random": self._random.bit_generator.state,
+                "drawn": [pack(a) for a in self._drawn] if self._drawn else None,
+            }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Learner:

@@ -20,10 +20,12 @@ from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
 from oco.evaluation.comparators.loosened import elastic, loosened
 from oco.evaluation.comparators.region import region
+from oco.evaluation.comparators.splitting import split
 
 Array = np.ndarray[Any, Any]
 
 METHOD = "Clarabel, one sparse program"
+SPLIT = "primal-dual splitting"
 BYTES = 400  # of memory for each coefficient, in the solver and before it
 DENSE = 24  # of memory for each pair of entries of a matrix that is to be positive semidefinite
 SECONDS = 2.5e-4  # for each expression that CVXPY takes in
@@ -53,9 +55,9 @@ class _Whole:
     def solved(self, until: float) -> Answer | float | None:
         return solve_conic(self.program, until)
 
-    def comparator(self, answer: Answer, began: float) -> Comparator:
+    def comparator(self, answer: Answer, began: float, method: str = METHOD) -> Comparator:
         setting = Setting(self.rounds, self.program.region, self.rounds, np.array([self.rounds.count]))
-        return comparator_of(setting, answer.certified, began, METHOD)
+        return comparator_of(setting, answer.certified, began, method)
 
     def too_much(self, budget: Budget) -> str:
         """Why the budget does not do; "" where it may."""
@@ -94,7 +96,8 @@ def conic_static(rounds: Rounds, budget: Budget) -> Comparator:
     if whole is None:
         return unsolved("static", "the range of a function with a kink is not bounded", least, began)
     if why := whole.too_much(budget):
-        return unsolved("static", why, least, began)
+        found = split(whole.program, until)
+        return whole.comparator(found, began, SPLIT) if found else unsolved("static", why, least, began)
     answer = whole.solved(until)
     if isinstance(answer, Answer) and answer.certified.near[0] <= FEASIBLE:
         return whole.comparator(answer, began)

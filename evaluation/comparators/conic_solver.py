@@ -27,7 +27,7 @@ class Answer:
 
 
 @dataclass(frozen=True, eq=False)
-class _Duals:
+class Duals:
     """Multipliers of limits and equations, and the matrices W of each family of norms (K, m, n)."""
 
     limits: tuple[Array, ...]
@@ -81,7 +81,7 @@ def _solved(p: Program, until: float) -> Answer | float | None:
         return None
     if best is None or np.isinf(best):
         return best
-    duals = _Duals(
+    duals = Duals(
         tuple(
             size * limits.ratio * factor * np.maximum(b.dual_value, 0.0)
             for limits, factor, b in zip(p.limits, factors, below)
@@ -89,7 +89,7 @@ def _solved(p: Program, until: float) -> Answer | float | None:
         size * np.asarray(equal.dual_value) / scale,
         tuple(size * found.dual() for found in norms),
     )
-    return _certified(p, _repaired(p, np.clip(z.value, p.lower, p.upper)), size, duals)
+    return certified(p, _repaired(p, np.clip(z.value, p.lower, p.upper)), size, duals)
 
 
 def _objective(cp: Any, p: Program, z: Any, size: float) -> Any:
@@ -137,7 +137,7 @@ def _repaired(p: Program, z: Array) -> Array:
     return np.concatenate([*(inside[b.name].ravel() for b, _ in parts), z[p.common :]])
 
 
-def _certified(p: Program, z: Array, size: float, duals: _Duals) -> Answer:
+def certified(p: Program, z: Array, size: float, duals: Duals) -> Answer:
     with np.errstate(all="ignore"):
         value, slope = p.objective(z)
         lagrangian, worst = value, [0.0]

@@ -16,6 +16,7 @@ import numpy as np
 from oco.compiler.alike import Together
 from oco.compiler.cuts import narrowed
 from oco.compiler.domains import Domain, make_domain
+from oco.compiler.domains.programs import MOST_STEPS
 from oco.compiler.structure import Structure, structure_of
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, InternalError, fail
@@ -28,6 +29,12 @@ from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, S
 from oco.dsl.source import Span
 
 Floats = np.ndarray[Any, Any]
+
+MOST_POLYHEDRA = 40
+"""How many decisions may have domains made of rows."""
+
+FEWEST_STEPS = 5_000_000
+"""What the linear programs of one decision may take at least: some ten small ones."""
 
 
 @dataclass(frozen=True)
@@ -183,9 +190,10 @@ def canonical(model: Model) -> Canonical:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
     blocks: list[Block] = []
     streams: list[StreamRange] = []
+    steps = _steps(model)
     for decision in model.decisions:
         with findings.guard():
-            blocks.append(_block(decision, folding))
+            blocks.append(_block(decision, folding, steps))
     for stream in model.streams:
         with findings.guard():
             streams.append(_range(stream, folding))
@@ -339,15 +347,24 @@ def _horizon(rounds: Expr) -> int:
     return int(value)
 
 
-def _block(decision: Decision, folding: _Folding) -> Block:
+def _steps(model: Model) -> int:
+    """What the linear programs of one decision may take: a share of those of all. An error where decisions in polyhedra are too many."""
+    found = [d for d in model.decisions if d.domain.kind in ("polytope", "flow") or d.domain.cuts]
+    if len(found) > MOST_POLYHEDRA:
+        said = f"{len(found)} decisions have domains of inequalities of their own, more than {MOST_POLYHEDRA}"
+        raise fail("OCO420", said, found[-1].span, "join them into one decision: the rows of each beside the others")
+    return max(MOST_STEPS // max(1, len(found)), FEWEST_STEPS)
+
+
+def _block(decision: Decision, folding: _Folding, steps: int) -> Block:
     shape = folding.shape(decision.shape, decision.span)
     for argument in decision.domain.args:
         folding.fold(argument)  # names a param without a value
-    domain = make_domain(decision.domain, shape, folding.values)
+    domain = make_domain(decision.domain, shape, folding.values, steps)
     if decision.domain.cuts:
         cuts = decision.domain.cuts
         sides = [(_difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
-        domain = narrowed(domain, decision.name, sides)
+        domain = narrowed(domain, decision.name, sides, steps)
     return Block(decision.name, shape, domain, decision.span)
 
 

@@ -22,7 +22,7 @@ MOST_ENTRIES = 10**7
 """Entries of all rows together that are written out."""
 
 
-def narrowed(base: Domain, name: str, cuts: Sequence[tuple[Expr, Relation, Span | None]]) -> Domain:
+def narrowed(base: Domain, name: str, cuts: Sequence[tuple[Expr, Relation, Span | None]], steps: int) -> Domain:
     """{ x in base : each expression stands in its relation to 0 }. Errors where one is not affine, or where nothing is left."""
     inequalities, equalities = [_nothing(base)], [_nothing(base)]
     for expr, relation, span in cuts:
@@ -35,7 +35,7 @@ def narrowed(base: Domain, name: str, cuts: Sequence[tuple[Expr, Relation, Span 
         tuple(np.concatenate(parts) for parts in zip(*found, strict=True)) for found in (inequalities, equalities)
     )
     try:
-        return cut(base, A, b, E, f)
+        return cut(base, A, b, E, f, steps)
     except OcoError as error:
         raise OcoError(*(replace(d, span=d.span or cuts[0][2]) for d in error.diagnostics)) from None
 

@@ -23,6 +23,9 @@ class Complaint:
     hint: str = ""
 
 
+MOST_AXES = 1_200
+"""Dimensions of an ellipsoid of which the axes can be found in time."""
+
 Shapes = Mapping[str, Shape]
 Values = Mapping[str, Array]
 
@@ -245,6 +248,9 @@ def _ellipsoid_values(shape: tuple[int, ...], given: Values) -> Complaint | None
     matrix = given.get("P")
     if matrix is None:
         return None
+    if len(matrix) > MOST_AXES:
+        said = f"an ellipsoid in {len(matrix):,} dimensions is too large: its axes take too long to find"
+        return Complaint("OCO420", "P", said, f"use at most {MOST_AXES:,} entries, or a ball")
     if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0):
         i, j = np.argwhere(~np.isclose(matrix, matrix.T, rtol=1e-9, atol=0))[0]
         said = f"entry [{i}, {j}] is {_show(matrix[i, j])}, entry [{j}, {i}] is {_show(matrix[j, i])}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -51,7 +52,30 @@ def _entries(around: str, each: str, count: int, domain: str = "box(0, 1)", size
     return f"{HEAD}decision x[{size}] in {domain}\n{head}minimize {around.format(' + '.join(terms))}\n"
 
 
+def _numbers(rows: int, n: int) -> list[list[int]]:
+    rng = random.Random(1)
+    return [[rng.randint(-4, 4) for _ in range(n)] for _ in range(rows)]
+
+
+def _polytope(n: int, rows: int, domain: str = "polytope({}, 1)") -> str:
+    """Over rows without a pattern that a formula makes: a ramp, folded over and over."""
+    ramp = f"(outer(1..{rows}, 0.7549 * ones({n})) + outer(ones({rows}), 0.5698 * (1..{n}))) / {rows + n}"
+    fold = "{}"
+    for _ in range(6):
+        fold = fold.format("1 - 2 * square({})")
+    folds = "".join(f"param A{k + 1}[{rows}, {n}] = {fold.format(f'A{k}')}\n" for k in range(3))
+    declared = f"param A0[{rows}, {n}] = {ramp}\n{folds}decision x[{n}] in {domain.format('A3')}\n"
+    return f"{HEAD}{declared}stream c[{n}] in [0, 1]\nminimize c @ x\n"
+
+
 CASES: dict[str, str] = {
+    "dense_polytope": f"{HEAD}param A[240, 100] = {_numbers(240, 100)}\n"
+    + "decision x[100] in polytope(A, 1)\nstream c[100] in [0, 1]\nminimize c @ x\n",
+    "polytope_of_a_formula": _polytope(100, 2000),
+    "ball_with_many_cuts": _polytope(50, 100, "l1_ball(2) with {} @ x <= 0.5"),
+    "flat_polytope_of_a_formula": _polytope(150, 600, "box(-1, 1) with {0} @ x <= 1, {0} @ x >= -1, sum(x) == 0"),
+    "cut_matrices": f"{HEAD}decision X[60, 60] in birkhoff(60) with X[0, 0] <= 0.5\nminimize sum(X[0, :])\n",
+    "many_polytopes": _polytope(3, 10) + "".join(f"decision y{k}[3] in polytope(A3, 1)\n" for k in range(300)),
     "roots_unlike": _model(minimize=" + ".join(f"sqrt(1 + square(x[{k % 3}] - {k / 250}))" for k in range(250))),
     "roots_of_a_stream": _model()
     + "subject to\n    g: "

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from oco.compiler.domains import cut, domain, reduction
+from oco.compiler.domains import cut, domain
+from oco.compiler.domains.programs import Program
 
 
 @pytest.fixture
 def counted(monkeypatch):
     """How many linear programs are solved."""
-    solved, program = [], reduction._program
-    monkeypatch.setattr(reduction, "_program", lambda *args: solved.append(1) or program(*args))
+    solved, program = [], Program.solve
+    monkeypatch.setattr(Program, "solve", lambda *args: solved.append(1) or program(*args))
     return solved
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from oco.compiler.domains.norms import Floats
 from oco.dsl.diagnostics import fail
 
-MOST_SHOWN = 100
+MOST_SHOWN = 300
 """Entries of an array that is written out."""
 
 

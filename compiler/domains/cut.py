@@ -9,13 +9,19 @@ import numpy as np
 from oco.compiler.domains.arguments import finite
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.programs import MOST_STEPS
+from oco.compiler.domains.rows import MOST_ENTRIES
 from oco.dsl.diagnostics import fail
 
+FACETED = ("box", "simplex", "budget", "capped_simplex", "birkhoff")
+"""Sets that are kept without their facets, one or two for each entry."""
 
-def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None) -> Domain:
+
+def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None, steps: int = MOST_STEPS) -> Domain:
     """{ x in base : A x <= b, E x = f } for the flattened x; a polyhedron where the base is one.
 
     An error where nothing is left, or for a curved base nothing of its relative interior.
+    `steps` are those that linear programs may take for a polyhedron.
     """
     A, b = _rows("A", A, "b", b, base.size)
     E, f = _rows("E", E, "f", f, base.size)
@@ -28,16 +34,19 @@ def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None
     if isinstance(base, Cut):
         before = base.rows_added
         pairs = ((before.A, A), (before.b, b), (before.E, E), (before.f, f))
-        return cut(base.base, *(np.concatenate(pair) for pair in pairs))
+        A, b, E, f = (np.concatenate(pair) for pair in pairs)
+        return cut(base.base, A, b, E, f, steps)
     rows = Halfspaces(A, b, E, f)
     one_row = base.kind == "box" and len(b) + len(f) == 1 and bool(np.any(A) or np.any(E))
     if one_row and base.size > SMALL:
         return BoxRow(base.shape, base=base, rows_added=rows)
+    if base.kind in FACETED and base.size**2 > MOST_ENTRIES:
+        raise fail("OCO420", f"{base} of {base.size:,} entries is too large to be cut by several rows")
     sides = base.halfspaces()
     if sides is None:
         return Cut(base.shape, base=base, rows_added=rows)
-    joined = (np.concatenate(pair) for pair in ((sides.A, A), (sides.b, b), (sides.E, E), (sides.f, f)))
-    named: dict[str, Any] = {"base": base, "added": len(b) + len(f)}
+    joined = tuple(np.concatenate(pair) for pair in ((sides.A, A), (sides.b, b), (sides.E, E), (sides.f, f)))
+    named: dict[str, Any] = {"base": base, "added": len(b) + len(f), "steps": steps}
     if one_row:
         return SmallBoxRow(base.shape, *joined, **named, rows_added=rows)
     return CutPolyhedron(base.shape, *joined, **named)

@@ -14,7 +14,7 @@ from oco.compiler.domains.base import ArrayFunction, Domain, Halfspaces
 from oco.compiler.domains.dual_newton import CutDual
 from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.polyhedron import Polyhedron
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import OcoError, fail
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 FEW = 16
 """Entries up to which the hull is computed; beyond, it is that of the base."""
+
+MANY = 16
+"""Rows up to which sizes are those of the cut; beyond, they are bounded by those of the base."""
+
+UNITS, SMALL = 20_000, 500
+"""Microseconds for each row that a linear minimisation is taken to need, where rows are many or have more numbers than that."""
+
+MOST_PRODUCTS = 150_000_000
+"""Multiplications of a step of the conic solver that can be afforded."""
 
 SLIGHT = 1e-9
 """A share that counts as none: of a row within the affine hull, of an inner radius."""
@@ -45,6 +54,10 @@ class CutPolyhedron(Polyhedron):
 
     base: Domain = field(kw_only=True)
     added: int = field(kw_only=True)
+
+    @property
+    def _known_bounds(self) -> tuple[Floats, Floats]:
+        return self.base.lower.ravel(), self.base.upper.ravel()
 
     def __str__(self) -> str:
         return _written(self.base, self.added)
@@ -87,7 +100,7 @@ class Cut(Domain):
             loose -= {"diameter.l2", "radius"}
         if self._inequalities < len(self._sides) or self.base.kind in ("ellipsoid", "affine", "product"):
             loose |= {"inner_radius"}
-        return frozenset(loose | ({"hull"} if self.size > FEW else set()))
+        return frozenset(loose | ({"hull"} if self.size > FEW or self._only_base else set()))
 
     @cached_property
     def _matrix(self) -> Floats:
@@ -154,26 +167,34 @@ class Cut(Domain):
         """The centre and the radius of a ball within, a largest one as far as `interior_margin` tells: a conic program."""
         import cvxpy as cp
 
+        if self._matrix.size * sum(self._matrix.shape) > MOST_PRODUCTS:
+            raise self._too_large()
         size, base = self._units
         u, margin = cp.Variable(self.shape), cp.Variable()
         problem = cp.Problem(cp.Maximize(margin), self._rows_with_room(cp, base, u, margin, size))
-        for solver in (cp.CLARABEL, cp.SCS):
+        for solver, limit in ((cp.CLARABEL, "time_limit"), (cp.SCS, "time_limit_secs")):
             try:
-                problem.solve(solver=solver)
+                problem.solve(solver=solver, **{limit: 1.0})
             except cp.SolverError:
                 continue
             if problem.status in ("optimal", "optimal_inaccurate"):
                 break
+        if problem.status in ("user_limit", "solver_error"):
+            raise self._too_large()
         if margin.value is None or float(margin.value) < -SOLVED:
             raise fail("OCO410", f"{self} is empty")
         found = size * np.asarray(u.value)
-        centre = found if "project" in self.refusals else self.project_array(found)
+        at_once = len(self._sides) > MANY and self._inequalities == len(self._sides)
+        centre = found if at_once or "project" in self.refusals else self.project_array(found)
         room = self.interior_margin(centre)
         if room <= SLIGHT * self._scale:
             raise fail(
                 "OCO410", f"{self} holds no interior point of {self.base}", hint="cut less, or write the set itself"
             )
         return centre, room
+
+    def _too_large(self) -> OcoError:
+        return fail("OCO420", f"{self} of {self.size:,} entries is too large to find a point within")
 
     def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
         return self._rows_with_room(cp, self.base, variable, margin, 1.0)
@@ -193,7 +214,7 @@ class Cut(Domain):
 
     @cached_property
     def _hull(self) -> tuple[Floats, Floats]:
-        if self.size > FEW or "lmo" in self.refusals:
+        if self.size > FEW or self._only_base:
             return self.base.lower, self.base.upper
         axes = np.eye(self.size).reshape(-1, *self.shape)
         low, high = (np.array([sign * self.support(sign * a) for a in axes]).reshape(self.shape) for sign in (-1, 1))
@@ -210,7 +231,7 @@ class Cut(Domain):
     def support(self, c: Floats) -> float:
         """An upper bound, by the dual: <lam, r> and the support of the base along c - C' lam, for the multipliers lam of a maximiser."""
         largest = float(np.max(np.abs(c)))
-        if "lmo" in self.refusals or not largest:
+        if self._only_base or not largest:
             return self.base.support(c)
         u = c / largest
         length = vector_norm(u)
@@ -256,7 +277,7 @@ class Cut(Domain):
     @property
     def _only_base(self) -> bool:
         """Whether the base's numbers bound those of the cut, since a projection takes too long or is refused."""
-        return "project" in self.refusals or bool(self.dear)
+        return "project" in self.refusals or bool(self.dear) or len(self._sides) > MANY
 
     @property
     def inner_radius(self) -> float:
@@ -285,8 +306,13 @@ class Cut(Domain):
         return np.asarray(flat - self._held @ (self._held.T @ flat)).reshape(self.shape)
 
     @property
+    def extreme_cost(self) -> int:
+        rows = len(self._sides)
+        return rows * UNITS if rows > MANY or rows * self.size > SMALL else 0
+
+    @property
     def sampling_cost(self) -> int:
-        return self.base.sampling_cost
+        return self.base.sampling_cost + self.extreme_cost
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         """Projections of points of the base, drawn towards the centre."""

@@ -16,6 +16,7 @@ from oco.dsl.model import DomainSpec
 
 if TYPE_CHECKING:
     from oco.compiler.domains.base import Domain
+from oco.compiler.domains.programs import MOST_STEPS
 
 KINDS = {
     "ball": ("ball", "Ball"),
@@ -43,19 +44,22 @@ def maker(kind: str) -> Callable[..., Domain]:
     return make
 
 
-def domain(kind: str, shape: tuple[int, ...], *args: Any) -> Domain:
-    """The domain of a kind for decisions of `shape`: `domain("box", (3,), 0, 1)`."""
+def domain(kind: str, shape: tuple[int, ...], *args: Any, steps: int = MOST_STEPS) -> Domain:
+    """The domain of a kind for decisions of `shape`: `domain("box", (3,), 0, 1)`.
+
+    steps  what linear programs may take that find the size of a polytope
+    """
     row = DOMAINS[kind]
     given = {name: np.asarray(value) for name, value in zip(row.parameters, args)}
     complaint = row.shapes(shape, {name: value.shape for name, value in given.items()}) or row.values(shape, given)
     if complaint is not None:
         raise fail(complaint.code, complaint.message, hint=complaint.hint)
-    return maker(kind)(shape, **given)
+    return maker(kind)(shape, **given, **({"steps": steps} if kind == "polytope" else {}))
 
 
-def make_domain(spec: DomainSpec, shape: tuple[int, ...], values: Mapping[str, Any]) -> Domain:
+def make_domain(spec: DomainSpec, shape: tuple[int, ...], values: Mapping[str, Any], steps: int = MOST_STEPS) -> Domain:
     """The domain that `spec` writes, for decisions of `shape`; `values` are the arrays of the params by name."""
     try:
-        return domain(spec.kind, shape, *(evaluate(arg, values) for arg in spec.args))
+        return domain(spec.kind, shape, *(evaluate(arg, values) for arg in spec.args), steps=steps)
     except OcoError as error:
         raise OcoError(*(replace(d, span=d.span or spec.span) for d in error.diagnostics)) from None

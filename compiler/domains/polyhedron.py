@@ -12,9 +12,10 @@ import numpy as np
 
 from oco.compiler.domains.active_set import nearest_point
 from oco.compiler.domains.arguments import finite
-from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
+from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.pivoting import cheapest_vertex
+from oco.compiler.domains.programs import MOST_STEPS, Program, cheapest_rows
 from oco.compiler.domains.reduction import Reduced, reduce_polyhedron
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 MAX_ROWS = 4000
 MAX_DIMENSION = 400
 
+PROGRAMMED = 16
+"""Dimensions from which a linear program tells where pivots of a minimisation at compile time begin."""
+
 
 @dataclass(frozen=True, eq=False)
 class Polyhedron(Domain):
@@ -34,8 +38,10 @@ class Polyhedron(Domain):
     b: Floats = field(default_factory=lambda: np.zeros(0))
     E: Floats | None = None
     f: Floats | None = None
-    ends: tuple[Floats, Floats] | None = field(default=None, kw_only=True)
-    """The least and the greatest values of the entries, where they are known before."""
+    known: Reduced | None = field(default=None, kw_only=True, repr=False)
+    """The reduction, where it is known before."""
+    steps: int = field(default=MOST_STEPS, kw_only=True, repr=False)
+    """What the linear programs that find the reduction may take."""
 
     projection_cost = (
         "O(d (d + m)) for each inequality that becomes tight, d the dimension, m inequalities (active-set method)"
@@ -58,18 +64,26 @@ class Polyhedron(Domain):
     @cached_property
     def _reduced(self) -> Reduced:
         assert self.E is not None and self.f is not None
-        return reduce_polyhedron(self.A, self.b, self.E, self.f, f"the {self.kind}", self._known_hull)
+        if self.known is not None:
+            return self.known
+        name = f"the {self.kind}"
+        return reduce_polyhedron(self.A, self.b, self.E, self.f, name, self._known_hull, self._known_bounds, self.steps)
 
     @property
     def _known_hull(self) -> tuple[Floats, Floats] | None:
         """The smallest box around the set, flattened, where it is known without linear programs."""
-        return None if self.ends is None else (self.ends[0].ravel(), self.ends[1].ravel())
+        return None
+
+    @property
+    def _known_bounds(self) -> tuple[Floats, Floats] | None:
+        """Bounds of the entries, flattened, that are known besides the rows."""
+        return None
 
     def in_units(self, origin: Floats, unit: float) -> Domain:
         if not self.lengths or np.any(origin):
             return super().in_units(origin, unit)
         scaled: dict[str, Any] = {name: getattr(self, name) / unit for name in self.lengths}
-        return replace(self, ends=(self.lower / unit, self.upper / unit), **scaled)
+        return replace(self, known=self._reduced.divided(unit), **scaled)
 
     @property
     def refusals(self) -> Mapping[str, str]:
@@ -81,9 +95,11 @@ class Polyhedron(Domain):
 
     @property
     def bounds_only(self) -> frozenset[str]:
+        loose = {"inner_radius"} if self._reduced.loose else set()
         if self._corners is not None:
-            return frozenset()
-        return frozenset({"diameter.l1", "diameter.l2", "radius", "radius_about_centre"})
+            return frozenset(loose)
+        far = {"diameter.l1", "diameter.l2", "radius", "radius_about_centre"}
+        return frozenset(loose | far | ({"hull"} if self._reduced.loose else set()))
 
     # Between x and the coordinates w of the reduction.
 
@@ -163,12 +179,25 @@ class Polyhedron(Domain):
             return self.shaped(t, t.gather(table, t.argmin(table @ self.flat(t, c))))
         return self._place(t, cheapest_vertex(t, self._coordinates(t, self.flat(t, c)), r.G, r.h, r.basis))
 
+    def lmo_array(self, c: Any) -> Floats:
+        """As `lmo`, which begins at the vertex that a linear program finds where pivots are many."""
+        r, cost = self._reduced, self._read(c)
+        few = self._corners is not None or r.dimension < PROGRAMMED
+        start = None if few else cheapest_rows(cost.ravel() @ r.Z, r.G, r.h)
+        if start is None:
+            return super().lmo_array(c)
+
+        def pivot(t: Tracer, v: Value) -> Value:
+            return self._place(t, cheapest_vertex(t, self._coordinates(t, self.flat(t, v)), r.G, r.h, start))
+
+        return self._alone(pivot, 1)(cost)[0]
+
     # Geometry.
 
     @cached_property
     def _corners(self) -> Floats | None:
         corners = self._reduced.vertices
-        return None if corners is None or len(corners) > MAX_VERTICES else self._up(corners)
+        return None if corners is None else self._up(corners)
 
     def halfspaces(self) -> Halfspaces:
         assert self.E is not None and self.f is not None
@@ -236,13 +265,16 @@ class Polyhedron(Domain):
 
     def affine_hull(self) -> tuple[Floats, Floats]:
         r = self._reduced
-        normal = np.linalg.svd(r.Z.T)[2][r.dimension :] if r.dimension else np.eye(self.size)
-        return normal, normal @ r.origin
+        return r.normal, r.normal @ r.origin
 
     @property
     def extreme_cost(self) -> int:
-        d, rows = self._reduced.dimension, len(self._reduced.h)
-        return 0 if self._corners is not None else (100 + d * rows // 2000) * d
+        r = self._reduced
+        if self._corners is not None:
+            return 0
+        if r.dimension < PROGRAMMED:
+            return 3 * r.dimension * (400 + r.G.size // 100)
+        return 10_000 + Program(r.G, r.h, r.G[:0], r.h[:0]).expected // 250
 
     @property
     def sampling_cost(self) -> int:

@@ -1,24 +1,30 @@
-"""From inequalities and equalities as given to a full-dimensional polyhedron of size about one that holds 0, by linear programs."""
+"""From inequalities and equalities as given to a full-dimensional polyhedron of size about one that holds 0."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.domains.analytic import Centre, interior_point, largest_ball, within_reach
+from oco.compiler.domains.corners import THIN, corners, first_basis
+from oco.compiler.domains.hull import hull, stated_bounds, stated_ends
 from oco.compiler.domains.norms import Floats
-from oco.dsl.diagnostics import InternalError, fail
+from oco.compiler.domains.programs import MOST_STEPS, Program, Steps
+from oco.compiler.domains.rows import Rows
+from oco.dsl.diagnostics import fail
 
-THIN = 1e-9
-"""A polyhedron thinner than this, relative to its size, is taken to be flat."""
+LARGE = 256
+"""Entries from which null spaces are found by a QR decomposition."""
 
-MAX_CORNERS = 20_000
+BALL = 200_000_000
+"""Steps that the search for a largest ball within may take."""
 
-EXACT = 1e-12
-"""By how much a vertex of a table may break a row."""
+MOST_NULL = 1_000_000_000
+"""Multiplications of a null space that can be afforded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +32,8 @@ class Reduced:
     """{ x = origin + size Z w : G w <= h } with Z' Z = I, unit rows G, h > 0: the set of the w is full-dimensional around 0.
 
     `vertices` are those of the w, or None where they are many. `hull` are the least and the greatest values of the entries of x (2, n),
-    outwards where they are rounded.
+    outwards where they are rounded. `normal` are orthonormal rows that complete Z. `loose` says that `hull` are bounds which need not be
+    attained, and that a larger ball than that about 0 may lie within.
     """
 
     origin: Floats
@@ -36,6 +43,8 @@ class Reduced:
     h: Floats
     vertices: Floats | None
     hull: Floats
+    normal: Floats
+    loose: bool = False
 
     @property
     def dimension(self) -> int:
@@ -44,209 +53,211 @@ class Reduced:
     @cached_property
     def basis(self) -> Floats:
         """d rows that are tight at one vertex."""
-        return _first_basis(self.G, self.h)
+        return first_basis(self.G, self.h)
+
+    def divided(self, unit: float) -> Reduced:
+        """That of the set divided by a number."""
+        return replace(self, origin=self.origin / unit, size=self.size / unit, hull=self.hull / unit)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inside:
+    """{ origin + Z w : G w <= h } with unit rows G, Z' Z = I; `w` is a point with G w < h."""
+
+    origin: Floats
+    Z: Floats
+    normal: Floats
+    G: Floats
+    h: Floats
+    w: Floats
+
+    @property
+    def point(self) -> Floats:
+        return np.asarray(self.origin + self.Z @ self.w)
 
 
 def reduce_polyhedron(
-    A: Floats, b: Floats, E: Floats, f: Floats, name: str, hull: tuple[Floats, Floats] | None = None
+    A: Floats,
+    b: Floats,
+    E: Floats,
+    f: Floats,
+    name: str,
+    ends: tuple[Floats, Floats] | None = None,
+    within: tuple[Floats, Floats] | None = None,
+    steps: int = MOST_STEPS,
 ) -> Reduced:
-    """The reduction of { x : A x <= b, E x = f }; an error where the set is empty or unbounded.
+    """The reduction of { x : A x <= b, E x = f }; an error where the set is empty or unbounded, or too large to tell.
 
-    hull  the least and the greatest value of each entry, where they are known: else each takes a linear program
+    ends    the least and the greatest value of each entry, where they are known: else each takes a linear program
+    within  bounds of each entry that are known besides
+    steps   what linear programs may take; sets that take more get bounds instead of ends, by the analytic centre
     """
-    stated = _stated(A, b)
-    A, b = _unit_rows(A, b, name)
-    E, f = _unit_rows(E, f, name)
+    stated = stated_bounds(A, b)
+    rows = Rows.of(A, b, E, f, name)
     # Units in which the right sides are about one, so that the tolerances of the linear programs mean something.
-    unit = float(max(np.max(np.abs(b), initial=0.0), np.max(np.abs(f), initial=0.0))) or 1.0
-    b, f = b / unit, f / unit
-    if hull is None:
-        (lower, upper), met = _hull(A, b, E, f, name)
-        known = np.where(met, stated, [lower * unit, upper * unit])
-    else:
-        lower, upper, known = hull[0] / unit, hull[1] / unit, np.stack(hull)
+    unit = rows.unit
+    rows, purse = rows.about(0.0, unit), Steps(steps)
+    if ends is not None:
+        return _scaled(rows, np.stack(ends) / unit, np.stack(ends), unit, False)
+    share = steps / MOST_STEPS
+    around = np.array([[-np.inf], [np.inf]]) + np.zeros(rows.size) if within is None else np.stack(within) / unit
+    feasible, unknown = within_reach(len(rows.A), rows.size, share), int(np.count_nonzero(~np.isfinite(stated)))
+    if (
+        feasible
+        and (unknown + 4) * rows.program.expected > steps
+        and (found := _outlined(rows, _both(stated / unit, around), share))
+    ):
+        return found.divided(1 / unit)
+    begun, met = stated_ends(rows, purse)
+    left = int(np.count_nonzero(~met)) + 1
+    if (
+        feasible
+        and left * rows.program.expected > purse.left
+        and (found := _outlined(rows, _both(begun, around), share))
+    ):
+        return found.divided(1 / unit)
+    bounds, loose = hull(rows, begun, met, around, purse)
+    return _scaled(rows, bounds, np.where(met, stated, bounds * unit), unit, loose)
+
+
+def _both(a: Floats, b: Floats) -> Floats:
+    """The narrower ones of two lists of bounds (2, n)."""
+    return np.stack([np.maximum(a[0], b[0]), np.minimum(a[1], b[1])])
+
+
+def _scaled(rows: Rows, bounds: Floats, known: Floats, unit: float, loose: bool) -> Reduced:
+    """By the centre and the half width of the smallest box around the set."""
+    lower, upper = bounds
     if np.array_equal(lower, upper):
         return _point(lower * unit)
     size = max(float(np.max(upper - lower)) / 2, 1e-12 * float(np.max(np.abs([lower, upper]))))
     centre = (lower + upper) / 2
     if size == 0:
         return _point(centre * unit)
-    b, f = (b - A @ centre) / size, (f - E @ centre) / size
-    origin, Z, G, h = _full_dimensional(A, b, E, f, name)
-    where = (centre + size * origin) * unit
-    if Z.shape[1] == 0:
+    found = _full_dimensional(rows.about(centre, size))
+    where = (centre + size * found.point) * unit
+    if not found.Z.shape[1]:
         return _point(where)
-    return Reduced(where, size * unit, Z, G, h, _corners(G, h), known)
+    return Reduced(where, size * unit, found.Z, *_around(found, rows.size), known, found.normal, loose)
+
+
+def _around(inside: _Inside, entries: int) -> tuple[Floats, Floats, Floats | None]:
+    """Rows about the point within, without those that no point within a box of half width one around another one meets; and vertices."""
+    h = inside.h - inside.G @ inside.w
+    near = h <= 2 * math.sqrt(entries) + 1
+    G, h = _distinct(inside.G[near], h[near])
+    return G, h, corners(G, h)
 
 
 def _point(x: Floats) -> Reduced:
     n = len(x)
-    return Reduced(x, 1.0, np.zeros((n, 0)), np.zeros((0, 0)), np.zeros(0), np.zeros((1, 0)), np.stack([x, x]))
+    return Reduced(
+        x, 1.0, np.zeros((n, 0)), np.zeros((0, 0)), np.zeros(0), np.zeros((1, 0)), np.stack([x, x]), np.eye(n)
+    )
 
 
-def _unit_rows(A: Floats, b: Floats, name: str) -> tuple[Floats, Floats]:
-    """Rows of norm one, without those that say nothing."""
-    largest = np.max(np.abs(A), axis=1, initial=0.0)
-    kept = largest > 0
-    A, b = A[kept] / largest[kept, None], b[kept] / largest[kept]
-    length = np.linalg.norm(A, axis=1)
-    return A / length[:, None], b / length
+def _outlined(rows: Rows, stated: Floats, share: float) -> Reduced | None:
+    """With bounds instead of ends, and a ball within that is not a largest one; None where the set is flat or empty."""
+    origin, Z, normal = _solutions(rows)
+    _, G, h, _ = _moving(rows, origin, Z)
+    inner = interior_point(G, h) if len(G) and Z.shape[1] else None
+    if inner is None:
+        return None
+    centre = Centre.of(G, h, inner)
+    if centre is None:
+        said = f"no bounds were found for {rows.name} of {rows.count:,} rows over {rows.size:,} entries"
+        raise fail("OCO418", said, hint="state bounds of the entries: `with x >= lo, x <= hi`")
+    above, below = np.split(centre.greatest(np.concatenate([Z.T, -Z.T], axis=1), share), 2)
+    bounds = np.stack([np.maximum(origin - below, stated[0]), np.minimum(origin + above, stated[1])])
+    size = float(np.max(bounds[1] - bounds[0])) / 2
+    inside = _Inside(origin, Z, normal, G, h, largest_ball(G, h, centre.w))
+    scaled = replace(inside, origin=origin / size, h=h / size, w=inside.w / size)
+    return Reduced(inside.point, size, Z, *_around(scaled, rows.size), bounds, normal, True)
 
 
-def _program(cost: Floats, A: Floats, b: Floats, E: Floats, f: Floats, bounds: Any = (None, None)) -> Any:
-    from scipy.optimize import linprog
-
-    equalities = {"A_eq": E, "b_eq": f} if len(E) else {}
-    inequalities = {"A_ub": A, "b_ub": b} if len(A) else {}
-    return linprog(cost, **inequalities, **equalities, bounds=bounds, method="highs")
-
-
-def _hull(A: Floats, b: Floats, E: Floats, f: Floats, name: str) -> tuple[Floats, Floats]:
-    """Least and greatest value of each entry (2, n), and which of them a row states."""
-    n = A.shape[1]
-    if _program(np.zeros(n), A, b, E, f).status == 2:
-        raise fail("OCO410", f"{name} is empty: its inequalities contradict each other")
-    bounds = _stated(A, b)
-    met = _met(bounds, A, b, E, f)
-    slopes, multipliers = [], []
-    for row, sign in enumerate((1.0, -1.0)):
-        for i in np.flatnonzero(~met[row]):
-            slope = sign * np.eye(n)[i]
-            found = _program(slope, A, b, E, f)
-            if found.status != 0:
-                side = "small" if row == 0 else "large"
-                said = f"{name} is unbounded: entry {i} can be arbitrarily {side}"
-                raise fail("OCO418", said, hint="add bounds on every entry")
-            bounds[row, i] = sign * found.fun
-            slopes.append(slope)
-            multipliers.append(np.append(np.minimum(found.ineqlin.marginals, 0.0), found.eqlin.marginals))
-    if slopes:
-        # By duality, c x >= lam b + nu f + (c - lam A - nu E) x for lam <= 0: below the least value whatever the solver rounds.
-        duals, rest = np.array(multipliers), 2 * np.abs(bounds).max(axis=0)
-        least = duals @ np.append(b, f) - np.abs(np.array(slopes) - duals @ np.concatenate([A, E])) @ rest
-        below, above = (~met[0]).sum(), met[1]
-        bounds[0, ~met[0]], bounds[1, ~above] = least[:below], -least[below:]
-    return bounds, met
-
-
-def _met(stated: Floats, A: Floats, b: Floats, E: Floats, f: Floats) -> Floats:
-    """For which stated bounds there is a vertex. Programs for all that are left find some at once, as long as one finds any."""
-    met = np.zeros(stated.shape, dtype=bool)
-    for row, sign in enumerate((1.0, -1.0)):
-        while np.any(left := np.isfinite(stated[row]) & ~met[row]):
-            found = _program(sign * left, A, b, E, f)
-            if found.status != 0:
-                break
-            met |= found.x == stated
-            if not np.any(left & met[row]):
-                break
-    return met
-
-
-def _stated(A: Floats, b: Floats) -> Floats:
-    """Lower and upper bounds of single entries among the rows, infinite where none is stated."""
-    stated = np.stack([np.full(A.shape[1], -np.inf), np.full(A.shape[1], np.inf)])
-    for k in np.flatnonzero(np.count_nonzero(A, axis=1) == 1):
-        i = int(np.flatnonzero(A[k])[0])
-        row, pick = (1, min) if A[k, i] > 0 else (0, max)
-        stated[row, i] = pick(stated[row, i], b[k] / A[k, i])
-    return stated
-
-
-def _full_dimensional(A: Floats, b: Floats, E: Floats, f: Floats, name: str) -> tuple[Floats, Floats, Floats, Floats]:
-    """(origin, Z, G, h): {A x <= b, E x = f} = {origin + Z w : G w <= h}, the origin at the centre of a largest ball within.
+def _full_dimensional(rows: Rows) -> _Inside:
+    """The point within is the centre of a largest ball.
 
     Inequalities that hold with equality everywhere (those with a multiplier when no ball fits) become equalities.
     """
-    n = A.shape[1]
     while True:
-        origin, Z = _solutions(E, f)
+        origin, Z, normal = _solutions(rows)
         if Z.shape[1] == 0:
-            return origin, Z, np.zeros((0, 0)), np.zeros(0)
-        G, h = A @ Z, b - A @ origin
-        length = np.linalg.norm(G, axis=1)
-        if np.any(h[length <= THIN] < -1e-7):
-            raise fail("OCO410", f"{name} is empty: its equalities and inequalities contradict each other")
-        rows = np.flatnonzero(length > THIN)
-        G, h = G[rows] / length[rows, None], h[rows] / length[rows]
-        ball = _program(
-            np.append(np.zeros(G.shape[1]), -1.0),
-            np.column_stack([G, np.ones(len(G))]),
-            h,
-            np.zeros((0, n)),
-            np.zeros(0),
-        )
+            return _Inside(origin, Z, normal, np.zeros((0, 0)), np.zeros(0), np.zeros(0))
+        kept, G, h, length = _moving(rows, origin, Z)
+        found = _Inside(origin, Z, normal, G, h, np.zeros(Z.shape[1]))
+        sparse = len(rows.E) > 0 and rows.size > LARGE
+        ball = (_ball_in_entries(rows, kept, length) if sparse else _ball(G, h)).solve(Steps(BALL))
+        if ball is None:
+            inner = interior_point(G, h) if within_reach(*G.shape) else None
+            if inner is None:
+                raise rows.too_large()
+            return replace(found, w=largest_ball(G, h, inner))
         if ball.status != 0:
-            raise fail("OCO410", f"{name} is empty: its equalities and inequalities contradict each other")
+            raise rows.empty()
         if -ball.fun > THIN:
-            w = ball.x[:-1]
-            h = h - G @ w
-            near = h <= 2 * math.sqrt(n) + 1
-            return origin + Z @ w, Z, *_distinct(G[near], h[near])
-        flat = rows[ball.ineqlin.marginals < -THIN]
-        E, f = np.concatenate([E, A[flat]]), np.concatenate([f, b[flat]])
+            w = Z.T @ (ball.x[:-1] - origin) if sparse else ball.x[:-1]
+            return replace(found, w=w)
+        flat = kept[ball.ineqlin.marginals < -THIN]
+        rows = replace(rows, E=np.concatenate([rows.E, rows.A[flat]]), f=np.concatenate([rows.f, rows.b[flat]]))
 
 
-def _solutions(E: Floats, f: Floats) -> tuple[Floats, Floats]:
-    """The least solution of E x = f and an orthonormal basis of the null space of E."""
-    n = E.shape[1]
+@dataclass(frozen=True)
+class _Ball:
+    """max r subject to rows with one more column, which says how much of r a row takes."""
+
+    program: Program
+
+    def solve(self, steps: Steps) -> Any:
+        """The point and r, last."""
+        return self.program.solve(np.append(np.zeros(self.program.A.shape[1] - 1), -1.0), steps)
+
+
+def _ball(G: Floats, h: Floats) -> _Ball:
+    """Of a largest ball in { w : G w <= h }, for rows of norm one."""
+    return _Ball(Program(np.column_stack([G, np.ones(len(G))]), h, np.zeros((0, G.shape[1] + 1)), np.zeros(0)))
+
+
+def _ball_in_entries(rows: Rows, kept: Floats, length: Floats) -> _Ball:
+    """The same in the entries of x, whose rows may have few numbers; `length` are those of the rows along the solutions of E x = f."""
+    A = np.column_stack([rows.A[kept] / length[:, None], np.ones(len(kept))])
+    return _Ball(Program(A, rows.b[kept] / length, np.column_stack([rows.E, np.zeros(len(rows.E))]), rows.f))
+
+
+def _moving(rows: Rows, origin: Floats, Z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Which inequalities change along Z, these in the coordinates of Z with rows of norm one, and their lengths before."""
+    G, h = (rows.A, rows.b) if Z.shape[0] == Z.shape[1] else (rows.A @ Z, rows.b - rows.A @ origin)
+    length = np.linalg.norm(G, axis=1)
+    if np.any(h[length <= THIN] < -1e-7):
+        raise fail("OCO410", f"{rows.name} is empty: its equalities and inequalities contradict each other")
+    kept = np.flatnonzero(length > THIN)
+    length = length[kept]
+    return kept, G[kept] / length[:, None], h[kept] / length, length
+
+
+def _solutions(rows: Rows) -> tuple[Floats, Floats, Floats]:
+    """The least solution of E x = f, an orthonormal basis of the null space of E, and orthonormal rows that complete it."""
+    E, f, n = rows.E, rows.f, rows.size
     if not len(E):
-        return np.zeros(n), np.eye(n)
-    u, s, vt = np.linalg.svd(E)
-    rank = int(np.sum(s > THIN))
-    return vt[:rank].T @ ((u[:, :rank].T @ f) / s[:rank]), vt[rank:].T
+        return np.zeros(n), np.eye(n), np.zeros((0, n))
+    if len(E) * n * n > MOST_NULL:
+        raise rows.too_large()
+    if n <= LARGE:
+        u, s, vt = np.linalg.svd(E)
+        rank = int(np.sum(s > THIN))
+        return vt[:rank].T @ ((u[:, :rank].T @ f) / s[:rank]), vt[rank:].T, vt[:rank]
+    from scipy.linalg import qr, solve_triangular
+
+    q, r, order = qr(E.T, pivoting=True)
+    rank = int(np.sum(np.abs(np.diag(r)) > THIN))
+    along = solve_triangular(r[:rank, :rank], f[order[:rank]], trans="T")
+    return q[:, :rank] @ along, np.ascontiguousarray(q[:, rank:]), q[:, :rank].T
 
 
 def _distinct(G: Floats, h: Floats) -> tuple[Floats, Floats]:
     """Without repeated rows; of parallel ones the tightest stays."""
-    order = np.argsort(h, kind="stable")
-    _, first = np.unique(np.round(G[order], 12), axis=0, return_index=True)
+    rounded = np.round(G, 12)
+    order = np.lexsort((h, *rounded.T))
+    first = np.append(True, np.any(rounded[order[1:]] != rounded[order[:-1]], axis=1))
     kept = np.sort(order[first])
     return G[kept], h[kept]
-
-
-def _first_basis(G: Floats, h: Floats) -> Floats:
-    """d independent rows that are tight at one vertex, found by walking from 0 until row after row becomes tight."""
-    d = G.shape[1]
-    w = np.zeros(d)
-    basis: list[int] = []
-    free = np.eye(d)
-    while len(basis) < d:
-        rates = G @ free[:, 0]
-        rates[basis] = 0.0
-        slack = np.maximum(h - G @ w, 0.0)
-        ratio = np.where(rates > THIN, slack / np.where(rates > THIN, rates, 1.0), np.inf)
-        row = int(np.argmin(ratio))
-        if not math.isfinite(ratio[row]):
-            raise InternalError("a bounded polyhedron in which a line goes on for ever")
-        w = w + ratio[row] * free[:, 0]
-        basis.append(row)
-        free = _without(free, G[row])
-    return np.array(basis, dtype=np.int64)
-
-
-def _without(free: Floats, row: Floats) -> Floats:
-    """An orthonormal basis (columns) of the directions of `free` that are orthogonal to `row`, by a reflection."""
-    normal = row @ free
-    normal[0] += math.copysign(float(np.linalg.norm(normal)), normal[0])
-    return np.asarray(free - np.outer(free @ normal, normal * (2 / (normal @ normal))))[:, 1:]
-
-
-def _corners(G: Floats, h: Floats) -> Floats | None:
-    """All vertices where they can be few, in lexicographic order; None too where rows are so nearly parallel that they are not exact."""
-    m, d = G.shape
-    if d == 1:
-        ends = h / G[:, 0]
-        return np.array([[np.max(ends[G[:, 0] < 0])], [np.min(ends[G[:, 0] > 0])]])
-    if m ** (d // 2) > MAX_CORNERS:
-        return None
-    from scipy.spatial import HalfspaceIntersection
-
-    rough = HalfspaceIntersection(np.column_stack([G, -h]), np.zeros(d)).intersections
-    found: dict[tuple[float, ...], Floats] = {}
-    for w in rough[np.all(np.isfinite(rough), axis=1)]:
-        tight = h - G @ w < 1e-8
-        exact = w + np.linalg.lstsq(G[tight], h[tight] - G[tight] @ w, rcond=None)[0]
-        found.setdefault(tuple(np.round(exact, 8) + 0.0), exact)
-    corners = np.array([found[key] for key in sorted(found)])
-    return corners if np.max(corners @ G.T - h) <= EXACT else None

@@ -10,7 +10,6 @@ from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.model import Relation
 
-EXACT = ("domain.diameter.l2", "domain.diameter.l1", "domain.radius")  # the proved value is attained
 YES_OR_NO = ("convex", "bounded", "common", "each_round", "mean")
 
 SIGNED = ("upper", "lower", "V_x", "V_g")
@@ -29,7 +28,7 @@ def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> 
         return fact, _contradiction(assumption, f"{said} is assumed, and {_reason(fact)}")
     if assumption.relation is Relation.LE and assumption.value < 0 and assumption.key.rsplit(".", 1)[-1] not in SIGNED:
         return fact, _contradiction(assumption, f"{said} is assumed, and it is never less than 0")
-    reached = fact.value if assumption.key in EXACT and fact.status is Status.PROVED else attained.get(assumption.key)
+    reached = attained.get(assumption.key)
     if reached is not None and _better(assumption.relation, assumption.value, reached, slack=1e-9 * abs(reached)):
         return fact, _contradiction(
             assumption, f"{said} is assumed, and {number(reached)} is reached whatever the streams do"

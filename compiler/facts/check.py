@@ -125,11 +125,20 @@ def _declare(
 ) -> list[Diagnostic]:
     """Put the assumptions about `keys` into `known`; what there is to say about them."""
     said: list[Diagnostic] = []
+    attained = {**attained, **dict(_attained_sizes(problem, known))} if problem.assumptions else attained
     for a in problem.assumptions:
         if a.key in keys:
             known[a.key], about = declared(a, known[a.key], attained)
             said += [] if about is None else [about]
     return said
+
+
+def _attained_sizes(problem: Canonical, known: Mapping[str, Fact]) -> Iterator[tuple[str, float]]:
+    """Those sizes of the domain that are not only bounds: some decisions are as far apart, or as far out."""
+    loose = {f"domain.{size}" for b in problem.blocks for size in b.domain.bounds_only}
+    for key in ("domain.diameter.l2", "domain.diameter.l1", "domain.radius"):
+        if key in known and key not in loose and known[key].status is Status.PROVED:
+            yield key, known[key].value
 
 
 def constraint_facts(setting: Setting, c: Inequality | Equality, entries: list[Function]) -> Iterator[Fact]:

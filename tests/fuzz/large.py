@@ -1,6 +1,7 @@
 """`python tests/fuzz/large.py SECONDS [SEED]`: model files near the limits of size, each checked and compiled in a process of its own.
 
 A file has many terms that are all different, in one place: the objective, constraints of each kind, lets, params, streams with laws.
+A third of the files have one term, over a domain that takes much (`domains.py`).
 Prints the slowest and the largest file of each kind, and writes down those beyond what `SECURITY.md` promises.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from fuzz.domains import domain_model  # noqa: E402
 from hostile import MEGABYTES, SECONDS, Ran, examined  # noqa: E402
 
 FOUND = HERE / "found"
@@ -227,9 +229,9 @@ def placed(terms: list[str], around: str, place: str) -> Iterator[str]:
 
 
 def models(rng: random.Random, end: float, texts: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Files until the end, kept in `texts`."""
+    """Files until the end, kept in `texts`: every third has a domain that takes much, the others many terms."""
     while time.monotonic() < end:
-        name, text = model(rng)
+        name, text = domain_model(rng, BYTES) if len(texts) % 3 == 2 else model(rng)
         texts[name] = text
         yield name, text
 

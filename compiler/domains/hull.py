@@ -1,0 +1,81 @@
+"""The least and the greatest value of each entry over a polyhedron, by linear programs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.programs import Steps
+from oco.compiler.domains.rows import Rows
+from oco.dsl.diagnostics import fail
+
+
+def stated_ends(rows: Rows, steps: Steps) -> tuple[Floats, Floats]:
+    """The bounds of entries that rows state (2, n), and which of them are met. An error where the set is empty."""
+    found = rows.program.solve(np.zeros(rows.size), steps)
+    if found is not None and found.status == 2:
+        raise rows.empty()
+    bounds = stated_bounds(rows.A, rows.b)
+    return bounds, _met(bounds, rows, steps)
+
+
+def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) -> tuple[Floats, bool]:
+    """Least and greatest value of each entry (2, n), and whether some are bounds alone.
+
+    Where the steps are over, what a row states is a bound, or what is known before (`within`); an error where neither is.
+    """
+    A, E, bounds = rows.A, rows.E, stated.copy()
+    loose, places, slopes, multipliers = False, [], [], []
+    # Ends that no row states come first: the others have a bound.
+    for row, i in sorted(zip(*np.nonzero(~met)), key=lambda at: (bool(np.isfinite(bounds[tuple(at)])), *at)):
+        sign = 1.0 - 2.0 * row
+        slope = sign * (np.arange(rows.size) == i)
+        found = rows.program.solve(slope, steps)
+        if found is None:
+            bounds[row, i] = (max, min)[row](bounds[row, i], within[row, i])
+            if not np.isfinite(bounds[row, i]):
+                raise rows.too_large()
+            loose = True
+            continue
+        if found.status != 0:
+            side = "small" if row == 0 else "large"
+            said = f"{rows.name} is unbounded: entry {i} can be arbitrarily {side}"
+            raise fail("OCO418", said, hint="add bounds on every entry")
+        bounds[row, i] = sign * found.fun
+        places.append((row, i))
+        slopes.append(slope)
+        multipliers.append(np.append(np.minimum(found.ineqlin.marginals, 0.0), found.eqlin.marginals))
+    if slopes:
+        # By duality, c x >= lam b + nu f + (c - lam A - nu E) x for lam <= 0: below the least value whatever the solver rounds.
+        duals, rest = np.array(multipliers), 2 * np.abs(bounds).max(axis=0)
+        slack = np.abs(np.array(slopes) - duals @ np.concatenate([A, E])) @ rest
+        least = duals @ np.append(rows.b, rows.f) - slack
+        at = tuple(np.array(places).T)
+        bounds[at] = np.where(at[0] == 0, least, -least)
+    return bounds, loose
+
+
+def _met(stated: Floats, rows: Rows, steps: Steps) -> Floats:
+    """For which stated bounds there is a vertex. Programs for all that are left find some at once, as long as one finds any."""
+    met = np.zeros(stated.shape, dtype=bool)
+    for row, sign in enumerate((1.0, -1.0)):
+        while np.any(left := np.isfinite(stated[row]) & ~met[row]):
+            found = rows.program.solve(sign * left, steps)
+            if found is None or found.status != 0:
+                break
+            met |= found.x == stated
+            if not np.any(left & met[row]):
+                break
+    return met
+
+
+def stated_bounds(A: Floats, b: Floats) -> Floats:
+    """Lower and upper bounds of single entries among the rows (2, n), infinite where none is stated."""
+    stated = np.stack([np.full(A.shape[1], -np.inf), np.full(A.shape[1], np.inf)])
+    alone = np.flatnonzero(np.count_nonzero(A, axis=1) == 1)
+    places = np.argmax(A[alone] != 0, axis=1)
+    weights = A[alone, places]
+    ends, above = b[alone] / weights, weights > 0
+    np.minimum.at(stated[1], places[above], ends[above])
+    np.maximum.at(stated[0], places[~above], ends[~above])
+    return stated

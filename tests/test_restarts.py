@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from driving import Run, situation
+from test_c99 import needs_compiler
 
 import oco
+from oco.backends.learner import restored
+from oco.backends.python.state_file import pack
 from oco.compiler.choice import Choice, judge, named
 from oco.compiler.plan import Plan, compile_plan
 from oco.compiler.verdicts import Standing
+from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]
@@ -182,3 +186,40 @@ def test_rates_without_a_power_gain_a_logarithm() -> None:
     guarantee = alone(FIXED.format(horizon="unknown", feedback=""), "coldq").guarantee
     assert guarantee is not None
     assert [str(r) for r in guarantee.rates.values()] == ["log(T)**2", "log(T)"]
+
+
+EXPERTS = """\
+model experts
+horizon T unknown
+decision x[3] in box(0, 1)
+stream c[3] in [-1, 1]
+stream need in [0, 1]
+minimize c @ x
+subject to
+    cap: x[0] + x[1] - need - 0.5 <= 0  each round
+using coldq-expert {settings}
+"""
+
+
+def test_more_experts_than_there_is_room_for_are_refused():
+    for M in ("17", "100", "floor(log(1 + T) / log(2)) + 1"):
+        with pytest.raises(OcoError) as caught:
+            oco.compile(oco.parse(EXPERTS.format(settings=f"with M = {M}")))
+        assert caught.value.code == "OCO721" and "room for 16" in caught.value.message
+    assert oco.compile(oco.parse(EXPERTS.format(settings="with M = 16"))).program
+
+
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("c", marks=needs_compiler)])
+@pytest.mark.parametrize("length", [2.0**40, 1e300, 0.0])
+def test_a_state_made_up_has_no_more_experts_than_there_is_room_for(backend, length):
+    """Its epoch is so long that the default has more than 16: what lies behind their queues is never touched."""
+    plan = oco.compile(oco.parse(EXPERTS.format(settings="")))
+    state = plan.learner(backend=backend).state()
+    state["values"]["T"] = pack(np.float64(length))
+    learner = restored(state, plan.compiled(backend), plan.contract)
+    for _ in range(3):
+        try:
+            learner.observe(c=[1, 0, -1], need=0.0)
+        except OcoError as error:
+            assert error.code == "OCO859"
+    assert all(np.isfinite(v).all() for v in learner.values.values()) and learner.values["Q"].shape == (16, 1)

@@ -37,18 +37,20 @@ from oco.compiler.theorems import (
     constant_settings,
     needed,
 )
+from oco.dsl.diagnostics import fail
 from oco.dsl.meter import charge
 from oco.dsl.model import Measure
 
 MOST_EXPERTS = 16
 """Of a restarted method, whose epochs have ever more experts: enough for 2^31 rounds."""
+LONGEST_EPOCH = 2**31 - 1
 
 
 class ColdqExpert:
     """M copies of Algorithm 1, each with its own decision in its gradient and queue; the weighted mean is played."""
 
     def init(self, p: Problem, start: Point) -> State:
-        experts = p.whole("M") if p.epoch is None else MOST_EXPERTS
+        experts = p.whole("M") if p.epoch is None else _most_experts(p.task.settings)
         m, M = np.arange(1, experts + 1), p.count_of("M")
         prior, why = 1 / (m * (m + 1)), "w_1[m] = (M + 1) / (m (m + 1) M)"
         if isinstance(M, float):
@@ -76,9 +78,8 @@ class ColdqExpert:
             following = penalized_step(p, mine, p.gradient(mine), alpha, q, g)
             return (t.put(Q, q, m), *copies.replaced(m, following).blocks)
 
-        Q, *x = t.for_(
-            experts.count if isinstance(M, float) else t.to_int(M), one, (array(state, "Q"), *experts.blocks)
-        )
+        count = experts.count if isinstance(M, float) else t.to_int(t.minimum(M, float(MOST_EXPERTS)))
+        Q, *x = t.for_(count, one, (array(state, "Q"), *experts.blocks))
         p.note("step 6, in log space; erratum 17: the weights are updated at t = 1 too")
         loss = experts.apply(slope) - slope.dot(played)
         z = t.log(t.maximum(w, 1e-300)) - p.setting("kappa") * loss
@@ -114,6 +115,16 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 
 def _experts(settings: Mapping[str, Setting], horizon: int) -> int:
     return round(number(settings, "M", horizon))
+
+
+def _most_experts(settings: Mapping[str, Setting]) -> int:
+    """The experts that a restarted method has room for. Raises OCO721 where its longest epoch has more."""
+    if (last := _experts(settings, LONGEST_EPOCH)) > MOST_EXPERTS:
+        said = (
+            f"M comes to {last} experts in an epoch of {LONGEST_EPOCH:,} rounds, and there is room for {MOST_EXPERTS}"
+        )
+        raise fail("OCO721", said, hint="state a horizon, or give a smaller M")
+    return MOST_EXPERTS
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:

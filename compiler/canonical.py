@@ -25,10 +25,13 @@ from oco.dsl.distributions import Law, law_of
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
 from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, Sizes, check_count, check_work
+from oco.dsl.meter import charge
 from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
 from oco.dsl.source import Span
 
 Floats = np.ndarray[Any, Any]
+READ = 25
+"""Microseconds that a node took to be read and takes to be folded."""
 
 MOST_POLYHEDRA = 40
 """How many decisions may have domains made of rows."""
@@ -269,6 +272,7 @@ class _Folding:
         return tuple(int(d) for d in shape)
 
     def _node(self, node: Expr) -> Expr:
+        charge(READ)
         if isinstance(node, Name) and node.kind is Kind.PARAM:
             return self._param(node)
         if isinstance(node, Name) and node.kind is Kind.LET:

@@ -58,10 +58,16 @@ def parse_formula(text: str, symbols: Symbols, span: Span | None = None) -> Any:
     if len(text) > MAX_FORMULA:
         raise fail("OCO721", f"a formula has at most {MAX_FORMULA} characters", span)
     try:
-        tree = parser.parse_formula(text)
+        tree = _tree(text)
     except OcoError as error:
         raise fail("OCO721", f"the formula `{text}` cannot be read: {error.message}", span, error.hint) from None
     return _Reader(text, symbols, span).read(tree)
+
+
+@lru_cache(maxsize=512)
+def _tree(text: str) -> syntax.Expression:
+    """A theorem's formulas are read for every model and in every search."""
+    return parser.parse_formula(text)
 
 
 class _Reader:

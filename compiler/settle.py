@@ -28,7 +28,7 @@ def settle(
 
     open_names  SymPy symbols for names in `free`
     """
-    charge(12_000)
+    charge(6_000)
     numbers, words = defaults(theorem, s, given, span)
     if free:
         numbers |= {n: d for n, d in theorem.best.items() if n in numbers and n not in given}

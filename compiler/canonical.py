@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -178,6 +178,7 @@ class Canonical:
         return tuple(label for c in self.equalities for label in entry_labels(c.label, c.shape))
 
 
+@lru_cache(maxsize=64)
 def entry_labels(label: str, shape: tuple[int, ...]) -> tuple[str, ...]:
     """`limits[0]`, `limits[1]`; for a scalar the label itself."""
     if not shape:

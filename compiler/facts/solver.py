@@ -14,6 +14,8 @@ Floats = np.ndarray[Any, Any]
 TIME_LIMIT = 1.0  # seconds a program; what it does not decide is unknown
 MOST_ENTRIES = 20_000
 MOST_SPECTRAL_ENTRIES = 400
+PROGRAM, PART, NUMBER = 60_000, 200, 3
+"""Microseconds that a program takes, and more for each part and each number of its variables."""
 SPECTRAL = ("nuclear_ball", "spectrahedron")
 
 
@@ -44,7 +46,7 @@ def solve(
     import cvxpy as cp
 
     problem = cp.Problem(objective, constraints)
-    charge(60_000 + 3 * sum(v.size for v in problem.variables()))
+    charge(PROGRAM + PART * _parts(problem) + NUMBER * sum(v.size for v in problem.variables()))
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas") if tolerance is not None else ()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -57,6 +59,15 @@ def solve(
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         return None
     return float(problem.value)
+
+
+def _parts(problem: Any) -> int:
+    """How many parts CVXPY takes through its reductions."""
+    count, stack = 0, [problem.objective, *problem.constraints]
+    while stack:
+        count += 1
+        stack += stack.pop().args
+    return count
 
 
 def values(variables: Mapping[str, Any]) -> dict[str, Floats]:

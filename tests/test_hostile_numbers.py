@@ -37,6 +37,8 @@ SHAPES = [
     for feedback in ("", "feedback bandit")
 ]
 SHAPES.append({"domain": "simplex", "loss": "c @ x", "constraints": SHARE, "feedback": "", "law": "iid "})
+FIXED = "subject to\n    cap: x[0] + x[1] - 0.5 <= 0  on average"
+SHAPES.append({"domain": "simplex", "loss": "c @ x", "constraints": FIXED, "feedback": "", "law": ""})
 
 
 @cache

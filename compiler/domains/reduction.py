@@ -243,7 +243,7 @@ def _solutions(rows: Rows) -> tuple[Floats, Floats, Floats]:
     if len(E) * n * n > MOST_NULL:
         raise rows.too_large()
     if n <= LARGE:
-        u, s, vt = np.linalg.svd(E)
+        u, s, vt = np.linalg.svd(E, full_matrices=len(E) < n)
         rank = int(np.sum(s > THIN))
         return vt[:rank].T @ ((u[:, :rank].T @ f) / s[:rank]), vt[rank:].T, vt[:rank]
     from scipy.linalg import qr, solve_triangular

@@ -48,7 +48,7 @@ def domain_model(rng: random.Random, most: int) -> tuple[str, str]:
         kind, rows = "-", 0.0
     while True:
         m = max(1, int(rows * n))
-        m = min(m, 2_000_000 // n) if kind == "formula" else m
+        m = min(m, (2_000_000 if kind == "formula" else most) // n)
         text = _written(random.Random(n * m), base, kind, n, m, b, copies)
         if len(text.encode()) < most:
             return f"{base}/{kind}/{b} x {copies}/domain/{n}/{m}", text

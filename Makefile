@@ -64,6 +64,7 @@ fuzz: $(VENV)/.installed
 LARGE_SECONDS ?= 600
 large: $(VENV)/.installed
 	$(BIN)/python tests/fuzz/large.py $(LARGE_SECONDS)
+	$(BIN)/python tests/fuzz/mixed.py $(LARGE_SECONDS)
 
 # 10^7 rounds in C, 10^5 in NumPy, of every algorithm; SOAK names some of them.
 soak: $(VENV)/.installed

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.alike import Together
-from oco.compiler.cuts import narrowed
-from oco.compiler.domains import Domain, make_domain
+from oco.compiler.cuts import Sets
+from oco.compiler.domains import Domain
 from oco.compiler.domains.programs import MOST_STEPS
 from oco.compiler.structure import Structure, structure_of
 from oco.dsl.build import call
@@ -24,7 +24,7 @@ from oco.dsl.dims import SymbolicDim
 from oco.dsl.distributions import Law, law_of
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
-from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, Sizes, check_count, check_work
+from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, Made, Sizes, check_count, check_entries, check_work, numbers
 from oco.dsl.meter import charge
 from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
 from oco.dsl.source import Span
@@ -192,6 +192,7 @@ def canonical(model: Model) -> Canonical:
     findings = Findings()
     if model.objective is None:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
+    check_entries(model)
     blocks: list[Block] = []
     streams: list[StreamRange] = []
     steps = _steps(model)
@@ -239,6 +240,7 @@ class _Folding:
         self.done: dict[str, Expr] = {}
         self.worked_out: dict[object, tuple[Expr, Data]] = {}
         self.sizes = Sizes()
+        self.made, self.sets = Made(), Sets()
         self.together = Together()
 
     def fold(self, expr: Expr) -> Expr:
@@ -295,6 +297,7 @@ class _Folding:
                 *(id(a.value if isinstance(a, Constant) else a) for a in node.args),
             )
         if own not in self.worked_out:
+            self.made.add(numbers(node), "this part of the model", node.span)
             value = np.asarray(evaluate(node, {}))
             if not np.isfinite(value).all():
                 raise fail(
@@ -365,11 +368,11 @@ def _block(decision: Decision, folding: _Folding, steps: int) -> Block:
     shape = folding.shape(decision.shape, decision.span)
     for argument in decision.domain.args:
         folding.fold(argument)  # names a param without a value
-    domain = make_domain(decision.domain, shape, folding.values, steps)
+    domain = folding.sets.made(decision.domain, shape, folding.values, steps)
     if decision.domain.cuts:
         cuts = decision.domain.cuts
         sides = [(_difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
-        domain = narrowed(domain, decision.name, sides, steps)
+        domain = folding.sets.narrowed(domain, decision.name, sides, steps)
     return Block(decision.name, shape, domain, decision.span)
 
 

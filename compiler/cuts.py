@@ -1,20 +1,22 @@
-"""A domain as written with affine cuts, `box(0, 1) with sum(x) <= 3`: from expressions to rows of numbers."""
+"""Domains as written, with affine cuts: `box(0, 1) with sum(x) <= 3`. Alike ones are one set, so that what it costs is paid once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
-from oco.compiler.domains import Domain, cut
+from oco.compiler.domains import Domain, cut, make_domain
 from oco.compiler.jacobians import jacobian
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, names
-from oco.dsl.model import Relation
+from oco.dsl.limits import FACTORED
+from oco.dsl.meter import charge
+from oco.dsl.model import DomainSpec, Relation
 from oco.dsl.source import Span
 
 Floats = np.ndarray[Any, Any]
@@ -22,8 +24,52 @@ MOST_ENTRIES = 10**7
 """Entries of all rows together that are written out."""
 
 
-def narrowed(base: Domain, name: str, cuts: Sequence[tuple[Expr, Relation, Span | None]], steps: int) -> Domain:
-    """{ x in base : each expression stands in its relation to 0 }. Errors where one is not affine, or where nothing is left."""
+CURVED_STEPS, MATRIX_STEPS, ROW_STEPS = 40_000, 300, 5
+"""Steps that the cut of a curved set takes, and of a set of matrices for each entry, and for each entry of a row besides."""
+
+
+class Sets:
+    """The domains of a model, one object for all that are alike: what is worked out of it is worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Domain] = {}
+
+    def made(self, spec: DomainSpec, shape: tuple[int, ...], values: Mapping[str, Any], steps: int) -> Domain:
+        """The set that `spec` writes, as `make_domain` has it."""
+        base = make_domain(spec, shape, values, steps)
+        key = (type(base), *(_identity(getattr(base, f.name)) for f in fields(base)))
+        return self._known.setdefault(key, base)
+
+    def narrowed(
+        self, base: Domain, name: str, cuts: Sequence[tuple[Expr, Relation, Span | None]], steps: int
+    ) -> Domain:
+        """{ x in base : each expression stands in its relation to 0 }. Errors where one is not affine, or where nothing is left."""
+        rows = _all_rows(base, name, cuts)
+        key = (id(base), *map(_identity, rows))
+        if key not in self._known:
+            charge(_steps(base, len(rows[1]) + len(rows[3])))
+            try:
+                self._known[key] = cut(base, *rows, steps)
+            except OcoError as error:
+                raise OcoError(*(replace(d, span=d.span or cuts[0][2]) for d in error.diagnostics)) from None
+        return self._known[key]
+
+
+def _steps(base: Domain, rows: int) -> int:
+    """Of the work of a check: what finding the inside of a cut takes."""
+    if base.kind in FACTORED:
+        return (MATRIX_STEPS + ROW_STEPS * rows) * base.size
+    return 0 if base.kind == "box" or base.halfspaces() is not None else CURVED_STEPS
+
+
+def _identity(value: Any) -> Hashable:
+    return (value.shape, value.dtype.str, value.tobytes()) if isinstance(value, np.ndarray) else value
+
+
+def _all_rows(
+    base: Domain, name: str, cuts: Sequence[tuple[Expr, Relation, Span | None]]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """A, b, E, f of A x <= b and E x = f."""
     inequalities, equalities = [_nothing(base)], [_nothing(base)]
     for expr, relation, span in cuts:
         A, b = _rows(expr, name, base, span)
@@ -34,10 +80,7 @@ def narrowed(base: Domain, name: str, cuts: Sequence[tuple[Expr, Relation, Span 
     (A, b), (E, f) = (
         tuple(np.concatenate(parts) for parts in zip(*found, strict=True)) for found in (inequalities, equalities)
     )
-    try:
-        return cut(base, A, b, E, f, steps)
-    except OcoError as error:
-        raise OcoError(*(replace(d, span=d.span or cuts[0][2]) for d in error.diagnostics)) from None
+    return A, b, E, f
 
 
 def _nothing(base: Domain) -> tuple[Floats, Floats]:

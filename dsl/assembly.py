@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
 from oco.dsl.checks import check_domain, check_law
-from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, names
 from oco.dsl.fact_keys import catalogue, of_the_whole
 from oco.dsl.formulas import check_using
-from oco.dsl.limits import LONGEST
+from oco.dsl.limits import FACTORED, LONGEST
 from oco.dsl.model import (
     Assumption,
     Constraint,
@@ -55,9 +56,8 @@ from oco.dsl.values import (
 
 Bounds = tuple[Expr, Expr] | None
 
-FACTORED = ("nuclear_ball", "spectrahedron")
 MOST_FACTORED = 10**12
-"""Decisions in these domains may be kept as factors, so they may have more entries than an array."""
+"""Entries of a decision that may be kept as factors."""
 
 
 @dataclass
@@ -131,7 +131,7 @@ class Assembly:
         data = param_value(scope, param)
         if data is not None:
             data.setflags(write=False)
-            scope.values[name] = data
+            scope.learn(name, data)
             param = replace(param, data=data)
         scope.declare(param)
         self.params.append(param)
@@ -289,7 +289,9 @@ class Assembly:
     def check_assumptions(self, unreadable: frozenset[str] = frozenset()) -> list[OcoError]:
         """One error for each assumption about something that is no fact; labels in `unreadable` are taken as declared."""
         keys = catalogue((*self.scope.labels, *unreadable))
-        return [e for a in self.assumptions if (e := _wrong_key(a, {k: f.relation for k, f in keys.items()}))]
+        relations = {k: f.relation for k, f in keys.items()}
+        wrong = (e for a in self.assumptions if (e := _wrong_key(a, relations)))
+        return list(islice(wrong, MOST_MISTAKES))
 
     def finish(self) -> Model:
         """The model; every statement has been checked, and none that must be there is missing."""
@@ -328,7 +330,8 @@ def _wrong_key(assumption: Assumption, relations: Mapping[str, str]) -> OcoError
                 f"the constraints are {', '.join(labels)}" if labels else "this model has no constraints",
             )
             return fail("OCO651", f"there is no constraint `{parts[1]}`", assumption.span, hint)
-        hint = did_you_mean(key, relations, "`oco help OCO651` lists the facts")
+        alike = (k for k in relations if not k.startswith("constraints.") or k.split(".")[1] in parts)
+        hint = did_you_mean(key, alike, "`oco help OCO651` lists the facts")
         return fail("OCO651", f"there is no fact `{assumption.key}`", assumption.span, hint)
     wanted = relations[key]
     if wanted and wanted != assumption.relation:

@@ -270,11 +270,12 @@ class ModelBuilder:
     def _statement(self, name: str, what: str, span: Span | None) -> Iterator[None]:
         """A declaration: where it fails nothing stays declared."""
         _checked_name(name, what, span)
-        declared, values = dict(self._scope.declared), dict(self._scope.values)
+        scope = self._scope
+        declared, values, sizes = dict(scope.declared), dict(scope.values), dict(scope.sizes)
         try:
             yield
         except OcoError:
-            self._scope.declared, self._scope.values = declared, values
+            scope.declared, scope.values, scope.sizes = declared, values, sizes
             raise
 
     def _free_label(self) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from oco.dsl.source import Span
+
+MOST_MISTAKES = 100
+"""How many mistakes of a text are looked for: each costs the search for its line, its place and the nearest right word."""
 
 LONGEST_LINE = 160
 """Characters of a line that are shown at most."""
@@ -145,6 +148,14 @@ class Findings:
     def __init__(self) -> None:
         self._items: dict[Diagnostic, None] = {}
 
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many as are looked for."""
+        return len(self._items) >= MOST_MISTAKES
+
     @property
     def items(self) -> list[Diagnostic]:
         """Each finding once, in the order in which they came."""
@@ -165,4 +176,9 @@ class Findings:
         """Raise one `OcoError` with every error found, in the order of the text."""
         errors = [d for d in self.items if d.severity is Severity.ERROR]
         if errors:
-            raise OcoError(*sorted(errors, key=lambda d: d.span.start if d.span else -1))
+            errors.sort(key=lambda d: d.span.start if d.span else -1)
+            if len(errors) > MOST_MISTAKES:
+                errors = errors[:MOST_MISTAKES]
+            if len(errors) == MOST_MISTAKES:
+                errors[-1] = replace(errors[-1], note=f"the search ended at {MOST_MISTAKES} mistakes")
+            raise OcoError(*errors)

@@ -51,7 +51,7 @@ def _check_formula(text: str, names: Sequence[str], labels: tuple[str, ...], spa
         formula = parse_formula(text)
     except OcoError as error:
         raise fail("OCO721", f"the formula `{text}` cannot be read: {error.message}", at, error.hint) from None
-    known = [*FORMULA_SYMBOLS, *names, *catalogue(labels)]
+    known = dict.fromkeys([*FORMULA_SYMBOLS, *names, *catalogue(labels)])
     for node in syntax.walk(formula):
         if isinstance(node, syntax.Identifier) and node.name not in known:
             hint = did_you_mean(

@@ -182,13 +182,24 @@ def _bernoulli(args: Args) -> Args:
     return {"n": np.ones_like(args["p"], dtype=float), "p": args["p"]}
 
 
+MOST_ADDED = 1_000
+"""Probabilities of a law that are added up one by one where its bounds differ from entry to entry."""
+
 # categorical(p): 0, 1, ..., k - 1 with the probabilities p; constant(v)
 
 
 def _categorical_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
+    parts = args["p"] * np.arange(len(args["p"]), dtype=float) ** k
     total = np.zeros(np.broadcast_shapes(lo.shape, hi.shape))
-    for value, p in enumerate(args["p"]):
-        total = total + np.where((lo <= value) & (value <= hi), p * float(value) ** k, 0.0)
+    if total.size > 1 and len(parts) > MOST_ADDED:
+        sums = np.append(0.0, np.cumsum(parts))
+        first, last = np.clip(np.ceil(lo), 0, len(parts)), np.clip(np.floor(hi) + 1, 0, len(parts))
+        return np.asarray(sums[np.maximum(first, last).astype(int)] - sums[first.astype(int)])
+    if total.size == 1:
+        values = np.arange(len(parts))
+        return np.reshape(np.cumsum(np.where((lo <= values) & (values <= hi), parts, 0.0))[-1], total.shape)
+    for value, part in enumerate(parts):
+        total = total + np.where((lo <= value) & (value <= hi), part, 0.0)
     return np.asarray(total)
 
 

@@ -10,6 +10,7 @@ from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, parts, walk
 from oco.dsl.meter import WAYS_OUT, allowed
+from oco.dsl.model import Model
 from oco.dsl.source import Span
 
 DEEPEST = 200
@@ -56,6 +57,20 @@ VAST, MOST_VAST = 20_000, 50
 
 MOST_CONSTRAINTS = 30
 """How many constraints a model may state; each may be a vector of many."""
+
+MOST_WORKED = 2 * 10**7
+"""How many numbers the formulas of params, bounds and arguments of a model may make, all parts together: half a second, 160 MB."""
+
+FACTORED = ("nuclear_ball", "spectrahedron")
+"""Domains whose decisions may be kept as factors, so that they may have more entries than an array."""
+
+MOST_DECIDED, MOST_REVEALED = 2 * 10**6, 10**7
+"""How many entries the decisions of a model may have together, unless they may be kept as factors, and how many the streams."""
+
+CHEAP = frozenset(
+    {"add", "sub", "mul", "minus", "transpose", "range", "repeat", "ones", "zeros", "eye", "outer", "sum"}
+)
+"""Atoms that make a number in a few nanoseconds; others take some times that."""
 
 LONGEST = 10**12
 """The most rounds of a horizon: at a microsecond a round, eleven days."""
@@ -133,6 +148,47 @@ def check_work(objective: Expr, constraints: Sequence[Expr], streams: int, span:
 def _size(expr: Expr) -> int:
     vast = sum(min(math.prod(known(n.shape)) // VAST, MOST_VAST) for n in walk(expr) if isinstance(n, Call))
     return vast + sum(WEIGHTS.get(atom, 1) * count for atom, count in parts(expr).items())
+
+
+class Made:
+    """How many numbers the formulas of fixed data have made."""
+
+    def __init__(self) -> None:
+        self.numbers = 0
+
+    def add(self, numbers: int, role: str, span: Span | None) -> None:
+        """Count more before they are made; refuse them past `MOST_WORKED`."""
+        self.numbers += numbers
+        most = allowed(MOST_WORKED)
+        if self.numbers > most:
+            said = f"up to {role} the formulas of fixed data make {self.numbers:,} numbers; at most {most:,.0f} are worked out"
+            hint = 'read large data from a file: `param A[m, n] = file("A.npy")`'
+            raise OcoError(Diagnostic("OCO805", said, span, hint))
+
+
+def numbers(node: Expr) -> int:
+    """The numbers that one part makes or reads; products and decompositions of matrices count their multiplications."""
+    shapes = [tuple(d for d in e.shape if isinstance(d, int)) for e in (node, *node.children)]
+    touched = max(map(math.prod, shapes))
+    match node:
+        case Call(atom="matmul" | "dot"):
+            return touched + math.prod(shapes[0]) * max(shapes[1][-1:], default=1) // (5 if node.integer else 50)
+        case Call(atom="nuclear_norm" | "sigma_max"):
+            return touched + touched * min(shapes[1], default=1) // 2
+        case Call(atom=atom):
+            return touched if atom in CHEAP else 4 * touched
+    return touched
+
+
+def check_entries(model: Model) -> None:
+    """Refuse decisions and streams that have too many entries to be worked with one by one."""
+    whole = [d for d in model.decisions if d.domain.kind not in FACTORED]
+    for what, declared, most in (("decisions", whole, MOST_DECIDED), ("streams", model.streams, MOST_REVEALED)):
+        total = sum(math.prod(n for n in d.shape if isinstance(n, int)) for d in declared)
+        if total > allowed(most):
+            said = f"the {what} have {total:,} entries together; at most {allowed(most):,.0f} are worked with"
+            hint = f"matrices in {' and '.join(FACTORED)} may be larger; or allow more: `oco --effort 4 compile ...`"
+            raise OcoError(Diagnostic("OCO805", said, declared[0].span, hint))
 
 
 def check_count(constraints: int, span: Span | None) -> None:

@@ -29,7 +29,8 @@ class Known(Protocol):
     @property
     def extremes(self) -> Mapping[str, Range | None]: ...
 
-    def sizes(self) -> dict[str, int]: ...
+    @property
+    def sizes(self) -> Mapping[str, int]: ...
 
 
 def whole_range(expr: Expr, known: Known) -> Range | None:
@@ -85,7 +86,7 @@ def _combined(atom: str, ranges: list[Range]) -> Range | None:
 
 def check_index(expr: Index, known: Known) -> None:
     """Whether the positions that the items may ask for are there, as far as values and declared ranges tell."""
-    sizes = known.sizes()
+    sizes = known.sizes
     for axis, (item, length) in enumerate(zip(expr.items, expr.base.shape)):
         dim = substitute(length, sizes)
         if isinstance(item, Slice):
@@ -111,7 +112,7 @@ def _is_known(item: Expr, known: Known) -> bool:
     return isinstance(item, Name) and item.name in known.values
 
 
-def _check_slice(expr: Index, item: Slice, axis: int, dim: Dim, sizes: dict[str, int]) -> None:
+def _check_slice(expr: Index, item: Slice, axis: int, dim: Dim, sizes: Mapping[str, int]) -> None:
     start, stop = (substitute(d, sizes) for d in slice_ends(item, dim))
     empty = isinstance(start, int) and isinstance(stop, int) and stop <= start
     outside = isinstance(stop, int) and isinstance(dim, int) and stop > dim

@@ -81,6 +81,8 @@ class _Resolver:
 
     def run(self) -> None:
         for statement in self.file.statements:
+            if self.findings.full:
+                return
             self._once(statement)
             self._statement(statement)
         self._check_labels_of_assumptions()
@@ -228,7 +230,7 @@ class _Resolver:
             self.typer.broken.add(name)
             return
         self.first[name] = (DECLARING[type(s)], s.name.span)
-        known = len(self.findings.items)
+        known = len(self.findings)
         self._try(step)
         if name not in self.scope.declared:
             self.typer.broken.add(name)

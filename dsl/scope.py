@@ -14,6 +14,7 @@ from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, show, substitute
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
+from oco.dsl.limits import Made
 from oco.dsl.model import Decision, Let, Param, Stream
 from oco.dsl.ranges import check_index, whole_range
 from oco.dsl.source import Span
@@ -25,7 +26,7 @@ Array = np.ndarray[Any, Any]
 OBSERVED_WORDS: tuple[str, ...] = ("round", "loss", "gradient", "constraints", "constraint_gradients")
 
 MOST_NUMBERS = 10**8
-"""The most entries that an array of fixed data may have."""
+"""The most entries that an array of fixed data may have, and all that are read from files."""
 
 
 def kind_of(declaration: Declaration) -> Kind:
@@ -48,6 +49,9 @@ class Scope:
     values    the params whose value is known
     kinds     for each abbreviation what it depends on
     extremes  for each abbreviation its least and greatest value, as far as whole-number declarations tell
+    sizes     the values of the params that may stand in a shape
+    made      what formulas of fixed data have made
+    read      numbers read from files
     """
 
     folder: Path | None = None
@@ -57,10 +61,15 @@ class Scope:
     labels: dict[str, Span | None] = field(default_factory=dict)
     kinds: dict[str, frozenset[Kind]] = field(default_factory=dict)
     extremes: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    made: Made = field(default_factory=Made)
+    read: int = 0
 
-    def sizes(self) -> dict[str, int]:
-        """The values of the params that may stand in a shape."""
-        return {n: int(v) for n, v in self.values.items() if v.shape == () and v == np.floor(v) and abs(v) < 2**62}
+    def learn(self, name: str, value: Array) -> None:
+        """Keep the value of a param."""
+        self.values[name] = value
+        if value.shape == () and value == np.floor(value) and abs(value) < 2**62:
+            self.sizes[name] = int(value)
 
     def name(self, name: str, span: Span | None = None) -> Name:
         """A use of a declared name."""
@@ -88,8 +97,7 @@ class Scope:
         return expr
 
     def known_shape(self, shape: Shape) -> Shape:
-        sizes = self.sizes()
-        return tuple(substitute(d, sizes) for d in shape)
+        return tuple(substitute(d, self.sizes) for d in shape)
 
     def dim(self, expr: Expr, role: str) -> Dim:
         """A declared length: a whole number from 1 on, or a polynomial in params whose value is not known yet."""
@@ -99,9 +107,9 @@ class Scope:
             return dim
         for name in names(expr, Kind.PARAM):
             value = self.values.get(name)
-            if value is not None and name not in self.sizes():
+            if value is not None and name not in self.sizes:
                 raise fail("OCO307", f"{role} must be a whole number; `{name}` is {value}", expr.span)
-        dim = substitute(dim, self.sizes())
+        dim = substitute(dim, self.sizes)
         if isinstance(dim, int) and dim < 1:
             raise fail("OCO308", f"{role} must be at least 1; {describe(expr)} is {dim}", expr.span)
         return dim

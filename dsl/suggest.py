@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 LEAST_RATIO = 0.7
 LONGEST = 80
+MOST_MATCHED = 20_000
+"""Pairs of letters that one search compares, a few milliseconds; past them a candidate is near by one slip or its beginning alone."""
 
 
 def nearest(word: str, candidates: Iterable[str], least: float = LEAST_RATIO) -> str | None:
@@ -16,23 +18,36 @@ def nearest(word: str, candidates: Iterable[str], least: float = LEAST_RATIO) ->
     if not word or len(word) > LONGEST:
         return None
     best, best_ratio = None, 0.0
+    left = MOST_MATCHED
     for candidate in candidates:
-        ratio = _likeness(word, candidate)
+        ratio = _closeness(word, candidate)
+        could = 1.8 * min(len(word), len(candidate)) / (len(word) + len(candidate))
+        if ratio == 0 and could > best_ratio and could >= least and left > 0:
+            left -= len(word) * len(candidate)
+            ratio = _likeness(word, candidate)
         if ratio > best_ratio:
             best, best_ratio = candidate, ratio
     return best if best_ratio >= least else None
 
 
-def _likeness(a: str, b: str) -> float:
-    """Between 0 and 1: twice the matching letters over all letters, 1 for words that differ in case alone."""
+def _closeness(a: str, b: str) -> float:
+    """How near words are that differ in case, by one slip or in that one begins the other; 0 for others."""
     if a == b:
         return 1.0
-    if a.lower() == b.lower():
+    if abs(len(a) - len(b)) > 1 and a[:1].lower() != b[:1].lower():
+        return 0.0
+    a, b = a.lower(), b.lower()
+    if a == b:
         return 0.99
-    if is_one_slip(a.lower(), b.lower()) and min(len(a), len(b)) > 1:
+    if is_one_slip(a, b) and min(len(a), len(b)) > 1:
         return 0.95
-    if min(len(a), len(b)) > 3 and (a.lower().startswith(b.lower()) or b.lower().startswith(a.lower())):
+    if min(len(a), len(b)) > 3 and (a.startswith(b) or b.startswith(a)):
         return 0.8
+    return 0.0
+
+
+def _likeness(a: str, b: str) -> float:
+    """Between 0 and 1: twice the matching letters over all letters."""
     from difflib import SequenceMatcher
 
     return 0.9 * SequenceMatcher(None, a.lower(), b.lower(), autojunk=False).ratio()

@@ -10,7 +10,7 @@ from oco.dsl import build
 from oco.dsl.atoms import ATOMS
 from oco.dsl.chains import PLAIN, halved
 from oco.dsl.checks import refuse_as_function
-from oco.dsl.diagnostics import Findings, OcoError, fail
+from oco.dsl.diagnostics import MOST_MISTAKES, Findings, OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Constant, Expr, Kind, Name, Slice, constant
@@ -37,6 +37,7 @@ class Typer:
         self.doubtful: set[str] = set()
         self.nameless = False
         self.reported: set[str] = set()
+        self.asked = 0
 
     def exprs(self, nodes: Sequence[syntax.Expression]) -> tuple[Expr, ...] | None:
         """All typed, or None when one of them cannot be."""
@@ -46,6 +47,8 @@ class Typer:
 
     def expr(self, node: syntax.Expression, inside: str = "") -> Expr | None:
         """The typed expression; None after a mistake, which is kept. `inside` is the `let` whose value this is."""
+        if self.findings.full:
+            return None
         match node:
             case syntax.Number(value=value):
                 return constant(value, node.span)
@@ -82,11 +85,16 @@ class Typer:
             return self.scope.name(name, span)
         if name == "t":
             return Name("t", Kind.ROUND, integer=True, span=span)
-        excused = self.nameless and not nearest(name, self.scope.declared)
-        if name not in self.broken | self.doubtful | self.reported and not excused:
+        if not any(name in known for known in (self.broken, self.doubtful, self.reported)):
             self.reported.add(name)
-            self._refuse(self._unknown(name, span, inside))
+            if not (self.nameless and self._excused(name)):
+                self._refuse(self._unknown(name, span, inside))
         return None
+
+    def _excused(self, name: str) -> bool:
+        """Whether a name that is not declared may be that of the declaration without one."""
+        self.asked += 1
+        return self.asked > MOST_MISTAKES or not nearest(name, self.scope.declared)
 
     def _unknown(self, name: str, span: Span, inside: str) -> OcoError:
         if name == inside:

@@ -13,6 +13,7 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, File, Kind, constant, names, walk
+from oco.dsl.limits import numbers
 from oco.dsl.model import Param
 from oco.dsl.scope import MOST_NUMBERS, Array, Scope, check_fixed
 from oco.dsl.source import Span
@@ -43,6 +44,7 @@ def fixed_value(scope: Scope, expr: Expr, role: str) -> Array | None:
         return None
     for part in walk(expr):
         check_count(part.shape, role, part.span or expr.span)
+    scope.made.add(sum(numbers(part) for part in walk(expr) if part.children), role, expr.span)
     with np.errstate(all="ignore"):
         value = np.asarray(evaluate(expr, scope.values))
     check_finite(value, role, expr.span)
@@ -100,15 +102,25 @@ def param_value(scope: Scope, param: Param) -> Array | None:
         from oco.dsl.files import read_array
 
         raw: Array | None = read_array(param.value.path, scope.folder, param.name, param.value.span)
+        _count_read(scope, raw, param.value)
     else:
         raw = fixed_value(scope, param.value, f"the value of {role}")
     if raw is None:
         return None
+    if raw.shape == ():  # one number for every entry
+        scope.made.add(count(param.shape), role, param.value.span)
     shaped = _in_shape(raw, param)
     if param.integer:
         shaped = _whole(shaped, param)
     _check_bounds(scope, shaped, param)
     return np.array(shaped, dtype=np.int64 if param.integer else np.float64)
+
+
+def _count_read(scope: Scope, raw: Array | None, file: File) -> None:
+    scope.read += 0 if raw is None else raw.size
+    if scope.read > MOST_NUMBERS:
+        said = f"up to `{file.path}` the files of this model hold {scope.read:,} numbers; at most {MOST_NUMBERS:,} are read"
+        raise fail("OCO805", said, file.span)
 
 
 def _in_shape(raw: Array, param: Param) -> Array:

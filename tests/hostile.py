@@ -1,4 +1,4 @@
-"""More than twenty model files that somebody wrote to do harm, each under 100 kB, and what runs one of them within limits."""
+"""More than seventy model files that somebody wrote to do harm, each under 100 kB, and what runs one of them within limits."""
 
 from __future__ import annotations
 
@@ -159,6 +159,35 @@ CASES: dict[str, str] = {
     "formula_bomb": _model() + "using ogd with eta = " + "(" * 150 + "t" + "+T)**9" * 150 + "\n",
     "formula_powers": _model() + "using ogd with eta = 9**9**9**9**9\n",
     "assumed_bomb": _model() + "assume loss.lipschitz.l2 <= 9e307 ** 9e307\n",
+    "ranges_by_the_hundred": _model("".join(f"param a{k}[9999999] = 1..9999999\n" for k in range(300))),
+    "decompositions": _model(
+        "param A[700, 700] = outer(1..700, 1..700)\n" + "".join(f"param s{k} = sigma_max(A + {k})\n" for k in range(50))
+    ),
+    "wide_bounds": _model(
+        "param lo[1000000] = 1..1000000\n" + "".join(f"stream s{k}[1000000] in [lo, lo + 1]\n" for k in range(100))
+    ),
+    "names_nearly_right": HEAD
+    + BODY
+    + "".join(f"let abcdefgh{k} = x[0]\n" for k in range(1500))
+    + "".join(f"let b{k} = abcdefgi{k}\n" for k in range(1500)),
+    "characters_of_no_statement": HEAD + BODY + "$\n" * 40_000,
+    "a_decision_too_large": _model(decision="decision y[100000000] in ball(1)\ndecision x[3] in box(0, 1)"),
+    "groups_of_one": _entries("sum_squares(x) + {}", "x[{i}]", 20, "group_ball(2, 0..9999)", 10_000)
+    + "subject to\n    b: norm2(x) <= 0.9 on average\n",
+    "roots_over_a_budget": _entries(
+        "sum(sqrt(1 + square(x - c))) + {}", "x[{i}]", 9, "budget(0, 1, 1)", 1000, "stream c[1000] in [0, 1]\n"
+    ),
+    "a_large_ellipsoid": HEAD
+    + "param A[1000, 1000] = outer(1..1000, 1..1000) + eye(1000)\ndecision x[1000] in ellipsoid(A)\n"
+    + "stream c in [0, 1]\nminimize c * x[0]\n",
+    "balls_cut_alike": HEAD
+    + "".join(f"decision y{k}[5] in ball(1) with y{k}[0] <= 0.5\n" for k in range(90))
+    + f"stream c in [0, 1]\nminimize {' + '.join(f'c * y{k}[0]' for k in range(90))}\n",
+    "balls_cut_unlike": HEAD
+    + "".join(f"decision y{k}[5] in ball(1) with y{k}[0] <= 0.{k}1\n" for k in range(300))
+    + "minimize y0[0]\n",
+    "a_cut_of_matrices": f"{HEAD}decision X[60, 60] in spectrahedron(1) with X[0] <= 0.5, sum(X, axis=0) <= 0.9\nminimize sum(X)\n",
+    "a_law_of_a_million": _model("param p[1000000] = 1 / 1000000\nstream s ~ categorical(p)\n", minimize="s * x[0]"),
     "quadratic_of_a_large_matrix": _model(
         "param A[400, 400] = eye\n",
         decision="decision x[3] in box(0, 1)\ndecision y[400] in box(0, 1)",

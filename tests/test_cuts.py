@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import oco
+from oco.compiler.canonical import canonical
 from oco.compiler.domains import Domain, cut, domain
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
@@ -203,3 +204,19 @@ def test_jacobians_of_repeated_and_idle_rows() -> None:
         values = np.linalg.eigvalsh(J)
         assert values[0] >= -1e-12 and values[-1] <= 1 + 1e-12
         np.testing.assert_allclose(J @ other, 0, atol=1e-12)
+
+
+def test_alike_domains_are_one_set_and_others_are_not() -> None:
+    domains = (
+        "ball(1) with a[0] <= 0.5",
+        "ball(1) with b[0] <= 1 / 2",
+        "ball(1) with d[1] <= 0.5",
+        "ball(1)",
+        "ball(2)",
+        "ball(1)",
+    )
+    declared = "".join(f"decision {n}[3] in {d}\n" for n, d in zip("abdefg", domains))
+    model = oco.parse(f"model m\nhorizon T = 9\n{declared}minimize a[0]\n")
+    a, b, d, e, f, g = (block.domain for block in canonical(model).blocks)
+    assert a is b and e is g
+    assert a is not d and e is not f and a is not e

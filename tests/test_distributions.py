@@ -182,3 +182,16 @@ def test_few_probabilities_of_a_normal_law_equal_those_of_scipy() -> None:
         np.abs(found / expected - 1)[:-3] <= 1e-15 * (1 + z[:-3] ** 2 / 2)
     ).all()  # exp(-z**2 / 2) has no more digits
     assert laws._below(np.array(0.0)) == 0.5 and laws._below(np.zeros((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("size", [(), (1,), (5,)])
+def test_moments_of_a_long_categorical_law_are_sums_over_its_values(size: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    p /= p.sum()
+    low, high = rng.uniform(-100, 2000, size), rng.uniform(1000, 3500, size)
+    for k in range(3):
+        found = LAWS["categorical"].moment(k, {"p": p}, np.asarray(low), np.asarray(high))
+        values = np.arange(3000.0)
+        expected = [(p * values**k)[(values >= a) & (values <= b)].sum() for a, b in zip(np.ravel(low), np.ravel(high))]
+        assert found.shape == size and np.allclose(np.ravel(found), expected, rtol=1e-12)

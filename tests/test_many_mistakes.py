@@ -109,3 +109,10 @@ def test_so_many_mistakes_so_many_findings(count: int) -> None:
 def test_a_mistake_in_every_line_without_needs_is_found() -> None:
     first = [wrong[0] if not needs(line) - {at} else line for at, (line, wrong) in enumerate(LINES)]
     assert mistakes(first) == [i + 1 for i, (line, _) in enumerate(LINES) if first[i] != line]
+
+
+def test_the_search_ends_at_a_hundred_mistakes() -> None:
+    with pytest.raises(OcoError) as caught:
+        parse("model m\n" + "".join(f"let a{k} = b{k}\n" for k in range(500)))
+    assert len(caught.value.diagnostics) == 100
+    assert "ended at 100" in str(caught.value)

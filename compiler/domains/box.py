@@ -108,6 +108,13 @@ class Box(Domain):
         fixed = np.flatnonzero(self._width.ravel() == 0)
         return unit_rows(fixed, self.size), self.lower.ravel()[fixed]
 
+    @property
+    def dimension(self) -> int:
+        return int(np.count_nonzero(self._width))
+
+    def tangent(self, c: Floats) -> Floats:
+        return np.where(self._width > 0, c, 0.0)
+
     def halfspaces(self) -> Halfspaces:
         identity = np.eye(self.size)
         sides = np.concatenate([self.upper.ravel(), -self.lower.ravel()])

@@ -241,13 +241,23 @@ class BoxSum(Domain):
 
     def affine_hull(self) -> tuple[Floats, Floats]:
         free = self._free
-        fixed = np.setdiff1d(np.arange(self.size), free)
+        fixed = np.delete(np.arange(self.size), free)
         A, b = unit_rows(fixed, self.size), self._hull[0][fixed]
         if not len(free):
             return A, b
         row = np.zeros((1, self.size))
         row[0, free] = 1.0
         return np.concatenate([A, row]), np.append(b, self.total - exact_sum(b))
+
+    @property
+    def dimension(self) -> int:
+        return max(len(self._free) - 1, 0)
+
+    def tangent(self, c: Floats) -> Floats:
+        flat, free = np.zeros(self.size), self._free
+        if len(free):
+            flat[free] = c.ravel()[free] - c.ravel()[free].mean()
+        return flat.reshape(self.shape)
 
     def halfspaces(self) -> Halfspaces:
         identity = np.eye(self.size)

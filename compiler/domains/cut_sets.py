@@ -38,6 +38,9 @@ SLIGHT = 1e-9
 SOLVED = 1e-7
 """What the conic solver may leave of an inner radius, in sizes of the base."""
 
+MOST_KEPT = 200
+"""Values of a support function that are kept."""
+
 ROUNDING = 1e-14
 """What is added to a support for rounding, in sizes of the base."""
 
@@ -230,6 +233,23 @@ class Cut(Domain):
 
     def support(self, c: Floats) -> float:
         """An upper bound, by the dual: <lam, r> and the support of the base along c - C' lam, for the multipliers lam of a maximiser."""
+        key, known = np.asarray(c).tobytes(), self._supports
+        if key not in known:
+            if len(known) >= MOST_KEPT:
+                known.clear()
+            known[key] = self._support(c)
+        return known[key]
+
+    @cached_property
+    def _supports(self) -> dict[bytes, float]:
+        """Bounds found: sums of many decisions in one set ask for the same ones again and again."""
+        return {}
+
+    @property
+    def extreme_cost(self) -> int:
+        return 3_000
+
+    def _support(self, c: Floats) -> float:
         largest = float(np.max(np.abs(c)))
         if self._only_base or not largest:
             return self.base.support(c)

@@ -172,7 +172,10 @@ class Ellipsoid(Domain):
         return np.array(np.broadcast_to(self.c, self.shape))
 
     def in_units(self, origin: Floats, unit: float) -> Ellipsoid:
-        return Ellipsoid(self.shape, P=self.P / unit / unit, c=(self.c - origin) / unit)
+        scaled = Ellipsoid(self.shape, P=self.P / unit / unit, c=(self.c - origin) / unit)
+        squares, q = self._spectrum
+        vars(scaled)["_spectrum"] = squares / unit / unit, q  # the dear part is that of this one
+        return scaled
 
     def vertices(self) -> Floats | None:
         return np.array([self.lower, self.upper]) if self.size == 1 else None

@@ -48,9 +48,10 @@ class Interior:
 
 
 def fits(setting: Setting) -> bool:
-    """Whether the matrix of the equalities is of a size to work with."""
+    """Whether the matrix of the equalities, with those of the domains' affine hulls, is of a size to work with."""
     c = setting.canonical
-    return sum(h.size for h in c.equalities) * c.size <= MOST_NUMBERS
+    hulls = sum(b.domain.size - b.domain.dimension for b in c.blocks)
+    return (sum(h.size for h in c.equalities) + hulls) * c.size <= MOST_NUMBERS
 
 
 def equality_rows(scenario: Scenario) -> Rows:

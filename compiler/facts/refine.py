@@ -62,7 +62,7 @@ class Refiner:
         if not self.coupled.intersection(names(node, Kind.DECISION)) or entries > MOST_ENTRIES:
             return value, None
         steps = SUPPORT + self._numbers(node) // 30 + effort(node) + entries_within(node) // WRITTEN
-        vertices = sum(b.domain.extreme_cost for b in self.setting.canonical.blocks) // EXTREME
+        vertices = sum(self.setting.blocks[n].domain.extreme_cost for n in names(node, Kind.DECISION)) // EXTREME
         supporting = self.setting.supporting
         if (vertices and not supporting.afford(entries * vertices)) or not supporting.spend(entries * steps):
             return value, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from oco.dsl.chains import PLAIN, levels
-from oco.dsl.diagnostics import Diagnostic, OcoError
+from oco.dsl.diagnostics import MOST_MISTAKES, Diagnostic, OcoError
 from oco.dsl.limits import DEEPEST, MOST_TERMS, TEXT_LIMIT, too_deep, too_long
 from oco.dsl.source import Source
 from oco.dsl.text import syntax
@@ -22,7 +22,8 @@ from oco.dsl.text.tree import TreeBuilder, attribute
 def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
     """The syntax tree, and what is wrong with the text, at most one finding a statement.
 
-    A statement that cannot be read stands in the tree as an `UnreadableStatement`, so that later stages know what is missing.
+    A statement that cannot be read stands in the tree as an `UnreadableStatement`, so that later stages know what is missing. After
+    `MOST_MISTAKES` findings the rest of the text is left unread.
     """
     if len(source.text) > TEXT_LIMIT:
         message = f"the text has {len(source.text)} characters; at most {TEXT_LIMIT} are read"
@@ -34,6 +35,8 @@ def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
     under_subject_to = False
     broken_off: Heading | None = None
     for line in split(scan(source)):
+        if len(findings) >= MOST_MISTAKES:
+            break
         heading = recognise(line.tokens, under_subject_to)
         if broken_off is not None and heading.problem is not None and heading.word in ("", "constraint"):
             statements.append(_continuation(line, broken_off))

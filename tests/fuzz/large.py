@@ -11,7 +11,7 @@ import hashlib
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -19,6 +19,9 @@ sys.path.insert(0, str(HERE.parent))
 
 from fuzz.domains import domain_model  # noqa: E402
 from hostile import MEGABYTES, SECONDS, Ran, examined  # noqa: E402
+
+Draw = Callable[[random.Random, int], tuple[str, str]]
+"""Makes a file, told how many there are: what it is made of, and its text."""
 
 FOUND = HERE / "found"
 BYTES = 100_000
@@ -228,10 +231,15 @@ def placed(terms: list[str], around: str, place: str) -> Iterator[str]:
             yield f"{simple}\nsubject to\n    g: [{', '.join(around.format(t) for t in terms)}] <= 1e9 each round"
 
 
-def models(rng: random.Random, end: float, texts: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Files until the end, kept in `texts`: every third has a domain that takes much, the others many terms."""
+def few(rng: random.Random, drawn: int) -> tuple[str, str]:
+    """Every third file has a domain that takes much, the others many terms."""
+    return domain_model(rng, BYTES) if drawn % 3 == 2 else model(rng)
+
+
+def models(draw: Draw, rng: random.Random, end: float, texts: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Files until the end, kept in `texts`."""
     while time.monotonic() < end:
-        name, text = domain_model(rng, BYTES) if len(texts) % 3 == 2 else model(rng)
+        name, text = draw(rng, len(texts))
         texts[name] = text
         yield name, text
 
@@ -259,11 +267,12 @@ def report(found: dict[str, Ran], texts: dict[str, str]) -> int:
     return 1 if broken else 0
 
 
-def main() -> int:
+def main(draw: Draw = few) -> int:
+    """Examine files that `draw` makes for as long as the command line says."""
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     texts: dict[str, str] = {}
     found: dict[str, Ran] = {}
-    for name, ran in examined(models(random.Random(seed), time.monotonic() + seconds, texts)):
+    for name, ran in examined(models(draw, random.Random(seed), time.monotonic() + seconds, texts)):
         found[name] = ran
         if beyond(ran):
             print(f"{ran.seconds:7.2f} s  {ran.megabytes:4.0f} MB  {name}  {' '.join(ran.said)}", flush=True)

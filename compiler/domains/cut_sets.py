@@ -245,10 +245,6 @@ class Cut(Domain):
         """Bounds found: sums of many decisions in one set ask for the same ones again and again."""
         return {}
 
-    @property
-    def extreme_cost(self) -> int:
-        return 3_000
-
     def _support(self, c: Floats) -> float:
         largest = float(np.max(np.abs(c)))
         if self._only_base or not largest:

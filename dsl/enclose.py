@@ -15,17 +15,17 @@ from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice,
 from oco.dsl.intervals import Interval, interval, point
 from oco.dsl.meter import charge
 
-NODE, ENTRY = 30, 0.15
+NODE, ENTRY = 20, 0.15
 """Microseconds that the range of a node takes, and an entry more."""
 
 HEAVY = {
-    "kl_div": 60,
-    "rel_entr": 60,
-    "quad_form": 40,
-    "_softmax": 30,
-    "log_sum_exp": 20,
-    "nuclear_norm": 40,
-    "sigma_max": 60,
+    "kl_div": 20,
+    "rel_entr": 20,
+    "quad_form": 35,
+    "_softmax": 15,
+    "log_sum_exp": 14,
+    "nuclear_norm": 15,
+    "sigma_max": 30,
     "norm2": 8,
     "matmul": 5,
     "dot": 5,

@@ -203,8 +203,13 @@ def walk(root: Expr, known: Container[int] = ()) -> Iterator[Expr]:
             yield node
         elif id(node) not in seen and id(node) not in known:
             seen.add(id(node))
+            children = node.children
+            if not children:
+                yield node
+                continue
             stack.append((node, True))
-            stack.extend((child, False) for child in reversed(node.children))
+            for child in reversed(children):
+                stack.append((child, False))
     charge(1.5 * len(seen))
 
 

@@ -291,10 +291,14 @@ def point(x: Any) -> Interval:
 
 
 def _least(values: list[Array]) -> Array:
+    if not any(v.ndim for v in values):
+        return np.asarray(min(map(float, values)))
     return np.asarray(np.minimum.reduce(np.broadcast_arrays(*values)))
 
 
 def _greatest(values: list[Array]) -> Array:
+    if not any(v.ndim for v in values):
+        return np.asarray(max(map(float, values)))
     return np.asarray(np.maximum.reduce(np.broadcast_arrays(*values)))
 
 

@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from oco.dsl import rounded_numbers as numbers
+from oco.dsl.rounded_numbers import LARGEST, SAFE, SPLITTER
+
 Array = np.ndarray[Any, Any]
 ULPS = 4  # NumPy's vector routines are tested to at most 4 ulp
-LARGEST = float(np.finfo(np.float64).max)
-_SPLITTER = 134217729.0  # 2**27 + 1, halves a significand (Veltkamp)
-_SAFE = 1e140  # products of numbers in [1/_SAFE, _SAFE] neither overflow nor lose low bits when split
 
 
 def add_down(a: Array, b: Array) -> Array:
+    if not (a.ndim or b.ndim):
+        return np.asarray(numbers.add_down(float(a), float(b)))
     with np.errstate(all="ignore"):
         s = a + b
         t = s - a
@@ -34,7 +36,7 @@ def add_up(a: Array, b: Array) -> Array:
 
 
 def _split(a: Array) -> tuple[Array, Array]:
-    c = _SPLITTER * a
+    c = SPLITTER * a
     high = c - (c - a)
     return high, a - high
 
@@ -44,12 +46,14 @@ def _product_error(a: Array, b: Array, p: Array) -> Array:
     a1, a2 = _split(a)
     b1, b2 = _split(b)
     error = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2)
-    safe = (np.abs(a) < _SAFE) & (np.abs(b) < _SAFE) & (np.abs(a) > 1 / _SAFE) & (np.abs(b) > 1 / _SAFE)
+    safe = (np.abs(a) < SAFE) & (np.abs(b) < SAFE) & (np.abs(a) > 1 / SAFE) & (np.abs(b) > 1 / SAFE)
     return np.where((a == 0) | (b == 0), 0.0, np.where(safe, error, np.nan))
 
 
 def mul_down(a: Array, b: Array) -> Array:
     """The product, with 0 * inf = 0: a zero factor stands for an entry that is zero."""
+    if not (a.ndim or b.ndim):
+        return np.asarray(numbers.mul_down(float(a), float(b)))
     with np.errstate(all="ignore"):
         zero = (a == 0) | (b == 0)
         p = np.where(zero, 0.0, a * b)
@@ -64,6 +68,8 @@ def mul_up(a: Array, b: Array) -> Array:
 
 def div_down(a: Array, b: Array) -> Array:
     """The quotient by nonzero numbers; a zero divisor stands for the limit from its side (-0.0: from below), 0 / 0 for 0."""
+    if not (a.ndim or b.ndim):
+        return np.asarray(numbers.div_down(float(a), float(b)))
     with np.errstate(all="ignore"):
         q = a / b
         q = np.where(np.isnan(q), 0.0, q)

@@ -24,7 +24,7 @@ from oco.dsl.atoms.whole import whole
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr
 from oco.dsl.intervals import Interval, interval, point
-from oco.dsl.rounding import LARGEST
+from oco.dsl.rounded_numbers import LARGEST
 
 AXIS = ("axis",)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -225,17 +225,22 @@ class Polyhedron(Domain):
     def upper(self) -> Floats:
         return self._hull[1]
 
-    def _widest(self, norm: Callable[[Floats], float]) -> float:
+    def _widest(self, order: int) -> Floats:
+        """A difference of two points that is longest in the norm l1 or l2; of the ends of the hull where vertices are many."""
         corners = self._corners
         if corners is None:
-            return norm(self.upper - self.lower)
-        return max(norm(x - y) for x in corners for y in corners)
+            return np.asarray(self.upper - self.lower)
+        points = corners.reshape(len(corners), -1)
+        points = (points - points[0]) / (float(np.max(np.abs(points - points[0]))) or 1.0)
+        lengths = [np.linalg.norm(points[: k + 1] - x, order, axis=1) for k, x in enumerate(points)]
+        first = int(np.argmax([np.max(row) for row in lengths]))
+        return np.asarray(corners[first] - corners[int(np.argmax(lengths[first]))])
 
     def _diameter_l2(self) -> float:
-        return self._widest(vector_norm)
+        return vector_norm(self._widest(2))
 
     def _diameter_l1(self) -> float:
-        return self._widest(lambda d: exact_sum(np.abs(d).ravel()))
+        return exact_sum(np.abs(self._widest(1)).ravel())
 
     def _farthest(self, centre: Floats) -> float:
         corners = self._corners

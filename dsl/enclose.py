@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,8 +52,7 @@ def enclose(expr: Expr, names: Mapping[str, Interval]) -> Interval:
 
 def enclose_node(node: Expr, children: tuple[Interval, ...], names: Mapping[str, Interval]) -> Interval:
     """One node over the intervals of its children (slices have none)."""
-    heavy = HEAVY.get(node.atom, 1) if isinstance(node, Call) else 1
-    charge(NODE * heavy + ENTRY * max((c.lo.size + c.hi.size for c in children), default=0))
+    _charge(node, [max(c.lo.size, c.hi.size) for c in children])
     match node:
         case Constant(value=value):
             return point(value.array)
@@ -67,6 +67,15 @@ def enclose_node(node: Expr, children: tuple[Interval, ...], names: Mapping[str,
         case Index():
             return _indexed(node, children[0], children[1:])
     raise InternalError(f"no range of a {type(node).__name__}")
+
+
+def _charge(node: Expr, sizes: list[int]) -> None:
+    """Count what the range of a node takes over children of these numbers of ends."""
+    numbers = max([min(math.prod(known(node.shape)), math.prod(sizes)), *sizes])
+    if isinstance(node, Call) and node.atom == "matmul" and len(node.shape) == 2:
+        numbers = max(numbers, min(sizes) * known(node.shape)[-1])
+    heavy = HEAVY.get(node.atom, 1) if isinstance(node, Call) else 1
+    charge(NODE * heavy + 2 * ENTRY * numbers)
 
 
 def _indexed(node: Index, base: Interval, positions: tuple[Interval, ...]) -> Interval:

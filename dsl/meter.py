@@ -16,10 +16,17 @@ from oco.dsl.source import Span
 MOST = 1_400_000
 """Steps of one check or one compile. The examples take at most 80,000 and 1,050,000."""
 
+MOST_READ = MOST / 2
+"""Steps of the reading of a text."""
+
 WAYS_OUT = (
     "write many alike terms as one over a vector, `sum(s * square(x - k))`, and many constraints as one, `A @ x <= b`; "
     "or allow more: `oco --effort 4 compile ...`, `with oco.effort(4):`"
 )
+
+
+EIGENVALUES, FACTOR = 3e-4, 3e-5
+"""Steps that the eigenvalues and the Cholesky factor of a matrix take, times the cube of its order."""
 
 
 class Meter:

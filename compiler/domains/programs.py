@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains.norms import Floats
+from oco.dsl.meter import charge
 
 MOST_STEPS = 60_000_000
 """What the linear programs of one model may take: some four nanoseconds each."""
+
+A_MICROSECOND = 250
+"""Steps in a microsecond."""
 
 SET_UP = 500_000
 """What a program takes beside its pivots and its entries."""
@@ -78,7 +82,9 @@ class Program:
             return None
         bounds: Any = (None, None)
         found = linprog(cost, **self._given, bounds=bounds, method="highs", options={"maxiter": int(most)})
-        steps.left -= self.set_up + self.pivot * int(found.nit or 0)
+        taken = self.set_up + self.pivot * int(found.nit or 0)
+        steps.left -= taken
+        charge(taken / A_MICROSECOND)
         return None if found.status == 1 else found
 
 

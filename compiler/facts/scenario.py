@@ -174,5 +174,6 @@ def _mean_range(stream: StreamRange) -> Interval:
 
 def at_mean(expr: Expr, scenario: Scenario, x: Mapping[str, Floats]) -> Floats:
     """The value at a decision with every stream in the middle of its range."""
-    env = {n: (r.expanded()[0] + r.expanded()[1]) / 2 for n, r in scenario.streams.items()}
+    with np.errstate(invalid="ignore"):  # a range without ends has no middle
+        env = {n: (r.expanded()[0] + r.expanded()[1]) / 2 for n, r in scenario.streams.items()}
     return evaluate(expr, {**env, **x}, 1.0)

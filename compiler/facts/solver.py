@@ -17,6 +17,9 @@ MOST_SPECTRAL_ENTRIES = 400
 PROGRAM, PART, NUMBER = 60_000, 200, 3
 """Microseconds that a program takes, and more for each part and each number of its variables."""
 SPECTRAL = ("nuclear_ball", "spectrahedron")
+MOST_DENSE_NUMBERS = 200_000
+DENSE = ("ellipsoid",)
+"""Sets that are a cone under a full matrix."""
 
 
 def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[Any]]:
@@ -31,7 +34,9 @@ def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[
 def within_reach(blocks: tuple[Block, ...]) -> bool:
     """Whether a program over these domains is solved in about a second."""
     spectral = [b.domain.size for b in blocks if b.domain.kind in SPECTRAL]
-    return sum(b.domain.size for b in blocks) <= MOST_ENTRIES and sum(spectral) <= MOST_SPECTRAL_ENTRIES
+    dense = [b.domain.size**2 for b in blocks if b.domain.kind in DENSE]
+    few = sum(spectral) <= MOST_SPECTRAL_ENTRIES and sum(dense) <= MOST_DENSE_NUMBERS
+    return few and sum(b.domain.size for b in blocks) <= MOST_ENTRIES
 
 
 def solve(

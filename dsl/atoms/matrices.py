@@ -30,11 +30,9 @@ from oco.dsl.atoms.whole import whole
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, constant
 from oco.dsl.intervals import Interval, point
-from oco.dsl.meter import charge
+from oco.dsl.meter import EIGENVALUES, FACTOR, charge
 
 PSD_TOLERANCE = 1e-10  # of the largest eigenvalue; CVXPY's
-EIGENVALUES, FACTOR = 2.5e-4, 3e-5
-"""Microseconds that they take, times the cube of the order."""
 
 
 def semidefinite(matrix: Interval) -> int:

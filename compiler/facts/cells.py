@@ -49,7 +49,7 @@ def _node(
     node: Expr, found: Mapping[int, Interval], box: Mapping[str, Interval], cells: Mapping[str, Interval], count: int
 ) -> Interval:
     """Ranges of shape (1 or count, *shape)."""
-    charge(NODE + ENTRY * max((found[id(c)].lo.size for c in node.children if id(c) in found), default=0))
+    charge(NODE + 3 * ENTRY * max((found[id(c)].lo.size for c in node.children if id(c) in found), default=0))
     match node:
         case Constant(value=data):
             return _lead(point(data.array))

@@ -68,7 +68,7 @@ class _Machine:
         return tuple(_read(r, env) for r in block.results)
 
     def equation(self, e: Equation, env: Environment) -> tuple[Any, ...]:
-        charge(10)
+        charge(4)
         args = tuple(_read(a, env) for a in e.args)
         match e.op:
             case "call":

@@ -30,9 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. Without `argv` the process is the command's, and ends with it."""
     status = _status(argv)
     if argv is None:
-        signal.signal(
-            signal.SIGINT, signal.SIG_IGN
-        )  # the work is done: Ctrl-C while Python lets go of it changes nothing
+        # The work is done: Ctrl-C while Python lets go of it changes nothing.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     return status
 
 

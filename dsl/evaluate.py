@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ Floats = np.ndarray[Any, Any]
 OPS = ArrayOps()
 ENTRIES = 1000
 """Entries that take as long as a node does at least."""
+DECOMPOSED = ("nuclear_norm", "sigma_max", "_polar", "_leading")
 
 
 def evaluate(expr: Expr, env: Mapping[str, Any], t: float | None = None) -> Floats:
@@ -33,7 +35,8 @@ class Evaluation:
 
     def __init__(self, expr: Expr) -> None:
         self.nodes = tuple(walk(expr))
-        self.steps = len(self.nodes) + entries(expr) // ENTRIES
+        self.decomposed = sum(map(_decomposed, self.nodes))
+        self.steps = len(self.nodes) + entries(expr) // ENTRIES + self.decomposed
 
     def __call__(self, env: Mapping[str, Any], t: float | None = None) -> Floats:
         """As `evaluate`."""
@@ -43,6 +46,14 @@ class Evaluation:
             for node in self.nodes:
                 found[id(node)] = _value(node, found, env, t)
         return np.asarray(found[id(self.nodes[-1])])
+
+
+def _decomposed(node: Expr) -> int:
+    """Steps that the singular values of a part take."""
+    if not isinstance(node, Call) or node.atom not in DECOMPOSED:
+        return 0
+    sides = [d for d in node.args[0].shape if isinstance(d, int)]
+    return math.prod(sides) * min(sides, default=0) // 5_000
 
 
 def _value(node: Expr, found: dict[int, Any], env: Mapping[str, Any], t: float | None) -> Any:

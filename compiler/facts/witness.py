@@ -18,7 +18,7 @@ from oco.compiler.facts.words import coordinates, number
 from oco.compiler.facts.work import effort
 from oco.compiler.jacobians import jacobian
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.evaluate import evaluate
+from oco.dsl.evaluate import Evaluation, evaluate
 from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import point
 
@@ -37,8 +37,11 @@ def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | 
     rng = np.random.default_rng(seed)
     streams = names(expr, Kind.STREAM)
     best: tuple[float, Decision, Decision, Decision] | None = None
+    cost = 3 * (effort(expr) + Evaluation(expr).decomposed)
+    if cost > setting.pairing.left:
+        return None
     for x, y, env in _pairs(setting, expr, streams, rng):
-        if not setting.pairing.spend(3 * effort(expr)):
+        if not setting.pairing.spend(cost):
             break
         excess = _excess(expr, x, y, env)
         if np.isfinite(excess) and (best is None or excess > best[0]):

@@ -222,10 +222,13 @@ def test_a_run_that_nobody_waits_for_is_ended() -> None:
     """Without that, leaving would take the ten minutes of the second job."""
     work: Any = time.sleep
     jobs: Any = [0.0, 600.0]
+    others = set(multiprocessing.active_children())
     outcomes: Any = Processes(1)(work, jobs)
     assert next(outcomes) is None
+    begun = set(multiprocessing.active_children()) - others
+    assert begun
     outcomes.close()
-    for worker in multiprocessing.active_children():
+    for worker in begun:
         worker.join(30)
         assert worker.exitcode is not None
 

@@ -17,7 +17,7 @@ from oco.dsl.intervals import Interval, interval, point
 from oco.dsl.meter import charge
 
 NODE, ENTRY = 20, 0.05
-"""Microseconds that the range of a node takes, and an entry more: of sums, six times that of products, a quarter where it is only read."""
+"""Microseconds that the range of a node takes, and each entry of a sum; of a product six times that, a quarter where it is only read."""
 ADDED = frozenset(
     {"add", "sub", "minus", "transpose", "abs", "max", "min", "maximum", "minimum", "pos", "neg", "diag", "trace"}
 )

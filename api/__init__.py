@@ -19,7 +19,6 @@ from oco.domains import DOMAIN_CONSTRUCTORS, Domain
 from oco.dsl.builder import ModelBuilder as Model
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import load, parse
-from oco.dsl.meter import effort
 from oco.dsl.terms import DISTRIBUTION_FUNCTIONS, FUNCTIONS, file
 from oco.pipeline import check, compile, load_trace, open, restore, tune
 
@@ -34,7 +33,6 @@ __all__ = [
     "OcoError",
     "check",
     "compile",
-    "effort",
     "file",
     "load",
     "load_trace",

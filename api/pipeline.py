@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from oco.dsl.bind import bind
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.diagnostics import contained, require
-from oco.dsl.meter import metered
 from oco.dsl.model import Model
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ def check(model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, 
         settled = _settled(model, params)
         if data is not None:
             return prove(settled, *_observed(settled, data))
-        with metered(settled.span):
-            return prove(settled)
+        return prove(settled)
 
 
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
@@ -93,9 +91,8 @@ def compile(
         check_source(data)
     with contained("compiling"):
         settled = _settled(model, params)
-        with metered(settled.span):
-            plan = Plan.of(compile_plan(settled, algorithm, kind, tradeoff=tradeoff), backend)
-            rehearse(plan)
+        plan = Plan.of(compile_plan(settled, algorithm, kind, tradeoff=tradeoff), backend)
+        rehearse(plan)
         if plan.mode == "paper":
             return plan
         plan = piloted(plan, data, seed, constants=settings is None)

@@ -24,18 +24,11 @@ from oco.dsl.dims import SymbolicDim
 from oco.dsl.distributions import Law, law_of
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
-from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, Made, Sizes, check_count, check_entries, check_work, numbers
-from oco.dsl.meter import charge
+from oco.dsl.limits import Made, Sizes, check_entries, numbers
 from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
 from oco.dsl.source import Span
 
 Floats = np.ndarray[Any, Any]
-READ = 25
-"""Microseconds that a node took to be read and takes to be folded."""
-
-MOST_POLYHEDRA = 40
-"""How many decisions may have domains made of rows."""
-
 FEWEST_STEPS = 5_000_000
 """What the linear programs of one decision may take at least: some ten small ones."""
 
@@ -203,7 +196,6 @@ def canonical(model: Model) -> Canonical:
         with findings.guard():
             streams.append(_range(stream, folding))
     findings.raise_if_any()
-    check_count(len(model.constraints), model.span)
     inequalities: list[Inequality] = []
     equalities: list[Equality] = []
     for c in model.constraints:
@@ -222,8 +214,6 @@ def canonical(model: Model) -> Canonical:
     horizon = None if model.horizon.rounds is None else _horizon(folding.fold(model.horizon.rounds))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
-    stated = [*(c.expr for c in inequalities), *(c.expr for c in equalities)]
-    check_work(objective, stated, len(streams), model.span)
     return Canonical(
         model, horizon, tuple(blocks), tuple(streams), objective, tuple(inequalities), tuple(equalities), assumptions
     )
@@ -244,14 +234,12 @@ class _Folding:
         self.together = Together()
 
     def fold(self, expr: Expr) -> Expr:
-        folded = self.together(self._written(expr))
-        Sizes().check(folded, expr.span, MOST_PARTS)
-        return folded
+        return self.together(self._written(expr))
 
     def _written(self, expr: Expr) -> Expr:
         """With lets and params put in, as it was written."""
         written = rewrite(expr, self._node)
-        self.sizes.check(written, expr.span, MOST_WRITTEN)
+        self.sizes.check(written, expr.span)
         return written
 
     def array(self, expr: Expr) -> Floats:
@@ -275,7 +263,6 @@ class _Folding:
         return tuple(int(d) for d in shape)
 
     def _node(self, node: Expr) -> Expr:
-        charge(READ)
         if isinstance(node, Name) and node.kind is Kind.PARAM:
             return self._param(node)
         if isinstance(node, Name) and node.kind is Kind.LET:
@@ -356,12 +343,9 @@ def _horizon(rounds: Expr) -> int:
 
 
 def _steps(model: Model) -> int:
-    """What the linear programs of one decision may take: a share of those of all. An error where decisions in polyhedra are too many."""
-    found = [d for d in model.decisions if d.domain.kind in ("polytope", "flow") or d.domain.cuts]
-    if len(found) > MOST_POLYHEDRA:
-        said = f"{len(found)} decisions have domains of inequalities of their own, more than {MOST_POLYHEDRA}"
-        raise fail("OCO420", said, found[-1].span, "join them into one decision: the rows of each beside the others")
-    return max(MOST_STEPS // max(1, len(found)), FEWEST_STEPS)
+    """What the linear programs of one decision may take: a share of those of all."""
+    polyhedra = sum(d.domain.kind in ("polytope", "flow") or bool(d.domain.cuts) for d in model.decisions)
+    return max(MOST_STEPS // max(1, polyhedra), FEWEST_STEPS)
 
 
 def _block(decision: Decision, folding: _Folding, steps: int) -> Block:

@@ -14,18 +14,12 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, names
-from oco.dsl.limits import FACTORED
-from oco.dsl.meter import charge
 from oco.dsl.model import DomainSpec, Relation
 from oco.dsl.source import Span
 
 Floats = np.ndarray[Any, Any]
 MOST_ENTRIES = 10**7
 """Entries of all rows together that are written out."""
-
-
-CURVED_STEPS, MATRIX_STEPS, ROW_STEPS = 40_000, 300, 5
-"""Steps that the cut of a curved set takes, and of a set of matrices for each entry, and for each entry of a row besides."""
 
 
 class Sets:
@@ -47,19 +41,11 @@ class Sets:
         rows = _all_rows(base, name, cuts)
         key = (id(base), *map(_identity, rows))
         if key not in self._known:
-            charge(_steps(base, len(rows[1]) + len(rows[3])))
             try:
                 self._known[key] = cut(base, *rows, steps)
             except OcoError as error:
                 raise OcoError(*(replace(d, span=d.span or cuts[0][2]) for d in error.diagnostics)) from None
         return self._known[key]
-
-
-def _steps(base: Domain, rows: int) -> int:
-    """Of the work of a check: what finding the inside of a cut takes."""
-    if base.kind in FACTORED:
-        return (MATRIX_STEPS + ROW_STEPS * rows) * base.size
-    return 0 if base.kind == "box" or base.halfspaces() is not None else CURVED_STEPS
 
 
 def _identity(value: Any) -> Hashable:

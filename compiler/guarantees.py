@@ -12,7 +12,6 @@ import numpy as np
 
 from oco.compiler.rounds import KEPT, Rounds, Schedule
 from oco.compiler.settings import evaluated, parse_formula, symbols_of
-from oco.dsl.meter import charge
 
 Floats = np.ndarray[Any, Any]
 FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain"
@@ -88,7 +87,6 @@ class Bound:
             return None
         if (rounds, horizon) in self._curves:
             return self._curves[rounds, horizon]
-        charge(40 + 0.02 * len(rounds.last))
         used = symbols_of(self.expression)
         values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
         found = np.broadcast_to(evaluated(self.expression, values), rounds.last.shape)

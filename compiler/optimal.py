@@ -19,7 +19,6 @@ from oco.compiler.settings import Partial, Setting, evaluated, symbols_of
 from oco.compiler.settle import GivenSettings, defaults, settle
 from oco.compiler.theorems import Bound, Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.meter import charge
 
 ANY_HORIZON = 10_000
 """Rounds at which guarantees are compared where the model leaves the horizon unknown."""
@@ -138,7 +137,6 @@ class _Search:
         return self.seen[logs]
 
     def _sum_at(self, numbers: tuple[float, ...]) -> float:
-        charge(200)
         if any(not f.low <= x <= f.high for f, x in zip(self.free, numbers)):
             return math.inf
         settings = closed(self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)}, self.s.horizon)

@@ -7,7 +7,6 @@ from typing import Any
 
 from oco.compiler.settings import Default, Setting, exact, resolve_settings, schedule_symbols, word_setting
 from oco.compiler.theorems import Situation, Theorem
-from oco.dsl.meter import charge
 from oco.dsl.settings import UNITS, WORD_SETTINGS
 from oco.dsl.source import Span
 
@@ -28,7 +27,6 @@ def settle(
 
     open_names  SymPy symbols for names in `free`
     """
-    charge(6_000)
     numbers, words = defaults(theorem, s, given, span)
     if free:
         numbers |= {n: d for n, d in theorem.best.items() if n in numbers and n not in given}

@@ -20,7 +20,7 @@ from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, names
 from oco.dsl.fact_keys import catalogue, of_the_whole
 from oco.dsl.formulas import check_using
-from oco.dsl.limits import FACTORED, LONGEST
+from oco.dsl.limits import FACTORED, LONGEST, MOST_FACTORED, MOST_NUMBERS
 from oco.dsl.model import (
     Assumption,
     Constraint,
@@ -39,7 +39,7 @@ from oco.dsl.model import (
     Timing,
     Using,
 )
-from oco.dsl.scope import MOST_NUMBERS, Scope, check_fixed, check_new_label, check_new_name, kind_of
+from oco.dsl.scope import Scope, check_fixed, check_new_label, check_new_name, kind_of
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.values import (
@@ -55,9 +55,6 @@ from oco.dsl.values import (
 )
 
 Bounds = tuple[Expr, Expr] | None
-
-MOST_FACTORED = 10**12
-"""Entries of a decision that may be kept as factors."""
 
 
 @dataclass

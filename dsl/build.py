@@ -12,7 +12,6 @@ from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import Shape, show
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, constant
-from oco.dsl.meter import charge
 from oco.dsl.source import Span
 
 Operand = Expr | float | int | np.ndarray[Any, Any]
@@ -38,7 +37,6 @@ def applied(
     shape: Shape | None = None,
 ) -> Call:
     """`call` with its parts as they stand in a node."""
-    charge(6)
     if atom not in ATOMS:
         raise InternalError(f"there is no atom {atom}")
     row = ATOMS[atom]

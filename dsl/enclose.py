@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,13 +13,6 @@ from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, walk
 from oco.dsl.intervals import Interval, interval, point
-from oco.dsl.meter import charge
-
-NODE, ENTRY = 20, 0.05
-"""Microseconds that the range of a node takes, and each entry of a sum; of a product six times that, a quarter where it is only read."""
-ADDED = frozenset(
-    {"add", "sub", "minus", "transpose", "abs", "max", "min", "maximum", "minimum", "pos", "neg", "diag", "trace"}
-)
 
 HEAVY = {
     "kl_div": 20,
@@ -55,7 +47,6 @@ def enclose(expr: Expr, names: Mapping[str, Interval]) -> Interval:
 
 def enclose_node(node: Expr, children: tuple[Interval, ...], names: Mapping[str, Interval]) -> Interval:
     """One node over the intervals of its children (slices have none)."""
-    _charge(node, [max(c.lo.size, c.hi.size) for c in children])
     match node:
         case Constant(value=value):
             return point(value.array)
@@ -70,17 +61,6 @@ def enclose_node(node: Expr, children: tuple[Interval, ...], names: Mapping[str,
         case Index():
             return _indexed(node, children[0], children[1:])
     raise InternalError(f"no range of a {type(node).__name__}")
-
-
-def _charge(node: Expr, sizes: list[int]) -> None:
-    """Count what the range of a node takes over children of these numbers of ends."""
-    numbers = max([min(math.prod(known(node.shape)), math.prod(sizes)), *sizes])
-    if isinstance(node, Call) and node.atom == "matmul" and len(node.shape) == 2:
-        numbers = max(numbers, min(sizes) * known(node.shape)[-1])
-    if isinstance(node, Call):
-        charge(NODE * HEAVY.get(node.atom, 1) + numbers * (ENTRY if node.atom in ADDED else 6 * ENTRY))
-    else:
-        charge(NODE + numbers * ENTRY / 4)
 
 
 def _indexed(node: Index, base: Interval, positions: tuple[Interval, ...]) -> Interval:

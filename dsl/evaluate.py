@@ -12,7 +12,6 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.build import applied
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, constant, entries, walk
-from oco.dsl.meter import charge
 from oco.dsl.primitives import ArrayOps
 
 Floats = np.ndarray[Any, Any]
@@ -40,7 +39,6 @@ class Evaluation:
 
     def __call__(self, env: Mapping[str, Any], t: float | None = None) -> Floats:
         """As `evaluate`."""
-        charge(2 * self.steps)
         found: dict[int, Any] = {}
         with np.errstate(all="ignore"):
             for node in self.nodes:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.dims import Shape
-from oco.dsl.meter import charge
 from oco.dsl.source import Span
 
 
@@ -210,7 +209,6 @@ def walk(root: Expr, known: Container[int] = ()) -> Iterator[Expr]:
             stack.append((node, True))
             for child in reversed(children):
                 stack.append((child, False))
-    charge(1.5 * len(seen))
 
 
 def rewrite(root: Expr, f: Callable[[Expr], Expr]) -> Expr:

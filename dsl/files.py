@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from oco.dsl.diagnostics import OcoError, fail
-from oco.dsl.scope import MOST_NUMBERS
+from oco.dsl.limits import MOST_NUMBERS
 from oco.dsl.source import Span
 
 Array = np.ndarray[Any, Any]

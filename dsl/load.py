@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from oco.dsl.diagnostics import contained, require
-from oco.dsl.meter import MOST_READ, metered
 from oco.dsl.model import Model
 from oco.dsl.resolver import resolve
 from oco.dsl.source import Source
@@ -26,7 +25,7 @@ def parse(
     """
     require(text, str, "the text of a model", "oco.load(path) reads a file")
     require(params, (Mapping, type(None)), "values by the names of params")
-    with contained("reading"), metered(most=MOST_READ):
+    with contained("reading"):
         file, errors = parse_file(Source(name, text))
         return resolve(file, params, None if folder is None else Path(folder), errors)
 

@@ -25,9 +25,6 @@ Array = np.ndarray[Any, Any]
 
 OBSERVED_WORDS: tuple[str, ...] = ("round", "loss", "gradient", "constraints", "constraint_gradients")
 
-MOST_NUMBERS = 10**8
-"""The most entries that an array of fixed data may have, and all that are read from files."""
-
 
 def kind_of(declaration: Declaration) -> Kind:
     match declaration:

@@ -13,9 +13,9 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, File, Kind, constant, names, walk
-from oco.dsl.limits import numbers
+from oco.dsl.limits import MOST_NUMBERS, numbers
 from oco.dsl.model import Param
-from oco.dsl.scope import MOST_NUMBERS, Array, Scope, check_fixed
+from oco.dsl.scope import Array, Scope, check_fixed
 from oco.dsl.source import Span
 
 

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from oco.cli.command import Command, Group
-from oco.dsl.meter import effort as allowing
 
 COMMANDS = {
     "check": ("models", "check"),
@@ -50,16 +49,11 @@ def _paragraphs(text: str) -> str:
 
 
 def top(
-    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", metavar="", help="Print the version and stop.", is_eager=True)
     ] = False,
-    effort: Annotated[
-        float, typer.Option("--effort", metavar="TIMES", help="How many times the usual work a model may take.")
-    ] = 1.0,
 ) -> None:
     """Model online decisions under constraints; compile them to learners with a guarantee."""
-    context.with_resource(allowing(effort))
     if version:
         import oco
 

@@ -39,7 +39,6 @@ from oco.compiler.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.meter import charge
 from oco.dsl.model import Measure
 
 
@@ -100,7 +99,6 @@ def distances(rounds: Rounds, diameter: float, pull: float) -> Floats:
     h, total, done, found = 0.0, 0.0, 1, []
     for end in rounds.last.astype(int).tolist():
         for to in _cuts(done, end):
-            charge(2)
             h, added = _further(h, done, to - done, diameter, pull)
             total, done = total + added, to
         found.append(total)

@@ -38,7 +38,6 @@ from oco.compiler.theorems import (
     needed,
 )
 from oco.dsl.diagnostics import fail
-from oco.dsl.meter import charge
 from oco.dsl.model import Measure
 
 MOST_EXPERTS = 16
@@ -177,7 +176,6 @@ def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:
         shared = {q.latex: q.at(rounds, horizon) for q in common}
         found = np.zeros(len(rounds.last))
         for m in range(1, _experts(settings, horizon) + 1):
-            charge(200)
             own = expert_quantities(s, settings, m)
             formula = Bound("hard violation", "T**V_g", VIOLATION, (*common, *own)).expression
             found = found + evaluated(formula, shared | {q.latex: q.at(rounds, horizon) for q in own})

@@ -10,10 +10,6 @@ from oco.compiler.domains.base import MAX_VERTICES
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.programs import orthogonal
 from oco.dsl.diagnostics import InternalError
-from oco.dsl.meter import charge
-
-STEP, NUMBER = 30, 1e-3
-"""Microseconds that a step to another row takes, and more for each number that it reads."""
 
 THIN = 1e-9
 """A polyhedron thinner than this, relative to its size, is taken to be flat."""
@@ -55,7 +51,6 @@ def first_basis(G: Floats, h: Floats) -> Floats:
     basis: list[int] = []
     free = np.eye(d)
     while len(basis) < d:
-        charge(STEP + NUMBER * (G.size + free.size))
         rates = G @ free[:, 0]
         rates[basis] = 0.0
         slack = np.maximum(h - G @ w, 0.0)

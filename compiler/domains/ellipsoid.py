@@ -13,7 +13,6 @@ import numpy as np
 from oco.compiler.domains.arguments import filling, finite, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, exact_sum, scaled_norm, vector_norm
-from oco.dsl.meter import EIGENVALUES, charge
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -42,7 +41,6 @@ class Ellipsoid(Domain):
     def _spectrum(self) -> tuple[Floats, Floats]:
         """d > 0 increasing, and Q."""
         largest = float(np.max(np.abs(self.P)))
-        charge(EIGENVALUES * self.size**3)
         values, q = np.linalg.eigh((self.P / largest + self.P.T / largest) / 2)
         return values * largest, q
 

@@ -13,7 +13,7 @@ from oco.compiler.domains.arguments import written
 from oco.compiler.domains.base import MAX_VERTICES
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.polyhedron import Polyhedron
-from oco.compiler.domains.rows import MOST_ENTRIES
+from oco.compiler.domains.rows import check_rows
 from oco.dsl.diagnostics import fail
 
 if TYPE_CHECKING:
@@ -176,10 +176,7 @@ def flow(shape: tuple[int, ...], edges: Any, source: Any, sink: Any) -> Flow:
     table = np.asarray(edges).astype(np.int64)
     start, end = int(np.asarray(source)), int(np.asarray(sink))
     nodes = int(max(table.max(), start, end)) + 1
-    if (nodes + len(table)) * len(table) > MOST_ENTRIES:
-        raise fail(
-            "OCO420", f"a flow on {len(table):,} edges between {nodes:,} nodes is too large", hint="use fewer edges"
-        )
+    check_rows(nodes + len(table), len(table), f"a flow on {len(table):,} edges between {nodes:,} nodes")
     incidence = np.zeros((nodes, len(table)))
     np.add.at(incidence, (table[:, 0], np.arange(len(table))), 1.0)
     np.add.at(incidence, (table[:, 1], np.arange(len(table))), -1.0)

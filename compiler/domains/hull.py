@@ -22,7 +22,8 @@ def stated_ends(rows: Rows, steps: Steps) -> tuple[Floats, Floats]:
 def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) -> tuple[Floats, bool]:
     """Least and greatest value of each entry (2, n), and whether some are bounds alone.
 
-    Where the steps are over, what a row states is a bound, or what is known before (`within`); an error where neither is.
+    Where the steps are over, what a row states is a bound, or what is known before (`within`); where neither is, the program is solved
+    without a limit.
     """
     A, E, bounds = rows.A, rows.E, stated.copy()
     loose, places, slopes, multipliers = False, [], [], []
@@ -32,11 +33,11 @@ def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) 
         slope = sign * (np.arange(rows.size) == i)
         found = rows.program.solve(slope, steps)
         if found is None:
-            bounds[row, i] = (max, min)[row](bounds[row, i], within[row, i])
-            if not np.isfinite(bounds[row, i]):
-                raise rows.too_large()
-            loose = True
-            continue
+            known = (max, min)[row](bounds[row, i], within[row, i])
+            if np.isfinite(known):
+                bounds[row, i], loose = known, True
+                continue
+            found = rows.program.solve(slope)
         if found.status != 0:
             side = "small" if row == 0 else "large"
             said = f"{rows.name} is unbounded: entry {i} can be arbitrarily {side}"

@@ -23,9 +23,6 @@ LARGE = 256
 BALL = 200_000_000
 """Steps that the search for a largest ball within may take."""
 
-MOST_NULL = 1_000_000_000
-"""Multiplications of a null space that can be afforded."""
-
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
@@ -187,12 +184,13 @@ def _full_dimensional(rows: Rows) -> _Inside:
         kept, G, h, length = _moving(rows, origin, Z)
         found = _Inside(origin, Z, normal, G, h, np.zeros(Z.shape[1]))
         sparse = len(rows.E) > 0 and rows.size > LARGE
-        ball = (_ball_in_entries(rows, kept, length) if sparse else _ball(G, h)).solve(Steps(BALL))
+        program = _ball_in_entries(rows, kept, length) if sparse else _ball(G, h)
+        ball = program.solve(Steps(BALL))
         if ball is None:
             inner = interior_point(G, h) if within_reach(*G.shape) else None
-            if inner is None:
-                raise rows.too_large()
-            return replace(found, w=largest_ball(G, h, inner))
+            if inner is not None:
+                return replace(found, w=largest_ball(G, h, inner))
+            ball = program.solve()
         if ball.status != 0:
             raise rows.empty()
         if -ball.fun > THIN:
@@ -208,7 +206,7 @@ class _Ball:
 
     program: Program
 
-    def solve(self, steps: Steps) -> Any:
+    def solve(self, steps: Steps | None = None) -> Any:
         """The point and r, last."""
         return self.program.solve(np.append(np.zeros(self.program.A.shape[1] - 1), -1.0), steps)
 
@@ -240,8 +238,6 @@ def _solutions(rows: Rows) -> tuple[Floats, Floats, Floats]:
     E, f, n = rows.E, rows.f, rows.size
     if not len(E):
         return np.zeros(n), np.eye(n), np.zeros((0, n))
-    if len(E) * n * n > MOST_NULL:
-        raise rows.too_large()
     if n <= LARGE:
         u, s, vt = np.linalg.svd(E, full_matrices=len(E) < n)
         rank = int(np.sum(s > THIN))

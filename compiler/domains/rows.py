@@ -10,9 +10,7 @@ import numpy as np
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.programs import Program
 from oco.dsl.diagnostics import OcoError, fail
-
-MOST_ENTRIES = 2_500_000
-"""Numbers of a polyhedron's rows: 20 MB, of which there are a dozen copies."""
+from oco.dsl.limits import MOST_ROW_NUMBERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +25,8 @@ class Rows:
 
     @classmethod
     def of(cls, A: Floats, b: Floats, E: Floats, f: Floats, name: str) -> Rows:
-        """Without rows that say nothing. An error where there are too many."""
-        rows = cls(A, b, E, f, name)
-        if rows.count * rows.size > MOST_ENTRIES:
-            raise rows.too_large()
+        """Without rows that say nothing. An error where they do not fit into memory."""
+        check_rows(len(A) + len(E), A.shape[1], name)
         return cls(*_unit_rows(A, b), *_unit_rows(E, f), name)
 
     @property
@@ -59,9 +55,12 @@ class Rows:
     def empty(self) -> OcoError:
         return fail("OCO410", f"{self.name} is empty: its inequalities contradict each other")
 
-    def too_large(self) -> OcoError:
-        said = f"{self.name} of {self.count:,} rows over {self.size:,} entries is too large to find its size, or a point within"
-        return fail("OCO420", said)
+
+def check_rows(count: int, size: int, name: str) -> None:
+    """Raises OcoError (OCO805) where so many rows of so many entries do not fit into memory."""
+    if count * size > MOST_ROW_NUMBERS:
+        message = f"{name} has {count:,} rows over {size:,} entries: at most {MOST_ROW_NUMBERS:,} numbers of rows fit into memory"
+        raise fail("OCO805", message, hint="state bounds of the entries by `box(lower, upper)`, and use fewer rows")
 
 
 def _unit_rows(A: Floats, b: Floats) -> tuple[Floats, Floats]:

@@ -15,10 +15,8 @@ from oco.compiler.facts.entry import is_entrywise
 from oco.dsl.atoms import ATOMS
 from oco.dsl.atoms.index import slice_ends
 from oco.dsl.dims import Shape, known
-from oco.dsl.enclose import ENTRY, NODE
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, walk
 from oco.dsl.intervals import Interval, point
-from oco.dsl.meter import charge
 
 MOST_NUMBERS = 2_000_000  # in one array
 
@@ -49,7 +47,6 @@ def _node(
     node: Expr, found: Mapping[int, Interval], box: Mapping[str, Interval], cells: Mapping[str, Interval], count: int
 ) -> Interval:
     """Ranges of shape (1 or count, *shape)."""
-    charge(NODE + 3 * ENTRY * max((found[id(c)].lo.size for c in node.children if id(c) in found), default=0))
     match node:
         case Constant(value=data):
             return _lead(point(data.array))

@@ -24,7 +24,6 @@ from oco.compiler.facts.vector import MOST_ENTRIES, worst_of_many
 from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Findings
 from oco.dsl.fact_keys import catalogue
-from oco.dsl.meter import metered
 from oco.dsl.model import Model
 
 
@@ -109,8 +108,7 @@ def _worked_out(setting: Setting, functions: Functions) -> Iterator[Fact]:
 
 def _solved(setting: Setting, seen: Observed | None) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
     """The facts that need a solver, with what is measured and assumed of them."""
-    with metered(setting.canonical.model.span):
-        facts, warnings = feasible.Feasibility(setting).find()
+    facts, warnings = feasible.Feasibility(setting).find()
     known, found = dict(facts), Findings()
     if seen is not None and known["slater.margin"].status is Status.UNKNOWN:
         known |= {f.key: f for f in measured_margin(setting, seen)}

@@ -17,7 +17,6 @@ from oco.compiler.facts.words import Phrases
 from oco.dsl.atoms import ATOMS, Curvature, Monotone
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, walk
 from oco.dsl.intervals import Interval
-from oco.dsl.meter import charge
 
 CONVEX_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONVEX)
 CONCAVE_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONCAVE)
@@ -112,7 +111,6 @@ class Curvatures:
         return Verdict(Curvature.CONSTANT, Curvature.CONSTANT)
 
     def _call(self, node: Call) -> Verdict:
-        charge(15)
         found = [self._known[id(a)][1].curvature for a in node.args]
         varies = tuple(c is not Curvature.CONSTANT for c in found)
         if not any(varies):

@@ -17,7 +17,6 @@ from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, constant, uniform, walk
 from oco.dsl.intervals import Interval
-from oco.dsl.meter import charge
 
 Key = tuple[object, ...]
 LARGE = 10_000  # entries of a constant that is looked at for being one number
@@ -35,7 +34,6 @@ class Simplifier:
 
     def __call__(self, expr: Expr) -> Expr:
         nodes = list(walk(expr, self._done))
-        charge(30 * len(nodes))
         inner = within_sums(expr, nodes)
         parts: dict[int, Expr] = {}
         for node in nodes:

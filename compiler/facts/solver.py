@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Block
-from oco.dsl.meter import charge
 
 Floats = np.ndarray[Any, Any]
 TIME_LIMIT = 1.0  # seconds a program; what it does not decide is unknown
 MOST_ENTRIES = 20_000
 MOST_SPECTRAL_ENTRIES = 400
-PROGRAM, PART, NUMBER = 60_000, 200, 3
-"""Microseconds that a program takes, and more for each part and each number of its variables."""
 SPECTRAL = ("nuclear_ball", "spectrahedron")
 MOST_DENSE_NUMBERS = 200_000
 DENSE = ("ellipsoid",)
@@ -51,7 +48,6 @@ def solve(
     import cvxpy as cp
 
     problem = cp.Problem(objective, constraints)
-    charge(PROGRAM + PART * _parts(problem) + NUMBER * sum(v.size for v in problem.variables()))
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas") if tolerance is not None else ()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -64,15 +60,6 @@ def solve(
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         return None
     return float(problem.value)
-
-
-def _parts(problem: Any) -> int:
-    """How many parts CVXPY takes through its reductions."""
-    count, stack = 0, [problem.objective, *problem.constraints]
-    while stack:
-        count += 1
-        stack += stack.pop().args
-    return count
 
 
 def values(variables: Mapping[str, Any]) -> dict[str, Floats]:

@@ -16,7 +16,6 @@ from oco.compiler.jacobians import jacobian
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
 from oco.dsl.intervals import Interval, interval
-from oco.dsl.meter import charge
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
@@ -46,7 +45,6 @@ def least_singular(a: Interval) -> float:
     if rows < columns or a.size > MOST_DENSE or not a.bounded:
         return 0.0
     lo, hi = a.expanded()
-    charge(2e-3 * a.size * min(a.shape))
     values = np.linalg.svd(lo / 2 + hi / 2, compute_uv=False)
     spread = _norm(np.nextafter(hi / 2 - lo / 2, np.inf)) if np.any(hi > lo) else 0.0
     return max(0.0, float(values[-1]) - spread - SLACK * float(values[0]))
@@ -68,7 +66,6 @@ def eigenvalues(a: Interval) -> tuple[float, float]:
 
 
 def _norm(a: Floats) -> float:
-    charge(60 + 4e-3 * a.size * min(a.shape))
     return float(np.linalg.norm(a, 2)) if a.size else 0.0
 
 

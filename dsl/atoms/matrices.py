@@ -30,7 +30,6 @@ from oco.dsl.atoms.whole import whole
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, constant
 from oco.dsl.intervals import Interval, point
-from oco.dsl.meter import EIGENVALUES, FACTOR, charge
 
 PSD_TOLERANCE = 1e-10  # of the largest eigenvalue; CVXPY's
 
@@ -47,7 +46,6 @@ def semidefinite(matrix: Interval) -> int:
     middle = (middle + middle.T) / 2
     if matrix.is_point and (sign := _by_factor(middle)):
         return sign
-    charge(EIGENVALUES * len(middle) ** 3)
     values = np.linalg.eigvalsh(middle)
     slack = 0.0 if matrix.is_point else float(np.linalg.norm((radius + radius.T) / 2, 2))
     tolerance = PSD_TOLERANCE * float(np.max(np.abs(values), initial=0.0))
@@ -61,7 +59,6 @@ def _by_factor(matrix: Any) -> int:
     diagonal = np.diag(matrix)
     sign = 1 if np.sum(diagonal) >= 0 else -1
     raised = sign * matrix + np.diag(np.full(len(matrix), PSD_TOLERANCE * float(np.max(np.abs(diagonal), initial=0.0))))
-    charge(FACTOR * len(matrix) ** 3)
     try:
         np.linalg.cholesky(raised)
     except np.linalg.LinAlgError:

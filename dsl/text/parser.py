@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from oco.dsl.chains import PLAIN, levels
 from oco.dsl.diagnostics import MOST_MISTAKES, Diagnostic, OcoError
-from oco.dsl.limits import DEEPEST, MOST_TERMS, TEXT_LIMIT, too_deep, too_long
+from oco.dsl.limits import DEEPEST, MOST_PARTS, TEXT_LIMIT, too_deep, too_long
 from oco.dsl.source import Source
 from oco.dsl.text import syntax
 from oco.dsl.text.headings import DECLARING, Heading, recognise
@@ -120,7 +120,7 @@ def _check_depth(tree: syntax.Node, balances: bool) -> None:
         if depth > DEEPEST:
             raise OcoError(too_deep(node.span))
         first, links = syntax.sum_of(node) if balances and isinstance(node, syntax.Call) else (node, [])
-        if len(links) >= MOST_TERMS:
+        if len(links) >= MOST_PARTS:
             raise OcoError(too_long(node.span))
         if len(links) >= PLAIN:
             depth += levels(len(links) + 1)

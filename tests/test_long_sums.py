@@ -11,13 +11,13 @@ import oco
 from oco.compiler.alike import Together
 from oco.compiler.calculus import gradient
 from oco.compiler.canonical import canonical
+from oco.dsl import limits
 from oco.dsl.chains import PLAIN, balanced
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, walk
-from oco.dsl import limits
-from oco.dsl.text import parser
 from oco.dsl.load import parse
+from oco.dsl.text import parser
 from oco.dsl.text.latex import expression_latex
 from oco.dsl.text.printer import print_expr, print_model
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from oco.compiler.facts.cells import NotCovered
+from oco.compiler.facts.budget import size
+from oco.compiler.facts.cells import CELL, NotCovered
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import is_entrywise
 from oco.compiler.facts.entry_sup import FINEST, MOST_NUMBERS, EntrySup
@@ -14,7 +15,6 @@ from oco.compiler.facts.leaves import Entrywise, entrywise
 from oco.compiler.facts.sums import summands, total
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import say, span_of_values
-from oco.compiler.facts.work import effort
 from oco.dsl.atoms import Curvature
 from oco.dsl.build import call
 from oco.dsl.expressions import Call, Expr, Name
@@ -23,15 +23,16 @@ from oco.dsl.intervals import Interval, interval
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
-BEND = 40  # steps of work that a node is counted for, for each part
-CELLS, MANY_CELLS = 400, 4000  # the same of its second derivative over cells of one leaf, and of several
-FEW_NUMBERS = 5000  # cells times entries where there is no work left for all
+BEND = 40  # steps that a node takes for each part
+MANY_CELLS = 4000  # of several leaves together
+MANY_TIMES = 6  # as many ranges of all cells are evaluated for both ends
+FEW_NUMBERS = 5000  # cells times entries where there are no steps left for all
 FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
 
 
 def by_second_derivative(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
     """Convex or concave where the second derivative has one sign on the whole domain, for every value of the streams."""
-    if not setting.bending.spend(BEND * effort(node)):
+    if not setting.search.take(BEND * size(node)):
         return None
     if is_entrywise(node):
         found = _entry_by_entry(setting, node)
@@ -50,9 +51,7 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
         return None
     box = {n: setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
     second = split.bends()[moving[0], moving[0]]
-    bend = _narrowed(
-        setting, Entrywise(second, split.leaves), Enclosure({**setting.box, **box}, room=setting.ranging)(second)
-    )
+    bend = _narrowed(setting, Entrywise(second, split.leaves), Enclosure({**setting.box, **box})(second))
     if not (bend.nonnegative or bend.nonpositive):
         return None
     kind = Curvature.CONVEX if bend.nonnegative else Curvature.CONCAVE
@@ -65,10 +64,7 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
 
 def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
     """The range of the second derivative again, over cells of its leaves, where its sign is open."""
-    cells = CELLS if len(second.leaves) == 1 else MANY_CELLS
     if bend.nonnegative or bend.nonpositive or not bend.bounded:
-        return bend
-    if not setting.bending.afford(cells * effort(second.body)):
         return bend
     upward = Entrywise(setting.simplify(second.body), second.leaves)
     numbers = _numbers(setting, upward)
@@ -85,11 +81,11 @@ def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
 
 
 def _numbers(setting: Setting, second: Entrywise) -> int:
-    """How many cells times entries there is work for, all in all or few; 0 where there is none."""
+    """How many cells times entries there are steps for, all in all or few; 0 where there are none."""
     finest = FINEST if len(second.leaves) == 1 else MANY_CELLS
     wanted = min(MOST_NUMBERS, finest * math.prod(second.shape))
     for numbers in (wanted, min(FEW_NUMBERS, wanted)):
-        if setting.celling.afford(2 * numbers * effort(second.body)):
+        if setting.search.left >= MANY_TIMES * CELL * numbers * size(second.body):
             return numbers if numbers < wanted else MOST_NUMBERS
     return 0
 

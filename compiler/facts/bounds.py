@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from oco.compiler.facts.budget import NOT_SEARCHED, size
 from oco.compiler.facts.cells import NotCovered
 from oco.compiler.facts.corners import branch_sup, corner_sup
 from oco.compiler.facts.entry_sup import Supremum
@@ -18,7 +19,6 @@ from oco.compiler.facts.single import occurs_once
 from oco.compiler.facts.tangent import tangent_sup
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
-from oco.compiler.facts.work import effort
 from oco.dsl.build import call
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.expressions import Call, Expr, entries, names
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 Method = Callable[[Expr, float], "Supremum | None"]
 TIGHT, LOOSE = 0.01, 0.05  # relative gaps between bound and reached value: good enough, and worth a word
 ROUNDING = 1e-9  # relative
-CLIMB, METHOD = 20, 20  # steps of work that a climb and a method are counted for, for each part of the expression
-STEADY = 20  # parts that stand for what the smallest expression costs
+CLIMB, METHOD = (
+    40,
+    40,
+)  # steps that a climb and a method take for each part of the expression, beside what they count themselves
+STEADY = 20  # parts that stand for what the smallest expression takes
 LARGEST_CLIMB = 20_000  # numbers in decision and streams
 
 
@@ -114,14 +117,16 @@ class Bounds:
     def _improved(self, expr: Expr, bound: Bound) -> Bound:
         if bound.exact or not math.isfinite(bound.value):
             return bound
-        size = STEADY + effort(expr)
-        reached = self._reached(expr, bound.value) if self.setting.work.spend(CLIMB * size) else None
+        steps, search = STEADY + size(expr), self.setting.search
+        reached = self._reached(expr, bound.value) if search.take(CLIMB * steps) else None
         if reached is not None:
             _above(reached.value, bound.value, expr)
         bound = replace(bound, reached=reached)
         for rule, words, method in self._methods:
-            if _gap(bound) <= TIGHT or not self.setting.work.spend(METHOD * size):
+            if _gap(bound) <= TIGHT:
                 break
+            if not search.take(METHOD * steps):
+                return replace(bound, step=self._ended(expr, bound))
             enough = -math.inf if reached is None else reached.value + TIGHT / 2 * max(abs(reached.value), 1e-9)
             try:
                 found = method(expr, enough)
@@ -138,6 +143,11 @@ class Bounds:
             if bound.exact:
                 break
         return bound
+
+    def _ended(self, expr: Expr, bound: Bound) -> Step:
+        """The step of a bound that the search did not tighten to the end."""
+        claim = f"{say(expr)} is at most {number(bound.value)}, {self.setting.budget.advice}"
+        return Step(NOT_SEARCHED, claim, bound.value, (bound.step,), expr.span, expr)
 
     def _reached(self, expr: Expr, enough: float) -> Reached | None:
         numbers = sum(self.setting.box[n].size for n in names(expr))

@@ -19,6 +19,7 @@ from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice,
 from oco.dsl.intervals import Interval, point
 
 MOST_NUMBERS = 2_000_000  # in one array
+CELL = 0.1  # steps that a number takes for each part of an expression
 
 
 class NotCovered(Exception):

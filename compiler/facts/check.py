@@ -10,6 +10,7 @@ import numpy as np
 from oco.compiler.canonical import Canonical, Equality, Inequality, canonical, entry_labels
 from oco.compiler.facts import feasible
 from oco.compiler.facts.assumed import declared
+from oco.compiler.facts.budget import NOT_SEARCHED, USUAL, Budget
 from oco.compiler.facts.complaints import complaints
 from oco.compiler.facts.data_facts import measured_margin, with_data
 from oco.compiler.facts.domain import domain_facts
@@ -27,20 +28,23 @@ from oco.dsl.fact_keys import catalogue
 from oco.dsl.model import Model
 
 
-def check(model: Model, data: Rounds | None = None, best: Rounds | None = None) -> Facts:
+def check(model: Model, data: Rounds | None = None, best: Rounds | None = None, *, budget: Budget = USUAL) -> Facts:
     """Every fact of the catalogue for this model: proved where a derivation is found, else unknown.
 
-    data  arrays by stream, the round first: adds measured facts, and errors for what the data contradicts
-    best  the best decision of each round of that data, by name, from which the path length is measured
+    data    arrays by stream, the round first: adds measured facts, and errors for what the data contradicts
+    best    the best decision of each round of that data, by name, from which the path length is measured
+    budget  what the searches of the proofs may take
 
     Raises OcoError with everything that is wrong: functions that are not convex or not defined, assumptions that cannot hold.
     """
-    return check_canonical(model, canonical(model), data, best)
+    return check_canonical(model, canonical(model), data, best, budget=budget)
 
 
-def check_canonical(model: Model, problem: Canonical, data: Rounds | None = None, best: Rounds | None = None) -> Facts:
-    """The same of a model of which the canonical problem is known."""
-    setting = Setting(problem)
+def check_canonical(
+    model: Model, problem: Canonical, data: Rounds | None = None, best: Rounds | None = None, *, budget: Budget = USUAL
+) -> Facts:
+    """`check` of a model of which the canonical problem is known."""
+    setting = Setting(problem, budget)
     seen = None if data is None else observed(problem, data, best)
     functions = _functions(setting)
     known, found = _convexities(setting, functions), Findings()
@@ -58,7 +62,8 @@ def check_canonical(model: Model, problem: Canonical, data: Rounds | None = None
     if seen is not None:
         found.add(with_data(setting, known, seen))
     found.raise_if_any()
-    return Facts(model, known, heard(found.items), (Deferred(feasible.KEYS, lambda: _solved(setting, seen)),))
+    later = Deferred(feasible.KEYS, lambda: _solved(setting, seen))
+    return Facts(model, known, heard(found.items), (later,), budget.effort)
 
 
 LOSS = "loss"
@@ -162,7 +167,8 @@ def _worst(key: str, entries: list[Fact]) -> Fact:
     if refuted is not None:
         return Fact(key, refuted.value, Status.REFUTED, refuted.why, refuted.cite, witness=refuted.witness)
     if Status.UNKNOWN in statuses:
-        return Fact(key, None, Status.UNKNOWN)
+        ended = (f.why for f in entries if f.why is not None and f.why.rule == NOT_SEARCHED)
+        return Fact(key, None, Status.UNKNOWN, next(ended, None))
     if isinstance(entries[0].value, str):
         words = " or ".join(dict.fromkeys(f.value for f in entries))
         return Fact(key, words, Status.PROVED, Step("every entry", f"its entries are {words}", words))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from oco.compiler.canonical import Canonical, Inequality
+from oco.compiler.facts.budget import NOT_SEARCHED
 from oco.compiler.facts.curvature import FLAT_KINDS, Culprit
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status
@@ -60,6 +61,8 @@ def _judged(
         yield Diagnostic(code, f"{what} is not convex{named}", where, hint, note=note)
         return
     hint = "no decision was found that refutes it either; theorems that need convexity do not apply"
+    if fact.why is not None and fact.why.rule == NOT_SEARCHED:
+        hint = f"it is {setting.budget.advice}; as long as it is not known, theorems that need convexity do not apply"
     yield Diagnostic("OCO602", f"it is not known whether {what} is convex{named}", where, hint, Severity.WARNING)
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.facts.cells import over_cells
+from oco.compiler.facts.budget import size
+from oco.compiler.facts.cells import CELL, over_cells
 from oco.compiler.facts.curvature import CONVEX_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.kinks import continuous
 from oco.compiler.facts.reach import slopes_of
-from oco.compiler.facts.work import effort
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, names, walk
 from oco.dsl.intervals import Interval
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_CORNERS = 4096
-BRANCH = 1000  # steps of work that branch and bound is counted for, for each part of the expression
+BRANCH = 15_000  # steps that branch and bound takes for each part of the expression
 FEW = 10  # entries of an array that take no longer than one
 
 
 def corner_sup(setting: Setting, expr: Expr) -> float | None:
     """The supremum over vertices of what fits in `MOST_CORNERS` combinations, and ranges of the rest; None where no name qualifies."""
-    ranges = Enclosure(setting.box, setting.refiner, setting.ranging)
+    ranges = Enclosure(setting.box, setting.refiner)
     lists: dict[str, np.ndarray] = {}
     count = 1
     for name in sorted(names(expr), key=lambda n: n not in setting.decisions):
@@ -38,6 +38,9 @@ def corner_sup(setting: Setting, expr: Expr) -> float | None:
         if Curvatures(ranges, frozenset({name}))(expr) in CONVEX_KINDS:
             lists[name], count = points, count * len(points)
     if not lists or count == 1:
+        return None
+    numbers = max(setting.box[n].lo.size for n in names(expr))
+    if not setting.search.take(CELL * count * numbers * size(expr)):
         return None
     return float(np.max(over_cells(expr, setting.box, _combined(lists, count), count).hi))
 
@@ -106,7 +109,7 @@ def branch_sup(setting: Setting, expr: Expr, enough: float, most_cells: int = 30
     if not used or sum(setting.box[n].size for n in used) > 8 or not all(setting.box[n].bounded for n in used):
         return None
     largest = max(math.prod(known(n.shape)) for n in walk(expr))
-    if not setting.branching.afford(BRANCH * effort(expr) * max(1, largest // FEW)):
+    if not setting.search.take(BRANCH * size(expr) * max(1, largest // FEW)):
         return None
     shapes = {n: known(setting.box[n].shape) for n in used}
     slopes = slopes_of(expr, used) if continuous(expr) else {}

@@ -78,7 +78,7 @@ def _outlier(s: StreamRange, sizes: np.ndarray, calm: np.ndarray, whole: float, 
 
 def _lipschitz(setting: Setting, seen: Observed, rounds: np.ndarray | None) -> float | None:
     """The loss's Lipschitz constant over the range of the data, by ranges alone."""
-    narrow = Setting(covered(setting.canonical, seen, rounds))
+    narrow = Setting(covered(setting.canonical, seen, rounds), setting.budget)
     f = Function(narrow, narrow.canonical.objective, "loss", "the loss")
     total = sum(
         narrow.ranges(g).broadcast(narrow.blocks[n].shape).square().sum().greatest for n, g in f.gradients[0].items()

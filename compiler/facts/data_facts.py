@@ -75,7 +75,7 @@ def _placed(problem: Canonical, known: dict[str, Fact], fact: Fact) -> Iterator[
 
 def _constants(setting: Setting, seen: Observed) -> Iterator[Fact]:
     """The constants of loss and constraints with the streams confined to the hull of the data."""
-    narrow = Setting(covered(setting.canonical, seen))
+    narrow = Setting(covered(setting.canonical, seen), setting.budget)
     words = f"with the streams in the range of {plural(seen.rounds, 'round')} of data"
     for prefix, expr in functions(narrow.canonical):
         for fact in Function(
@@ -168,7 +168,7 @@ def measured_margin(setting: Setting, seen: Observed) -> list[Fact]:
         replace(s, mean=np.asarray(seen.streams[s.name], dtype=np.float64).mean(axis=0)) if s.name in unknown else s
         for s in problem.streams
     )
-    sampled = Setting(replace(problem, streams=streams))
+    sampled = Setting(replace(problem, streams=streams), setting.budget)
     scenario = mean(sampled)
     found = None if scenario is None else slater_point(scenario)
     if scenario is None or found is None:

@@ -13,7 +13,6 @@ import numpy as np
 
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import Phrases, say, span_of_values
-from oco.compiler.facts.work import Work
 from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
@@ -22,6 +21,9 @@ from oco.dsl.expressions import Call, Constant, Expr, Index, Name, Slice, walk
 from oco.dsl.intervals import Interval, interval, point
 
 Box = Mapping[str, Interval]
+MOST_RANGES = 2 * 10**7
+"""Entries of arrays that have a range each in one enclosure, all nodes together: 320 MB. Past it an array has one range for all entries."""
+
 FEW = 1000
 """Entries of an array that are not counted."""
 Refinement = Callable[[Expr, Interval, "Enclosure"], tuple[Interval, Step | None]]
@@ -49,12 +51,12 @@ class Enclosure:
     """The range of every expression over one box.
 
     refine  may narrow a node's range, with the step that says why
-    room    for entries that have a range each; without any left, those of an array have one for all
     """
 
-    def __init__(self, box: Box, refine: Refinement | None = None, room: Work | None = None) -> None:
+    def __init__(self, box: Box, refine: Refinement | None = None) -> None:
         self.box = box
-        self._refine, self._room = refine, room
+        self._refine = refine
+        self._entries = 0  # of arrays that have a range each
         self._known: dict[int, tuple[Expr, Interval]] = {}
         self._narrowed: dict[int, Step] = {}
         self._steps: dict[int, Step] = {}
@@ -92,13 +94,14 @@ class Enclosure:
                 said = f"{say(node)} may be undefined: {words}"
                 self._undefined[id(node)] = fail("OCO504", said, node.span, _undefined_hint(node.args, children))
                 return interval(-math.inf, math.inf, known(node.shape))
-        return enclose_node(node, self._affordable(node, children), self.box)
+        return enclose_node(node, self._fitting(node, children), self.box)
 
-    def _affordable(self, node: Expr, children: tuple[Interval, ...]) -> tuple[Interval, ...]:
-        """The ranges of the children; one for all entries of each where theirs or the node's own are more than there is room for."""
+    def _fitting(self, node: Expr, children: tuple[Interval, ...]) -> tuple[Interval, ...]:
+        """The ranges of the children; one for all entries of each where theirs or the node's own do not fit into memory."""
         sizes = [max(c.lo.size, c.hi.size) for c in children]
         numbers = max(min(math.prod(known(node.shape)), math.prod(sizes)), *sizes, 0)
-        if self._room is None or numbers < FEW or self._room.afford(numbers):
+        if numbers < FEW or self._entries + numbers <= MOST_RANGES:
+            self._entries += numbers if numbers >= FEW else 0
             return children
         return tuple(interval(c.least, c.greatest, c.shape) for c in children)
 

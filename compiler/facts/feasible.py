@@ -22,7 +22,7 @@ from oco.compiler.facts.multipliers import (
     separating,
 )
 from oco.compiler.facts.policy import corner_policy
-from oco.compiler.facts.scenario import Scenario, mean, robust
+from oco.compiler.facts.scenario import SHARE, Scenario, mean, robust
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.slater import SlaterPoint, slater_point
 from oco.compiler.facts.types import Fact, Status, Step, Witness
@@ -48,8 +48,9 @@ class Feasibility:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.canonical = setting.canonical
-        self.robust = robust(setting)
-        self.mean = mean(setting)
+        self.search = setting.budget.allowance(SHARE)
+        self.robust = robust(setting, self.search)
+        self.mean = mean(setting, self.search)
 
     def find(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
         found = {f.key: f for f in self.facts()}
@@ -129,7 +130,7 @@ class Feasibility:
             return
         found = self.robust_proof
         if found is None:
-            yield Fact("feasible.common", None, Status.UNKNOWN)
+            yield self._undecided("feasible.common")
             yield self._each_round(None)
             return
         yield Fact("feasible.common", False, Status.REFUTED, found.step, witness=found.witness)
@@ -140,8 +141,14 @@ class Feasibility:
         key = "feasible.each_round"
         if found is not None and found.one_round:
             return _refuted(key, found)
-        policy = corner_policy(self.setting) if self.robust_mixture is None else self.robust_mixture.step
-        return Fact(key, None, Status.UNKNOWN) if policy is None else Fact(key, True, Status.PROVED, policy)
+        policy = corner_policy(self.setting, self.search) if self.robust_mixture is None else self.robust_mixture.step
+        return self._undecided(key) if policy is None else Fact(key, True, Status.PROVED, policy)
+
+    def _undecided(self, key: str, why: Step | None = None) -> Fact:
+        """A fact that is not known, with the word that a search gave up where one did."""
+        return Fact(
+            key, None, Status.UNKNOWN, self.setting.budget.ended(f"`{key}`", why) if self.search.refused else why
+        )
 
     def _holds_always(self, expr: Any, x: Mapping[str, Floats]) -> bool:
         found = self.robust.worst(expr, x)
@@ -161,7 +168,7 @@ class Feasibility:
         if shown is not None:
             return Fact(key, True, Status.PROVED, shown)
         found = self.mean_proof
-        return _refuted(key, found) if found is not None else Fact(key, None, Status.UNKNOWN)
+        return _refuted(key, found) if found is not None else self._undecided(key)
 
     def _met_in_the_mean(self) -> Step | None:
         """The proof that some decision satisfies the constraints in the mean."""
@@ -190,7 +197,7 @@ class Feasibility:
             return
         point = self._called_for()
         if point is None:
-            yield from (Fact(key, None, Status.UNKNOWN) for key in keys)
+            yield from map(self._undecided, keys)
         elif point.margin > 0:
             loose = point.best is None or point.best > 1.05 * point.margin
             yield Fact("slater.margin", point.margin, Status.PROVED, point.step, loose=loose)
@@ -200,7 +207,7 @@ class Feasibility:
             why = Step("no margin", words, point.best, (point.step,))
             yield from (Fact(key, None, Status.REFUTED, why, witness=Witness({}, 0.0, words)) for key in keys)
         else:
-            yield from (Fact(key, None, Status.UNKNOWN, point.step) for key in keys)
+            yield from (self._undecided(key, point.step) for key in keys)
 
     @property
     def _nothing(self) -> float:
@@ -236,7 +243,7 @@ class Feasibility:
             point = self.mean_point
             if point is not None and point.margin > 0:
                 return Fact(key, True, Status.PROVED, point.step, cite)
-            return Fact(key, None, Status.UNKNOWN)
+            return self._undecided(key)
         inner = self.interior if all(d.consistent for d in self.dependent) else None
         if inner is not None and inner.margin > 0:
             dropped = tuple(
@@ -249,7 +256,7 @@ class Feasibility:
         witness = separating(self.mean, equality_rows(self.mean)) if fits(self.setting) else None
         if witness is not None:
             return Fact(key, False, Status.REFUTED, Step("no interior point", witness.words), cite, witness=witness)
-        return Fact(key, None, Status.UNKNOWN)
+        return self._undecided(key)
 
     def warnings(self) -> Iterator[Diagnostic]:
         yield from self._dependence()

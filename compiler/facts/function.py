@@ -44,7 +44,7 @@ class Function:
         return tuple(self._gradient(p) for p in self._pieces)
 
     def _gradient(self, expr: Expr) -> Mapping[str, Expr]:
-        found = gradient(expr, list(self.setting.decisions))
+        found = gradient(expr, list(self.setting.blocks))
         return {name: self.setting.simplify(g) for name, g in found.items()}
 
     @cached_property
@@ -68,7 +68,13 @@ class Function:
         if witness is not None:
             why = Step("witness", f"{self.words} is not convex: {witness.words}", False, (), self.expr.span, self.expr)
             return Fact(key, False, Status.REFUTED, why, witness=witness)
-        return Fact(key, None, Status.UNKNOWN, curvatures.step(self.expr))
+        return Fact(
+            key, None, Status.UNKNOWN, self._searched(f"the curvature of {self.words}", curvatures.step(self.expr))
+        )
+
+    def _searched(self, about: str, why: Step) -> Step:
+        """The reason of what is not known, under the word that a search gave up where one did."""
+        return self.setting.budget.ended(about, why) if self.setting.search.refused else why
 
     # ---- values
 
@@ -195,7 +201,10 @@ class Function:
         least, most, step = self.setting.hessians.eigenvalues(self.expr)
         smooth = max(abs(least), abs(most)) if differentiable(self.setting, self.expr) else math.inf
         words = f"the gradient has the Lipschitz constant {number(smooth)}"
-        yield bounded(f"{self.prefix}.smoothness.l2", smooth, Step("smoothness", words, smooth, (step,)))
+        reason = Step("smoothness", words, smooth, (step,))
+        if not math.isfinite(smooth):
+            reason = self._searched(f"the second derivative of {self.words}", reason)
+        yield bounded(f"{self.prefix}.smoothness.l2", smooth, reason)
         modulus = max(0.0, least)
         why = Step(
             "strong convexity", f"the modulus of strong convexity is at least {number(modulus)}", modulus, (step,)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oco.compiler.calculus import gradient
+from oco.compiler.facts.budget import size
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.kinks import KINKED, smooth
 from oco.compiler.facts.leaves import entrywise
@@ -22,7 +23,6 @@ from oco.compiler.facts.spectrum import Stretch, eigenvalues
 from oco.compiler.facts.sums import summands
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
-from oco.compiler.facts.work import effort
 from oco.compiler.jacobians import jacobian
 from oco.dsl.atoms import ATOMS, Curvature
 from oco.dsl.atoms.shapes import entrywise as entrywise_shape
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
-MOST_PAIRED = 20_000  # parts of a sum, counted for each leaf: second derivatives are written for each pair of leaves
-BEND = 200  # steps of work that the second derivatives of a term are counted for, for each of its parts
-WRITING_OUT = 50  # steps of work that it is counted for, for each part of the expression
+BEND = 200  # steps that second derivatives take for each part and each leaf: they are written for each pair of leaves
+WRITING_OUT = 80  # steps that a Hessian written out takes for each row and each part of the expression
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +74,9 @@ class Hessians:
             found = [curve.diagonal.get(b.name, point(0.0)) + curve.rest for b in blocks]
             least, most = min(d.least for d in found), max(d.greatest for d in found)
         rule = "second derivative by terms"
-        size = self.setting.canonical.size
-        few = size <= MOST_WRITTEN_OUT and self.smooth(expr) and least != most
-        if (
-            few
-            and self.setting.work.spend(WRITING_OUT * effort(expr))
-            and self.setting.writing.afford(size * effort(expr))
-        ):
+        rows = self.setting.canonical.size
+        few = rows <= MOST_WRITTEN_OUT and self.smooth(expr) and least != most
+        if few and self.setting.search.take(WRITING_OUT * rows * size(expr)):
             low, high = self._written_out(expr)
             if low > least or high < most:
                 rule, least, most = "second derivative written out", max(least, low), min(most, high)
@@ -99,12 +94,11 @@ class Hessians:
         rows = []
         for b, slope in zip(blocks, gradient(expr, order).values()):
             short = self.setting.simplify(slope)
-            if not self.setting.writing.afford(effort(short)):
+            if not self.setting.search.take(WRITING_OUT * size(short)):
                 return -math.inf, math.inf
             second = jacobian(short, order)
-            if not self.setting.writing.afford(sum(map(effort, second.values()))):
+            if not self.setting.search.take(WRITING_OUT * sum(map(size, second.values()))):
                 return -math.inf, math.inf
-            size = b.domain.size
             sides = []
             for other in blocks:
                 found = self.setting.ranges(self.setting.simplify(second[other.name]))
@@ -118,7 +112,7 @@ class Hessians:
             rows.append(
                 tuple(
                     np.broadcast_to(
-                        np.concatenate([p[side] for p in sides], axis=1), (size, self.setting.canonical.size)
+                        np.concatenate([p[side] for p in sides], axis=1), (b.domain.size, self.setting.canonical.size)
                     )
                     for side in (0, 1)
                 )
@@ -190,11 +184,11 @@ class Hessians:
         whole = call("sum", body) if body.shape else body
         split = entrywise(body, lambda n: not self.setting.depends(n) or isinstance(n, Name))
         moving = {n: leaf for n, leaf in split.leaves.items() if self.setting.depends(leaf)}
-        few = len(split.leaves) * effort(body) <= MOST_PAIRED
-        if not (few and smooth(split.body) and self.setting.bending.spend(BEND * effort(body))):
+        leaves = max(1, len(split.leaves))
+        if not (smooth(split.body) and self.setting.search.take(BEND * leaves * size(body))):
             return self._by_curvature(whole)
         box = {n: self.setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
-        ranges = Enclosure({**self.setting.box, **box}, room=self.setting.ranging)
+        ranges = Enclosure({**self.setting.box, **box})
         bends = {
             pair: ranges(h).broadcast(split.shape) for pair, h in split.bends().items() if set(pair) <= set(moving)
         }

@@ -17,7 +17,7 @@ from oco.compiler.canonical import Equality, Inequality, entry_labels
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.scenario import Scenario, stream_gradient
-from oco.compiler.facts.solver import decision_variables, into_domain, solve, values, within_reach
+from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.facts.support import support
 from oco.compiler.facts.types import Step, Witness
 from oco.compiler.facts.words import number
@@ -29,7 +29,7 @@ from oco.dsl.intervals import Interval, interval, point
 
 Floats = np.ndarray[Any, Any]
 WEIGHT = 1e-6  # multipliers below this share of the largest take no part in a proof
-MOST_ROWS = 200
+ROW = 500  # steps that an entry takes to be written as a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +58,10 @@ class Impossible:
 
 
 def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) -> list[Row]:
-    """Every entry of the constraints; none where there are too many."""
+    """Every entry of the constraints; none where there are no steps for so many."""
     found: list[Row] = []
     constraints = tuple(constraints)
-    if sum(c.size for c in constraints) > MOST_ROWS:
+    if not scenario.search.take(ROW * sum(c.size for c in constraints)):
         return []
     for c in constraints:
         for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
@@ -138,6 +138,8 @@ def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
     """min g over the domain subject to the others."""
     import cvxpy as cp
 
+    if not affords_program(scenario.setting.canonical.blocks, scenario.search):
+        return None
     variables, domain = decision_variables(scenario.setting.canonical.blocks)
     twins = [scenario.twins(r.expr, variables) for r in (row, *others)]
     if any(t is None for t in twins):
@@ -150,7 +152,7 @@ def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
 def _least_excess(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats, dict[str, Floats]] | None:
     """min over the domain of max_n g_n: the value, multipliers, and the decision."""
     blocks = scenario.setting.canonical.blocks
-    if not rows or len(rows) > MOST_ROWS or not within_reach(blocks) or not scenario.bounded:
+    if not rows or not scenario.bounded or not affords_program(blocks, scenario.search):
         return None
     import cvxpy as cp
 
@@ -182,7 +184,7 @@ def _combination(
             continue
         fixed = {n: point(v) for n, v in worst.items() if n not in scenario.averaged}
         ranges, factor = (
-            Enclosure({**scenario.setting.box, **scenario.streams, **at_z, **fixed}, room=scenario.setting.ranging),
+            Enclosure({**scenario.setting.box, **scenario.streams, **at_z, **fixed}),
             point(float(weight)),
         )
         total = total + factor * ranges(row.expr)

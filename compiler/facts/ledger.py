@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oco.compiler.facts.budget import NOT_SEARCHED, Budget
 from oco.compiler.facts.types import Fact, Facts, Status, Step, Witness
 from oco.compiler.facts.words import coordinates, number
 from oco.dsl.intervals import Interval
@@ -98,13 +99,15 @@ def _unknown(facts: Facts) -> str:
     ]
     if not keys:
         return ""
-    open_ = [k for k in keys if k not in MEASURED]
+    ended = [k for k in keys if (why := facts[k].why) is not None and why.rule == NOT_SEARCHED]
+    open_ = [k for k in keys if k not in MEASURED and k not in ended]
     lines = _wrapped("unknown: ", open_) + _wrapped("told by data (--data FILE): ", [k for k in keys if k in MEASURED])
+    lines += _wrapped(f"unknown, {Budget(facts.effort).advice}: ", ended)
     return "\n" + "\n".join(lines) + "\n"
 
 
 def _wrapped(head: str, keys: list[str]) -> list[str]:
-    indent = " " * len(head)
+    indent = " " * min(len(head), WIDTH // 4)
     return textwrap.wrap(", ".join(keys), WIDTH, initial_indent=head, subsequent_indent=indent) if keys else []
 
 

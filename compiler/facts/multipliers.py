@@ -16,7 +16,7 @@ import numpy as np
 from oco.compiler.canonical import Equality, Inequality, entry_labels
 from oco.compiler.facts.scenario import Scenario, at_mean
 from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.solver import decision_variables, into_domain, solve, within_reach
+from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve
 from oco.compiler.facts.types import Step, Witness
 from oco.compiler.facts.words import coordinates, number
 from oco.compiler.jacobians import jacobian
@@ -127,8 +127,6 @@ def dependent_rows(rows: Rows, hull: tuple[Floats, Floats]) -> list[Dependence]:
 def interior_point(scenario: Scenario, rows: Rows, kept: list[int]) -> Interior | None:
     """A point of the shrunk domain (1 - s) X + s c with E h = 0 and the greatest margin, for the largest shrink s that has one."""
     blocks = scenario.setting.canonical.blocks
-    if not within_reach(blocks):
-        return None
     import cvxpy as cp
 
     inner, domain = decision_variables(blocks)
@@ -136,6 +134,8 @@ def interior_point(scenario: Scenario, rows: Rows, kept: list[int]) -> Interior 
     scale = np.maximum(np.linalg.norm(matrix, axis=1), 1e-300)
     best: Interior | None = None
     for shrink in SHRINKS:
+        if not affords_program(blocks, scenario.search):
+            return best
         outer = {b.name: (1 - shrink) * inner[b.name] + shrink * b.domain.inner_centre for b in blocks}
         flat = cp.hstack([cp.vec(outer[b.name], order="C") for b in blocks])
         found = [scenario.twins(c.expr, outer) for c in scenario.setting.canonical.inequalities]

@@ -77,7 +77,7 @@ class Norms:
     def _matrix(self, node: Expr) -> float:
         """The operator norm of a matrix, or of a vector as one row."""
         a = self.ranges(node)
-        return matrix_norm(a if len(a.shape) == 2 else a.reshape((1, a.size)), self.setting.stretching)
+        return matrix_norm(a if len(a.shape) == 2 else a.reshape((1, a.size)), self.setting.search)
 
 
 def _up(value: float) -> float:

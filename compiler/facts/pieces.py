@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from oco.compiler.facts.budget import size
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.sums import Terms, summands, total
-from oco.compiler.facts.work import effort
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, constant
@@ -24,7 +24,7 @@ MOST_NODES = 20_000  # of all pieces together
 def pieces(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:
     """Scalar expressions such that at each point `expr` has the value and the slopes of one of them; itself where there are too many."""
     found = _pieces(expr, depends)
-    if len(found) == 1 or len(found) > MOST_PIECES or len(found) * effort(expr) > MOST_NODES:
+    if len(found) == 1 or len(found) > MOST_PIECES or len(found) * size(expr) > MOST_NODES:
         return [expr]
     return found
 

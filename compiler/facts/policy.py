@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oco.compiler.facts.budget import Allowance
 from oco.compiler.facts.corners import stream_box_corners
 from oco.compiler.facts.curvature import CONVEX_KINDS
 from oco.compiler.facts.scenario import Scenario
@@ -19,9 +20,10 @@ from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import point
 
 MOST_CORNERS = 64
+POINTS = 4  # that are tried at each corner whatever they take
 
 
-def corner_policy(setting: Setting) -> Step | None:
+def corner_policy(setting: Setting, search: Allowance) -> Step | None:
     """The proof that each round has a decision, where the constraints' streams have few corners; None where it does not go through."""
     canonical = setting.canonical
     if canonical.equalities or not all(
@@ -35,7 +37,10 @@ def corner_policy(setting: Setting) -> Step | None:
     worst = np.inf
     for corner in corners:
         streams = {**{n: setting.box[n] for n in setting.streams}, **{n: point(v) for n, v in corner.items()}}
-        found = slater_point(Scenario(setting, "at a corner of the streams", streams))
+        scenario = Scenario(setting, "at a corner of the streams", streams, search)
+        if not search.take(POINTS * scenario.cost(c.expr for c in canonical.inequalities)):
+            return None
+        found = slater_point(scenario)
         if found is None or found.margin < 0:
             return None
         worst = min(worst, found.margin)

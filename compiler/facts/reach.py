@@ -27,8 +27,8 @@ Floats = np.ndarray[Any, Any]
 Place = Mapping[str, Floats]
 SHARES = (0.5, 0.25, 0.1, 0.03)  # of the way to the best vertex, tried in turn
 LARGEST_ENTRIES = 10**6  # of the arrays on the way, all together
-OVERHEAD = 5  # steps of work of an evaluation beside its parts
-MICROSECONDS = 2  # of a step of work
+SHARE = 0.125  # of the steps that there are, those that one climb may take
+OVERHEAD, PART = 10, 2  # steps of an evaluation, and more for each part
 LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are cheap to find
 
 
@@ -45,6 +45,7 @@ class Climber:
 
     def __init__(self, setting: Setting, expr: Expr, seed: int = 0) -> None:
         self.setting = setting
+        self.search = setting.search.part(SHARE)
         self.expr = expr
         self.decisions = [n for n in names(expr) if n in setting.decisions]
         self.streams = [n for n in names(expr) if n in setting.streams]
@@ -66,7 +67,7 @@ class Climber:
             value, place = self._ascend(start, steps)
             if np.isfinite(value) and (best is None or value > best[0]):
                 best = value, place
-            if (best is not None and best[0] >= enough) or self.setting.work.left <= 0:
+            if best is not None and best[0] >= enough:
                 break
         return None if best is None else self._certified(best[1])
 
@@ -74,8 +75,6 @@ class Climber:
         value = self._value(place)
         for _ in range(steps):
             for trial in self._trials(place):
-                if self.setting.work.left <= 0:
-                    return value, place
                 reached = self._value(trial)
                 if reached > value:
                     break
@@ -97,7 +96,9 @@ class Climber:
         return float(self._at(self._whole, place))
 
     def _at(self, evaluation: Evaluation, place: Place) -> Floats:
-        self.setting.work.spend(OVERHEAD + evaluation.steps)
+        """The value at a place; nan where no steps are left."""
+        if not self.search.take(OVERHEAD + PART * evaluation.steps):
+            return np.asarray(np.nan)
         return evaluation(place, float(place["t"]))
 
     def _linear_best(self, place: Place) -> Place:
@@ -120,7 +121,7 @@ class Climber:
             return np.where(slope >= 0, domain.upper, domain.lower)
         if "lmo" in domain.refusals or (len(domain.shape) == 2 and domain.size > LARGEST_SPECTRAL):
             return np.asarray(domain.centre())
-        if (cost := domain.extreme_cost // MICROSECONDS) and not self.setting.work.afford(cost):
+        if not self.search.take(domain.extreme_cost):
             return np.asarray(domain.centre())
         return domain.lmo_array(-slope)
 
@@ -147,7 +148,7 @@ class Climber:
         """The value again, in interval arithmetic."""
         box = {**self.setting.box, **{n: point(v) for n, v in place.items()}}
         try:
-            return Reached(Enclosure(box, room=self.setting.ranging)(self.expr).least, place)
+            return Reached(Enclosure(box)(self.expr).least, place)
         except OcoError:
             return None
 

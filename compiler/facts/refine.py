@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oco.compiler.calculus import gradient
+from oco.compiler.facts.budget import size
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry, is_entrywise
 from oco.compiler.facts.norms import Norms, squared
@@ -18,7 +19,6 @@ from oco.compiler.facts.single import occurs_once
 from oco.compiler.facts.support import support
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say, span_of_values
-from oco.compiler.facts.work import effort
 from oco.dsl.atoms import Curvature
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, names, rewrite, uniform
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 MOST_ENTRIES = 64
-SUPPORT = 200  # steps that a support function takes at least
-EXTREME = 10  # microseconds of a linear minimization that take a step
-VAST = 30_000  # entries of a decision that it counts at most
-WRITTEN = 100  # entries of arrays on the way that take a step where slopes are written out
+SUPPORT = 500  # steps that a support function takes at least
+PART = 10  # more for each part of the expression
+NUMBER, WRITTEN = 0.3, 0.02  # more for each entry of its decisions, and of arrays on the way
+VAST = 30_000  # entries of a decision that count at most: of vast ones the ranges are kept as few numbers
 CONTRACTIONS = ("sum", "mean", "matmul", "dot", "trace", "max", "min", "add", "sub")
 
 
@@ -61,10 +61,9 @@ class Refiner:
         entries = math.prod(known(node.shape))
         if not self.coupled.intersection(names(node, Kind.DECISION)) or entries > MOST_ENTRIES:
             return value, None
-        steps = SUPPORT + self._numbers(node) // 30 + effort(node) + entries_within(node) // WRITTEN
-        vertices = sum(self.setting.blocks[n].domain.extreme_cost for n in names(node, Kind.DECISION)) // EXTREME
-        supporting = self.setting.supporting
-        if (vertices and not supporting.afford(entries * vertices)) or not supporting.spend(entries * steps):
+        steps = SUPPORT + PART * size(node) + NUMBER * self._numbers(node) + WRITTEN * entries_within(node)
+        vertices = sum(self.setting.blocks[n].domain.extreme_cost for n in names(node, Kind.DECISION))
+        if not self.setting.search.take(entries * (steps + vertices)):
             return value, None
         lo, hi = (np.array(end) for end in value.expanded())
         for at in np.ndindex(*lo.shape):
@@ -85,7 +84,7 @@ class Refiner:
         return narrowed, Step("support", claim, narrowed, premises, node.span, node)
 
     def _numbers(self, node: Expr) -> int:
-        """Entries of the decisions in it that count: of vast ones the ranges are kept as few numbers."""
+        """Entries of the decisions in it that count."""
         return sum(min(self.setting.blocks[n].domain.size, VAST) for n in names(node, Kind.DECISION))
 
     def _range(self, node: Expr, ranges: Enclosure) -> Interval | None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,11 @@ import numpy as np
 
 from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Equality, StreamRange
+from oco.compiler.facts.budget import Allowance, size
 from oco.compiler.facts.curvature import FLAT_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure, compact, entries
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.work import effort, handed
 from oco.compiler.twin import to_cvxpy
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
@@ -26,8 +26,9 @@ from oco.dsl.expressions import Expr, Index, Kind, Name, names, rewrite, walk
 from oco.dsl.intervals import Interval, interval
 
 Floats = np.ndarray[Any, Any]
-MOST_TWINS = 500  # entries of a constraint that are spelled out to CVXPY
-RANGE, TWIN = 40, 100  # steps of work that a part of a range and an entry that is spelled out are counted for
+SHARE = 1 / 3  # of the steps of a budget, those for feasibility
+RANGE = 20  # steps that the range of a part takes
+TWIN, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
 MOST_TOLD_APART = 1 << 18  # entries of a decision that have a range each
 MEAN_SLACK = 1e-9  # the means of laws are computed to better than this, relative
 
@@ -42,11 +43,15 @@ def _at(x: Floats) -> Interval:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """Ranges of the streams: `words` says whether they are worst-case or mean; `averaged` are the streams held at their mean."""
+    """Ranges of the streams: `words` says whether they are worst-case or mean; `averaged` are the streams held at their mean.
+
+    Searches for decisions and for proofs that there are none take from `search`.
+    """
 
     setting: Setting
     words: str
     streams: Mapping[str, Interval]
+    search: Allowance
     averaged: frozenset[str] = frozenset()
 
     @property
@@ -59,8 +64,11 @@ class Scenario:
     def worst(self, expr: Expr, x: Mapping[str, Floats]) -> Interval:
         """The range of an expression at the decision `x`."""
         simple = self.setting.simplify(expr)
-        self.setting.seeking.spend(RANGE * effort(simple))
-        return Enclosure(self._box(x), room=self.setting.ranging)(simple)
+        return Enclosure(self._box(x))(simple)
+
+    def cost(self, exprs: Iterable[Expr]) -> int:
+        """Steps that the ranges of expressions at one decision take."""
+        return RANGE * sum(map(size, exprs))
 
     def _box(self, x: Mapping[str, Floats]) -> dict[str, Interval]:
         return {**self.setting.box, **self.streams, **{n: _at(np.asarray(v)) for n, v in x.items()}}
@@ -68,17 +76,15 @@ class Scenario:
     def twins(self, expr: Expr, variables: Mapping[str, Any]) -> list[Any] | None:
         """CVXPY expressions that are at least the entries at every stream value: one for all where no stream enters, else one an entry.
 
-        None where there is no such form, or a solver would take too long over it.
+        None where there is no such form, or no steps are left.
         """
         import cvxpy as cp
 
         entries = math.prod(known(expr.shape)) if names(expr, Kind.STREAM) else 1
-        if entries > MOST_TWINS or not self.setting.seeking.spend(TWIN * entries):
+        if not self.search.take((TWIN + PART * size(expr)) * entries):
             return None
         places = [()] if entries == 1 else list(np.ndindex(*known(expr.shape)))
         said = [self.setting.simplify(expr if entries == 1 else entry(expr, at)) for at in places]
-        if not self.setting.solving.afford(handed(said, self.setting.canonical.size)):
-            return None
         found: list[Any] = []
         for g in said:
             twin = self._twin(cp, g, variables)
@@ -90,7 +96,7 @@ class Scenario:
     def _twin(self, cp: Any, g: Expr, variables: Mapping[str, Any]) -> Any:
         """g at the worst end of each stream in which it is monotone, plus the radius times |dg/ds| where it is linear."""
         box = {**self.setting.box, **self.streams}
-        ranges = Enclosure(box, self.setting.refiner, self.setting.ranging)
+        ranges = Enclosure(box, self.setting.refiner)
         env: dict[str, Floats] = {}
         spread: list[tuple[Floats, Expr]] = []
         free = names(g, Kind.STREAM)
@@ -129,14 +135,15 @@ def stream_gradient(expr: Expr, streams: list[str]) -> dict[str, Expr]:
     return {name: rewrite(g, lambda n: kind(n, Kind.STREAM, Kind.DECISION)) for name, g in found.items()}
 
 
-def robust(setting: Setting) -> Scenario:
-    """Every value that the streams may take."""
+def robust(setting: Setting, search: Allowance | None = None) -> Scenario:
+    """Every value that the streams may take; without an allowance it takes its share of the budget."""
     ranges = {n: setting.box[n] for n in setting.streams}
     entered = any(names(c.expr, Kind.STREAM) for c in setting.canonical.constraints)
-    return Scenario(setting, "for every value of the streams" if entered else "in any round", ranges)
+    search = search or setting.budget.allowance(SHARE)
+    return Scenario(setting, "for every value of the streams" if entered else "in any round", ranges, search)
 
 
-def mean(setting: Setting) -> Scenario | None:
+def mean(setting: Setting, search: Allowance | None = None) -> Scenario | None:
     """Streams of known mean at their mean, the others at every value; None where the mean of a constraint is not that of its streams.
 
     An equality that changes with the round has no one mean.
@@ -150,8 +157,9 @@ def mean(setting: Setting) -> Scenario | None:
     ranges = {n: _mean_range(s) if n in means else setting.box[n] for n, s in setting.streams.items()}
     used = {n for g in canonical.constraints for n in names(g.expr, Kind.STREAM)}
     words = "in the mean" if used <= set(means) else "in the mean, whatever the streams of unknown law reveal"
-    words = words if used & set(means) else robust(setting).words
-    return Scenario(setting, words, ranges, frozenset(means))
+    search = search or setting.budget.allowance(SHARE)
+    words = words if used & set(means) else robust(setting, search).words
+    return Scenario(setting, words, ranges, search, frozenset(means))
 
 
 def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) -> bool:

@@ -9,46 +9,31 @@ import numpy as np
 from oco.compiler.canonical import Block, Canonical
 from oco.compiler.facts.beyond import by_second_derivative
 from oco.compiler.facts.bounds import Bounds
+from oco.compiler.facts.budget import USUAL, Budget
 from oco.compiler.facts.curvature import Curvatures
 from oco.compiler.facts.enclosure import Box, Enclosure, entries
 from oco.compiler.facts.hessian import Hessians
 from oco.compiler.facts.refine import Refiner
 from oco.compiler.facts.simplify import Simplifier
-from oco.compiler.facts.work import (
-    MOST_BENT,
-    MOST_BRANCHED,
-    MOST_CELLS,
-    MOST_PAIRED,
-    MOST_RANGED,
-    MOST_SOLVED,
-    MOST_SOUGHT,
-    MOST_STRETCHED,
-    MOST_SUPPORTED,
-    MOST_WRITTEN,
-    Work,
-)
 from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 
+SHARE = 2 / 3
+"""Of the steps of a budget, those for curvature and constants; the others are for feasibility."""
+
 
 class Setting:
-    """The names of a model with their ranges: decisions by the hull of their domain, streams by what they may reveal, the round."""
+    """The names of a model with their ranges: decisions by the hull of their domain, streams by what they may reveal, the round.
 
-    def __init__(self, canonical: Canonical) -> None:
-        self.canonical = canonical
+    budget  what all searches about the model may take; those for curvature and constants take from `search`
+    """
+
+    def __init__(self, canonical: Canonical, budget: Budget = USUAL) -> None:
+        self.canonical, self.budget = canonical, budget
+        self.search = budget.allowance(SHARE)
         self.blocks: dict[str, Block] = {b.name: b for b in canonical.blocks}
         self.decisions = frozenset(self.blocks)
         self.streams = {s.name: s for s in canonical.streams}
-        self.work, self.seeking = Work(), Work(MOST_SOUGHT)  # for suprema; for decisions that meet the constraints
-        self.solving, self.ranging = (
-            Work(MOST_SOLVED),
-            Work(MOST_RANGED),
-        )  # for what a solver is handed; for vast arrays
-        self.bending, self.pairing = Work(MOST_BENT), Work(MOST_PAIRED)  # for second derivatives; for witnesses
-        self.branching = Work(MOST_BRANCHED)
-        self.stretching = Work(MOST_STRETCHED)  # for Jacobians that are written out
-        self.writing, self.celling = Work(MOST_WRITTEN), Work(MOST_CELLS)  # for Hessians written out, and over cells
-        self.supporting = Work(MOST_SUPPORTED)  # for support functions
         self._depends: dict[int, tuple[Expr, bool]] = {}
         self.variables = {b.name: Name(b.name, Kind.DECISION, shape=b.shape) for b in canonical.blocks}
 
@@ -61,7 +46,7 @@ class Setting:
 
     @cached_property
     def ranges(self) -> Enclosure:
-        return Enclosure(self.box, self.refiner, self.ranging)
+        return Enclosure(self.box, self.refiner)
 
     @cached_property
     def refiner(self) -> Refiner:
@@ -96,7 +81,7 @@ class Setting:
 
     @cached_property
     def _plain(self) -> Enclosure:
-        return Enclosure(self.box, room=self.ranging)
+        return Enclosure(self.box)
 
     def _plain_range(self, expr: Expr) -> Interval | None:
         """The range by intervals alone; None where a name stands in it that has none, as streams of another round."""

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Block
+from oco.compiler.facts.budget import Allowance
 
 Floats = np.ndarray[Any, Any]
-TIME_LIMIT = 1.0  # seconds a program; what it does not decide is unknown
-MOST_ENTRIES = 20_000
-MOST_SPECTRAL_ENTRIES = 400
+PROGRAM, NUMBER, PAIR, DENSE_ENTRY = 10_000, 5, 2, 5
+"""Steps that a program takes, and more for each number of its variables, for each pair of entries of a matrix whose eigenvalues are
+bounded, and for each entry of a full matrix."""
 SPECTRAL = ("nuclear_ball", "spectrahedron")
-MOST_DENSE_NUMBERS = 200_000
+MOST_SPECTRAL_ENTRIES = 400
+"""Entries of matrices whose eigenvalues are bounded up to which a second-order solver is a method for them."""
 DENSE = ("ellipsoid",)
 """Sets that are a cone under a full matrix."""
 
@@ -28,20 +30,22 @@ def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[
     return variables, constraints
 
 
-def within_reach(blocks: tuple[Block, ...]) -> bool:
-    """Whether a program over these domains is solved in about a second."""
+def affords_program(blocks: tuple[Block, ...], search: Allowance) -> bool:
+    """Whether a program over these domains can be solved, and take the steps that it needs beside its constraints."""
     spectral = [b.domain.size for b in blocks if b.domain.kind in SPECTRAL]
-    dense = [b.domain.size**2 for b in blocks if b.domain.kind in DENSE]
-    few = sum(spectral) <= MOST_SPECTRAL_ENTRIES and sum(dense) <= MOST_DENSE_NUMBERS
-    return few and sum(b.domain.size for b in blocks) <= MOST_ENTRIES
+    dense = sum(b.domain.size**2 for b in blocks if b.domain.kind in DENSE)
+    numbers = sum(b.domain.size for b in blocks)
+    steps = PROGRAM + NUMBER * numbers + PAIR * sum(n**2 for n in spectral) + DENSE_ENTRY * dense
+    return sum(spectral) <= MOST_SPECTRAL_ENTRIES and search.take(steps)
 
 
 def solve(
-    objective: Any, constraints: list[Any], seconds: float = TIME_LIMIT, tolerance: float | None = None
+    objective: Any, constraints: list[Any], seconds: float | None = None, tolerance: float | None = None
 ) -> float | None:
     """Solve; the optimal value, None where the solver gives no answer. `inf` where the program is infeasible.
 
-    `tolerance` of gap and feasibility replaces the solver's own (1e-8); what is nearly solved to it counts.
+    seconds    after which a comparator gives up; None where the answer must not hang on the clock
+    tolerance  of gap and feasibility instead of the solver's own (1e-8); what is nearly solved to it counts
     """
     import warnings
 
@@ -49,10 +53,11 @@ def solve(
 
     problem = cp.Problem(objective, constraints)
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas") if tolerance is not None else ()
+    limits = {} if seconds is None else {"time_limit": seconds}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            problem.solve(solver=cp.CLARABEL, time_limit=seconds, **dict.fromkeys(names, tolerance))
+            problem.solve(solver=cp.CLARABEL, **limits, **dict.fromkeys(names, tolerance))
         except cp.error.SolverError:
             return None
     if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.facts.work import Work
+from oco.compiler.facts.budget import Allowance
 from oco.compiler.jacobians import jacobian
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
@@ -23,20 +23,30 @@ if TYPE_CHECKING:
 Floats = np.ndarray[Any, Any]
 SLACK = 2.0**-44
 MOST_DENSE = 250_000
+DENSE = 0.2  # steps that an entry of a Jacobian takes to be written out
 
 
-def matrix_norm(a: Interval, room: Work | None = None) -> float:
-    """An upper bound of the spectral norm of every matrix in the range: without room for its entries, the Frobenius norm."""
+SINGULAR, PRODUCT = 60, 4e-3
+"""Steps that the singular values of a matrix take, and more for each of its entries times its shorter side."""
+
+
+def matrix_norm(a: Interval, search: Allowance) -> float:
+    """An upper bound of the spectral norm of every matrix in the range: the Frobenius norm where there are no steps for another."""
     if a.lo.size == 1 and a.hi.size == 1:
         return (interval(0.0, float(a.magnitude.max())) * interval(float(a.size), float(a.size)).sqrt()).greatest
     lo, hi = a.expanded()
     middle, spread = lo / 2 + hi / 2, np.nextafter(hi / 2 - lo / 2, np.inf)
     frobenius = a.square().sum().sqrt().greatest
-    if a.size > MOST_DENSE or not a.bounded or not (room is None or room.spend(a.size)):
+    if a.size > MOST_DENSE or not a.bounded or not search.take(2 * singular_cost(a.shape)):
         return frobenius
     by_magnitude = _norm(np.maximum(np.abs(lo), np.abs(hi)))
     by_middle = _norm(middle) + (_norm(spread) if np.any(hi > lo) else 0.0)
     return min(frobenius, min(by_magnitude, by_middle) * (1 + SLACK))
+
+
+def singular_cost(shape: tuple[int, ...]) -> float:
+    """Steps that the singular values of a matrix take."""
+    return SINGULAR + PRODUCT * math.prod(shape) * min(shape, default=0)
 
 
 def least_singular(a: Interval) -> float:
@@ -79,7 +89,8 @@ class Stretch:
         """Least and greatest squared singular value of J, for every value of the streams; least 0 where J has a kernel."""
         size = math.prod(known(node.shape))
         entries = size * self.setting.canonical.size
-        if entries <= MOST_DENSE and not _gathers(node) and self.setting.stretching.spend(entries):
+        cost = DENSE * entries + 2 * singular_cost((size, self.setting.canonical.size))
+        if entries <= MOST_DENSE and not _gathers(node) and self.setting.search.take(cost):
             return self._dense(node, size)
         return self._rules(node)
 
@@ -92,7 +103,7 @@ class Stretch:
             parts.append(self.setting.ranges(self.setting.simplify(slopes[b.name])).broadcast(full).expanded())
         lo, hi = (np.concatenate([p[side].reshape(size, -1) for p in parts], axis=1) for side in (0, 1))
         matrix = interval(lo, hi)
-        return least_singular(matrix) ** 2 * (1 - SLACK), matrix_norm(matrix) ** 2 * (1 + SLACK)
+        return least_singular(matrix) ** 2 * (1 - SLACK), matrix_norm(matrix, self.setting.search) ** 2 * (1 + SLACK)
 
     def _rules(self, node: Expr) -> tuple[float, float]:
         """One structure at a time, for maps that are too large to write out."""
@@ -119,7 +130,7 @@ class Stretch:
                 matrix, base = (left, right) if not depends(left) else (right, left)
                 found = ranges(matrix)
                 shape = found.shape if len(found.shape) == 2 else (1, found.size)
-                return 0.0, self._rules(base)[1] * matrix_norm(found.reshape(shape)) ** 2
+                return 0.0, self._rules(base)[1] * matrix_norm(found.reshape(shape), self.setting.search) ** 2
             case Call(atom="sum" | "mean", args=(base,)):
                 count = math.prod(known(base.shape)) / max(1, math.prod(known(node.shape)))
                 most = self._rules(base)[1]

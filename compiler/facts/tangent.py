@@ -30,7 +30,7 @@ def tangent_sup(setting: Setting, expr: Expr) -> float | None:
     if best is None:
         return None
     box = {**setting.box, **{n: point(v) for n, v in best.place.items() if n != "t"}}
-    ranges = Enclosure(box, room=setting.ranging)
+    ranges = Enclosure(box)
     total = ranges(expr)
     for name, slope in climber.slopes.items():
         a = ranges(slope).broadcast(setting.box[name].shape)

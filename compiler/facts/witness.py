@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.calculus import gradient
+from oco.compiler.facts.budget import Allowance, size
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.types import Witness
 from oco.compiler.facts.words import coordinates, number
-from oco.compiler.facts.work import effort
 from oco.compiler.jacobians import jacobian
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import Evaluation, evaluate
@@ -30,6 +30,10 @@ Decision = Mapping[str, Floats]
 LEAST_EXCESS = 1e-6  # relative to the values involved
 PAIRS = 160
 MOST_WRITTEN_OUT = 40
+SHARE = 0.25
+"""Of the steps that there are, those that one search may take."""
+STEADY, PART, WRITE = 10, 2, 80
+"""Steps that an evaluation takes, more for each part, and for each part and row of a Hessian that is written out."""
 
 
 def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | None:
@@ -37,11 +41,10 @@ def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | 
     rng = np.random.default_rng(seed)
     streams = names(expr, Kind.STREAM)
     best: tuple[float, Decision, Decision, Decision] | None = None
-    cost = 3 * (effort(expr) + Evaluation(expr).decomposed)
-    if cost > setting.pairing.left:
-        return None
-    for x, y, env in _pairs(setting, expr, streams, rng):
-        if not setting.pairing.spend(cost):
+    search = setting.search.part(SHARE)
+    cost = 3 * (STEADY + PART * Evaluation(expr).steps)
+    for x, y, env in _pairs(setting, expr, streams, rng, search):
+        if not search.take(cost):
             break
         excess = _excess(expr, x, y, env)
         if np.isfinite(excess) and (best is None or excess > best[0]):
@@ -75,7 +78,7 @@ def _certified(setting: Setting, expr: Expr, x: Decision, y: Decision, env: Deci
 
     def at(p: Decision) -> Any:
         box = {n: point(v) for n, v in {**env, **p}.items()}
-        return Enclosure({**setting.box, **box}, room=setting.ranging)(expr)
+        return Enclosure({**setting.box, **box})(expr)
 
     try:
         first, second, middle = at(x), at(y), at(_middle(x, y))
@@ -95,13 +98,13 @@ def _certified(setting: Setting, expr: Expr, x: Decision, y: Decision, env: Deci
 
 
 def _pairs(
-    setting: Setting, expr: Expr, streams: list[str], rng: np.random.Generator
+    setting: Setting, expr: Expr, streams: list[str], rng: np.random.Generator, search: Allowance
 ) -> Iterator[tuple[Decision, Decision, Decision]]:
     """Pairs of decisions with stream values: along bad eigenvectors of the Hessian, along few coordinates, and anywhere."""
     blocks = setting.canonical.blocks
-    yield from _along_eigenvectors(setting, expr, streams, rng)
+    yield from _along_eigenvectors(setting, expr, streams, rng, search)
     for k in range(PAIRS):
-        if not setting.pairing.afford(sum(b.domain.sampling_cost for b in blocks)):
+        if not search.take(sum(b.domain.sampling_cost for b in blocks)):
             return
         env = _draw(setting, streams, rng)
         samples = {b.name: b.domain.sample(rng, 2) for b in blocks}
@@ -134,17 +137,19 @@ def _draw(setting: Setting, streams: list[str], rng: np.random.Generator) -> dic
 
 
 def _along_eigenvectors(
-    setting: Setting, expr: Expr, streams: list[str], rng: np.random.Generator
+    setting: Setting, expr: Expr, streams: list[str], rng: np.random.Generator, search: Allowance
 ) -> Iterator[tuple[Decision, Decision, Decision]]:
     """Around sampled decisions, along the eigenvector of the least eigenvalue, as far as the domain goes."""
     canonical = setting.canonical
     if canonical.size > MOST_WRITTEN_OUT or not setting.hessians.smooth(expr):
         return
+    if not search.take(WRITE * canonical.size * size(expr)):
+        return
     order = [b.name for b in canonical.blocks]
     slopes = {n: setting.simplify(g) for n, g in gradient(expr, order).items()}
     second = {n: jacobian(g, order) for n, g in slopes.items()}
-    size = sum(effort(h) for row in second.values() for h in row.values())
-    for _ in takewhile(lambda _: setting.pairing.spend(size), range(24)):
+    cost = STEADY + PART * sum(size(h) for row in second.values() for h in row.values())
+    for _ in takewhile(lambda _: search.take(cost), range(24)):
         env = _draw(setting, streams, rng)
         x = {b.name: b.domain.sample(rng, 1)[0] for b in canonical.blocks}
         hessian = _hessian(setting, second, slopes, {**env, **x})

@@ -120,6 +120,7 @@ def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
 
 def recipe_of(plan: Plan) -> dict[str, Any]:
     """What makes the same plan again, and the settings that it came to. Data from files is written into the model's text."""
+    effort = {} if plan.facts.effort == 1 else {"effort": plan.facts.effort}
     return {
         "name": plan.model.name,
         "model": print_model(self_contained(plan.model)),
@@ -127,6 +128,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         "settings": {name: str(value) for name, value in plan.given.items()},
         "mode": plan.mode,
         "tradeoff": plan.tradeoff,
+        **effort,
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
 

@@ -20,20 +20,24 @@ if TYPE_CHECKING:
     from oco.tuning import Tuned
 
 
-def check(model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, data: Any = None) -> Facts:
+def check(
+    model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, data: Any = None, *, effort: float = 1.0
+) -> Facts:
     """What can be proved of the model: `facts["loss.lipschitz.l2"]` has a value, a status and a reason.
 
-    data  a file, arrays or a table of rounds: adds measured facts, and errors for what the data contradicts
+    data    a file, arrays or a table of rounds: adds measured facts, and errors for what the data contradicts
+    effort  how many times the usual number of steps the searches of the proofs may take; where one gives up, the reason of the fact
+            says "not searched further". Facts are the same on every machine, and more effort never makes one worse
 
     Raises OcoError where the model is wrong, and where a loss or a constraint is shown not to be convex.
     """
+    from oco.compiler.facts.budget import Budget
     from oco.compiler.facts.check import check as prove
 
     with contained("checking"):
         settled = _settled(model, params)
-        if data is not None:
-            return prove(settled, *_observed(settled, data))
-        return prove(settled)
+        budget = Budget(effort)
+        return prove(settled, *(() if data is None else _observed(settled, data)), budget=budget)
 
 
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
@@ -59,6 +63,7 @@ def compile(
     tradeoff: float = 1.0,
     data: Any = None,
     seed: int = 0,
+    effort: float = 1.0,
 ) -> Plan:
     """Check the model, choose the algorithm whose theorem promises most, and settle its settings.
 
@@ -72,6 +77,7 @@ def compile(
     tradeoff   what violations count against the regret where the two are added
     data       pilot rounds, for "tuned" and where every guarantee is vacuous; None draws them from the model where that can be done
     seed       of pilot runs and of tuning
+    effort     how many times the usual number of steps the searches of the proofs may take, as for `check`
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
@@ -91,7 +97,7 @@ def compile(
         check_source(data)
     with contained("compiling"):
         settled = _settled(model, params)
-        plan = Plan.of(compile_plan(settled, algorithm, kind, tradeoff=tradeoff), backend)
+        plan = Plan.of(compile_plan(settled, algorithm, kind, tradeoff=tradeoff, effort=effort), backend)
         rehearse(plan)
         if plan.mode == "paper":
             return plan
@@ -107,16 +113,18 @@ def tune(
     *,
     tradeoff: float = 1.0,
     seed: int = 0,
+    effort: float = 1.0,
 ) -> Tuned:
     """Choose the constants that the theorem leaves free on pilot data, judged on the rounds after those that were searched.
 
-    data  a file or arrays with the round first; None draws rounds from the model
+    data    a file or arrays with the round first; None draws rounds from the model
+    effort  as for `compile`
 
     The answer has the plan, the search, and the `using` line for the model file.
     """
     from oco.tuning import tuned
 
-    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, data=data, seed=seed)
+    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, data=data, seed=seed, effort=effort)
     return tuned(plan, data, seed)
 
 

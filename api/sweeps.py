@@ -40,11 +40,12 @@ class Runner:
     backend: str | None = None
     budget: Budget | None = None
     tradeoff: float = 1.0
+    effort: float = 1.0
     given: Mapping[str, Array] | None = None
 
     def __call__(self, job: Job) -> Trace:
         settings = tuple(sorted(job.settings.items()))
-        plan = _plan(self.text, job.algorithm, settings, self.rounds, self.backend, self.tradeoff)
+        plan = _plan(self.text, job.algorithm, settings, self.rounds, self.backend, self.tradeoff, self.effort)
         arrays = self.arrays()
         drawn = tuple(s for s in plan.canonical.streams if s.name not in arrays)
         data = Data(plan.canonical, self.rounds, MappingProxyType(dict(arrays)), drawn, job.seed)
@@ -63,14 +64,20 @@ class Runner:
 
 @lru_cache(maxsize=64)
 def _plan(
-    text: str, algorithm: str, settings: tuple[tuple[str, str], ...], rounds: int, backend: str | None, tradeoff: float
+    text: str,
+    algorithm: str,
+    settings: tuple[tuple[str, str], ...],
+    rounds: int,
+    backend: str | None,
+    tradeoff: float,
+    effort: float,
 ) -> Plan:
     """A process compiles each of its plans once."""
     from oco.pipeline import compile
 
     told: dict[str, Any] = {"settings": dict(settings)} if settings else {}
     model = parse(text, name="the model, as it is printed")
-    plan = compile(model, algorithm, backend=backend, tradeoff=tradeoff, **told)
+    plan = compile(model, algorithm, backend=backend, tradeoff=tradeoff, effort=effort, **told)
     return plan if plan.horizon in (None, rounds) else plan.with_horizon(rounds)
 
 
@@ -102,6 +109,7 @@ def table_for(
     seeds: Sequence[int],
     grid: Mapping[str, Sequence[str]] | None = None,
     tradeoff: float = 1.0,
+    effort: float = 1.0,
 ) -> list[Job]:
     """The jobs of a table, each once. None stands for the algorithm that is chosen, as for a single run with the first seed."""
     names, extra = list(algorithms), {}
@@ -110,7 +118,8 @@ def table_for(
         from oco.pipeline import compile
 
         told: dict[str, Any] = {"settings": {name: values[0] for name, values in grid.items()}} if grid else {}
-        plan = compile(model, None, tradeoff=tradeoff, data=data if data.given else None, seed=seeds[0], **told)
+        source = data if data.given else None
+        plan = compile(model, None, tradeoff=tradeoff, data=source, seed=seeds[0], effort=effort, **told)
         names = [plan.algorithm if name is None else name for name in names]
         extra = {plan.algorithm: {UNITS: "free"}} if plan.mode == PLAIN else {}
     jobs = jobs_for(list(filter(None, names)), seeds, grid)
@@ -130,6 +139,7 @@ def sweep(
     backend: str | None = None,
     budget: Budget | None = None,
     tradeoff: float = 1.0,
+    effort: float = 1.0,
     progress: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
     """Run every combination of algorithms, settings and seeds; `oco.evaluation.sweep.to_dataset` makes one table of the outcomes.
@@ -141,13 +151,15 @@ def sweep(
     engine    where runs happen: by default processes on all cores of this machine
     budget    of the comparators of each run
     tradeoff  what violations count against the regret where settings are found and the algorithm is chosen
+    effort    as for `oco.compile`
     """
     from oco.compiler.canonical import canonical
 
     built = model.build() if isinstance(model, ModelBuilder) else model
     loaded = load_data(canonical(built), data, rounds=rounds)
-    jobs = table_for(built, loaded, algorithms, range(seeds) if isinstance(seeds, int) else seeds, grid, tradeoff)
-    told: dict[str, Any] = {"backend": backend, "budget": budget, "tradeoff": tradeoff}
+    seeds = range(seeds) if isinstance(seeds, int) else seeds
+    jobs = table_for(built, loaded, algorithms, seeds, grid, tradeoff, effort)
+    told: dict[str, Any] = {"backend": backend, "budget": budget, "tradeoff": tradeoff, "effort": effort}
     return run_table(built, loaded, jobs, folder, engine, progress, **told)
 
 
@@ -160,7 +172,7 @@ def run_table(
     progress: Callable[[Outcome], None] | None = None,
     **told: Any,
 ) -> list[Outcome]:
-    """Run these jobs; `told` is the backend, the budget and the tradeoff of all of them."""
+    """Run these jobs; `told` is the backend, the budget, the tradeoff and the effort of all of them."""
     from oco.dsl.contained import self_contained
     from oco.evaluation.engines import Processes
     from oco.evaluation.sweep import sweep as run_all

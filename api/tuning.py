@@ -78,15 +78,17 @@ def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, s
     return load_data(plan.canonical, source, seed=seed), "from the beginning of the data"
 
 
-def explained(model: Model, settings: str | None, tradeoff: float = 1.0, data: Any = None, seed: int = 0) -> Choice:
+def explained(
+    model: Model, settings: str | None, tradeoff: float = 1.0, data: Any = None, seed: int = 0, effort: float = 1.0
+) -> Choice:
     """The verdicts on a model, also where no algorithm applies; with pilot runs where no guarantee decides."""
     from oco.compiler.plan import compile_plan, explain_choice
 
     kind = LEAST if settings is None else settings
-    choice = explain_choice(model, kind, tradeoff)
+    choice = explain_choice(model, kind, tradeoff, effort)
     if not choice.candidates:
         return choice
-    plan = Plan.of(compile_plan(model, None, kind, tradeoff=tradeoff))
+    plan = Plan.of(compile_plan(model, None, kind, tradeoff=tradeoff, effort=effort))
     return piloted(plan, data, seed, constants=settings is None).choice
 
 

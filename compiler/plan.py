@@ -13,6 +13,7 @@ from oco.compiler.assemble import assemble
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.choice import Choice, Policy, choose, judge
 from oco.compiler.explain import explain_data, refusal
+from oco.compiler.facts.budget import Budget
 from oco.compiler.facts.check import check_canonical
 from oco.compiler.facts.types import Facts
 from oco.compiler.frontier import FrontierPoint, frontier
@@ -122,7 +123,8 @@ class Plan:
         model = replace(self.model, horizon=Horizon(constant(T), self.model.horizon.span))
         settings: SettingsMode = dict(self.given) if self.given else self.mode
         name = self.algorithm if self.choice.forced else None
-        found = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff)
+        effort = self.facts.effort
+        found = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff, effort=effort)
         if self.choice.pilots is None or found.algorithm != self.algorithm:
             return found
         return replace(found, choice=found.choice.chosen_by(self.choice.pilots, self._winner.reason))
@@ -227,17 +229,19 @@ def compile_plan(
     *,
     keep: str | None = None,
     tradeoff: float = 1.0,
+    effort: float = 1.0,
 ) -> Plan:
     """Check the model, choose an algorithm (or take the one named here or in the model), and settle its settings.
 
     settings  "paper", "optimal" ("tuned" begins there), "unit-free", or formulas by name, which go before those of the model's `using`
     keep      take that algorithm where its theorem still holds
     tradeoff  what violations count against the regret where the two are added
+    effort    how many times the usual number of steps the searches of the proofs may take
 
     Raises OcoError where no theorem applies.
     """
     problem = canonical(model)
-    facts = check_canonical(model, problem)
+    facts = check_canonical(model, problem, budget=Budget(effort))
     situation = Situation(problem, facts, problem.horizon)
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
@@ -264,11 +268,12 @@ def checked_tradeoff(weight: float) -> float:
     return weight
 
 
-def explain_choice(model: Model, settings: str = "paper", tradeoff: float = 1.0) -> Choice:
+def explain_choice(model: Model, settings: str = "paper", tradeoff: float = 1.0, effort: float = 1.0) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
     problem = canonical(model)
     using = model.using
-    situation = Situation(problem, check_canonical(model, problem), problem.horizon)
+    facts = check_canonical(model, problem, budget=Budget(effort))
+    situation = Situation(problem, facts, problem.horizon)
     return choose(
         situation,
         using.algorithm if using else None,

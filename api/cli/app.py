@@ -49,11 +49,16 @@ def _paragraphs(text: str) -> str:
 
 
 def top(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", metavar="", help="Print the version and stop.", is_eager=True)
     ] = False,
+    effort: Annotated[
+        float, typer.Option("--effort", metavar="TIMES", help="How many times the usual steps proofs may search.")
+    ] = 1.0,
 ) -> None:
     """Model online decisions under constraints; compile them to learners with a guarantee."""
+    context.obj = effort
     if version:
         import oco
 

@@ -17,6 +17,7 @@ from oco.cli.options import (
     OnMissing,
     Params,
     Tradeoff,
+    effort_of,
     given,
     pairs,
     param_values,
@@ -40,6 +41,7 @@ Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="
 
 
 def check(
+    context: typer.Context,
     model: ModelPath,
     param: Params = None,
     why: Annotated[str | None, typer.Option("--why", metavar="FACT", help="Print the derivation of one fact.")] = None,
@@ -59,7 +61,7 @@ def check(
     from oco.dsl.suggest import nearest
 
     loaded = oco.load(model, param_values(param))
-    facts = oco.check(loaded, data=_noted(rounds_of(loaded, data, on_missing), as_json))
+    facts = oco.check(loaded, data=_noted(rounds_of(loaded, data, on_missing), as_json), effort=effort_of(context))
     if as_json:
         show_json(facts_data(facts))
         return
@@ -99,6 +101,7 @@ def _noted(data: Data | None, as_json: bool) -> Data | None:
 
 
 def explain(
+    context: typer.Context,
     model: ModelPath,
     settings: Kind = None,
     tradeoff: Tradeoff = 1.0,
@@ -120,7 +123,8 @@ def explain(
     from oco.tuning import explained
 
     loaded = oco.load(model, param_values(param))
-    choice = explained(loaded, settings, tradeoff, _noted(rounds_of(loaded, data, on_missing), as_json))
+    rounds = _noted(rounds_of(loaded, data, on_missing), as_json)
+    choice = explained(loaded, settings, tradeoff, rounds, effort=effort_of(context))
     if frontier:
         from oco.compiler.frontier import frontier as points_of
 
@@ -136,6 +140,7 @@ def explain(
 
 
 def compile(
+    context: typer.Context,
     model: ModelPath,
     output: Annotated[
         Path | None,
@@ -165,9 +170,9 @@ def compile(
     import oco
 
     loaded = oco.load(model, param_values(param))
-    told = given(pairs(setting, "--set"), settings)
+    told = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
-    plan = oco.compile(loaded, algorithm, backend=backend, tradeoff=tradeoff, data=pilots, **told)
+    plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, **told)
     names = list(plan.files())
     path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_c")
     written = [path] if len(names) == 1 else [path / name for name in names]

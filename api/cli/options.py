@@ -87,6 +87,11 @@ Tradeoff = Annotated[
 ]
 
 
+def effort_of(context: typer.Context) -> float:
+    """The number after `oco --effort`, which stands before the command."""
+    return 1.0 if context.obj is None else float(context.obj)
+
+
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     """`["a=1", "b=2"]` as a dict; the part before `=` is a name."""
     found: dict[str, str] = {}

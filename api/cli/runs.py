@@ -10,7 +10,7 @@ import typer
 
 from oco.cli import options as o
 from oco.cli.models import Backend, Settings
-from oco.cli.options import Json, Mapping, ModelPath, Params, budget_of, pairs, param_values
+from oco.cli.options import Json, Mapping, ModelPath, Params, budget_of, effort_of, pairs, param_values
 from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched
 from oco.cli.replaying import replay_trace
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 def run(
+    context: typer.Context,
     model: o.MaybeModel = None,
     data: o.DataPath = None,
     rounds: o.Rounds = None,
@@ -72,22 +73,24 @@ def run(
         raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
     if several:
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
-        shared = {"backend": backend, "budget": cost, "tradeoff": tradeoff}
+        shared = {"backend": backend, "budget": cost, "tradeoff": tradeoff, "effort": effort_of(context)}
         table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
         raise typer.Exit(0 if run_sweep(table, engine, out, as_json) else 1)
     if kind == "tuned" and data is not None and not settings:
-        plan, source = _tuned(loaded, source, names[0], tradeoff, backend)
+        plan, source = _tuned(loaded, source, names[0], tradeoff, backend, effort_of(context))
     else:
-        told = {"tradeoff": tradeoff, "data": None if data is None else source, **o.given(settings, kind)}
-        plan = oco.compile(loaded, names[0], backend=backend, seed=seed, **told)
+        told = {"tradeoff": tradeoff, "effort": effort_of(context), **o.given(settings, kind)}
+        plan = oco.compile(loaded, names[0], data=None if data is None else source, backend=backend, seed=seed, **told)
     _run_one(plan, source, journal, cost, out, as_json)
 
 
-def _tuned(model: Model, source: Data, name: str | None, tradeoff: float, backend: str | None) -> tuple[Plan, Data]:
+def _tuned(
+    model: Model, source: Data, name: str | None, tradeoff: float, backend: str | None, effort: float
+) -> tuple[Plan, Data]:
     """The plan tuned on the first part of the data, and the part that the search has not seen."""
     import oco
 
-    found = oco.tune(model, source, name, tradeoff=tradeoff, seed=source.seed)
+    found = oco.tune(model, source, name, tradeoff=tradeoff, seed=source.seed, effort=effort)
     split, total = found.search.split, source.rounds
     said = f"settings tuned on rounds 1 to {split} of the data; the run is rounds {split + 1} to {total}, which the search did not see"
     later = source.after(split)

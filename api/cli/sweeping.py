@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Table:
     """Which runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every seed.
 
-    `told` is the backend, the budget and the tradeoff of all of them.
+    `told` is the backend, the budget, the tradeoff and the effort of all of them.
     """
 
     model: Model
@@ -87,7 +87,9 @@ def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[
     from oco.sweeps import run_table, table_for
 
     model, data, folder = table.model, table.data, None if out is None else out / "runs"
-    jobs = table_for(model, data, table.algorithms, table.seeds, table.grid, table.told["tradeoff"])
+    jobs = table_for(
+        model, data, table.algorithms, table.seeds, table.grid, table.told["tradeoff"], table.told["effort"]
+    )
     done: list[Outcome] = []
     pace = Pace(getattr(engine, "width", 1))
     with told("table of runs", len(jobs), "runs", as_json, lambda done: pace.left(len(jobs) - done)) as show:

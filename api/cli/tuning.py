@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from oco.cli.options import DataPath, Json, ModelPath, OnMissing, Params, Tradeoff, param_values, rounds_of
+from oco.cli.options import DataPath, Json, ModelPath, OnMissing, Params, Tradeoff, effort_of, param_values, rounds_of
 from oco.cli.output import note, say, show_json
 
 
 def tune(
+    context: typer.Context,
     model: ModelPath,
     data: DataPath = None,
     algorithm: Annotated[str | None, typer.Option("--algorithm", metavar="NAME", help="Tune this one.")] = None,
@@ -34,7 +35,7 @@ def tune(
 
     loaded = oco.load(model, param_values(param))
     source = rounds_of(loaded, data, on_missing, seed=seed)
-    found = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed)
+    found = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed, effort=effort_of(context))
     if write:
         write_text(model, with_using(read_text(model), found.line))
     if not as_json:

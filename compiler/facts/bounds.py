@@ -146,7 +146,7 @@ class Bounds:
 
     def _ended(self, expr: Expr, bound: Bound) -> Step:
         """The step of a bound that the search did not tighten to the end."""
-        claim = f"{say(expr)} is at most {number(bound.value)}, {self.setting.budget.advice}"
+        claim = f"{say(expr)} is at most {number(bound.value)}, {NOT_SEARCHED}: {self.setting.search.advice}"
         return Step(NOT_SEARCHED, claim, bound.value, (bound.step,), expr.span, expr)
 
     def _reached(self, expr: Expr, enough: float) -> Reached | None:

@@ -10,7 +10,10 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Expr, parts
 
 STEPS = 3_000_000
-"""Steps of all searches of one proof at the usual effort; the examples take at most 120,000."""
+"""Steps of all searches of one proof at the usual effort; the examples take at most 150,000."""
+
+MORE = 4
+"""How many times more effort is proposed, or a power of it."""
 
 NOT_SEARCHED = "not searched further"
 """The rule of a step that stands above what was known when a search gave up."""
@@ -32,56 +35,66 @@ class Budget:
 
     def allowance(self, share: float) -> Allowance:
         """A share of the steps, for searches that take from it one after the other."""
-        return Allowance(share * STEPS * self.effort)
-
-    @property
-    def advice(self) -> str:
-        """That a search gave up, and how to go on."""
-        more = f"{4 * self.effort:g}"
-        return f"{NOT_SEARCHED} at this effort; `oco --effort {more} ...` or `oco.check(model, effort={more})` goes on"
-
-    def ended(self, about: str, why: Step | None) -> Step:
-        """The step above `why` where the search for more about something gave up."""
-        return Step(NOT_SEARCHED, f"{about} is {self.advice}", None, () if why is None else (why,))
+        return Allowance(share * STEPS * self.effort, self.effort)
 
 
 USUAL = Budget()
 
 
-def size(expr: Expr) -> int:
-    """Parts of an expression, shared ones counted once."""
-    return sum(parts(expr).values())
-
-
 class Allowance:
     """Steps left to some searches. `refused` counts the requests that it could not meet."""
 
-    def __init__(self, steps: float, whole: Allowance | None = None) -> None:
+    def __init__(self, steps: float, effort: float, whole: Allowance | None = None) -> None:
         self.steps = self.left = steps
-        self.refused = 0
-        self._whole = whole
+        self.effort, self.refused = effort, 0
+        self._whole, self._wanted = whole, 1.0  # how many times the steps would have met every request
 
     def take(self, steps: float) -> bool:
         """Take steps where so many are left; False where the search is to give up."""
-        if not self._holds(steps):
-            self._refuse()
+        short = self._short(steps)
+        if short > 1:
+            self._refuse(short)
             return False
         self._spend(steps)
         return True
 
     def part(self, share: float) -> Allowance:
         """An allowance for one search, of which each step is a step of this one too: at most a share of all its steps."""
-        return Allowance(share * self.steps, self)
+        return Allowance(share * self.steps, self.effort, self)
 
-    def _holds(self, steps: float) -> bool:
-        return self.left >= steps and (self._whole is None or self._whole._holds(steps))
+    @property
+    def more(self) -> float:
+        """An effort at which the requests that were refused would have been met: a power of `MORE` times this one."""
+        power = max(1, math.ceil(math.log(self._wanted, MORE) - 1e-9))
+        return max(1.0, self.effort * float(MORE) ** power)
 
-    def _refuse(self) -> None:
+    @property
+    def advice(self) -> str:
+        """How to go on after a search that gave up."""
+        return f"`oco --effort {self.more:g} ...` or `oco.check(model, effort={self.more:g})` goes on"
+
+    def ended(self, about: str, why: Step | None) -> Step:
+        """The step above `why` where the search for more about something gave up. Its value is the effort that is proposed."""
+        words = f"{about} is {NOT_SEARCHED}: {self.advice}"
+        return Step(NOT_SEARCHED, words, self.more, () if why is None else (why,))
+
+    def _short(self, steps: float) -> float:
+        """How many times the steps of the shortest allowance are needed for so many more."""
+        own = (self.steps - self.left + steps) / self.steps
+        return own if self._whole is None else max(own, self._whole._short(steps))
+
+    def _refuse(self, wanted: float) -> None:
         self.refused += 1
+        self._wanted = max(self._wanted, wanted)
         if self._whole is not None:
-            self._whole._refuse()
+            self._whole._refuse(wanted)
 
     def _spend(self, steps: float) -> None:
         self.left -= steps
         if self._whole is not None:
             self._whole._spend(steps)
+
+
+def size(expr: Expr) -> int:
+    """Parts of an expression, shared ones counted once."""
+    return sum(parts(expr).values())

@@ -62,7 +62,7 @@ def _judged(
         return
     hint = "no decision was found that refutes it either; theorems that need convexity do not apply"
     if fact.why is not None and fact.why.rule == NOT_SEARCHED:
-        hint = f"it is {setting.budget.advice}; as long as it is not known, theorems that need convexity do not apply"
+        hint = f"{NOT_SEARCHED}: {setting.search.advice}; as long as it is not known, theorems that need convexity do not apply"
     yield Diagnostic("OCO602", f"it is not known whether {what} is convex{named}", where, hint, Severity.WARNING)
 
 

@@ -146,9 +146,8 @@ class Feasibility:
 
     def _undecided(self, key: str, why: Step | None = None) -> Fact:
         """A fact that is not known, with the word that a search gave up where one did."""
-        return Fact(
-            key, None, Status.UNKNOWN, self.setting.budget.ended(f"`{key}`", why) if self.search.refused else why
-        )
+        ended = self.search.ended(f"`{key}`", why) if self.search.refused else why
+        return Fact(key, None, Status.UNKNOWN, ended)
 
     def _holds_always(self, expr: Any, x: Mapping[str, Floats]) -> bool:
         found = self.robust.worst(expr, x)

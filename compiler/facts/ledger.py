@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.facts.budget import NOT_SEARCHED, Budget
+from oco.compiler.facts.budget import NOT_SEARCHED
 from oco.compiler.facts.types import Fact, Facts, Status, Step, Witness
 from oco.compiler.facts.words import coordinates, number
 from oco.dsl.intervals import Interval
@@ -102,12 +102,15 @@ def _unknown(facts: Facts) -> str:
     ended = [k for k in keys if (why := facts[k].why) is not None and why.rule == NOT_SEARCHED]
     open_ = [k for k in keys if k not in MEASURED and k not in ended]
     lines = _wrapped("unknown: ", open_) + _wrapped("told by data (--data FILE): ", [k for k in keys if k in MEASURED])
-    lines += _wrapped(f"unknown, {Budget(facts.effort).advice}: ", ended)
+    lines += _wrapped(f"unknown, {NOT_SEARCHED}: ", ended)
+    if ended:
+        more = max(why.value for k in ended if (why := facts[k].why) is not None)
+        lines.append(f"`oco --effort {more:g} ...` or `oco.check(model, effort={more:g})` searches on")
     return "\n" + "\n".join(lines) + "\n"
 
 
 def _wrapped(head: str, keys: list[str]) -> list[str]:
-    indent = " " * min(len(head), WIDTH // 4)
+    indent = " " * len(head)
     return textwrap.wrap(", ".join(keys), WIDTH, initial_indent=head, subsequent_indent=indent) if keys else []
 
 

@@ -49,8 +49,9 @@ class Plan(core.Plan):
         except (KeyError, TypeError, AttributeError):
             hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
             raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint) from None
-        weights = {key: float(recipe.get(key, 1.0)) for key in ("tradeoff", "effort")}
-        plan = cls.of(core.compile_plan(parse(text, name=name), algorithm, settings, **weights), target)
+        tradeoff, effort = (float(recipe.get(key, 1.0)) for key in ("tradeoff", "effort"))
+        model = parse(text, name=name)
+        plan = cls.of(core.compile_plan(model, algorithm, settings, tradeoff=tradeoff, effort=effort), target)
         # The text may print otherwise now; the state goes with the text that it was saved with.
         plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": text})
         return plan

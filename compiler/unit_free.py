@@ -105,9 +105,9 @@ def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:
     )
 
 
-MOST_SOUGHT, MOST_PARTS = 10, 500
-"""Inequalities, and their parts for every 500 numbers of the decision, for which a Slater point is sought again; of more the margin is
-divided."""
+MOST_SOUGHT, MOST_PARTS = 50, 500
+"""Entries of inequalities, and their parts for every 500 numbers of the decision, for which a Slater point is sought again; of more
+the margin is divided."""
 LENGTHS: Mapping[str, int] = {
     "bound": 0,
     "upper": 0,
@@ -191,7 +191,7 @@ class _Scaling:
             return facts
         rows = self.canonical.inequalities
         parts = sum(size(c.expr) for c in rows) * (1 + self.canonical.size // 500)
-        small = len(rows) <= MOST_SOUGHT and parts <= MOST_PARTS
+        small = sum(c.size for c in rows) <= MOST_SOUGHT and parts <= MOST_PARTS
         seek = given.status is Status.PROVED and small
         found = Feasibility(Setting(self.canonical, Budget(self.s.facts.effort))).slater() if seek else {}
         if "slater.margin" in found and found["slater.margin"].known:

@@ -85,6 +85,11 @@ class Interval:
     def __str__(self) -> str:
         return f"[{self.least:g}, {self.greatest:g}]"
 
+    @property
+    def _ends(self) -> tuple[Array, ...]:
+        """Both ends; one of numbers that are known."""
+        return (self.lo,) if self.lo is self.hi else (self.lo, self.hi)
+
     # ---- arithmetic
 
     def __add__(self, other: Interval) -> Interval:
@@ -99,7 +104,7 @@ class Interval:
 
     def __mul__(self, other: Interval) -> Interval:
         shape = np.broadcast_shapes(self.shape, other.shape)
-        ends = [(a, b) for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
+        ends = [(a, b) for a in self._ends for b in other._ends]
         return Interval(
             _least([r.mul_down(a, b) for a, b in ends]), _greatest([r.mul_up(a, b) for a, b in ends]), shape
         )

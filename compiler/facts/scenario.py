@@ -18,8 +18,10 @@ from oco.compiler.facts.budget import Allowance, size
 from oco.compiler.facts.curvature import FLAT_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure, compact, entries
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.leaves import entrywise
 from oco.compiler.facts.setting import Setting
 from oco.compiler.twin import to_cvxpy
+from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, rewrite, walk
@@ -74,13 +76,14 @@ class Scenario:
         return {**self.setting.box, **self.streams, **{n: _at(np.asarray(v)) for n, v in x.items()}}
 
     def twins(self, expr: Expr, variables: Mapping[str, Any]) -> list[Any] | None:
-        """CVXPY expressions that are at least the entries at every stream value: one for all where no stream enters, else one an entry.
+        """CVXPY expressions that are at least the entries at every stream value: one for all entries together where each has streams of
+        its own, or none; else one an entry.
 
         None where there is no such form, or no steps are left.
         """
         import cvxpy as cp
 
-        entries = math.prod(known(expr.shape)) if names(expr, Kind.STREAM) else 1
+        entries = 1 if _apart(expr) else math.prod(known(expr.shape))
         if not self.search.take((TWIN + PART * size(expr)) * entries):
             return None
         places = [()] if entries == 1 else list(np.ndindex(*known(expr.shape)))
@@ -94,7 +97,10 @@ class Scenario:
         return found
 
     def _twin(self, cp: Any, g: Expr, variables: Mapping[str, Any]) -> Any:
-        """g at the worst end of each stream in which it is monotone, plus the radius times |dg/ds| where it is linear."""
+        """g at the worst end of each stream in which it is monotone, plus the radius times |dg/ds| where it is linear.
+
+        The entries of an array have each their own entry of a stream.
+        """
         box = {**self.setting.box, **self.streams}
         ranges = Enclosure(box, self.setting.refiner)
         env: dict[str, Floats] = {}
@@ -103,7 +109,7 @@ class Scenario:
         if any(free and names(item, Kind.STREAM) for n in walk(g) if isinstance(n, Index) for item in n.items):
             return None
         linear = Curvatures(ranges, frozenset(free))(g) in FLAT_KINDS
-        for name, slope in (stream_gradient(g, free) if free else {}).items():
+        for name, slope in (stream_gradient(call("sum", g) if g.shape else g, free) if free else {}).items():
             slope = self.setting.simplify(slope)
             low, high = ranges(slope).broadcast(self.setting.streams[name].shape).expanded()
             lo, hi = box[name].expanded()
@@ -115,11 +121,19 @@ class Scenario:
                 spread.append((np.where(mixed, hi / 2 - lo / 2, 0.0), slope))
         twin = to_cvxpy(g, variables, env, self._last_round())
         for radius, slope in spread:
-            twin = twin + cp.sum(cp.multiply(radius, cp.abs(to_cvxpy(slope, variables, env, self._last_round()))))
+            sizes = cp.multiply(radius, cp.abs(to_cvxpy(slope, variables, env, self._last_round())))
+            twin = twin + (sizes if g.shape else cp.sum(sizes))
         return twin
 
     def _last_round(self) -> float:
         return float(self.setting.canonical.horizon or 1)
+
+
+def _apart(expr: Expr) -> bool:
+    """Whether no two entries share an entry of a stream: it is entrywise in streams of its own shape, and in what has none."""
+    split = entrywise(expr, lambda n: isinstance(n, Name) or not names(n, Kind.STREAM))
+    moving = [leaf for leaf in split.leaves.values() if names(leaf, Kind.STREAM)]
+    return all(isinstance(leaf, Name) and leaf.shape == split.shape for leaf in moving)
 
 
 def stream_gradient(expr: Expr, streams: list[str]) -> dict[str, Expr]:

@@ -15,7 +15,6 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.facts.attack import TOLERANCE, Outcome, Place, Verdict
-from oco.compiler.facts.budget import NOT_SEARCHED
 from oco.compiler.facts.replay_calculus import Calculus
 from oco.compiler.facts.replay_claims import CONVEX_WORDS, Claims, top
 from oco.compiler.facts.replay_points import Points
@@ -102,7 +101,7 @@ class _Replay(Claims, Calculus, Points):
             "ball": self._supremum,
             "tangent": self._supremum,
             "branch and bound": self._supremum,
-            NOT_SEARCHED: self._supremum,
+            "not searched further": self._supremum,
             "largest": self._largest,
             "square root": self._square_root,
             "negative": self._negative,

@@ -14,7 +14,7 @@ from oco.dsl.expressions import Constant, Expr, walk
 from oco.dsl.model import Model
 from oco.dsl.source import Span
 
-TEXT_LIMIT = 4 * 2**20
+TEXT_LIMIT = 32 * 2**20
 """Characters of a model file: its tokens and its tree take a few hundred bytes for each."""
 
 DEEPEST = 200

@@ -62,6 +62,7 @@ FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/test_states.py tests/test_journal.py --kills 500
 	$(BIN)/python tests/fuzz/run.py $(FUZZ_SECONDS)
+	$(BIN)/python tests/fuzz/shapes.py $(FUZZ_SECONDS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[fuzz]" \
 		&& $(BIN)/python tests/fuzz/bytes.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 tests/fuzz/corpus \
 		|| echo "atheris cannot be installed here, or has found something: see above"

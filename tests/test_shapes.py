@@ -15,7 +15,7 @@ ONE_ENTRY = {
     "row_signed": "stream b[1] in [-1, 1]\nstream c[3] in [-1, 1]\nminimize c @ x\nsubject to\n    q: b * (A @ x) <= 0.9",
     "slice": "stream s in [-1, 1]\nstream c[3] in [-1, 1]\nminimize c @ x\nsubject to\n    q: s * x[0:1] <= 0.9",
     "bracket": "stream b[1] in [-1, -0.5]\nstream c[3] in [-1, 1]\nminimize c @ x\nsubject to\n    q: [x[0]] + b <= 0.9",
-    "stream_row": "stream R[1, 3] in [-1, 1]\nstream c[3] in [-1, 1]\nminimize c @ x\nsubject to\n    q: R @ x <= 0.9",
+    "stream_row": "stream R[1, 3] in [-1, 1]\nstream c[3] in [-1, 1]\nminimize c @ x\nsubject to\n    q: 0.5 * (R @ x) <= 0.9",
 }
 DOMAINS = ("box(-1, 1)", "ball(1)", "simplex", "l1_ball(1)", "nonneg_ball(1)", "box(-1, 1) with sum(x) <= 1")
 
@@ -58,7 +58,7 @@ def test_arrays_without_entries_are_refused_where_they_are_declared(statement: s
 
 
 def test_statements_of_all_kinds_over_these_shapes() -> None:
-    """A hundred models of the thousands that `tests/fuzz/shapes.py` goes through."""
-    ends = {text: outcome(text) for text in sample(100, seed=0)}
+    """Forty models of the thousands that `tests/fuzz/shapes.py` goes through."""
+    ends = {text: outcome(text) for text in sample(40, seed=0)}
     assert [text for text, code in ends.items() if code == "OCO999"] == []
     assert np.mean([code == "" for code in ends.values()]) > 0.5

@@ -31,7 +31,8 @@ def matrix_norm(a: Interval, room: Work | None = None) -> float:
     if a.lo.size == 1 and a.hi.size == 1:
         return (interval(0.0, float(a.magnitude.max())) * interval(float(a.size), float(a.size)).sqrt()).greatest
     lo, hi = a.expanded()
-    middle, spread = lo / 2 + hi / 2, np.nextafter(hi / 2 - lo / 2, np.inf)
+    with np.errstate(invalid="ignore"):  # a range without ends has no middle
+        middle, spread = lo / 2 + hi / 2, np.nextafter(hi / 2 - lo / 2, np.inf)
     frobenius = a.square().sum().sqrt().greatest
     if a.size > MOST_DENSE or not a.bounded or not (room is None or room.spend(a.size)):
         return frobenius

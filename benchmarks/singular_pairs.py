@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import svds
 
-from oco.backends.base import backend
+from oco.backends.registry import backend
 from oco.backends.contract import Contract
 from oco.compiler.domains.spectral import top_singular_pair
 from oco.compiler.ir.build import trace_program

@@ -62,3 +62,13 @@ def test_statements_of_all_kinds_over_these_shapes() -> None:
     ends = {text: outcome(text) for text in sample(40, seed=0)}
     assert [text for text, code in ends.items() if code == "OCO999"] == []
     assert np.mean([code == "" for code in ends.values()]) > 0.5
+
+
+@pytest.mark.parametrize("domain", ["box(1, 1)", "simplex", "budget(0, 1, 0.5)", "capped_simplex(1)"])
+@pytest.mark.parametrize("constraint", ["", "subject to\n    q: s * x <= 1.5 each round\n"])
+def test_the_regret_over_a_domain_of_one_point_is_none(domain: str, constraint: str) -> None:
+    """The best decision in hindsight is the one that is always taken."""
+    text = f"model m\nhorizon T = 50\ndecision x[1] in {domain}\nstream s[1] in [-1, 1]\nminimize sum(s * x)\n{constraint}"
+    plan = oco.compile(oco.parse(text))
+    regret = plan.guarantee.bounds[0]
+    assert regret.number(50) == 0 and "OCO608" not in [w.code for w in plan.warnings]

@@ -106,7 +106,13 @@ LOSSES = (
     "sum(diag({flat}))",
     "sum(s * x) + 0.01 * t * sum(x)",
 )
-PARAMS = ("w{shape} = 0.5", "w{shape} in [-1, 2] = 0.5", "w{shape} in 0..1 = 1", "w{shape} = 0.5 * ones({sizes})", "w{shape}")
+PARAMS = (
+    "w{shape} = 0.5",
+    "w{shape} in [-1, 2] = 0.5",
+    "w{shape} in 0..1 = 1",
+    "w{shape} = 0.5 * ones({sizes})",
+    "w{shape}",
+)
 LINES = (
     "measure dynamic regret",
     "feedback gradient",

@@ -44,6 +44,8 @@ def test_a_function_that_overflows_is_told_with_a_decision_where_it_does(loss: s
     assert found.span is not None and found.span.line == 5 and "at " in found.message and found.hint
 
 
-@pytest.mark.parametrize("loss", ["sum(exp(300 * x))", "sum_squares(1e70 * x)", "-sum(sqrt(x + 1))", "-sum(log(x + 2))", "norm2(x)"])
+@pytest.mark.parametrize(
+    "loss", ["sum(exp(300 * x))", "sum_squares(1e70 * x)", "-sum(sqrt(x + 1))", "-sum(log(x + 2))", "norm2(x)"]
+)
 def test_functions_that_doubles_hold_are_not_called_so(loss: str) -> None:
     assert "OCO613" not in [w.code for w in oco.check(oco.parse(LOSS.format(loss))).warnings]

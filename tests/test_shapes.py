@@ -1,10 +1,10 @@
-"""Shapes that are easy to forget: each statement of the language ends in rounds with decisions in the domain, or in an error with its code."""
+"""Shapes that are easy to forget: each statement ends in rounds with decisions in the domain, or in an error with its code."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from shape_cases import parses, sample, outcome
+from shape_cases import outcome, sample
 
 import oco
 
@@ -49,7 +49,9 @@ def test_an_equality_of_one_entry_each_round(domain: str) -> None:
     assert outcome(text) in ("", "OCO708")
 
 
-@pytest.mark.parametrize("statement", ["param w[0] = 1", "stream s[0] in [0, 1]", "decision y[0] in box(0, 1)", "param w[2, 0] = 1"])
+@pytest.mark.parametrize(
+    "statement", ["param w[0] = 1", "stream s[0] in [0, 1]", "decision y[0] in box(0, 1)", "param w[2, 0] = 1"]
+)
 def test_arrays_without_entries_are_refused_where_they_are_declared(statement: str) -> None:
     text = f"model m\nhorizon T = 10\ndecision x[2] in box(0, 1)\n{statement}\nstream c[2] in [0, 1]\nminimize c @ x\n"
     with pytest.raises(oco.OcoError) as caught:
@@ -68,7 +70,9 @@ def test_statements_of_all_kinds_over_these_shapes() -> None:
 @pytest.mark.parametrize("constraint", ["", "subject to\n    q: s * x <= 1.5 each round\n"])
 def test_the_regret_over_a_domain_of_one_point_is_none(domain: str, constraint: str) -> None:
     """The best decision in hindsight is the one that is always taken."""
-    text = f"model m\nhorizon T = 50\ndecision x[1] in {domain}\nstream s[1] in [-1, 1]\nminimize sum(s * x)\n{constraint}"
+    text = (
+        f"model m\nhorizon T = 50\ndecision x[1] in {domain}\nstream s[1] in [-1, 1]\nminimize sum(s * x)\n{constraint}"
+    )
     plan = oco.compile(oco.parse(text))
     regret = plan.guarantee.bounds[0]
     assert regret.number(50) == 0 and "OCO608" not in [w.code for w in plan.warnings]

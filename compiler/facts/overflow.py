@@ -46,7 +46,9 @@ def _unknown(fact: Fact | None) -> bool:
 
 
 def _overflow(setting: Setting, words: str, expr: Expr, span: Span | None) -> Iterator[Diagnostic]:
-    hint = "narrow the domain or the ranges of the streams, or write it in units in which its values are of moderate size"
+    hint = (
+        "narrow the domain or the ranges of the streams, or write it in units in which its values are of moderate size"
+    )
     places = list(_places(setting))
     at = next((p for p in places if np.isinf(_value(expr, p)).any()), None)
     if at is not None:

@@ -90,8 +90,7 @@ def _huber_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr | None, ...]:
     """2 clip(x, -M, M) towards x; 2 (|x| - min(|x|, M)) towards M."""
     x = c.args[0]
     limit = c.args[1] if len(c.args) > 1 else e.number(1)
-    clipped = e.call("minimum", e.call("maximum", x, e.minus(limit)), limit)
-    towards_x = e.collapse(e.mul(g, e.mul(e.number(2), clipped)), c.shape, x.shape)
+    towards_x = e.collapse(e.mul(g, e.mul(e.number(2), e.call("_clip", x, limit))), c.shape, x.shape)
     if len(c.args) == 1:
         return (towards_x,)
     beyond = e.call("pos", e.sub(e.call("abs", x), limit))

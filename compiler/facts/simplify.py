@@ -14,7 +14,7 @@ import numpy as np
 from oco.compiler.facts.decided import decided
 from oco.compiler.facts.matching import args_of, is_all, is_call, is_number
 from oco.compiler.facts.monomials import gathered
-from oco.compiler.facts.spelled import spelled
+from oco.compiler.facts.spelled import spelled, without_jump
 from oco.compiler.facts.sums import ADDITIVE, within_sums
 from oco.dsl.build import call
 from oco.dsl.dims import known
@@ -152,6 +152,8 @@ class Simplifier:
         """u * u is square(u), u * log(u) is -entr(u), u * log(u / v) is rel_entr(u, v), exp(u) * exp(v) is exp(u + v)."""
         if a is b and len(node.args) == 2 and a.shape == node.shape:
             return call("square", a)
+        if (found := without_jump(a, b)) is not None:
+            return found
         if is_call(b, "log") and args_of(b)[0] is a and a.shape == node.shape:
             return call("minus", call("entr", a))
         if (

@@ -5,10 +5,12 @@ Each rule gets a call whose equal parts are one node, and gives an expression of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
+from oco.compiler.facts.entry import entry
 from oco.compiler.facts.matching import args_of, is_all, is_call, options_of
 from oco.dsl.build import array, call
 from oco.dsl.dims import known
@@ -45,6 +47,10 @@ def spelled(node: Call, varies: Varies) -> Expr | None:
             return call("norm2", *args_of(node.args[0]), span=node.span)
         case "sqrt" if is_call(node.args[0], "square"):
             return call("abs", *args_of(node.args[0]), span=node.span)
+        case "log" if is_call(node.args[0], "sum") and is_call(args_of(node.args[0])[0], "exp"):
+            return call(
+                "log_sum_exp", *args_of(args_of(node.args[0])[0]), span=node.span, **dict(options_of(node.args[0]))
+            )
         case "log":
             return _soft_maximum(node, _exponents(node.args[0], node))
         case "log1p":
@@ -94,6 +100,32 @@ def _square(node: Call) -> Expr | None:
             return call("sum", call("square", inner), span=node.span, **dict(options_of(base)))
         return call("sum_squares", inner, span=node.span)
     return None
+
+
+def without_jump(factor: Expr, jump: Expr) -> Expr | None:
+    """A function that is 0 where its slope jumps, times the slope: pos(u) * _positive(u) is pos(u), u**2 * _sign(u) is u * abs(u)."""
+    base, exponent = _power_of(factor)
+    if exponent <= 0 or not isinstance(jump, Call) or jump.atom not in ("_positive", "_sign"):
+        return None
+    (arg,) = jump.args
+    if jump.atom == "_positive" and is_call(base, "pos") and args_of(base)[0] is arg:
+        return factor
+    if jump.atom == "_sign" and base is arg and exponent in (1, 2):
+        return call("abs", arg) if exponent == 1 else call("mul", arg, call("abs", arg))
+    if jump.atom == "_sign" and is_call(base, "abs") and args_of(base)[0] is arg and exponent >= 1:
+        return arg if exponent == 1 else call("mul", arg, call("power", base, exponent - 1))
+    return None
+
+
+def _power_of(node: Expr) -> tuple[Expr, float]:
+    """A base and its exponent."""
+    if is_call(node, "square"):
+        return args_of(node)[0], 2.0
+    if is_call(node, "pow") or is_call(node, "power"):
+        base, exponent = args_of(node)
+        if isinstance(exponent, Constant) and exponent.shape == ():
+            return base, float(exponent.value.array)
+    return node, 1.0
 
 
 # ---- quadratic forms
@@ -199,11 +231,21 @@ def _exponents(total: Expr, node: Call) -> list[Expr] | None:
         if is_call(term, "add") and all(a.shape == node.shape for a in args_of(term)):
             stack.extend(reversed(args_of(term)))
             continue
-        exponent = _exponent(term, node)
-        if exponent is None:
+        several = _exponents_of_sum(term)
+        exponent = None if several else _exponent(term, node)
+        if exponent is None and not several:
             return None
-        found.append(exponent)
+        found += several if exponent is None else [exponent]
     return None if all(isinstance(e, Constant) for e in found) else found
+
+
+def _exponents_of_sum(term: Expr) -> list[Expr]:
+    """The entries of u for a term `sum(exp(u))`, where they are few."""
+    if not is_call(term, "sum") or options_of(term) or not is_call(args_of(term)[0], "exp"):
+        return []
+    (inner,) = args_of(args_of(term)[0])
+    few = math.prod(known(inner.shape)) <= MOST_SOFT
+    return [entry(inner, at) for at in np.ndindex(*known(inner.shape))] if few else []
 
 
 def _exponent(term: Expr, node: Call) -> Expr | None:

@@ -50,17 +50,18 @@ def _extreme_curvature(bends: Curvature) -> Any:
 
 
 def _extreme_vjp(largest: bool) -> Any:
-    """The whole cotangent goes to the first argument that is extreme."""
+    """The whole cotangent goes to the first argument that is extreme: each is compared with the most extreme of those after it."""
 
     def rule(e: Any, c: Call, g: Expr) -> tuple[Expr, ...]:
         found: list[Expr] = []
-        taken: Expr | None = None
-        for arg in c.args:
-            ahead = e.sub(arg, c) if largest else e.sub(c, arg)
-            here = e.call("_nonneg", ahead)
-            share = here if taken is None else e.mul(here, e.sub(e.number(1), taken))
-            taken = here if taken is None else e.call("maximum", taken, here)
-            found.append(e.collapse(e.mul(share, g), c.shape, arg.shape))
+        left: Expr = e.number(1)
+        for i, arg in enumerate(c.args):
+            share = left
+            if after := c.args[i + 1 :]:
+                other = after[0] if len(after) == 1 else e.call(c.atom, *after)
+                here = e.call("_nonneg", e.sub(arg, other) if largest else e.sub(other, arg))
+                share, left = e.mul(left, here), e.mul(left, e.sub(e.number(1), here))
+            found.append(e.collapse(e.broadcast(e.mul(share, g), c.shape), c.shape, arg.shape))
         return tuple(found)
 
     return rule

@@ -11,7 +11,7 @@ import numpy as np
 
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.cells import NotCovered
-from oco.compiler.facts.search import PLACES, SWEEPS, Places, Search
+from oco.compiler.facts.search import FEW, PLACES, Places, Search
 from oco.dsl.build import call
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.expressions import Expr, Kind, Name
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 Floats = np.ndarray[Any, Any]
-MOST_DENSE = 40  # entries of the decisions up to which whole Hessians are taken
+MOST_DENSE = 12  # entries of the decisions up to which whole Hessians are taken
 MOST_NUMBERS = 10_000  # in the Hessians of one sweep
+STEPS, IDLE = 2, 2  # of each power iteration; sweeps without a gain after which a search ends
 TIGHT, ROUNDING = 1.05, 1e-9
 
 
@@ -38,6 +39,11 @@ class Extremes:
         slack = ROUNDING * max(self.steepest, 0.0)
         return steepest <= TIGHT * self.steepest or steepest == 0, self.least <= TIGHT * modulus + slack
 
+    def improves(self, other: Extremes, shown: tuple[bool, bool]) -> bool:
+        """Whether it has gained a hundredth in what is not shown."""
+        steeper = not shown[0] and self.steepest > 1.01 * other.steepest
+        return steeper or (not shown[1] and self.least < other.least - 0.01 * abs(other.least))
+
     def joined(self, other: Extremes) -> Extremes:
         return Extremes(max(self.steepest, other.steepest), min(self.least, other.least))
 
@@ -47,19 +53,19 @@ class Slopes(Search):
 
     def largest(self, l2: float, l1: float) -> tuple[float, float]:
         """The largest norms that are attained, sought until both are within 5% of what is given."""
-        best = (0.0, 0.0)
-        places = self.first()
-        for _ in range(SWEEPS):
-            if not self.allowed():
-                return best
+        best, places, idle = (0.0, 0.0), None, 0
+        while idle < IDLE and self.allowed():
+            places = places or self.first()
             try:
                 sizes = self._measured(places, len(next(iter(places.values()))))
             except (NotCovered, OcoError):
                 return best
-            best = max(best[0], float(sizes[0].max())), max(best[1], float(sizes[1].max()))
-            short = [TIGHT * found < claimed for found, claimed in zip(best, (l2, l1))]
+            found = max(best[0], float(sizes[0].max())), max(best[1], float(sizes[1].max()))
+            short = [TIGHT * value < claimed for value, claimed in zip(found, (l2, l1))]
             if not any(short) or not self.names:
-                return best
+                return found
+            gained = any(s and new > 1.01 * old for s, new, old in zip(short, found, best))
+            best, idle = found, 0 if gained else idle + 1
             places = self.around(places, -sizes[0 if short[0] else 1])
         return best
 
@@ -81,31 +87,32 @@ class SecondDerivatives(Search):
         self.directions = {b.name: Name(f"direction of {b.name}", Kind.STREAM, shape=b.shape) for b in blocks}
         super().__init__(setting, _products(setting, expr, self.directions))
         self.along = along
-        numbers = self.size**2 if self.size <= MOST_DENSE else self.size
-        self.count = max(4, min(PLACES, MOST_NUMBERS // numbers))
+        self._top: int | None = None
+        numbers = self.size**2 if self.size <= MOST_DENSE else STEPS * self.size
+        self.count = max(4, min(PLACES if self.size <= MOST_DENSE else 3 * FEW, MOST_NUMBERS // numbers))
+        self.numbers = self.count * numbers
 
     def extremes(self, steepest: float, modulus: float) -> Extremes:
-        """What is attained, sought until it shows both numbers to be within 5%."""
-        best = Extremes()
-        places = self.first()
-        for _ in range(SWEEPS):
-            if not self.allowed():
-                return best
+        """What is attained, sought until it shows both numbers to be within 5%, or until sweeps find no more."""
+        best, places, idle = Extremes(), None, 0
+        while idle < IDLE and self.allowed():
+            places = places or self.first()
             try:
-                size, least = self._measured(places, len(next(iter(places.values()))))
+                size, least = self._measured(places, len(next(iter(places.values()))), best.show(steepest, modulus))
             except (NotCovered, OcoError):
                 return best
-            best = best.joined(Extremes(float(size.max()), float(least.min())))
-            shown = best.show(steepest, modulus)
+            found = best.joined(Extremes(float(size.max()), float(least.min())))
+            shown = found.show(steepest, modulus)
             if all(shown) or not self.names:
-                return best
-            places = self.around(places, least if shown[0] else -size)
+                return found
+            idle = 0 if found.improves(best, shown) else idle + 1
+            best, places = found, self.around(places, least if shown[0] else -size)
         return best
 
-    def _measured(self, places: Places, count: int) -> tuple[Floats, Floats]:
-        """The largest |H v| and the least v' H v that are found at each place."""
+    def _measured(self, places: Places, count: int, shown: tuple[bool, bool]) -> tuple[Floats, Floats]:
+        """The largest |H v| and the least v' H v that are found at each place; one that is shown already is not sought with care."""
         if self.size > MOST_DENSE:
-            return self._by_iteration(places, count)
+            return self._by_iteration(places, count, shown)
         directions = np.tile(np.eye(self.size), (count, 1))
         repeated = {n: np.repeat(v, self.size, axis=0) for n, v in places.items()}
         shape = (count, self.size, self.size)
@@ -121,24 +128,31 @@ class SecondDerivatives(Search):
         least = np.where(fine, np.linalg.eigvalsh(inner)[:, 0] + slack, np.inf)
         return size, least
 
-    def _by_iteration(self, places: Places, count: int) -> tuple[Floats, Floats]:
-        """Power iterations at all places, from the direction of most second derivative and from all directions alike."""
-        size, least = np.full(count, -np.inf), np.full(count, np.inf)
+    def _by_iteration(self, places: Places, count: int, shown: tuple[bool, bool]) -> tuple[Floats, Floats]:
+        """Power iterations at all places: with H towards the largest |H v|, with c I - H towards the least v' H v."""
         fine = self.apart(places, count)
-        top = int(np.argmax(self._times({n: v[:1] for n, v in places.items()}, np.ones((1, self.size))).magnitude))
-        for start in (np.eye(self.size)[top], np.ones(self.size), self.rng.normal(size=self.size)):
-            v = np.tile(self._onto(start[None]), (count, 1))
-            for _ in range(3):
-                length = np.linalg.norm(v, axis=1)
-                value = self._times(places, v)
-                inner = (value * Interval(v, v, v.shape)).sum(1)
-                image = value.lo / 2 + value.hi / 2
-                good = fine & np.isfinite(image).all(axis=1) & (length > 0)
-                with np.errstate(all="ignore"):
-                    size = np.where(good, np.maximum(size, np.sqrt(value.square().sum(1).lo) / length), size)
-                    least = np.where(good, np.minimum(least, inner.hi / length**2), least)
-                v = self._onto(np.where(good[:, None], image, 0.0))
+        if self._top is None:
+            self._top = int(
+                np.argmax(self._times({n: v[:1] for n, v in places.items()}, np.ones((1, self.size))).magnitude)
+            )
+        start = np.zeros(self.size)
+        start[self._top] = 1.0
+        size, least = np.full(count, -np.inf), np.full(count, np.inf)
+        for first, shift in ((start, False), (self.rng.normal(size=self.size), True)):
+            if shown[shift]:
+                continue
+            v = np.tile(self._onto(first[None]), (count, 1))
+            for _ in range(STEPS):
                 v = v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-300)
+                value = self._times(places, v)
+                with np.errstate(all="ignore"):
+                    image, off = value.lo / 2 + value.hi / 2, np.linalg.norm(value.hi / 2 - value.lo / 2, axis=1)
+                good = fine & np.isfinite(image).all(axis=1) & np.isfinite(off)
+                image = np.where(good[:, None], image, 0.0)
+                size = np.where(good, np.maximum(size, np.linalg.norm(image, axis=1) - off), size)
+                least = np.where(good, np.minimum(least, np.sum(image * v, axis=1) + off), least)
+                top = np.maximum(size, 0.0)[:, None]
+                v = self._onto(image if not shift else top * v - image)
         return size, least
 
     def _onto(self, v: Floats) -> Floats:

@@ -17,6 +17,7 @@ from oco.compiler.facts.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.facts.kinks import continuous
 from oco.compiler.facts.leaves import Entrywise, entrywise
 from oco.compiler.facts.simplify import Simplifier
+from oco.compiler.facts.single import TIGHT_HULL, is_one_entry
 from oco.compiler.facts.work import effort
 from oco.dsl.build import call
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
@@ -74,14 +75,31 @@ class Bends:
     def slope_ranges(self) -> dict[str, Interval]:
         return {n: self._ranges(d) for n, d in self.slopes.items()}
 
-    def ranges(self) -> dict[tuple[str, str], Interval]:
-        """The range of each second derivative, once for each pair of moving leaves."""
+    @property
+    def exact(self) -> bool:
+        """Whether each entry's second derivative takes both ends of its range: it depends on numbers that take all values of theirs."""
+        ((name, leaf),) = self.moving.items()
+        second, fixed = self._seconds[name, name], [u for n, u in self.split.leaves.items() if n not in self.moving]
+        if isinstance(leaf, Name):
+            alone = leaf.shape == self.split.shape and self.setting.blocks[leaf.name].domain.kind in TIGHT_HULL
+        else:
+            alone = is_one_entry(self.setting, leaf)
+        names_only = all(isinstance(u, Name) and u.shape == self.split.shape for u in fixed)
+        return alone and names_only and continuous(second) and _stand_once(second)
+
+    @cached_property
+    def _seconds(self) -> dict[tuple[str, str], Expr]:
+        """The second derivatives, once for each pair of moving leaves."""
         order = list(self.moving)
         found = {}
         for i, a in enumerate(order):
             towards = self.split.derivatives(self.slopes[a])
-            found.update({(a, b): self._range(self._simplify(towards[b])) for b in order[i:]})
+            found.update({(a, b): self._simplify(towards[b]) for b in order[i:]})
         return found
+
+    def ranges(self) -> dict[tuple[str, str], Interval]:
+        """The range of each second derivative, once for each pair of moving leaves."""
+        return {pair: self._range(second) for pair, second in self._seconds.items()}
 
     def _range(self, second: Expr) -> Interval:
         """By intervals where each leaf stands once, else over cells of the leaves as well."""
@@ -110,8 +128,7 @@ class Bends:
         if not self.box[name].positive:
             return interval(-np.inf, np.inf)
         variable = Name(name, Kind.DECISION, shape=self.split.shape)
-        second = self._simplify(self.split.derivatives(self.slopes[name])[name])
-        found = self._ranges(self._simplify(call("mul", variable, second)))
+        found = self._ranges(self._simplify(call("mul", variable, self._seconds[name, name])))
         return interval(found.least, found.greatest)
 
 

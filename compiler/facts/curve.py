@@ -40,11 +40,17 @@ class Rows:
     def exact(self) -> bool:
         return self.matrix.is_point
 
+    @property
+    def top(self) -> Floats:
+        """The upper ends of the weights."""
+        return np.broadcast_to(self.weights.hi, self.weights.shape)
+
 
 @dataclass(frozen=True, eq=False)
 class Curve:
     """The Hessian lies between two sums of a diagonal for some decisions, a multiple of the identity, and rows.
 
+    exact   the Hessian is diagonal, or has one entry, and each takes both ends of its range
     shares  by decision: at x >= 0 its diagonal also lies between c / x + d with both at their lower and both at their upper ends
     """
 
@@ -52,6 +58,7 @@ class Curve:
     rest: Interval = field(default_factory=lambda: point(0.0))
     rows: tuple[Rows, ...] = ()
     shares: Mapping[str, tuple[Interval, Interval]] = field(default_factory=dict)
+    exact: bool = False
 
     def __add__(self, other: Curve) -> Curve:
         both = dict(self.diagonal)
@@ -61,7 +68,12 @@ class Curve:
         for name in {**self.shares, **other.shares}:
             (c, d), (more, added) = self._share(name), other._share(name)
             shares[name] = c + more, d + added
-        return Curve(both, self.rest + other.rest, (*self.rows, *other.rows), shares)
+        exact = (self.is_zero and other.exact) or (other.is_zero and self.exact)
+        return Curve(both, self.rest + other.rest, (*self.rows, *other.rows), shares, exact)
+
+    @property
+    def is_zero(self) -> bool:
+        return not self.diagonal and not self.rows and self.rest.least == 0 == self.rest.greatest
 
     def _share(self, name: str) -> tuple[Interval, Interval]:
         return self.shares.get(name, (point(0.0), self.diagonal.get(name, point(0.0))))
@@ -71,14 +83,13 @@ class Curve:
         rows = tuple(Rows(r.matrix, r.weights * factor) for r in self.rows)
         diagonal = {n: d * factor for n, d in self.diagonal.items()}
         shares = {n: (c * factor, d * factor) for n, (c, d) in self.shares.items()}
-        return Curve(diagonal, self.rest * factor, rows, shares)
+        return Curve(diagonal, self.rest * factor, rows, shares, self.exact and factor.is_point)
 
     def nonnegative(self) -> Curve:
         """The same enclosure with 0 below: for convex functions."""
         rows = tuple(Rows(r.matrix, _from_zero(r.weights)) for r in self.rows)
-        return replace(
-            self, diagonal={n: _from_zero(d) for n, d in self.diagonal.items()}, rest=_from_zero(self.rest), rows=rows
-        )
+        diagonal = {n: _from_zero(d) for n, d in self.diagonal.items()}
+        return replace(self, diagonal=diagonal, rest=_from_zero(self.rest), rows=rows, exact=False)
 
     @property
     def minus(self) -> Curve:
@@ -92,7 +103,7 @@ class Curve:
         """The same with a second enclosure of the diagonal of one decision."""
         own = self.diagonal[name]
         both = interval(np.maximum(own.lo, diagonal.lo), np.minimum(own.hi, diagonal.hi), own.shape)
-        return replace(self, diagonal={**self.diagonal, name: both})
+        return replace(self, diagonal={**self.diagonal, name: both}, exact=False)
 
     def sharing(self, name: str, share: Interval) -> Curve:
         """The same with the number c for one decision, where that says more of the diagonal than its ends do."""
@@ -108,28 +119,34 @@ def _from_zero(x: Interval) -> Interval:
 
 def most(curve: Curve, blocks: Sequence[Block], along: Floats | None = None) -> float:
     """An upper bound of v' H v for every unit vector v, of those in the span of the orthonormal columns of `along` where they are given."""
-    diagonal = _ends(curve, blocks, upper=True)
-    if np.any(diagonal == np.inf) or any(np.any(r.weights.hi == np.inf) for r in curve.rows):
+    ends = [_end(curve, b) for b in blocks]
+    greatest = max(float(end.max()) for end in ends)
+    if greatest == np.inf or any(np.any(r.weights.hi == np.inf) for r in curve.rows):
         return math.inf
+    above = _stacked([r.scaled(np.maximum(r.top, 0.0)) for r in curve.rows if np.any(r.top > 0)])
+    found = greatest if above is None else _up(greatest + matrix_norm(above) ** 2)
+    if sum(b.domain.size for b in blocks) > LARGEST:
+        return found
+    diagonal = np.concatenate([np.broadcast_to(end, b.shape).ravel() for end, b in zip(ends, blocks)])
     if along is None and 0 < len(free := _free(diagonal, curve.rows)) < len(diagonal):
         # Along all other entries the second derivative is 0, which rounding would hide.
-        part = Curve(rest=curve.rest, rows=tuple(Rows(_columns(r.matrix, free), r.weights) for r in curve.rows))
-        return max(0.0, _most(diagonal[free], part, None))
-    return _most(diagonal, curve, along)
+        rows = tuple(Rows(_columns(r.matrix, free), r.weights) for r in curve.rows)
+        return min(found, max(0.0, _most(diagonal[free], rows, None)))
+    return min(found, _most(diagonal, curve.rows, along))
 
 
-def _most(diagonal: Floats, curve: Curve, along: Floats | None) -> float:
-    rows = [(r, np.broadcast_to(r.weights.hi, r.weights.shape)) for r in curve.rows]
-    above = _stacked([r.scaled(np.maximum(w, 0.0)) for r, w in rows if np.any(w > 0)])
-    below = [(r.scaled(np.maximum(-w, 0.0)), r.exact) for r, w in rows if np.any(w < 0)]
+def _most(diagonal: Floats, rows: tuple[Rows, ...], along: Floats | None) -> float:
+    """The same where matrices of the decisions' size are decomposed."""
+    above = _stacked([r.scaled(np.maximum(r.top, 0.0)) for r in rows if np.any(r.top > 0)])
+    below = [(r.scaled(np.maximum(-r.top, 0.0)), r.exact) for r in rows if np.any(r.top < 0)]
+    if above is None and not below:
+        return _largest(diagonal, along)
     exact, all_below = _stacked([q for q, is_exact in below if is_exact]), _stacked([q for q, _ in below])
-    found = [_largest(diagonal, along)] if above is None else [_up(float(diagonal.max()) + matrix_norm(above) ** 2)]
+    found = [_by_middle(diagonal, above, q, along) for q in {id(q): q for q in (exact, all_below)}.values()]
     if above is None and all_below is not None:
         found.append(_up(float(diagonal.max()) - least_singular(all_below) ** 2 * (1 - SLACK)))
-    if len(diagonal) <= LARGEST and (above is not None or below):
-        if above is not None and not above.is_point:
-            found.append(_compared(diagonal, above))
-        found += [_by_middle(diagonal, above, q, along) for q in {id(q): q for q in (exact, all_below)}.values()]
+    if above is not None and not above.is_point:
+        found.append(_compared(diagonal, above))
     return min(found)
 
 
@@ -162,13 +179,9 @@ def _columns(matrix: Interval, places: Floats) -> Interval:
     return interval(lo[:, places], hi[:, places])
 
 
-def _ends(curve: Curve, blocks: Sequence[Block], upper: bool) -> Floats:
-    """One end of the diagonal, for every entry of every decision."""
-    parts = []
-    for b in blocks:
-        d = curve.diagonal.get(b.name, point(0.0)) + curve.rest
-        parts.append(np.broadcast_to(d.hi if upper else d.lo, b.shape).ravel())
-    return np.concatenate(parts)
+def _end(curve: Curve, b: Block) -> Floats:
+    """The upper end of the diagonal for one decision, in as many numbers as it needs."""
+    return (curve.diagonal[b.name] + curve.rest).hi if b.name in curve.diagonal else curve.rest.hi
 
 
 def _stacked(parts: list[Interval]) -> Interval | None:

@@ -56,17 +56,23 @@ class Hessians:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.terms = Terms(setting)
+        self._known: dict[tuple[int, bool], tuple[Expr, Moduli]] = {}
         self._differentiable: dict[int, tuple[Expr, bool]] = {}
         self._matrices: dict[int, tuple[Expr, Interval | None]] = {}
 
     def eigenvalues(self, expr: Expr) -> tuple[float, float, Step]:
         """Least and greatest eigenvalue anywhere in the domain, for every value of the streams; infinite where nothing is known."""
-        found = self._moduli(expr, None)
+        found = self._moduli(expr, whole=True)
         return found.least, found.most, found.step
 
     def moduli(self, expr: Expr) -> Moduli:
         """The same of directions in which the domain extends, with a Lipschitz constant of the gradient where it has no jumps."""
-        return self._moduli(expr, self.along)
+        return self._moduli(expr, whole=self.along is None)
+
+    def _moduli(self, expr: Expr, whole: bool) -> Moduli:
+        if (id(expr), whole) not in self._known:
+            self._known[id(expr), whole] = expr, self._found(expr, None if whole else self.along)
+        return self._known[id(expr), whole][1]
 
     @cached_property
     def along(self) -> Floats | None:
@@ -90,14 +96,15 @@ class Hessians:
     def tight(self, expr: Expr, steepest: float, modulus: float) -> tuple[bool, bool]:
         """Whether these numbers are shown to be within 5% of the least Lipschitz constant of the gradient and of the largest modulus."""
         found = self.moduli(expr)
-        if found.least == found.most and found.steepest in (abs(found.least), math.inf):
+        same = found.least == found.most and found.steepest in (abs(found.least), math.inf)
+        if same or (self.along is None and self.terms(expr).exact):
             return True, True
         attained = SecondDerivatives(self.setting, expr, self.along).extremes(steepest, modulus)
         return attained.show(steepest, modulus)
 
     # ---- bounds
 
-    def _moduli(self, expr: Expr, along: Floats | None) -> Moduli:
+    def _found(self, expr: Expr, along: Floats | None) -> Moduli:
         curve, blocks = self.terms(expr), self.setting.canonical.blocks
         least, most = curves.least(curve, blocks, along), curves.most(curve, blocks, along)
         least = max(least, self._by_share(curve, along))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -135,7 +136,7 @@ class Terms:
         ((_, leaf), *others) = bends.moving.items()
         if not others and isinstance(leaf, Name) and leaf.shape == shape and self._is_coupled(leaf):
             total = total.sharing(leaf.name, bends.share())
-        return total
+        return total if others else replace(total, exact=bends.exact)
 
     def _is_coupled(self, leaf: Name) -> bool:
         return self.setting.blocks[leaf.name].domain.kind != "box"

@@ -15,20 +15,22 @@ import numpy as np
 
 from oco.compiler.canonical import Block
 from oco.compiler.facts.cells import NotCovered, over_cells
-from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.kinks import JUMPS
 from oco.compiler.facts.work import effort
 from oco.dsl.build import call
+from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Call, Expr, names, walk
-from oco.dsl.intervals import Interval, point
+from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 Floats = np.ndarray[Any, Any]
 Places = Mapping[str, Floats]
-PLACES, SWEEPS, BEST = 48, 6, 6  # in a sweep at most; sweeps; places that the next sweep starts from
+PLACES, BEST = 48, 6  # in a sweep at most, and from which the next sweep starts
 SEARCH = 30  # steps of work that a sweep is counted for, for each part of what is evaluated
+NUMBERS = 2_000  # that take as long as a part of an expression does at least
+LARGEST = 10_000  # entries of the decisions
 FEW = 4  # values of the entries of a box or a stream that are tried alone
 KINDS = 5  # of values of a stream: its larger end, both ends, the smallest size, the middle
 INSIDE = 1e-3  # of the way to the middle of the domain, where a derivative has jumps
@@ -44,6 +46,7 @@ class Search:
         self.size = setting.canonical.size
         self.rng = np.random.default_rng(0)
         self.count = PLACES
+        self.numbers = PLACES * self.size  # in one array of a sweep
         self._known: dict[str, list[Floats]] = {}
 
     @cached_property
@@ -64,8 +67,9 @@ class Search:
         return list(found.values())
 
     def allowed(self) -> bool:
-        """Take the work of one sweep."""
-        return self.setting.attaining.spend(SEARCH * sum(map(effort, self.exprs.values())))
+        """Take the work of one sweep; there is none for decisions that are vast."""
+        steps = SEARCH * sum(map(effort, self.exprs.values())) * (1 + self.numbers // NUMBERS)
+        return self.size <= LARGEST and self.setting.attaining.spend(steps)
 
     def over(self, expr: Expr, cells: Places, count: int) -> Interval:
         """The value at each place; one after the other where it is not evaluated at all at once."""
@@ -75,12 +79,14 @@ class Search:
         except NotCovered:
             if count > PLACES:
                 raise
-            each = [
-                Enclosure({**self.setting.box, **{n: point(v[k]) for n, v in cells.items()}})(expr)
-                for k in range(count)
-            ]
-            lo, hi = (np.stack([e.expanded()[k] for e in each]) for k in (0, 1))
-            return Interval(lo, hi, lo.shape)
+            whole = Evaluation(expr)
+            values = np.stack(
+                [
+                    whole({n: v[k] for n, v in cells.items()}, float(cells["t"][k]) if "t" in cells else 1.0)
+                    for k in range(count)
+                ]
+            )
+            return Interval(values, values, values.shape)
         return Interval(*found.expanded(), found.shape)
 
     def apart(self, places: Places, count: int) -> Floats:

@@ -50,11 +50,11 @@ class Bound:
         """A value that is reached: -inf where none is known."""
         return self.value if self.exact else -math.inf if self.reached is None else self.reached.value
 
-    def loose(self, size: float = 0.0) -> bool:
-        """Whether nothing shows the bound to be within 5% of the supremum, or of 2% of a number that |f| is known to reach."""
-        if not math.isfinite(self.value):
-            return True
-        return self.value - self.attained > LOOSE * max(abs(self.attained), 0.02 * size)
+    def tight(self, size: float = 0.0) -> bool:
+        """Whether it is shown to be within 5% of the supremum, or of 2% of a number that |f| is known to reach."""
+        if not (math.isfinite(self.value) and math.isfinite(self.attained)):
+            return False
+        return self.value - self.attained <= LOOSE * max(abs(self.attained), 0.02 * size)
 
 
 def _gap(bound: Bound) -> float:

@@ -83,10 +83,10 @@ class Function:
         size = max(0.0, up.attained, down.attained)  # |f| is as large somewhere
         words = f"|{self.words}| is at most {number(largest.value)}"
         why = Step("largest", words, largest.value, (up.step, down.step, *self._rewritten))
-        yield bounded(f"{self.prefix}.bound", largest.value, why, largest.value > TIGHT * size)
-        yield bounded(f"{self.prefix}.upper", up.value, up.step, up.loose(size))
+        yield bounded(f"{self.prefix}.bound", largest.value, why, largest.value <= TIGHT * size)
+        yield bounded(f"{self.prefix}.upper", up.value, up.step, up.tight(size))
         least = Step("negative", f"{self.words} is at least {number(-down.value)}", -down.value, (down.step,))
-        yield bounded(f"{self.prefix}.lower", 0.0 - down.value, least, down.loose(size))
+        yield bounded(f"{self.prefix}.lower", 0.0 - down.value, least, down.tight(size))
 
     # ---- slopes
 
@@ -116,7 +116,7 @@ class Function:
 
     def _met(self, bound: Bound, which: int) -> Bound:
         """What a piece reaches counts where the function is that piece: instead, what is found of the gradient of the function itself."""
-        if not math.isfinite(bound.value) or (len(self._pieces) == 1 and not bound.loose()):
+        if not math.isfinite(bound.value) or (len(self._pieces) == 1 and bound.tight()):
             return bound
         attained = self._attained_slopes[which]
         return replace(
@@ -170,10 +170,10 @@ class Function:
 
     def _lipschitz(self) -> Iterator[Fact]:
         l2, why = self._steepest
-        yield bounded(f"{self.prefix}.lipschitz.l2", l2.value, why, l2.loose())
+        yield bounded(f"{self.prefix}.lipschitz.l2", l2.value, why, l2.tight())
         l1, steps = self._largest_slope
         words = f"no entry of the gradient is larger than {number(l1.value)}"
-        yield bounded(f"{self.prefix}.lipschitz.l1", l1.value, Step("largest", words, l1.value, steps), l1.loose())
+        yield bounded(f"{self.prefix}.lipschitz.l1", l1.value, Step("largest", words, l1.value, steps), l1.tight())
 
     @property
     def attained(self) -> dict[str, float]:
@@ -205,7 +205,7 @@ class Function:
         steep, strong = hessians.tight(self.expr, smooth, modulus)
         words = f"the gradient has the Lipschitz constant {number(smooth)}"
         why = Step("smoothness", words, smooth, (found.change or found.step,))
-        yield bounded(f"{self.prefix}.smoothness.l2", smooth, why, not steep)
+        yield bounded(f"{self.prefix}.smoothness.l2", smooth, why, steep)
         words = f"the modulus of strong convexity is at least {number(modulus)}"
         why = Step("strong convexity", words, modulus, (found.step,))
         proved = self.convexity.status is Status.PROVED or found.least >= 0
@@ -213,8 +213,8 @@ class Function:
         yield Fact(f"{self.prefix}.strong_convexity.l2", modulus, status, why, loose=proved and not strong)
 
 
-def bounded(key: str, value: float, why: Step, loose: bool = False) -> Fact:
-    """A number, where there is one."""
+def bounded(key: str, value: float, why: Step, tight: bool = False) -> Fact:
+    """A number, where there is one: loose unless it is known to be within 5% of the best."""
     if not math.isfinite(value):
         return Fact(key, None, Status.UNKNOWN, why)
-    return Fact(key, value, Status.PROVED, why, loose=loose)
+    return Fact(key, value, Status.PROVED, why, loose=not tight)

@@ -152,7 +152,9 @@ def test_a_tie_on_the_boundary_goes_to_the_first_argument(loss: str) -> None:
     assert facts["loss.lipschitz.l2"].value == 1 and not facts["loss.lipschitz.l2"].loose
 
 
-@pytest.mark.parametrize("form", ("(x.T @ (A.T @ A)) @ x", "x.T @ A.T @ A @ x", "x @ (A.T @ (A @ x))", "(x @ A.T) @ (A @ x)"))
+@pytest.mark.parametrize(
+    "form", ("(x.T @ (A.T @ A)) @ x", "x.T @ A.T @ A @ x", "x @ (A.T @ (A @ x))", "(x @ A.T) @ (A @ x)")
+)
 @pytest.mark.parametrize("matrix", ("param A[2, 3] = [[1, 2, 0.3], [0.1, 0.7, 1]]", "stream A[2, 3] in [-1, 1]"))
 def test_quadratic_forms_of_gram_matrices_are_convex(form: str, matrix: str) -> None:
     text = f"model m\nhorizon T = 10\n{matrix}\ndecision x[3] in box(-1, 1)\nminimize "

@@ -46,9 +46,15 @@ class Bound:
     scale: float = 0.0
 
     @property
-    def loose(self) -> bool:
-        """Whether nothing shows the bound to be within 5% of the supremum."""
-        return not self.exact and _gap(self) > LOOSE
+    def attained(self) -> float:
+        """A value that is reached: -inf where none is known."""
+        return self.value if self.exact else -math.inf if self.reached is None else self.reached.value
+
+    def tight(self, size: float = 0.0) -> bool:
+        """Whether it is shown to be within 5% of the supremum, or of 2% of a number that |f| is known to reach."""
+        if not (math.isfinite(self.value) and math.isfinite(self.attained)):
+            return False
+        return self.value - self.attained <= LOOSE * max(abs(self.attained), 0.02 * size)
 
 
 def _gap(bound: Bound) -> float:

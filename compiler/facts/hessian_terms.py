@@ -248,7 +248,8 @@ class Terms:
             return None
         weight = point(np.ones(()))
         rows = [self._along(weight, i).rows[0].matrix.expanded() for i in base.items]
-        return interval(*(np.concatenate([r[side] for r in rows]) for side in (0, 1)))
+        low, high = (np.concatenate([r[side] for r in rows]) for side in (0, 1))
+        return interval(low, high)
 
 
 def summed_up(node: Expr) -> Expr | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from oco.compiler.calculus import vector_jacobian
-from oco.dsl.build import call
+from oco.dsl.build import applied
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 
 if TYPE_CHECKING:
@@ -59,5 +59,5 @@ def _steady(setting: Setting, node: Call) -> bool:
     if node.atom not in JUMPS or not setting.depends(node):
         return True
     if node.atom == "_unit":
-        return setting.ranges(call("norm2", *node.args, **dict(node.options))).positive
+        return setting.ranges(applied("norm2", node.args, node.options)).positive
     return setting.ranges(node).is_point

@@ -17,7 +17,7 @@ from oco.compiler.canonical import Block
 from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.kinks import JUMPS
 from oco.compiler.facts.work import effort
-from oco.dsl.build import call
+from oco.dsl.build import applied, call
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Call, Expr, names, walk
 from oco.dsl.intervals import Interval
@@ -188,7 +188,7 @@ def _measure(node: Call) -> Expr:
         case "_within":
             return call("sub", call("abs", node.args[0]), node.args[1])
         case "_unit":
-            return call("norm2", *node.args, **dict(node.options))
+            return applied("norm2", node.args, node.options)
         case atom if atom in BY_SIGN:
             return node.args[0]
     return node

@@ -110,7 +110,8 @@ class Stretch:
         for b in blocks:
             full = (*known(node.shape), *b.shape)
             parts.append(self.setting.ranges(self.setting.simplify(slopes[b.name])).broadcast(full).expanded())
-        return interval(*(np.concatenate([p[side].reshape(size, -1) for p in parts], axis=1) for side in (0, 1)))
+        low, high = (np.concatenate([p[side].reshape(size, -1) for p in parts], axis=1) for side in (0, 1))
+        return interval(low, high)
 
     def _rules(self, node: Expr) -> tuple[float, float]:
         """One structure at a time, for maps that are too large to write out."""

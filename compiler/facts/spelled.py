@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.matching import args_of, is_all, is_call, options_of
-from oco.dsl.build import array, call
+from oco.dsl.build import applied, array, call
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, constant, uniform
 
@@ -40,7 +40,7 @@ def spelled(node: Call, varies: Varies) -> Expr | None:
         case "maximum" | "minimum" if len(node.args) == 2:
             return _above_zero(node)
         case "norm1" | "norm2" | "norm_inf" if is_call(node.args[0], "abs"):
-            return call(node.atom, *args_of(node.args[0]), span=node.span, **dict(node.options))
+            return applied(node.atom, args_of(node.args[0]), node.options, node.span)
         case "sum" if not node.options and is_call(node.args[0], "square"):
             return call("sum_squares", *args_of(node.args[0]), span=node.span)
         case "sqrt" if is_call(node.args[0], "sum_squares"):
@@ -48,9 +48,7 @@ def spelled(node: Call, varies: Varies) -> Expr | None:
         case "sqrt" if is_call(node.args[0], "square"):
             return call("abs", *args_of(node.args[0]), span=node.span)
         case "log" if is_call(node.args[0], "sum") and is_call(args_of(node.args[0])[0], "exp"):
-            return call(
-                "log_sum_exp", *args_of(args_of(node.args[0])[0]), span=node.span, **dict(options_of(node.args[0]))
-            )
+            return applied("log_sum_exp", args_of(args_of(node.args[0])[0]), options_of(node.args[0]), node.span)
         case "log":
             return _soft_maximum(node, _exponents(node.args[0], node))
         case "log1p":
@@ -97,7 +95,7 @@ def _square(node: Call) -> Expr | None:
     if node.atom == "square" and is_call(base, "norm2"):
         (inner,) = args_of(base)
         if options_of(base):
-            return call("sum", call("square", inner), span=node.span, **dict(options_of(base)))
+            return applied("sum", (call("square", inner),), options_of(base), node.span)
         return call("sum_squares", inner, span=node.span)
     return None
 
@@ -186,8 +184,9 @@ def _transposes(one: Expr, other: Expr) -> bool | None:
     for a, b in ((one, other), (other, one)):
         if is_call(a, "transpose") and args_of(a)[0] is b:
             return True
-    both = isinstance(one, Constant) and isinstance(other, Constant) and one.shape == other.shape[::-1]
-    return True if both and np.array_equal(one.value.array, other.value.array.T) else None
+    if isinstance(one, Constant) and isinstance(other, Constant) and one.shape == other.shape[::-1]:
+        return True if np.array_equal(one.value.array, other.value.array.T) else None
+    return None
 
 
 def _gram(node: Call) -> Expr | None:
@@ -258,7 +257,7 @@ def _exponent(term: Expr, node: Call) -> Expr | None:
     if is_call(term, "exp") and term.shape == node.shape:
         return args_of(term)[0]
     if is_call(term, "sum") and is_call(args_of(term)[0], "exp"):
-        return call("log_sum_exp", *args_of(args_of(term)[0]), **dict(options_of(term)))
+        return applied("log_sum_exp", args_of(args_of(term)[0]), options_of(term))
     if is_call(term, "mul") and isinstance(args_of(term)[0], Constant):
         factor, other = args_of(term)
         inner, level = _exponent(other, node), _exponent(factor, node)

@@ -17,7 +17,7 @@ $(VENV)/.installed: pyproject.toml
 
 demo: $(VENV)/.installed
 	$(BIN)/oco check examples/job_scheduling.oco
-	$(BIN)/oco run examples/job_scheduling.oco --data examples/data/nyiso_2017-05.csv --out demo
+	$(BIN)/oco run examples/job_scheduling.oco --data examples/data/nyiso_2017-05.csv --out demo --force
 	$(BIN)/oco compile examples/job_scheduling.oco --data examples/data/nyiso_2017-05.csv -o demo/job_scheduling_learner.py --force
 	@echo "Trace, plots and the standalone learner are in demo/."
 

@@ -1,4 +1,4 @@
-"""Numbers in text: plain decimal ones in ASCII, and nothing else that Python takes for a number (`1_0`, digits of other scripts)."""
+"""Numbers in text: plain decimal ones in ASCII."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ import numpy as np
 
 from oco.dsl.readers.quota import TooMuch
 
-PLAIN = frozenset("0123456789+-.eE \t")
-NOT_FINITE = frozenset({"nan", "inf", "infinity"})
 LONGEST_NUMBER, LONGEST_LINE = 512, 2**24
 """Characters of a number, and of a line: a file that `gzip` unpacks may be one line."""
 
 
 def decimal(text: str) -> float | None:
     """The number that a text stands for, with spaces around it; NaN and infinities by their names. None where it is no number."""
-    if len(text) > LONGEST_NUMBER:
-        return None
-    if not PLAIN.issuperset(text) and text.strip().lstrip("+-").lower() not in NOT_FINITE:
+    if not _plain(text):
         return None
     try:
         return float(text)
@@ -28,14 +24,19 @@ def decimal(text: str) -> float | None:
 
 
 def decimals(texts: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
-    """The numbers of texts that are all plain decimal ones; None where one is not."""
+    """The numbers of texts, as `decimal` reads them; None where one is no number."""
     cells = list(texts)
-    if max(map(len, cells), default=0) > LONGEST_NUMBER or not PLAIN.issuperset("".join(cells)):
+    if not all(map(_plain, cells)):
         return None
     try:
         return np.array(cells, dtype=np.float64)
     except ValueError:
         return None
+
+
+def _plain(text: str) -> bool:
+    """Python takes `1_0` and digits of other scripts for numbers too."""
+    return len(text) <= LONGEST_NUMBER and text.isascii() and "_" not in text
 
 
 def lines_of(file: IO[str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Every command, learner, file and picture once, with the versions of the libraries that are installed: `python tests/smoke.py`.
 
-`python tests/smoke.py WORDS` takes the steps with such a word in their names. `python tests/smoke.py --constraints` prints the lower
-bounds of pyproject.toml as constraints for pip: what `make smoke-oldest` installs.
+`python tests/smoke.py WORDS` takes the steps with such a word in their names. `python tests/smoke.py --constraints oldest` prints the
+lower bounds of pyproject.toml as constraints for pip; with `newest` it prints none.
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--constraints"]:
-        print("\n".join(constraints()))
+    if sys.argv[1:2] == ["--constraints"]:
+        print("\n".join(constraints() if sys.argv[2:] == ["oldest"] else []))
     else:
         sys.exit(main())

@@ -62,7 +62,9 @@ def top(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", metavar="", help="Print the version and stop.", is_eager=True, callback=_show_version),
+        typer.Option(
+            "--version", metavar="", help="Print the version and stop.", is_eager=True, callback=_show_version
+        ),
     ] = False,
     effort: Annotated[
         float, typer.Option("--effort", metavar="TIMES", help="How many times the usual work a model may take.")

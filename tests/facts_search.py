@@ -57,7 +57,7 @@ class Search:
         return float(best.max())
 
     def _starts(self, count: int) -> Places:
-        """Draws, a part of them with streams at one end or nearest to 0, and decisions in the middle or extreme along all entries or one."""
+        """Draws, some with streams at one end or nearest to 0, and decisions in the middle or extreme along all entries or one."""
         places = {n: np.array(v) for n, v in self.oracle.draws(count).items()}
         for k in range(count):
             if k % 3 == 0:
@@ -154,7 +154,7 @@ class Attained:
         return self.oracle.gradients(self.slopes, places, count)
 
     def _second(self, places: Mapping[str, Floats], count: int) -> tuple[Floats, Floats]:
-        """|H v| and -v' H v at each place a little inside the domain, for the v where each is largest; -inf across a jump of the gradient."""
+        """|H v| and -v' H v at places a little inside the domain, for the v where each is largest; -inf across a jump of the gradient."""
         inside = {n: v if n not in self.middles else v + INSIDE * (self.middles[n] - v) for n, v in places.items()}
         columns = []
         for d in self.directions.T:

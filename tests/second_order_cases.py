@@ -24,7 +24,7 @@ E1, E2 = math.e, math.exp(2)
 
 @dataclass(frozen=True)
 class Case:
-    """`smooth` None: the gradient jumps. `strong` None: not stated. `tight`: which of smoothness and strong convexity are within 1.2, by name."""
+    """`smooth` None: the gradient jumps. `strong` None: not stated. `tight`: names of smoothness and strong convexity where within 1.2."""
 
     loss: str
     domain: Set

@@ -16,8 +16,8 @@ from oco.backends.registry import make_learner
 from oco.backends.worth import BackendChoice, choose_backend
 from oco.compiler import plan as core
 from oco.compiler.plan_notices import plan_notices
-from oco.contract import contract_of, recipe_of
-from oco.dsl.diagnostics import Diagnostic, fail
+from oco.contract import Recipe, contract_of, recipe_of
+from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
 
 if TYPE_CHECKING:
@@ -44,16 +44,13 @@ class Plan(core.Plan):
     @classmethod
     def from_recipe(cls, recipe: Any, target: str | None = None) -> Self:
         """The plan that a saved state names. Raises OCO850 where that is no recipe."""
-        try:
-            settings = {str(name): str(text) for name, text in recipe["settings"].items()} or str(recipe["mode"])
-            text, name, algorithm = str(recipe["model"]), str(recipe["name"]), str(recipe["algorithm"])
-        except (KeyError, TypeError, AttributeError):
-            hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
-            raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint) from None
-        tradeoff = float(recipe.get("tradeoff", 1.0))
-        plan = cls.of(core.compile_plan(parse(text, name=name), algorithm, settings, tradeoff=tradeoff), target)
-        # The text may print otherwise now; the state goes with the text that it was saved with.
-        plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": text})
+        known = Recipe.read(recipe)
+        with contained("restoring"):
+            model = parse(known.model, name=known.name)
+            settings = known.settings or known.mode
+            plan = cls.of(core.compile_plan(model, known.algorithm, settings, tradeoff=known.tradeoff), target)
+            # The text may print otherwise now; the state goes with the text that it was saved with.
+            plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": known.model})
         return plan
 
     @property

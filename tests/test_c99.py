@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ def build(programs: Sequence[Program], folder, *flags: str, without: Sequence[Se
     command = [*compiler(), *STRICT, "-O1", *flags, "-shared", "-fPIC", "all.c", "-o", "all.so", "-lm"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]
-    return [Native(p, s, folder / "all.so") for p, s in zip(programs, sources)]
+    return [Native(p, s, ctypes.CDLL(str(folder / "all.so"))) for p, s in zip(programs, sources)]
 
 
 def case_program(k: int) -> Program:

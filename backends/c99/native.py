@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,10 @@ _NUMBERS = {DType.FLOAT: ctypes.c_double, DType.INT: ctypes.c_int64, DType.BOOL:
 class Native:
     """The library of a program. State goes through a struct of its own for each call."""
 
-    def __init__(self, program: Program, source: Source, path: Path) -> None:
+    def __init__(self, program: Program, source: Source, library: ctypes.CDLL) -> None:
         self.program = program
         self.source = source
-        self.library = ctypes.CDLL(str(path))
+        self.library = library
         self.layout = _layout(program, source)
         self.members = [name for name, _ in source.interface.members()]
         self.state_words = (self.layout.work.offset if source.interface.work else ctypes.sizeof(self.layout) + 7) // 8

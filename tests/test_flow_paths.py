@@ -61,3 +61,11 @@ def test_nodes_may_have_any_numbers() -> None:
         flow((3,), edges, 0, 10**12)
     with pytest.raises(OcoError, match="cycle through node 3"):
         flow((3,), labels[[[1, 2], [2, 1], [0, 2]]], 7, 3)
+
+
+def test_a_sink_that_is_the_source_is_reached_without_an_edge() -> None:
+    f = flow((3,), np.array([[0, 1], [1, 2], [0, 2]]), 1, 1)
+    np.testing.assert_array_equal(f.vertices(), np.zeros((1, 3)))
+    np.testing.assert_array_equal(f.project_array(np.ones(3)), np.zeros(3))
+    assert f.contains(np.zeros(3)) and not f.contains(np.ones(3))
+    assert f.diameter() == 0

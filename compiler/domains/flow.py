@@ -187,6 +187,7 @@ def flow(shape: tuple[int, ...], edges: Any, source: Any, sink: Any) -> Flow:
     np.add.at(incidence, (table[:, 0], np.arange(count)), 1.0)
     np.add.at(incidence, (table[:, 1], np.arange(count)), -1.0)
     balance = np.zeros(nodes)
-    balance[start], balance[end] = 1.0, -1.0
+    balance[start] += 1.0
+    balance[end] -= 1.0
     known = tuple(map(int, labels.tolist()))
     return Flow(shape, -np.eye(count), np.zeros(count), incidence, balance, table, start, end, known)

@@ -50,12 +50,19 @@ tables: $(VENV)/.installed
 	$(BIN)/python -c "from oco.dsl.text.tables import *; print(to_json(built(grammar()), grammar()), end='')" > tables.json
 	mv tables.json grammar/tables.json
 
+# Signatures of the words of the language for editors and type checkers, after a change of an atom, a domain or a distribution.
+.PHONY: stubs
+stubs: $(VENV)/.installed
+	$(BIN)/python -m oco.stubs > words.pyi
+	mv words.pyi api/words.pyi
+
 .PHONY: fuzz large soak audit
 # Model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where atheris is installed; kills and mutations in full.
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/test_states.py tests/test_journal.py --kills 500
 	$(BIN)/python tests/fuzz/run.py $(FUZZ_SECONDS)
+	$(BIN)/python tests/fuzz/shapes.py $(FUZZ_SECONDS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[fuzz]" \
 		&& $(BIN)/python tests/fuzz/bytes.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 tests/fuzz/corpus \
 		|| echo "atheris cannot be installed here, or has found something: see above"

@@ -128,7 +128,7 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
 
     Raises OCO850 where the state is not whole, OCO851 where its model gives another plan now.
     """
-    from oco.backends.learner import restored
+    from oco.backends.registry import restored
     from oco.backends.saved import read_saved
     from oco.plan import Plan
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from oco.backends.base import Compiled
-from oco.backends.base import backend as find_backend
 from oco.backends.contract import Contract
-from oco.backends.learner import Learner, make_learner
+from oco.backends.learner import Learner
+from oco.backends.registry import backend as find_backend
+from oco.backends.registry import make_learner
 from oco.backends.worth import BackendChoice, choose_backend
 from oco.compiler import plan as core
 from oco.compiler.plan_notices import plan_notices
@@ -134,7 +135,7 @@ class Plan(core.Plan):
         workers: int = 1,
     ) -> Fleet:
         """Independent learners that are stepped together; arrays have the learner first, `workers` threads share the work in C."""
-        from oco.backends.fleet import make_fleet
+        from oco.backends.registry import make_fleet
 
         rounds = None if self.horizon is None else size * self.horizon
         compiled = self.compiled(self.backend_for(rounds, backend).name)

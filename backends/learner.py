@@ -126,8 +126,8 @@ class Learner(Owned):
 
     # A round.
 
-    def decide(self) -> Any:
-        """The decision of this round; a dict of them if the model has several."""
+    def decide(self) -> Array | Any:  # `Any` stands for the dict: a caller knows which of the two the model gives
+        """Decision of this round, an array of its shape; a dict of arrays by name where the model has several."""
         with self._owned():
             found = self.decisions()
             if self.journal is not None:
@@ -369,21 +369,3 @@ class Learner(Owned):
 def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
     bounds = given or Range()
     return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.law)
-
-
-def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:
-    """A learner of the kind that suits the backend."""
-    return _kind(compiled)(compiled, contract, **options)
-
-
-def restored(state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
-    """The learner that `Learner.state` described, of the kind that suits the backend."""
-    return _kind(compiled).from_state(state, compiled, contract)
-
-
-def _kind(compiled: Compiled) -> type[Learner]:
-    if compiled.native is None:
-        return Learner
-    from oco.backends.c99.learner import NativeLearner
-
-    return NativeLearner

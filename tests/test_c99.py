@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from ir_programs import CASES, FLOAT, random_learner, type_of
 
-from oco.backends.c99.backend import CBackend, Native
+from oco.backends.c99.backend import CBackend
 from oco.backends.c99.build import compiler
 from oco.backends.c99.entries import ACCESS
 from oco.backends.c99.loops import REDUCTIONS
 from oco.backends.c99.module import emit
+from oco.backends.c99.native import Native
 from oco.backends.c99.statements import STATEMENTS
 from oco.backends.c99.templates import TEMPLATES
 from oco.backends.contract import Contract, Range

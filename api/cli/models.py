@@ -36,7 +36,7 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=FORMULA", help="A setting, as a formula in t and T: alpha=2*sqrt(t)."),
 ]
-Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="numpy or c (jax comes later).")]
+Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="numpy or c.")]
 
 
 def check(

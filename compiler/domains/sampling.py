@@ -42,8 +42,10 @@ def hit_and_run(
         rate, left = slopes(u), np.maximum(slacks(x), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = left / rate
-            ahead = np.min(np.where(rate > 0, reach, np.inf), axis=1)
-            behind = np.max(np.where(rate < 0, reach, -np.inf), axis=1)
-            step = behind + rng.random(n) * (ahead - behind)
+        ahead = np.min(np.where(rate > 0, reach, np.inf), axis=1)
+        behind = np.max(np.where(rate < 0, reach, -np.inf), axis=1)
+        share = rng.random(n)
+        with np.errstate(invalid="ignore"):  # no inequality ends a chord of length nothing, whose step is left out
+            step = behind + share * (ahead - behind)
         x = x + np.where(np.isfinite(step), step, 0.0)[:, None] * u
     return x

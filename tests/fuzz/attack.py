@@ -126,9 +126,7 @@ def facts(case: Case) -> None:
     slater(case)
 
 
-def _attack(
-    case: Case, f: Function, fact: Fact, excess: Excess, pairs: list[Pair], rng: np.random.Generator
-) -> None:
+def _attack(case: Case, f: Function, fact: Fact, excess: Excess, pairs: list[Pair], rng: np.random.Generator) -> None:
     """The pair nearest to breaking the fact, and steps from there."""
     exact = all(b.domain.kind == "box" for b in case.problem.blocks)
 

@@ -56,7 +56,9 @@ def product() -> Iterator[None]:
         found = next((d for d in error.diagnostics if d.code in BUGS), None)
         if found is None:
             raise Refused(error.code, error.message) from None
-        raise Violation(f"{found.code} {place_of(error.__cause__ or error)}", _told(error.__cause__ or error)) from error
+        raise Violation(
+            f"{found.code} {place_of(error.__cause__ or error)}", _told(error.__cause__ or error)
+        ) from error
     except (Violation, Refused):
         raise
     except Exception as error:

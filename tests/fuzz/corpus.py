@@ -68,6 +68,6 @@ def written(tree: Tree, law: str, seed: int, kind: str, message: str, folder: Pa
     lines = [f"# law: {law}", f"# seed: {seed}"]
     if tree.given:
         lines.append(f"# params: {json.dumps({n: v.tolist() for n, v in tree.given.items()})}")
-    lines += [f"# {kind}", *(f"# {line[:130]}" for line in message.splitlines()[:3])]
+    lines.append(f"# {message.splitlines()[0][:130]}")
     path.write_text("\n".join(lines) + f"\n{tree.text}", encoding="utf-8")
     return path

@@ -51,7 +51,14 @@ from oco.dsl.load import parse
 from oco.dsl.settings import SETTINGS, WORD_SETTINGS
 
 HORIZONS = (1, 5, 50, 500, 10_000, None)
-FORMULAS = ("0.5", "sqrt(t)", "0.1 * sqrt(T)", "1 / (t + 1)", "min(0.5, 1 / sqrt(t))", "2 * loss.lipschitz.l2 / sqrt(T)")
+FORMULAS = (
+    "0.5",
+    "sqrt(t)",
+    "0.1 * sqrt(T)",
+    "1 / (t + 1)",
+    "min(0.5, 1 / sqrt(t))",
+    "2 * loss.lipschitz.l2 / sqrt(T)",
+)
 GENEROUS = {"<=": 1e5, ">=": 1e-6}
 """Assumptions that ordinary models keep."""
 ATTEMPTS = 30
@@ -92,7 +99,9 @@ class Writer:
             "matrix": [(m, n), (n, m)],
             "square": [(n, n)],
         }
-        return tuple(self.pick(shapes[self.pick(kinds or ("number", "vector", "vector", "vector", "matrix", "square"))]))
+        return tuple(
+            self.pick(shapes[self.pick(kinds or ("number", "vector", "vector", "vector", "matrix", "square"))])
+        )
 
     def add(self, statement: Statement) -> None:
         self.tree = self.tree.and_(statement)
@@ -180,7 +189,9 @@ def _generated(w: Writer, shape: Shape) -> Node | None:
     return None if found is None else found.node
 
 
-_CONSTRUCTORS = [ATOMS[name] for name in ATOMS if ATOMS[name].shape.__name__ in ("filled", "identity", "repeated", "whole_range")]
+_CONSTRUCTORS = [
+    ATOMS[name] for name in ATOMS if ATOMS[name].shape.__name__ in ("filled", "identity", "repeated", "whole_range")
+]
 
 
 def fixed_call(atom: str, *args: Node) -> Term:

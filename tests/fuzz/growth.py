@@ -186,7 +186,9 @@ class Growth:
 
     def over(self, atom: Atom, args: Sequence[Term], options: tuple[tuple[str, int], ...] = ()) -> Term | None:
         """The atom over these arguments, shifted to where it has values; None where they do not fit."""
-        named = bool(len(args) > 1 and len(args) - 2 < len(atom.named) and self.rng.random() < 0.5)
+        named = bool(
+            len(args) > 1 and not atom.operator and len(args) - 2 < len(atom.by_name) and self.rng.random() < 0.5
+        )
         named = named and isinstance(args[-1].node, Number)
         try:
             return next(filter(None, (joined(atom, each, options, named) for each in _shifts(args))), None)

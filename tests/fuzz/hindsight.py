@@ -10,7 +10,6 @@ import cvxpy as cp
 import numpy as np
 from fuzz.case import Case, Refused, Violation, product
 from fuzz.learners import streams
-from fuzz.typed import Array
 
 from oco.compiler.canonical import Canonical
 from oco.compiler.twin import to_cvxpy
@@ -96,7 +95,9 @@ def program(problem: Canonical, data: Data, rounds: Sequence[int], averages: boo
     """The best decision of these rounds. With `averages`, what binds on average binds in sum, at the means of known distributions."""
     variables = {b.name: cp.Variable(b.shape) for b in problem.blocks}
     made = Program(variables, [c for b in problem.blocks for c in b.domain.constraints(cp, variables[b.name])])
-    means = {s.name: np.broadcast_to(s.mean, s.shape) for s in problem.streams if s.mean is not None and s.law is not None}
+    means = {
+        s.name: np.broadcast_to(s.mean, s.shape) for s in problem.streams if s.mean is not None and s.law is not None
+    }
     for t in rounds:
         env = {s.name: data.array(s.name)[t] for s in problem.streams}
         made.loss = made.loss + to_cvxpy(problem.objective, variables, env, t + 1)

@@ -53,7 +53,9 @@ class Found:
 
     def __str__(self) -> str:
         again = f"pytest tests/test_model_laws.py -k {self.law} --seed {self.seed}"
-        return f"the law `{self.law}` fails on the model of seed {self.seed} ({again})\n{self.message}\n\n{self.tree.text}"
+        return (
+            f"the law `{self.law}` fails on the model of seed {self.seed} ({again})\n{self.message}\n\n{self.tree.text}"
+        )
 
 
 @dataclass

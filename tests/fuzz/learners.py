@@ -15,7 +15,8 @@ from fuzz.typed import Array, Decision
 
 import oco
 from oco.backends.c99.build import has_compiler
-from oco.backends.learner import Learner, restored
+from oco.backends.learner import Learner
+from oco.backends.registry import restored
 from oco.compiler import plan as core
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.choice import Policy, choose
@@ -124,7 +125,9 @@ def played(case: Case, plan: Plan, rounds: Sequence[Round]) -> Life:
         x = player.decide()
         within(case, plan, x, k + 1)
         if copy is not None and not _same(x, copy.decide()):
-            raise Violation("restored learner", f"{plan.algorithm}: other decisions from round {middle + 1} on: {k + 1}")
+            raise Violation(
+                "restored learner", f"{plan.algorithm}: other decisions from round {middle + 1} on: {k + 1}"
+            )
         feedback = player.observe(x, revealed)
         if copy is not None:
             copy.observe(x, revealed)

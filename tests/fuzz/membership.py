@@ -141,6 +141,7 @@ def outside(value: Evaluator, decision: Decision, x: Array, widths: Array) -> fl
 
 def _cut(value: Evaluator, found: Outside, decision: Decision, comparison: Comparison) -> None:
     """left - right is affine: its rows are its values at the unit vectors less that at 0."""
+
     def difference(x: Array) -> Array:
         env = {decision.name: x}
         sides = value(comparison.left, env), value(comparison.right, env)

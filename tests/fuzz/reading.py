@@ -66,7 +66,9 @@ class Reader:
 
     def decision(self, d: Any) -> Statement:
         args = dict(zip(DOMAINS[d.domain.kind].parameters, map(self.node, d.domain.args)))
-        plain = typed.Decision(d.name, tuple(map(self.node, d.dims)), self.shape(d.dims), typed.Set(d.domain.kind, args))
+        plain = typed.Decision(
+            d.name, tuple(map(self.node, d.dims)), self.shape(d.dims), typed.Set(d.domain.kind, args)
+        )
         self.declared(plain)
         cuts = tuple(self.comparison(c) for c in d.domain.cuts)
         return typed.Decision(d.name, plain.dims, plain.of, typed.Set(d.domain.kind, args, False, cuts))

@@ -150,7 +150,9 @@ def _plainer(tree: Tree) -> Iterator[Tree]:
 def _shorter(tree: Tree) -> Iterator[Tree]:
     """A length shrunk wherever it occurs: in shapes, arrays, indices and slices."""
     lengths = {n for s in tree.statements for n in getattr(s, "shape", ()) if n > 1}
-    lengths |= {n for s in tree.statements for top in nodes_of(s) for e in walk(top) for n in _literal_shape(e) if n > 1}
+    lengths |= {
+        n for s in tree.statements for top in nodes_of(s) for e in walk(top) for n in _literal_shape(e) if n > 1
+    }
     for old in sorted(lengths):
         for new in dict.fromkeys((1, old - 1)):
             yield replace(tree, statements=tuple(_resized(s, old, new) for s in tree.statements))
@@ -178,7 +180,9 @@ def _resized(s: Statement, old: int, new: int) -> Statement:
     if hasattr(found, "of"):
         found = replace(found, of=tuple(new if n == old else n for n in found.of))
     if getattr(found, "given", None) is not None:
-        found = replace(found, given=found.given[tuple(slice(new) if n == old else slice(None) for n in found.given.shape)])
+        found = replace(
+            found, given=found.given[tuple(slice(new) if n == old else slice(None) for n in found.given.shape)]
+        )
     return found
 
 

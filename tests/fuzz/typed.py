@@ -134,7 +134,7 @@ class Apply(Node):
         if not row.operator:
             texts = [a.text for a in args]
             if self.named and len(args) > 1:
-                texts[-1] = f"{row.named[len(args) - 2]} = {texts[-1]}"
+                texts[-1] = f"{row.by_name[len(args) - 2]} = {texts[-1]}"
             return f"{self.atom}({', '.join([*texts, *(f'{k} = {v}' for k, v in self.options)])})", CALL
         own = row.precedence
         if len(args) == 1:
@@ -204,7 +204,9 @@ class At(Node):
 
     def over(self, children: tuple[Node, ...]) -> Node:
         rest = iter(children[1:])
-        return replace(self, base=children[0], items=tuple(i if isinstance(i, Part) else next(rest) for i in self.items))
+        return replace(
+            self, base=children[0], items=tuple(i if isinstance(i, Part) else next(rest) for i in self.items)
+        )
 
     @property
     def written(self) -> tuple[str, int]:

@@ -5,10 +5,11 @@ The seeds move by date; `--seed N` takes one model, `--law-seconds S` another ti
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import count
 
 import pytest
-from fuzz.case import Violation
+from fuzz.case import Refused, Violation
 from fuzz.corpus import Kept, excused, kept, written
 from fuzz.hunt import FOUND, LAWS, hunt, minimised, today
 
@@ -30,9 +31,10 @@ def test_laws_hold_on_models_of_today(law: str, request: pytest.FixtureRequest) 
 
 @pytest.mark.parametrize("one", list(kept()), ids=lambda one: one.path.stem)
 def test_models_that_broke_a_law(one: Kept) -> None:
-    """A file that is marked as open fails here once it is mended, so that its mark goes."""
+    """A file that is marked as open fails here once it is mended, so that its mark goes. A model that is refused in words broke nothing."""
     if one.open:
         with pytest.raises(Violation):
             LAWS[one.law](one.case())
     else:
-        LAWS[one.law](one.case())
+        with suppress(Refused):
+            LAWS[one.law](one.case())

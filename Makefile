@@ -57,10 +57,13 @@ stubs: $(VENV)/.installed
 	mv words.pyi api/words.pyi
 
 .PHONY: fuzz large soak audit
-# Model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where atheris is installed; kills and mutations in full.
+# Models at random held to laws for an hour (HUNT_SECONDS), model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where
+# atheris is installed; kills and mutations in full.
+HUNT_SECONDS ?= 3600
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/test_states.py tests/test_journal.py --kills 500
+	$(BIN)/python tests/fuzz/hunt.py $(HUNT_SECONDS)
 	$(BIN)/python tests/fuzz/run.py $(FUZZ_SECONDS)
 	$(BIN)/python tests/fuzz/shapes.py $(FUZZ_SECONDS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[fuzz]" \

@@ -9,8 +9,8 @@ from oco.compiler.domains.programs import Steps
 from oco.compiler.domains.rows import Rows, stated_bounds
 from oco.dsl.diagnostics import fail
 
-EMPTY, UNBOUNDED, EITHER = 2, 3, 4
-"""What SciPy calls programs without a point, without a least value, and without one or the other."""
+EMPTY, EITHER = 2, 4
+"""What SciPy calls programs without a point, and those without one or without a least value."""
 
 
 def stated_ends(rows: Rows, steps: Steps) -> tuple[Floats, Floats] | None:
@@ -36,13 +36,13 @@ def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) 
         found = rows.program.solve(slope, steps)
         if found is not None and found.status in (EMPTY, EITHER) and rows.anchor is None:
             return None
-        if found is None or found.status not in (0, UNBOUNDED, EITHER):
+        if found is None or found.status != 0:
             bounds[row, i] = (max, min)[row](bounds[row, i], within[row, i])
-            if not np.isfinite(bounds[row, i]):
+            if np.isfinite(bounds[row, i]):
+                loose = True
+                continue
+            if found is None:
                 raise rows.too_large()
-            loose = True
-            continue
-        if found.status != 0:
             side = "small" if row == 0 else "large"
             said = f"{rows.name} is unbounded: entry {i} can be arbitrarily {side}"
             raise fail("OCO418", said, hint="add bounds on every entry")

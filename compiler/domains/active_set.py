@@ -19,7 +19,8 @@ FEASIBLE = 1e-14
 def nearest_point(t: Tracer, v: Value, G: Floats, h: Floats, units: Floats | None = None) -> Value:
     """argmin |w - v|_2 subject to G w <= h, for a set of size about one that holds 0.
 
-    `units` (m,) are what violations are multiplied by where the rows have sizes of their own. Far points lose digits, by as much as they are far; projecting the result again brings it to the set (few repeats, as a rule none).
+    `units` (m,) are what violations are multiplied by where the rows have sizes of their own. Far points lose digits, by as much as they
+    are far; projecting the result again brings it to the set (few repeats, as a rule none).
     """
     rows = t.constant(G, "G", "rows of the inequalities G w <= h, of norm one")
     right = t.constant(h, "h", "right sides of G w <= h")
@@ -85,7 +86,17 @@ def _project_once(t: Tracer, v: Value, G: Value, h: Value, measure: Value | floa
         return _violation(w, G, h, measure), w, chosen, active, u, Q, inverse, p, u_p, t.not_(full), passes
 
     slots = (t.to_int(t.zeros((d,))), t.full(False, (d,)), t.zeros((d,)))
-    start = (_violation(v, G, h, measure), v, *slots, t.eye(d), t.zeros((d, d)), t.lift(0), t.lift(0.0), t.lift(False), t.lift(0))
+    start = (
+        _violation(v, G, h, measure),
+        v,
+        *slots,
+        t.eye(d),
+        t.zeros((d, d)),
+        t.lift(0),
+        t.lift(0.0),
+        t.lift(False),
+        t.lift(0),
+    )
     _, w, chosen, active, _, _, inverse, *_ = t.while_(unsettled, step, start)
     # Onto the face of the active rows: each time removes what rounding along the way has left.
     N, edge = _active_rows(t, G, chosen, active), t.gather(h, chosen)

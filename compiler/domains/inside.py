@@ -149,7 +149,11 @@ def solutions(rows: Rows, fixed: Floats, start: Floats) -> Inside:
     origin, Z, normal = _least_solution(rows, E, f)
     dependent = len(normal) < len(E)
     if len(free) < n:
-        origin, Z, normal = _among(n, free, start, origin), _among(n, free, 0.0 * start, Z.T).T, _among(n, free, 0.0 * start, normal)
+        origin, Z, normal = (
+            _among(n, free, start, origin),
+            _among(n, free, 0.0 * start, Z.T).T,
+            _among(n, free, 0.0 * start, normal),
+        )
         normal = np.concatenate([unit_rows(np.flatnonzero(fixed), n), normal])
     none = np.zeros(0)
     return Inside(origin, Z, normal, none.reshape(0, Z.shape[1]), none, np.zeros(Z.shape[1]), dependent)

@@ -28,9 +28,10 @@ class Rows:
     """{ centre + scale y : A y <= b, E y = f }, the rows of norm one; `name` is what messages call it.
 
     `given` are the rows as they were given, but for powers of two: x is in units of `unit`, the largest coefficient of a row at least 1
-    and less than 2. `known` are bounds of x (2, n) that rows of one entry state or that are known besides, infinite where there are none. `lengths` are what rows of `given` had as norms in the coordinates y. `anchor` is a point x that counts as one of the
-    set: rows that rounding lets it break are moved to it. `against` are the multipliers of `given`, equalities as two inequalities, that
-    say most against any other.
+    and less than 2. `known` are bounds of x (2, n) that rows of one entry state or that are known besides, infinite where there are none.
+    `lengths` are what rows of `given` had as norms in the coordinates y. `anchor` is a point x that counts as one of the set: rows that
+    rounding lets it break are moved to it. `against` are the multipliers of `given`, equalities as two inequalities, that say most
+    against any other.
     """
 
     A: Floats
@@ -107,10 +108,10 @@ class Rows:
         if not np.any(self.centre) and np.all(self.scale == 1):
             return x
         rounding = 2 * EPS * (np.abs(self.centre) + np.abs(self.scale * y))
-        return x + np.array([[-1.0], [1.0]]) * rounding
+        return np.asarray(x + np.array([[-1.0], [1.0]]) * rounding)
 
     def broken(self, x: Floats) -> tuple[float, bool]:
-        """By how much x breaks the worst of the rows as given, in the coordinates y; and whether that is no more than data may be rounded."""
+        """By how much x breaks the worst of the rows as given, in the coordinates y; and whether rounded data may do so."""
         g, (along, across) = self.given, self.lengths
         over = np.append(-slacks(g.A, g.b, x) / along, np.abs(slacks(g.E, g.f, x)) / across)
         rounding = np.append(magnitudes(g.A, g.b, x) / along, magnitudes(g.E, g.f, x) / across)
@@ -125,8 +126,11 @@ class Rows:
         return fail("OCO410", f"{self.name} is empty: its inequalities contradict each other")
 
     def too_thin(self) -> OcoError:
-        said = f"{self.name} is empty, or holds no point that doubles can represent: none was found that satisfies its rows to 1e-9 of its size"
-        return fail("OCO410", said, hint="loosen a row, or write the entries or sums that are fixed as `==`")
+        message = f"{self.name} is empty, or holds no point that doubles can represent"
+        why = "none was found that satisfies its rows to 1e-9 of its size"
+        return fail(
+            "OCO410", f"{message}: {why}", hint="loosen a row, or write the entries or sums that are fixed as `==`"
+        )
 
     def too_large(self) -> OcoError:
         return _too_large(self.name, self.count, self.size)
@@ -155,7 +159,9 @@ def both_ways(rows: Halfspaces) -> tuple[Floats, Floats]:
 
 
 def _too_large(name: str, rows: int, entries: int) -> OcoError:
-    return fail("OCO420", f"{name} of {rows:,} rows over {entries:,} entries is too large to find its size, or a point within")
+    return fail(
+        "OCO420", f"{name} of {rows:,} rows over {entries:,} entries is too large to find its size, or a point within"
+    )
 
 
 def _within_two(A: Floats, b: Floats) -> tuple[Floats, Floats]:

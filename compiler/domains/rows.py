@@ -123,7 +123,8 @@ class Rows:
         return rounding or left <= KEPT
 
     def empty(self) -> OcoError:
-        return fail("OCO410", f"{self.name} is empty: its inequalities contradict each other")
+        message = f"{self.name} is empty: its inequalities contradict each other"
+        return fail("OCO410", message, hint="loosen a row, or leave one out")
 
     def too_thin(self) -> OcoError:
         message = f"{self.name} is empty, or holds no point that doubles can represent"

@@ -76,8 +76,9 @@ def near_empty(base: Domain, s: float, rng: np.random.Generator) -> tuple[np.nda
 def test_sets_that_are_empty_by_little_are_refused_where_they_stand(written: str) -> None:
     with pytest.raises(OcoError) as caught:
         oco.compile(oco.parse(MODEL.format(shape=EMPTY[written], domain=written)))
-    [found] = caught.value.diagnostics
-    assert found.code == "OCO410" and found.span is not None and found.span.line == 3 and found.hint
+    [diagnostic] = caught.value.diagnostics
+    assert diagnostic.code == "OCO410" and diagnostic.hint
+    assert diagnostic.span is not None and diagnostic.span.line == 3
 
 
 @pytest.mark.parametrize("kind", bases(1.0))

@@ -118,7 +118,7 @@ class Rows:
         return max(float(np.max(over, initial=0.0)), 0.0), bool(np.all(over <= 2 * EPS * rounding))
 
     def blur(self, x: Floats) -> Floats:
-        """By how much rounding of a row of several entries moves each entry near x (n,), the least of the rows; 0 where there is none."""
+        """Distance that rounding of a row of several entries moves each entry near x (n,): the least of the rows, 0 without any."""
         A, b = both_ways(self.given)
         several = np.count_nonzero(A, axis=1) > 1
         A, rounding = np.abs(A[several]), 2 * EPS * magnitudes(A[several], b[several], x)

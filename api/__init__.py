@@ -20,6 +20,7 @@ from oco.dsl.builder import ModelBuilder as Model
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import load, parse
 from oco.dsl.terms import file
+from oco.guarded import Untrusted, untrusted
 from oco.pipeline import check, compile, load_trace, open, restore, tune
 from oco.words import *  # noqa: F403
 from oco.words import __all__ as _words
@@ -31,6 +32,7 @@ __all__ = [
     "Domain",
     "Model",
     "OcoError",
+    "Untrusted",
     "check",
     "compile",
     "file",
@@ -40,6 +42,7 @@ __all__ = [
     "parse",
     "restore",
     "tune",
+    "untrusted",
     *_words,
 ]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains import Domain, cut, make_domain
+from oco.compiler.domains.rows import check_rows
 from oco.compiler.jacobians import jacobian
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
@@ -18,8 +19,6 @@ from oco.dsl.model import DomainSpec, Relation
 from oco.dsl.source import Span
 
 Floats = np.ndarray[Any, Any]
-MOST_ENTRIES = 10**7
-"""Entries of all rows together that are written out."""
 
 
 class Sets:
@@ -77,9 +76,7 @@ def _rows(expr: Expr, name: str, base: Domain, span: Span | None) -> tuple[Float
     """A of shape (k, size) and b with A x - b = expr, entry by entry."""
     shape = known(expr.shape)
     count = int(np.prod(shape, dtype=np.int64))
-    if count * base.size > MOST_ENTRIES:
-        said = f"{count} rows of {base.size} entries are more numbers than are written out"
-        raise fail("OCO419", said, span, "narrow the domain by fewer rows")
+    check_rows(count, base.size, f"the domain of `{name}`", span)
     slopes = jacobian(expr, (name,))[name]
     if names(slopes, Kind.DECISION):
         raise fail("OCO419", f"what narrows the domain of `{name}` must be affine in it", span)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -37,8 +36,9 @@ class Quantity:
 class Bound:
     """What a theorem promises of one measure. `formula` is text over the names of `quantities`; "" where only a rate is known.
 
-    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is what one round can cost at most. Both it and the
-    formula are in the theorem's units; `unit` brings them to the user's, `label_units` the same for each constraint alone.
+    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is what one round can cost at most; where that is 0,
+    as over a domain of one point, so is the bound, whatever the formula gives. Both it and the formula are in the theorem's units;
+    `unit` brings them to the user's, `label_units` the same for each constraint alone.
     """
 
     measure: str
@@ -85,6 +85,8 @@ class Bound:
     def _unit_free(self, rounds: Rounds, horizon: int) -> Floats | None:
         if not self.formula:
             return None
+        if self.trivial == 0:
+            return np.zeros(rounds.last.shape)
         if (rounds, horizon) in self._curves:
             return self._curves[rounds, horizon]
         used = symbols_of(self.expression)
@@ -114,7 +116,7 @@ class Bound:
         found = self._unit_free(Rounds.of(rounds), rounds)
         if found is None or self.trivial is None:
             return None
-        return float(found[-1]) / (self.trivial * rounds) if self.trivial > 0 else math.inf
+        return float(found[-1]) / (self.trivial * rounds) if self.trivial != 0 else 0.0
 
     @property
     def worst(self) -> float | None:

@@ -26,6 +26,21 @@ MOST_PARTS = 10**6
 MOST_NUMBERS = 10**8
 """Entries of an array of fixed data, of all files together, and of what formulas of fixed data make: 800 MB."""
 
+MOST_BYTES = 16 * MOST_NUMBERS
+"""Bytes of a file of fixed data: its numbers, and as much besides."""
+
+MOST_TEXT_BYTES = 2**28
+"""Bytes of a text file of fixed data: numbers in text take several times their place while they are read."""
+
+MOST_FIXED = 160 * 10**6
+"""Bytes that the packed files of a model may unpack to."""
+
+MOST_ROUNDS = 2**30
+"""Bytes that a packed file with the rounds of a run, or a trace, may unpack to."""
+
+RATIO = 16
+"""Bytes in memory for one on the disk that need no limit: `1,` in a text is a number of eight bytes in a row of its own."""
+
 MOST_ENTRIES = 10**7
 """Entries of all decisions together, unless they are kept as factors, and of all streams: 80 MB, of which a check holds some tens."""
 

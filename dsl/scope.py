@@ -14,9 +14,10 @@ from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, show, substitute
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
-from oco.dsl.limits import Made
+from oco.dsl.limits import MOST_FIXED, Made
 from oco.dsl.model import Decision, Let, Param, Stream
 from oco.dsl.ranges import check_index, whole_range
+from oco.dsl.readers.quota import Quota
 from oco.dsl.source import Span
 from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 
@@ -49,6 +50,7 @@ class Scope:
     sizes     the values of the params that may stand in a shape
     made      what formulas of fixed data have made
     read      numbers read from files
+    quota     memory that the files take
     """
 
     folder: Path | None = None
@@ -61,6 +63,7 @@ class Scope:
     sizes: dict[str, int] = field(default_factory=dict)
     made: Made = field(default_factory=Made)
     read: int = 0
+    quota: Quota = field(default_factory=lambda: Quota(MOST_FIXED))
 
     def learn(self, name: str, value: Array) -> None:
         """Keep the value of a param."""

@@ -42,8 +42,9 @@ def _status(argv: Sequence[str] | None) -> int:
         atexit.register(gc.freeze)  # what is there at the end goes with the process: no last search for garbage
         words = list(sys.argv[1:] if argv is None else argv)
         from oco.cli.app import app_for
+        from oco.cli.command import Invocation
 
-        app_for(words)(args=words, prog_name="oco")
+        app_for(words)(args=words, prog_name="oco", obj=Invocation(tuple(words)))
     except SystemExit as stop:
         if stop.code != INTERRUPTED:
             return stop.code if isinstance(stop.code, int) else int(stop.code is not None)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from oco.cli.command import Command, Group
+from oco.cli.command import Command, Group, Invocation
 
 COMMANDS = {
     "check": ("models", "check"),
@@ -48,19 +49,44 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
-def top(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", metavar="", help="Print the version and stop.", is_eager=True)
-    ] = False,
-    effort: Annotated[
-        float, typer.Option("--effort", metavar="TIMES", help="How many times the usual steps proofs may search.")
-    ] = 1.0,
-) -> None:
-    """Model online decisions under constraints; compile them to learners with a guarantee."""
-    context.obj = effort
-    if version:
+def _show_version(wanted: bool) -> None:
+    """Print the version and stop, before a command is looked for."""
+    if wanted:
         import oco
 
         typer.echo(f"oco {oco.__version__}")
         raise typer.Exit
+
+
+def top(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", metavar="", help="Print the version and stop.", is_eager=True, callback=_show_version
+        ),
+    ] = False,
+    effort: Annotated[
+        float, typer.Option("--effort", metavar="TIMES", help="How many times the usual steps proofs may search.")
+    ] = 1.0,
+    untrusted: Annotated[
+        bool,
+        typer.Option(
+            "--untrusted", metavar="", help="Run the command on files of strangers: in a child process with limits."
+        ),
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option("--seconds", metavar="S", help="Time that an untrusted command may take.")
+    ] = 30.0,
+    memory: Annotated[
+        float, typer.Option("--memory", metavar="MB", help="Memory that an untrusted command may take.")
+    ] = 2048.0,
+) -> None:
+    """Model online decisions under constraints; compile them to learners with a guarantee."""
+    context.obj = replace(context.ensure_object(Invocation), effort=effort)
+    if untrusted and context.invoked_subcommand is not None:
+        from oco.guarded import Untrusted
+
+        words = context.obj.words[context.obj.words.index(context.invoked_subcommand) :]
+        limits = Untrusted(seconds, int(memory * 2**20))
+        raise typer.Exit(limits.run(words, capture=False, effort=effort).status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -10,6 +11,14 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 READ: dict[Any, Callable[[str], Any]] = {str: str, Path: Path}
 """Types of parameters that any word is of, and what makes them of it."""
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A command line: its words, and the effort that stands before the command."""
+
+    words: tuple[str, ...] = ()
+    effort: float = 1.0
 
 
 class AsGiven:

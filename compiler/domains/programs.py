@@ -38,6 +38,8 @@ class Program:
     b: Floats
     E: Floats
     f: Floats
+    bounds: tuple[tuple[float | None, float | None], ...] = ((None, None),)
+    """Of each variable, or the same for all."""
 
     @cached_property
     def _given(self) -> dict[str, Any]:
@@ -73,13 +75,12 @@ class Program:
         """min cost x over the set, as SciPy says it; None where the steps are over before. Without steps there is no limit."""
         from scipy.optimize import linprog
 
-        bounds: Any = (None, None)
         if steps is None:
-            return linprog(cost, **self._given, bounds=bounds, method="highs")
+            return linprog(cost, **self._given, bounds=self.bounds, method="highs")
         most = (steps.left - self.set_up) // self.pivot
         if most < 1 or self.expected > LARGEST:
             return None
-        found = linprog(cost, **self._given, bounds=bounds, method="highs", options={"maxiter": int(most)})
+        found = linprog(cost, **self._given, bounds=self.bounds, method="highs", options={"maxiter": int(most)})
         steps.left -= self.set_up + self.pivot * int(found.nit or 0)
         return None if found.status == 1 else found
 

@@ -51,12 +51,17 @@ class Allowance:
 
     def take(self, steps: float) -> bool:
         """Take steps where so many are left; False where the search is to give up."""
-        short = self._short(steps)
-        if short > 1:
-            self._refuse(short)
+        if not self.affords(steps):
             return False
         self._spend(steps)
         return True
+
+    def affords(self, steps: float) -> bool:
+        """Whether so many steps are left, for a search that takes them itself."""
+        short = self._short(steps)
+        if short > 1:
+            self._refuse(short)
+        return short <= 1
 
     def part(self, share: float) -> Allowance:
         """An allowance for one search, of which each step is a step of this one too: at most a share of all its steps."""

@@ -83,11 +83,12 @@ class Scenario:
         """
         import cvxpy as cp
 
-        entries = 1 if _apart(expr) else math.prod(known(expr.shape))
+        whole = _apart(expr)
+        entries = 1 if whole else math.prod(known(expr.shape))
         if not self.search.take((TWIN + PART * size(expr)) * entries):
             return None
-        places = [()] if entries == 1 else list(np.ndindex(*known(expr.shape)))
-        said = [self.setting.simplify(expr if entries == 1 else entry(expr, at)) for at in places]
+        spelled_out = [expr] if whole else [entry(expr, at) for at in np.ndindex(*known(expr.shape))]
+        said = [self.setting.simplify(g) for g in spelled_out]
         found: list[Any] = []
         for g in said:
             twin = self._twin(cp, g, variables)

@@ -18,19 +18,21 @@ from oco.compiler.facts.simplify import Simplifier
 from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 
-SHARE = 2 / 3
-"""Of the steps of a budget, those for curvature and constants; the others are for feasibility."""
+SHARE, ATTAINED = 3 / 5, 1 / 15
+"""Of the steps of a budget, those for curvature and constants, and those for values that show constants to be tight; the others are for
+feasibility."""
 
 
 class Setting:
     """The names of a model with their ranges: decisions by the hull of their domain, streams by what they may reveal, the round.
 
-    budget  what all searches about the model may take; those for curvature and constants take from `search`
+    budget  what all searches about the model may take; those for curvature and constants take from `search`, those that
+            show constants to be tight from `attaining`
     """
 
     def __init__(self, canonical: Canonical, budget: Budget = USUAL) -> None:
         self.canonical, self.budget = canonical, budget
-        self.search = budget.allowance(SHARE)
+        self.search, self.attaining = budget.allowance(SHARE), budget.allowance(ATTAINED)
         self.blocks: dict[str, Block] = {b.name: b for b in canonical.blocks}
         self.decisions = frozenset(self.blocks)
         self.streams = {s.name: s for s in canonical.streams}

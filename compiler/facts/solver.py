@@ -42,7 +42,7 @@ def affords_program(blocks: tuple[Block, ...], search: Allowance) -> bool:
 def solve(
     objective: Any, constraints: list[Any], seconds: float | None = None, tolerance: float | None = None
 ) -> float | None:
-    """Solve; the optimal value, None where the solver gives no answer. `inf` where the program is infeasible.
+    """Solve; the optimal value, None where the solver gives no answer or takes no such numbers. `inf` where the program is infeasible.
 
     seconds    after which a comparator gives up; None where the answer must not hang on the clock
     tolerance  of gap and feasibility instead of the solver's own (1e-8); what is nearly solved to it counts
@@ -58,7 +58,7 @@ def solve(
         warnings.simplefilter("ignore")
         try:
             problem.solve(solver=cp.CLARABEL, **limits, **dict.fromkeys(names, tolerance))
-        except cp.error.SolverError:
+        except (cp.error.SolverError, ValueError):  # ValueError: products of coefficients that are beyond doubles
             return None
     if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         return float("inf") if isinstance(objective, cp.Minimize) else float("-inf")

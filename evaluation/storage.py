@@ -17,8 +17,8 @@ import numpy as np
 from oco.compiler.canonical import canonical
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
-from oco.dsl.load import parse
 from oco.dsl.limits import MOST_ROUNDS
+from oco.dsl.load import parse
 from oco.dsl.readers.quota import Quota, TooMuch
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import replacing

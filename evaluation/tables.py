@@ -12,8 +12,8 @@ from zipfile import ZipFile
 import numpy as np
 
 from oco.dsl.diagnostics import fail
-from oco.dsl.readers.npy import Header, member_header, members, read_header, read_member
 from oco.dsl.limits import MOST_ROUNDS
+from oco.dsl.readers.npy import Header, member_header, members, read_header, read_member
 from oco.dsl.readers.quota import UNREADABLE, Quota, TooMuch
 from oco.evaluation.arrow_tables import read_arrow_table, table_of_arrow
 from oco.evaluation.spill import spacious

@@ -223,10 +223,6 @@ class Function:
 
 def bounded(key: str, value: float, why: Step, tight: bool = False) -> Fact:
     """A number, where there is one: loose unless it is known to be within 5% of the best."""
-
-
-def bounded(key: str, value: float, why: Step, tight: bool = False) -> Fact:
-    """A number, where there is one: loose unless it is known to be within 5% of the best."""
     if not math.isfinite(value):
         return Fact(key, None, Status.UNKNOWN, why)
     return Fact(key, value, Status.PROVED, why, loose=not tight)

@@ -17,7 +17,8 @@ from oco.compiler.choice import PAPER, Policy, judge
 from oco.compiler.explain import explain_data, explain_text
 from oco.compiler.facts.check import check
 from oco.compiler.frontier import frontier_text
-from oco.compiler.optimal import least, normalized_sum, stationary
+from oco.compiler.objective import normalized_sum
+from oco.compiler.optimal import least, stationary
 from oco.compiler.plan import compile_plan, explain_choice
 from oco.compiler.resettle import in_its_units
 from oco.compiler.theorems import Situation

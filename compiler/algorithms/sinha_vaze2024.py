@@ -17,7 +17,7 @@ from oco.compiler.algorithms.classic import (
     GRADIENTS_SEEN,
     STRONGLY_CONVEX,
 )
-from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
+from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, unknown
 from oco.compiler.algorithms.wang_wan_zhang2025 import LIPSCHITZ_CONSTRAINTS, largest_slope
 from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.points import Point
@@ -161,7 +161,7 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     )
     bounds = (
         Bound("static regret", "sqrt(T)", CONVEX_REGRET, quantities, s.loss_range),
-        Bound("hard violation", "sqrt(T) * log(T)", CONVEX_VIOLATION, quantities, float(sizes(s).sum())),
+        Bound("hard violation", "sqrt(T) * log(T)", CONVEX_VIOLATION, quantities, s.violation_range),
     )
     return Guarantee("Sinha & Vaze 2024, Theorem 1", s.horizon, *bounds, conditions=comparator_conditions(s))
 
@@ -182,7 +182,7 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     )
     bounds = (
         Bound("static regret", "log(T)", STRONG_REGRET, quantities, s.loss_range),
-        Bound("hard violation", "sqrt(T * log(T))", STRONG_VIOLATION, quantities, float(sizes(s).sum())),
+        Bound("hard violation", "sqrt(T * log(T))", STRONG_VIOLATION, quantities, s.violation_range),
     )
     return Guarantee("Sinha & Vaze 2024, Theorem 2", s.horizon, *bounds, conditions=comparator_conditions(s))
 

@@ -50,6 +50,12 @@ tables: $(VENV)/.installed
 	$(BIN)/python -c "from oco.dsl.text.tables import *; print(to_json(built(grammar()), grammar()), end='')" > tables.json
 	mv tables.json grammar/tables.json
 
+# Signatures of the words of the language for editors and type checkers, after a change of an atom, a domain or a distribution.
+.PHONY: stubs
+stubs: $(VENV)/.installed
+	$(BIN)/python -m oco.stubs > words.pyi
+	mv words.pyi api/words.pyi
+
 .PHONY: fuzz large soak audit
 # Model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where atheris is installed; kills and mutations in full.
 FUZZ_SECONDS ?= 600

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from oco.domains import DOMAIN_CONSTRUCTORS, Domain
+from oco.domains import Domain
 from oco.dsl.builder import ModelBuilder as Model
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import load, parse
 from oco.dsl.meter import effort
-from oco.dsl.terms import DISTRIBUTION_FUNCTIONS, FUNCTIONS, file
+from oco.dsl.terms import file
 from oco.pipeline import check, compile, load_trace, open, restore, tune
+from oco.words import *  # noqa: F403
+from oco.words import __all__ as _words
 
 __version__ = "0.1.0"
-
-_WORDS: dict[str, Any] = {**FUNCTIONS, **DOMAIN_CONSTRUCTORS, **DISTRIBUTION_FUNCTIONS}
 
 __all__ = [
     "Diagnostic",
@@ -42,7 +42,7 @@ __all__ = [
     "parse",
     "restore",
     "tune",
-    *sorted(_WORDS),
+    *_words,
 ]
 
 
@@ -53,12 +53,5 @@ def load_ipython_extension(ipython: Any) -> None:
     load(ipython)
 
 
-def __getattr__(name: str) -> Any:
-    try:
-        return _WORDS[name]
-    except KeyError:
-        raise AttributeError(f"module 'oco' has no attribute {name!r}") from None
-
-
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WORDS})
+    return sorted([*__all__, "__version__"])

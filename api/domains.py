@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.dsl.terms import DOMAIN_FUNCTIONS, DomainTerm, Operand
+from oco.dsl.functions import DOMAIN_FUNCTIONS
+from oco.dsl.terms import DomainTerm, Operand
 
 if TYPE_CHECKING:
     from oco.compiler.domains import Domain as ConvexSet
@@ -49,7 +50,7 @@ class Domain(DomainTerm):
 
 
 def _constructor(make: Callable[..., DomainTerm]) -> Callable[..., Domain]:
-    @wraps(make)
+    @wraps(make)  # which carries the signature over, too
     def constructor(*operands: Operand, **options: Operand) -> Domain:
         made = make(*operands, **options)
         return Domain(made.spec, made.scope)

@@ -126,8 +126,8 @@ class Learner(Owned):
 
     # A round.
 
-    def decide(self) -> Any:
-        """The decision of this round; a dict of them if the model has several."""
+    def decide(self) -> Array | Any:  # `Any` stands for the dict: a caller knows which of the two the model gives
+        """Decision of this round, an array of its shape; a dict of arrays by name where the model has several."""
         with self._owned():
             found = self.decisions()
             if self.journal is not None:

@@ -77,7 +77,7 @@ def _by_name(
     row: Atom, args: tuple[Expr, ...], options: dict[str, int | float]
 ) -> tuple[tuple[Expr, ...], dict[str, int | float]]:
     """Arguments that were given by name are moved to their places: huber(x, M = 2)."""
-    for place, name in enumerate(row.named, start=1):
+    for place, name in enumerate(row.by_name, start=1):
         if name in options and len(args) == place:
             args = (*args, constant(options.pop(name)))
     return args, options
@@ -102,9 +102,9 @@ def _options(
 ) -> tuple[tuple[str, int | float], ...]:
     for name in given:
         if name not in row.options:
-            takes = (*row.named, *row.options)
+            takes = (*row.by_name, *row.options)
             known = f"it takes {', '.join(takes)}" if takes else "it takes none"
-            known = f"{name} is given already" if name in row.named else known
+            known = f"{name} is given already" if name in row.by_name else known
             raise fail("OCO304", f"{row.name} has no option {name}", span, known)
     if "axis" in given:
         rank, axis = len(args[0].shape), given["axis"]

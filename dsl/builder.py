@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from oco.dsl.suggest import did_you_mean
 from oco.dsl.terms import Comparison, Operand, Term, common_scope, term, wrong_argument
 from oco.dsl.text.tokens import is_name
 
-Shape = Operand | Sequence[Operand] | None
+Shape: TypeAlias = "Operand | Sequence[Operand] | None"
 _WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
 
 

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 
 from oco.dsl import build
-from oco.dsl.atoms import ATOMS
 from oco.dsl.caller import caller_span
-from oco.dsl.checks import distribution_spec, domain_spec
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, File, Slice, constant
-from oco.dsl.limits import admitted
 from oco.dsl.model import Distribution, DomainSpec, Relation
 from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.text.tokens import LARGEST_WHOLE
 
-Operand = Any
-"""What may stand in an expression: a Term, a number, an array, or nested lists of them."""
+Operand: TypeAlias = "Term | float | np.ndarray[Any, Any] | Sequence[Any]"
+"""Part of an expression: a Term, a number, an array, or nested lists of them."""
 
 
 _NO_ORDER = "write `{}`; for max, min and `if` write oco.maximum, oco.minimum and oco.pos, which need no values"
@@ -134,7 +131,7 @@ class Term:
         return Comparison.of(self, Relation.GE, other)
 
     def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
-        return Comparison.of(self, Relation.EQ, other)
+        return Comparison.of(self, Relation.EQ, cast("Operand", other))
 
     def __ne__(self, other: object) -> NoReturn:
         raise fail("OCO522", "a constraint is `<=`, `>=` or `==`; here it is `!=`", caller_span())
@@ -286,57 +283,6 @@ def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
 def file(path: str) -> Term:
     """Data from a file beside the model: the value of a param."""
     return Term(File(str(path), span=caller_span()))
-
-
-def _function(atom: str) -> Callable[..., Term]:
-    def function(*operands: Operand, **options: float) -> Term:
-        return apply(atom, *operands, **options)
-
-    function.__name__ = function.__qualname__ = atom
-    function.__doc__ = f"{ATOMS[atom].doc[:1].upper()}{ATOMS[atom].doc[1:]}."
-    return function
-
-
-def _domain(kind: str) -> Callable[..., DomainTerm]:
-    def domain(*operands: Operand, **options: Operand) -> DomainTerm:
-        args, named, scope, span = _arguments(operands, options)
-        return DomainTerm(domain_spec(kind, args, named, span), scope)
-
-    domain.__name__ = domain.__qualname__ = kind
-    domain.__doc__ = f"`{DOMAINS[kind].signature}`: {DOMAINS[kind].doc}."
-    return domain
-
-
-def _distribution(kind: str) -> Callable[..., DistributionTerm]:
-    def distribution(*operands: Operand, **options: Operand) -> DistributionTerm:
-        args, named, scope, span = _arguments(operands, options)
-        return DistributionTerm(distribution_spec(kind, args, named, span), scope)
-
-    distribution.__name__ = distribution.__qualname__ = kind
-    distribution.__doc__ = f"`{DISTRIBUTIONS[kind].signature}`: {DISTRIBUTIONS[kind].doc}."
-    return distribution
-
-
-def _arguments(
-    operands: tuple[Operand, ...], options: dict[str, Operand]
-) -> tuple[list[Expr], dict[str, Expr], Scope | None, Span | None]:
-    span = caller_span()
-    args = [term(o, span) for o in operands]
-    named = {n: term(o, span) for n, o in options.items()}
-    scope = common_scope([*args, *named.values()], span)
-    named_exprs = {n: admitted(a.expr, span) for n, a in named.items()}
-    return [admitted(a.expr, span) for a in args], named_exprs, scope, span
-
-
-FUNCTIONS: dict[str, Callable[..., Term]] = {
-    name: _function(name) for name, row in ATOMS.items() if not name.startswith("_") and not row.operator
-} | {"range": _function("range")}
-"""The functions of the language, by name."""
-
-DOMAIN_FUNCTIONS: dict[str, Callable[..., DomainTerm]] = {kind: _domain(kind) for kind in DOMAINS}
-DISTRIBUTION_FUNCTIONS: dict[str, Callable[..., DistributionTerm]] = {
-    kind: _distribution(kind) for kind in DISTRIBUTIONS
-}
 
 
 def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> OcoError:

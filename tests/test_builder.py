@@ -16,7 +16,7 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import load, parse
-from oco.dsl.terms import FUNCTIONS
+from oco.dsl.functions import FUNCTIONS
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -17,7 +17,7 @@ from oco.backends.python.functions import function_lines
 from oco.backends.python.module import emit, emit_rule
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.interpret import interpret, run_function
-from oco.compiler.ir.passes import optimize
+from oco.compiler.ir.passes import optimize, shorten
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.plan import compile_plan
@@ -163,7 +163,9 @@ print(json.dumps(out))
 """
     done = run(module, code=code)
     assert done.returncode == 0, done.stderr
-    program = queue_program()
+    program = shorten(
+        queue_program()
+    )  # inner products instead of sums of products, which round otherwise on some processors
     state = interpret(program, "init", [np.full(3, 0.5)])
     for k, (streams, found) in enumerate(zip(rounds(30), json.loads(done.stdout), strict=True)):
         (x,) = interpret(program, "decide", state)

@@ -12,9 +12,10 @@ from oco.backends.c99.loops import together
 from oco.backends.c99.statements import STATEMENTS
 from oco.backends.c99.vectors import c_type
 from oco.backends.c99.writer import REST_OF_WORK, Signature, Writer, comment, in_rows
-from oco.compiler.ir.fusion import POINTWISE, stored
+from oco.compiler.ir.fusion import stored
 from oco.compiler.ir.loop_groups import groups
 from oco.compiler.ir.names import is_temporary
+from oco.compiler.ir.ops import POINTWISE
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Type, Var
 from oco.compiler.ir.rewrite import equations_of, read_by
 

@@ -10,8 +10,8 @@ from oco.backends.c99.expressions import Level, Text
 from oco.backends.c99.statements import entry_of
 from oco.backends.c99.vectors import c_type, is_vector, reduction
 from oco.backends.c99.writer import Writer
-from oco.compiler.ir.fusion import POINTWISE
 from oco.compiler.ir.loop_groups import accumulates
+from oco.compiler.ir.ops import POINTWISE
 from oco.compiler.ir.program import DType, Equation, Var
 
 Index = Sequence[str]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from oco.compiler.ir.batching_rules import Batched, Lanes
 from oco.compiler.ir.build import Named, trace_program
+from oco.compiler.ir.lanes import Batched, Lanes
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import CONTROL
 from oco.compiler.ir.program import Block, DType, Equation, Field, Function, Operand, Program, Type

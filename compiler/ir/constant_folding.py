@@ -19,8 +19,6 @@ from oco.compiler.ir.program import Block, Equation, Function, Global, Literal, 
 from oco.compiler.ir.rewrite import all_functions, equations_of, keep_notes, map_functions
 
 _LARGEST = 1_000_000
-_READS_BETTER = frozenset({"full", "eye", "iota", "transpose", "reshape", "slice", "broadcast"})
-"""Cheap, and short where they stand. A folded transpose would also lie otherwise in memory, and sums round by that."""
 
 
 def fold_constants(program: Program) -> Program:
@@ -75,7 +73,8 @@ class _Folding:
             value = OPS[e.op].meaning(*(self.array(a) for a in e.args), **dict(e.attrs))
         array: np.ndarray[Any, Any] = np.array(value, dtype=KINDS[made.dtype], order="C")
         if made.shape:
-            return None if e.op in _READS_BETTER else self.constant(e, array)
+            # A view reads better where it stands, and a folded transpose would lie otherwise in memory, by which sums round.
+            return None if OPS[e.op].view else self.constant(e, array)
         named = any(isinstance(a, Var) and not a.type.shape for a in e.args)
         if named and np.isfinite(array):
             return None

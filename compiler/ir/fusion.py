@@ -12,13 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from oco.compiler.ir.names import is_temporary
-from oco.compiler.ir.ops import OPS
+from oco.compiler.ir.ops import OPS, POINTWISE, VIEWS
 from oco.compiler.ir.program import Block, Equation, Operand, Type, Var
 
-VIEWS = frozenset({"transpose", "reshape", "broadcast", "slice", "full", "iota", "eye"})
-"""Cost nothing to look through."""
-POINTWISE = VIEWS | {"gather", "outer", "diag"} | {name for name, row in OPS.items() if row.elementwise}
-"""One entry of the result needs one entry of each argument (or none)."""
 LARGEST_EXPRESSION = 16
 _STORED = math.inf
 

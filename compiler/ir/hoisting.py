@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oco.compiler.ir.fusion import VIEWS
-from oco.compiler.ir.ops import CONTROL
+from oco.compiler.ir.ops import CONTROL, OPS, VIEWS
 from oco.compiler.ir.program import Block, Equation, Program, Var
 from oco.compiler.ir.rewrite import keep_notes, map_functions
 
-STAY = frozenset({"solve", "svd", "eigh", "sort", "argsort", "weighted_quantile", *CONTROL})
+STAY = CONTROL.keys() | {name for name, row in OPS.items() if row.stays}
 
 
 def hoist(program: Program) -> Program:

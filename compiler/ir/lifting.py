@@ -11,13 +11,9 @@ from dataclasses import dataclass, replace
 
 from oco.compiler.ir.hoisting import STAY
 from oco.compiler.ir.names import identifier
+from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
 from oco.compiler.ir.rewrite import all_functions, bound_names, map_functions, substitute
-
-COSTLY = frozenset(
-    {"sum", "prod", "max", "min", "any", "all", "matmul", "cumsum", "sqrt", "exp", "log", "log1p", "expm1", "pow"}
-)
-"""Operations that are worth a parameter."""
 
 
 def lift(program: Program) -> Program:
@@ -101,7 +97,7 @@ def _movable(function: Function, same: set[int]) -> list[Equation]:
             free.append(e)
     wanted: set[str] = set()
     for e in reversed(free):
-        if e.op in COSTLY or e.outs[0].name in wanted:
+        if (e.op in OPS and OPS[e.op].expensive) or e.outs[0].name in wanted:
             wanted |= {v.name for v in e.outs} | {a.name for a in e.args if isinstance(a, Var)}
     return [e for e in free if e.outs[0].name in wanted]
 

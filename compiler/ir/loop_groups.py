@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from oco.compiler.ir.fusion import POINTWISE
-from oco.compiler.ir.ops import OPS
+from oco.compiler.ir.ops import OPS, POINTWISE, REDUCTIONS
 from oco.compiler.ir.program import Block, DType, Equation, Operand, Var
 from oco.compiler.ir.rewrite import read_by
 
-REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all"})
 LONG = 64
 """Entries of a loop that is worth fusing with others for the memory that they share."""
 Shape = tuple[int, ...]

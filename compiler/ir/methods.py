@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.ir.ops import OPS
+from oco.compiler.ir.ops import OPS, REDUCTIONS
 from oco.compiler.ir.program import DType, Literal, Type
 from oco.compiler.ir.value import Liftable, Value
 from oco.dsl.diagnostics import InternalError
@@ -15,13 +15,10 @@ from oco.dsl.diagnostics import InternalError
 Shape = tuple[int, ...]
 
 
-_REDUCTIONS = frozenset({"sum", "max", "min", "prod", "any", "all"})
-
-
 def _changes_nothing(op: str, given: Type) -> bool:
     """A total of one number is that number, a vector is its own transpose, floats are floats."""
     return (
-        (op in _REDUCTIONS and not given.shape)
+        (op in REDUCTIONS and not given.shape)
         or (op == "transpose" and len(given.shape) < 2)
         or (op == "to_float" and given.dtype is DType.FLOAT)
         or (op == "to_int" and given.dtype is DType.INT)

@@ -1,7 +1,7 @@
-"""The table of operations: one row says an operation's name, arguments, type rule, meaning and use.
+"""The table of operations: one row says everything about an operation but how a backend writes it.
 
-A backend has one template for each row (a test names the missing ones). The four rows of control flow have blocks instead of a
-meaning; `interpret.py` says what they do.
+The meaning in NumPy stands in `dsl/primitives.py`, since atoms are written over it too; a backend has one template for each row (a test
+names the missing ones). The four rows of control flow have blocks instead of a meaning; `interpret.py` says what they do.
 """
 
 from __future__ import annotations
@@ -10,8 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from oco.compiler.ir import bound_rules as bound
+from oco.compiler.ir import lane_rules as lanes
+from oco.compiler.ir import small_entries as entries
 from oco.compiler.ir import type_rules as rules
+from oco.compiler.ir.bound_rules import BoundRule
+from oco.compiler.ir.lane_rules import LaneRule
 from oco.compiler.ir.program import DType, Equation
+from oco.compiler.ir.small_entries import EntryRule
 from oco.compiler.ir.type_rules import ANY, BOOL, FLOAT, INT, NUMBER, Rule
 from oco.dsl.primitives import PRIMITIVES
 
@@ -20,11 +26,19 @@ from oco.dsl.primitives import PRIMITIVES
 class Op:
     """One operation.
 
-    arity     least and greatest number of arguments; greatest None: any
-    infer     (types of the arguments, attributes) -> types of the results; raises InternalError when a rule is broken
-    attrs     the attributes it needs, each a fixed value
+    arity        least and greatest number of arguments; greatest None: any
+    infer        (types of the arguments, attributes) -> types of the results; raises InternalError when a rule is broken
+    attrs        the attributes it needs, each a fixed value
+    accepts      kinds of entries that the arguments may have; the tracer converts whole numbers where only floats are accepted
     elementwise  entry by entry, with broadcasting
-    accepts   kinds of entries that the arguments may have; the tracer converts whole numbers where only floats are accepted
+    view         costs nothing to look through: entries of the argument in other places
+    picks        one entry of the result needs one entry of each argument, without being elementwise or a view
+    fold         of a reduction: the operation of two that it repeats
+    expensive    worth computing once and passing on
+    stays        may cost more than the loop around it, so that it is never moved in front of one
+    least        lower bound of the result from those of the arguments; None: none is known
+    moves        entries of the result from those of the arguments, of an operation without arithmetic
+    lanes        how it acts over lanes; None: entrywise where it is elementwise, else one lane after the other
     """
 
     name: str
@@ -32,22 +46,51 @@ class Op:
     infer: Rule
     doc: str
     attrs: tuple[str, ...] = ()
-    elementwise: bool = False
     accepts: tuple[DType, ...] = ANY
+    elementwise: bool = False
+    view: bool = False
+    picks: bool = False
+    fold: str = ""
+    expensive: bool = False
+    stays: bool = False
+    least: BoundRule | None = None
+    moves: EntryRule | None = None
+    lanes: LaneRule | None = None
 
     @property
     def meaning(self) -> Callable[..., Any]:
-        """What it computes, in NumPy."""
+        """Function of NumPy arrays that computes it."""
         return PRIMITIVES[self.name]
+
+    @property
+    def pointwise(self) -> bool:
+        """One entry of the result needs one entry of each argument, or none."""
+        return self.elementwise or self.view or self.picks
 
 
 def _entrywise(kinds: tuple[DType, ...], result: DType | None, arity: int, **docs: str) -> Iterator[Op]:
     for name, doc in docs.items():
-        rule = rules.elementwise(kinds, result)
-        yield Op(name.rstrip("_"), (arity, arity), rule, doc, elementwise=True, accepts=kinds)
+        op, rule = name.rstrip("_"), rules.elementwise(kinds, result)
+        least = _BOUNDS.get(op)
+        yield Op(op, (arity, arity), rule, doc, (), kinds, elementwise=True, expensive=op in _EXPENSIVE, least=least)
 
 
-def _rows() -> Iterator[Op]:
+_EXPENSIVE = frozenset({"sqrt", "exp", "log", "log1p", "expm1", "pow"})
+_BOUNDS: dict[str, BoundRule] = {
+    "abs": bound.absolute,
+    "sqrt": bound.root,
+    "exp": bound.nonnegative,
+    "to_float": bound.first,
+    "add": bound.sum_of_two,
+    "mul": bound.product,
+    "div": bound.quotient,
+    "maximum": bound.larger,
+    "minimum": bound.smallest,
+}
+"""Lower bounds of elementwise operations."""
+
+
+def _elementwise_rows() -> Iterator[Op]:
     yield from _entrywise(NUMBER, None, 1, neg="-x", abs="|x|", sign="-1, 0 or 1")
     yield from _entrywise((FLOAT,), None, 1, sqrt="square root", exp="e^x", log="natural logarithm", log1p="log(1 + x)")
     yield from _entrywise((FLOAT,), None, 1, expm1="e^x - 1", floor="greatest whole number that is not above x")
@@ -63,47 +106,125 @@ def _rows() -> Iterator[Op]:
     yield from _entrywise(NUMBER, BOOL, 2, lt="a < b", le="a <= b")
     yield from _entrywise(ANY, BOOL, 2, eq="a equals b")
     yield from _entrywise((BOOL,), None, 2, and_="both", or_="either")
-    yield Op("where", (3, 3), rules.where, "a where the condition holds, else b", elementwise=True)
-    for name, doc in {"sum": "total", "max": "largest entry", "min": "smallest entry", "prod": "product"}.items():
-        rule = rules.reduction(NUMBER, of_none=name in ("sum", "prod"))
-        yield Op(name, (1, 1), rule, doc + ", of all or along an axis", ("axis",), accepts=NUMBER)
-    for name, doc in {"any": "whether one holds", "all": "whether all hold"}.items():
-        yield Op(name, (1, 1), rules.reduction((BOOL,)), doc + ", of all or along an axis", ("axis",), accepts=(BOOL,))
-    for name, doc in {"argmax": "place of the largest entry", "argmin": "place of the smallest entry"}.items():
-        yield Op(name, (1, 1), rules.arg_reduction, doc + ", the first of equals, in row order", accepts=NUMBER)
-    yield Op("cumsum", (1, 1), rules.vector(NUMBER), "running totals of a vector", accepts=NUMBER)
-    yield Op("matmul", (2, 2), rules.matmul, "product of matrices and vectors", accepts=(FLOAT,))
-    yield Op("outer", (2, 2), rules.outer, "every product of an entry of a and an entry of b", accepts=(FLOAT,))
-    yield Op("transpose", (1, 1), rules.transpose, "axes in reverse order")
-    yield Op("reshape", (1, 1), rules.reshape, "the same entries in row order in another shape", ("shape",))
-    yield Op("broadcast", (1, 1), rules.broadcast, "stretched to a shape", ("shape",))
-    yield Op("concat", (1, None), rules.concat, "one after another along an axis", ("axis",))
-    yield Op("stack", (1, None), rules.stack, "one above another along a new first axis")
-    yield Op("slice", (1, 1), rules.slice_, "a block of entries, `starts` up to `stops`", ("starts", "stops"))
-    yield Op("gather", (2, None), rules.gather, "x[i, j, ...]; an index outside the array has no meaning")
-    yield Op("entries", (1, 1), rules.entries, "each entry as a number, in row order")
+    doc = "a where the condition holds, else b"
+    yield Op("where", (3, 3), rules.where, doc, elementwise=True, least=bound.chosen)
+
+
+def _reduction(name: str, doc: str, kinds: tuple[DType, ...], fold: str, **columns: Any) -> Op:
+    rule = rules.reduction(kinds, of_none=fold not in ("maximum", "minimum"))
+    over = lanes.reduction_lanes(name)
+    doc = f"{doc}, of all or along an axis"
+    return Op(name, (1, 1), rule, doc, ("axis",), kinds, fold=fold, expensive=True, lanes=over, **columns)
+
+
+def _reductions() -> Iterator[Op]:
+    yield _reduction("sum", "total", NUMBER, "add", least=bound.total)
+    yield _reduction("max", "largest entry", NUMBER, "maximum")
+    yield _reduction("min", "smallest entry", NUMBER, "minimum")
+    yield _reduction("prod", "product", NUMBER, "mul")
+    yield _reduction("any", "whether one holds", (BOOL,), "or")
+    yield _reduction("all", "whether all hold", (BOOL,), "and")
+    for name, doc, further in (
+        ("argmax", "place of the largest entry", lambda a, b: a > b),
+        ("argmin", "place of the smallest entry", lambda a, b: a < b),
+    ):
+        over = lanes.place_of_lanes(further)
+        yield Op(name, (1, 1), rules.arg_reduction, f"{doc}, the first of equals, in row order", (), NUMBER, lanes=over)
+    over = lanes.cumsum_lanes
     yield Op(
-        "scatter_add",
+        "cumsum", (1, 1), rules.vector(NUMBER), "running totals of a vector", (), NUMBER, expensive=True, lanes=over
+    )
+
+
+def _products_and_shapes() -> Iterator[Op]:
+    yield Op(
+        "matmul",
+        (2, 2),
+        rules.matmul,
+        "product of matrices and vectors",
+        accepts=(FLOAT,),
+        expensive=True,
+        least=bound.square,
+        lanes=lanes.matmul_lanes,
+    )
+    doc = "every product of an entry of a and an entry of b"
+    yield Op("outer", (2, 2), rules.outer, doc, (), (FLOAT,), picks=True, lanes=lanes.outer_lanes)
+    yield _view("transpose", rules.transpose, "axes in reverse order", entries.transpose_entries, lanes.transpose_lanes)
+    doc = "the same entries in row order in another shape"
+    yield _view("reshape", rules.reshape, doc, entries.same_entries, lanes.reshape_lanes, "shape")
+    doc = "stretched to a shape"
+    yield _view("broadcast", rules.broadcast, doc, entries.broadcast_entries, lanes.stretched_lanes, "shape")
+    doc = "a block of entries, `starts` up to `stops`"
+    yield _view("slice", rules.slice_, doc, entries.slice_entries, lanes.slice_lanes, "starts", "stops")
+    yield Op(
+        "concat",
+        (1, None),
+        rules.concat,
+        "one after another along an axis",
+        ("axis",),
+        least=bound.smallest,
+        moves=entries.concat_entries,
+        lanes=lanes.concat_lanes,
+    )
+    yield Op(
+        "stack",
+        (1, None),
+        rules.stack,
+        "one above another along a new first axis",
+        least=bound.smallest,
+        moves=entries.stack_entries,
+        lanes=lanes.stack_lanes,
+    )
+
+
+def _view(name: str, rule: Rule, doc: str, moves: EntryRule, over: LaneRule, *attrs: str) -> Op:
+    return Op(name, (1, 1), rule, doc, attrs, view=True, least=bound.first, moves=moves, lanes=over)
+
+
+def _indexing() -> Iterator[Op]:
+    yield Op(
+        "gather",
         (2, None),
-        rules.scatter_add,
-        "zeros of `shape` with values added at [i, j, ...]",
-        ("shape",),
-        accepts=ANY,
+        rules.gather,
+        "x[i, j, ...]; an index outside the array has no meaning",
+        picks=True,
+        least=bound.first,
+        moves=entries.gather_entries,
+        lanes=lanes.gather_lanes,
     )
-    yield Op("put", (3, None), rules.put, "x with x[i, j, ...] replaced")
-    yield Op("full", (1, 1), rules.full, "an array of one number", ("shape",))
-    yield Op("iota", (0, 0), rules.iota, "0, 1, ..., n - 1", ("n",))
-    yield Op("eye", (0, 0), rules.eye, "identity matrix", ("n",))
-    yield Op("diag", (1, 1), rules.diag, "diagonal of a matrix, or the matrix with that diagonal")
-    yield Op("sort", (1, 1), rules.vector(NUMBER), "a vector in increasing order", accepts=NUMBER)
-    yield Op(
-        "argsort", (1, 1), rules.vector(NUMBER, INT), "places in increasing order; equals keep theirs", accepts=NUMBER
-    )
+    yield Op("entries", (1, 1), rules.entries, "each entry as a number, in row order", least=bound.first)
+    doc = "zeros of `shape` with values added at [i, j, ...]"
+    yield Op("scatter_add", (2, None), rules.scatter_add, doc, ("shape",), lanes=lanes.scatter_add_lanes)
+    yield Op("put", (3, None), rules.put, "x with x[i, j, ...] replaced", lanes=lanes.put_lanes)
+
+
+def _constructors() -> Iterator[Op]:
+    yield _view("full", rules.full, "an array of one number", entries.full_entries, lanes.stretched_lanes, "shape")
+    yield Op("iota", (0, 0), rules.iota, "0, 1, ..., n - 1", ("n",), view=True, moves=entries.iota_entries)
+    yield Op("eye", (0, 0), rules.eye, "identity matrix", ("n",), view=True, moves=entries.eye_entries)
+    doc = "diagonal of a matrix, or the matrix with that diagonal"
+    yield Op("diag", (1, 1), rules.diag, doc, picks=True, moves=entries.diag_entries, lanes=lanes.diag_lanes)
+
+
+def _kernels() -> Iterator[Op]:
+    yield Op("sort", (1, 1), rules.vector(NUMBER), "a vector in increasing order", (), NUMBER, stays=True)
+    doc = "places in increasing order; equals keep theirs"
+    yield Op("argsort", (1, 1), rules.vector(NUMBER, INT), doc, (), NUMBER, stays=True)
     doc = "the least key up to which the weights, none negative, add up to an amount; infinite where they never do"
-    yield Op("weighted_quantile", (3, 3), rules.weighted_quantile, doc, accepts=(FLOAT,))
-    yield Op("solve", (2, 2), rules.solve, "x with a x = b", accepts=(FLOAT,))
-    yield Op("svd", (1, 1), rules.svd, "u, s, vt with x = u diag(s) vt, s decreasing", accepts=(FLOAT,))
-    yield Op("eigh", (1, 1), rules.eigh, "w, v with x = v diag(w) v.T of a symmetric x, w increasing", accepts=(FLOAT,))
+    yield Op("weighted_quantile", (3, 3), rules.weighted_quantile, doc, (), (FLOAT,), stays=True)
+    yield Op("solve", (2, 2), rules.solve, "x with a x = b", (), (FLOAT,), stays=True, lanes=lanes.solve_lanes)
+    yield Op("svd", (1, 1), rules.svd, "u, s, vt with x = u diag(s) vt, s decreasing", (), (FLOAT,), stays=True)
+    doc = "w, v with x = v diag(w) v.T of a symmetric x, w increasing"
+    yield Op("eigh", (1, 1), rules.eigh, doc, (), (FLOAT,), stays=True)
+
+
+def _rows() -> Iterator[Op]:
+    yield from _elementwise_rows()
+    yield from _reductions()
+    yield from _products_and_shapes()
+    yield from _indexing()
+    yield from _constructors()
+    yield from _kernels()
 
 
 OPS: dict[str, Op] = {row.name: row for row in _rows()}
@@ -114,6 +235,10 @@ CONTROL: dict[str, str] = {
     "if": "then() or orelse(); args (condition,), blocks (then, orelse)",
     "call": "the function named by the attribute `function`, applied to args",
 }
+
+VIEWS = frozenset(name for name, row in OPS.items() if row.view)
+POINTWISE = frozenset(name for name, row in OPS.items() if row.pointwise)
+REDUCTIONS = frozenset(name for name, row in OPS.items() if row.fold)
 
 
 def describe(equation: Equation) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -20,11 +20,10 @@ from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import bound_names, map_functions
-from oco.compiler.ir.small_entries import MOVES, Entries, Place, entry_of, places
+from oco.compiler.ir.small_entries import Entries, EntryRule, Place, entry_of, places
 
 LARGEST = 2
 """Entries an axis: with more, the text grows beyond what is read at a glance."""
-_FOLDS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "or", "all": "and"}
 _VERSION = re.compile(r"_\d+$")
 
 
@@ -185,11 +184,12 @@ class _Unrolling:
             return False
         if not any(self.small(v.type) for v in (*e.args, out)):
             return False
-        if e.op in MOVES:
-            return self.moved(e, MOVES[e.op])
-        if e.op in _FOLDS:
-            return self.set(out, self.folded(e))
-        if OPS[e.op].elementwise:
+        row = OPS[e.op]
+        if row.moves:
+            return self.moved(e, row.moves)
+        if row.fold:
+            return self.set(out, self.folded(e, row.fold))
+        if row.elementwise:
             return not self.stays(e) and self.set(out, self.entrywise(e.op, e.args, out))
         if e.op == "outer":
             return self.set(out, self.outer(self.entries(e.args[0]), self.entries(e.args[1]), out))
@@ -229,15 +229,15 @@ class _Unrolling:
             found = self.apply(op, (found, term), out if k == len(terms) else self.fresh("v", out.type))
         return found
 
-    def moved(self, e: Equation, move: Callable[[Equation, Sequence[Entries]], Entries | None]) -> bool:
+    def moved(self, e: Equation, move: EntryRule) -> bool:
         """An operation that takes entries from one place to another."""
         if e.args and e.op != "gather" and self.small(e.args[0].type) and self.stays(e):
             return False
         values = move(e, [self.entries(a) for a in e.args])
         return values is not None and self.set(e.outs[0], values)
 
-    def folded(self, e: Equation) -> list[Operand]:
-        (x,), axis, op, out = e.args, e.attr("axis"), _FOLDS[e.op], e.outs[0]
+    def folded(self, e: Equation, op: str) -> list[Operand]:
+        (x,), axis, out = e.args, e.attr("axis"), e.outs[0]
         parts, shape = self.entries(x), x.type.shape
         groups: dict[tuple[int, ...], list[Operand]] = {}
         for place, entry in zip(places(shape), parts, strict=True):

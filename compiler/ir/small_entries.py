@@ -28,21 +28,21 @@ def entry_of(parts: Entries, shape: Sequence[int], place: Place) -> Operand:
     return parts[flat([0 if n == 1 else i for i, n in zip(own, shape)], shape)]
 
 
-def _transpose(e: Equation, args: Sequence[Entries]) -> Entries:
+def transpose_entries(e: Equation, args: Sequence[Entries]) -> Entries:
     shape = e.args[0].type.shape
     return tuple(args[0][flat(place[::-1], shape)] for place in places(shape[::-1]))
 
 
-def _broadcast(e: Equation, args: Sequence[Entries]) -> Entries:
+def broadcast_entries(e: Equation, args: Sequence[Entries]) -> Entries:
     return tuple(entry_of(args[0], e.args[0].type.shape, place) for place in places(e.attr("shape")))
 
 
-def _slice(e: Equation, args: Sequence[Entries]) -> Entries:
+def slice_entries(e: Equation, args: Sequence[Entries]) -> Entries:
     shape, starts = e.args[0].type.shape, e.attr("starts")
     return tuple(args[0][flat([i + s for i, s in zip(place, starts)], shape)] for place in places(e.outs[0].type.shape))
 
 
-def _concat(e: Equation, args: Sequence[Entries]) -> Entries:
+def concat_entries(e: Equation, args: Sequence[Entries]) -> Entries:
     axis, at = e.attr("axis"), dict[Place, Operand]()
     done = 0
     for part, arg in zip(args, e.args):
@@ -52,7 +52,7 @@ def _concat(e: Equation, args: Sequence[Entries]) -> Entries:
     return tuple(at[place] for place in places(e.outs[0].type.shape))
 
 
-def _gather(e: Equation, args: Sequence[Entries]) -> Entries | None:
+def gather_entries(e: Equation, args: Sequence[Entries]) -> Entries | None:
     """With indices that are known."""
     shape, indices = e.args[0].type.shape, e.args[1:]
     if not all(isinstance(i, Literal) for i in indices):
@@ -62,7 +62,7 @@ def _gather(e: Equation, args: Sequence[Entries]) -> Entries | None:
     return tuple(args[0][flat([*first, *place], shape)] for place in places(rest))
 
 
-def _diag(e: Equation, args: Sequence[Entries]) -> Entries:
+def diag_entries(e: Equation, args: Sequence[Entries]) -> Entries:
     made = e.outs[0].type
     if len(made.shape) == 1:
         return tuple(args[0][flat([i, i], e.args[0].type.shape)] for i in range(made.shape[0]))
@@ -73,17 +73,27 @@ def _number(value: int, kind: DType) -> Literal:
     return Literal({DType.FLOAT: float, DType.INT: int, DType.BOOL: bool}[kind](value), Type(kind))
 
 
-MOVES: dict[str, Callable[[Equation, Sequence[Entries]], Entries | None]] = {
-    "transpose": _transpose,
-    "reshape": lambda e, args: args[0],
-    "broadcast": _broadcast,
-    "slice": _slice,
-    "concat": _concat,
-    "stack": lambda e, args: tuple(entry for part in args for entry in part),
-    "gather": _gather,
-    "diag": _diag,
-    "full": lambda e, args: args[0] * math.prod(e.attr("shape")),
-    "iota": lambda e, args: tuple(_number(i, DType.INT) for i in range(e.attr("n"))),
-    "eye": lambda e, args: tuple(_number(i == j, DType.FLOAT) for i, j in places(e.outs[0].type.shape)),
-}
-"""Operations without arithmetic: an equation and the entries of its arguments -> the entries of the result, or None."""
+def same_entries(e: Equation, args: Sequence[Entries]) -> Entries:
+    """Entries of an operation that keeps their row order."""
+    return args[0]
+
+
+def stack_entries(e: Equation, args: Sequence[Entries]) -> Entries:
+    return tuple(entry for part in args for entry in part)
+
+
+def full_entries(e: Equation, args: Sequence[Entries]) -> Entries:
+    copies: int = math.prod(e.attr("shape"))
+    return args[0] * copies
+
+
+def iota_entries(e: Equation, args: Sequence[Entries]) -> Entries:
+    return tuple(_number(i, DType.INT) for i in range(e.attr("n")))
+
+
+def eye_entries(e: Equation, args: Sequence[Entries]) -> Entries:
+    return tuple(_number(i == j, DType.FLOAT) for i, j in places(e.outs[0].type.shape))
+
+
+EntryRule = Callable[[Equation, Sequence[Entries]], Entries | None]
+"""Of an operation without arithmetic: an equation and the entries of its arguments -> the entries of the result, or None."""

@@ -43,7 +43,7 @@ class Atom:
                 None: no derivative (whole numbers, constants)
     cvxpy       (cp, call, *args) -> the CVXPY expression; None: it has no twin, and the tests say why
     operator    how it is written when it is not a call ("+", "@", ".T"), with its precedence (1 binds loosest)
-    named       names under which the arguments after the first may be given as well: power(x, p = 2)
+    parameters  names of the arguments, where they are not x and y; those after the first may be given by name: power(x, p = 2)
     allowed     (call, *intervals) -> "" or the words that say why an argument's range is not allowed
     proximal    (ops, call, v, w) -> w f'(z) at z = argmin (z - v)^2 / 2 + w f(z), f the atom in its first argument and w f convex; it may
                 give None, where this call has no closed form (see `proximal.py`)
@@ -62,7 +62,17 @@ class Atom:
     operator: str = ""
     precedence: int = 0
     options: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
     integer: Callable[[Call], bool] | None = None
     allowed: Callable[..., str] | None = None
     proximal: Callable[..., Any] | None = None
+
+    @property
+    def argument_names(self) -> tuple[str, ...]:
+        """Name of each argument in order; the last one stands for any number of them where the arity is open."""
+        return self.parameters or ("x", "y")[: self.arity[1]]
+
+    @property
+    def by_name(self) -> tuple[str, ...]:
+        """Arguments that may be given by name: every one after the first."""
+        return () if self.arity[1] is None else self.argument_names[1:]

@@ -168,6 +168,7 @@ MATRICES: tuple[Atom, ...] = (
         "x.T @ P @ x",
         (2, 2),
         shapes.quadratic,
+        parameters=("x", "P"),
         lower=lambda o, c, x, p: x @ (p @ x),
         bounds=_quadratic_bounds,
         curvature=_quadratic_curvature,

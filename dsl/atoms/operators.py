@@ -103,6 +103,7 @@ OPERATORS: tuple[Atom, ...] = (
         "whole numbers from a to b, both included",
         (2, 2),
         shapes.whole_range,
+        parameters=("a", "b"),
         lower=lambda o, c, first, last: o.iota(n=c.shape[0]) + first,
         bounds=_range_bounds,
         curvature=always(AFFINE),

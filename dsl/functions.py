@@ -1,0 +1,120 @@
+"""Functions of the builder under the names of the language: atoms, domains and distributions, each with its signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from inspect import Parameter, Signature
+from typing import Any, TypeVar
+
+from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms.base import Atom
+from oco.dsl.caller import caller_span
+from oco.dsl.checks import distribution_spec, domain_spec
+from oco.dsl.distributions import DISTRIBUTIONS
+from oco.dsl.domains import DOMAINS
+from oco.dsl.expressions import Expr
+from oco.dsl.limits import admitted
+from oco.dsl.scope import Scope
+from oco.dsl.source import Span
+from oco.dsl.terms import DistributionTerm, DomainTerm, Operand, Term, apply, common_scope, term
+
+OPTIONS: dict[str, str] = {"axis": "int | None"}
+"""Type of each option of the atoms. An option is given by name and may be left out."""
+
+
+def atom_signature(row: Atom) -> Signature:
+    """Signature of an atom's function: arguments in order, options by name."""
+    least, greatest = row.arity
+    names = row.argument_names
+    if greatest is None:
+        arguments = [Parameter(names[-1], Parameter.VAR_POSITIONAL, annotation="Operand")]
+    else:
+        arguments = _arguments_in_order(names[:1], names[:least], Parameter.POSITIONAL_ONLY)
+        arguments += _arguments_in_order(names[1:], names[:least], Parameter.POSITIONAL_OR_KEYWORD)
+    options = [Parameter(o, Parameter.KEYWORD_ONLY, default=None, annotation=OPTIONS[o]) for o in row.options]
+    return Signature([*arguments, *options], return_annotation="Term")
+
+
+def domain_signature(kind: str) -> Signature:
+    """Signature of a domain's constructor."""
+    row = DOMAINS[kind]
+    required = row.parameters[: len(row.parameters) - row.optional]
+    arguments = _arguments_in_order(row.parameters, required, Parameter.POSITIONAL_OR_KEYWORD)
+    return Signature(arguments, return_annotation="Domain")
+
+
+def distribution_signature(kind: str) -> Signature:
+    """Signature of a distribution: its parameters in order, its keywords by name."""
+    row = DISTRIBUTIONS[kind]
+    arguments = _arguments_in_order(row.parameters, row.parameters, Parameter.POSITIONAL_OR_KEYWORD)
+    keywords = [Parameter(k, Parameter.KEYWORD_ONLY, annotation="Operand") for k in row.keywords]
+    return Signature([*arguments, *keywords], return_annotation="DistributionTerm")
+
+
+def _arguments_in_order(names: Iterable[str], required: Iterable[str], kind: Any) -> list[Parameter]:
+    needed = set(required)
+    return [Parameter(n, kind, default=Parameter.empty if n in needed else None, annotation="Operand") for n in names]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _named(function: F, name: str, doc: str, signature: Signature) -> F:
+    """Give a function the name, the docstring and the signature that editors show."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect.signature` reads
+    return function
+
+
+def _function(name: str) -> Callable[..., Term]:
+    row = ATOMS[name]
+
+    def function(*operands: Operand, **options: Any) -> Term:
+        while len(operands) - 1 < len(row.by_name) and operands and row.by_name[len(operands) - 1] in options:
+            operands = (*operands, options.pop(row.by_name[len(operands) - 1]))
+        return apply(name, *operands, **{n: v for n, v in options.items() if v is not None or n not in row.options})
+
+    first = row.doc.split()[0]
+    doc = row.doc if len(first) == 1 else f"{first.capitalize()}{row.doc[len(first) :]}"
+    return _named(function, name, f"{doc}.", atom_signature(row))
+
+
+def _domain(kind: str) -> Callable[..., DomainTerm]:
+    def domain(*operands: Operand, **options: Operand) -> DomainTerm:
+        args, named, scope, span = _arguments(operands, options)
+        return DomainTerm(domain_spec(kind, args, named, span), scope)
+
+    row = DOMAINS[kind]
+    return _named(domain, kind, f"`{row.signature}`: {row.doc}.", domain_signature(kind))
+
+
+def _distribution(kind: str) -> Callable[..., DistributionTerm]:
+    def distribution(*operands: Operand, **options: Operand) -> DistributionTerm:
+        args, named, scope, span = _arguments(operands, options)
+        return DistributionTerm(distribution_spec(kind, args, named, span), scope)
+
+    row = DISTRIBUTIONS[kind]
+    return _named(distribution, kind, f"`{row.signature}`: {row.doc}.", distribution_signature(kind))
+
+
+def _arguments(
+    operands: tuple[Operand, ...], options: dict[str, Operand]
+) -> tuple[list[Expr], dict[str, Expr], Scope | None, Span | None]:
+    span = caller_span()
+    args = [term(o, span) for o in operands]
+    named = {n: term(o, span) for n, o in options.items() if o is not None}
+    scope = common_scope([*args, *named.values()], span)
+    named_exprs = {n: admitted(a.expr, span) for n, a in named.items()}
+    return [admitted(a.expr, span) for a in args], named_exprs, scope, span
+
+
+FUNCTIONS: dict[str, Callable[..., Term]] = {
+    name: _function(name) for name, row in ATOMS.items() if not name.startswith("_") and not row.operator
+} | {"range": _function("range")}
+"""Functions of the language by name."""
+
+DOMAIN_FUNCTIONS: dict[str, Callable[..., DomainTerm]] = {kind: _domain(kind) for kind in DOMAINS}
+DISTRIBUTION_FUNCTIONS: dict[str, Callable[..., DistributionTerm]] = {
+    kind: _distribution(kind) for kind in DISTRIBUTIONS
+}

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
-from oco.compiler.optimal import optimum
+from oco.compiler.objective import says_less, terms
+from oco.compiler.optimal import optimum, paper_terms
 from oco.compiler.pilots import Pilots
 from oco.compiler.resettle import in_its_units
 from oco.compiler.restarts import first_epoch, restarted
@@ -263,7 +264,10 @@ def _promised(
     scaled = made_without_units(given, span, policy)
     inner, scales = without_units(s, theorem.norm) if scaled else (s, None)
     searched = scaled and not numbers_given(given) and not policy.plain
-    best = optimum(theorem, inner, given, policy.weight) if searched else None
+    paper = paper_terms(theorem, s, given, policy.weight) if searched and UNITS not in given else None
+    best = optimum(theorem, inner, given, policy.weight, paper) if searched else None
+    if best is not None and paper is not None and says_less(terms(inner, best.guarantee, policy.weight), paper):
+        return _promised(a, theorem, s, given, span, replace(policy, optimal=False))
     settings = dict(best.settings) if best is not None else settle(theorem, inner, given, span)
     if given and (senseless := without_sense(theorem, inner, settings)):
         return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)

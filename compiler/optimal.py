@@ -25,7 +25,9 @@ from oco.compiler.objective import (
     Spare,
     Terms,
     all_vacuous,
+    at_least,
     hopeless,
+    says_less,
     summed,
     terms,
     total,
@@ -76,9 +78,16 @@ class Optimum:
         return {b.name: b.number for b in self.constants}
 
 
-def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float = 1.0) -> Optimum:
-    """The best settings of a theorem on a problem without units. Raises OcoError where a given setting has no value."""
-    search = _Search(theorem, s, given, weight)
+def optimum(
+    theorem: Theorem, s: Situation, given: GivenSettings, weight: float = 1.0, paper: Terms | None = None
+) -> Optimum:
+    """The best settings of a theorem on a problem without units.
+
+    paper  the bounds under the paper's constants in the user's units, where they are known: what they say is kept where that can be done
+
+    Raises OcoError where a given setting has no value.
+    """
+    search = _Search(theorem, s, given, weight, paper)
     start = search.at({})
     if start.least is None:
         unnumbered = ", ".join(b.measure for b in start.guarantee.bounds if not b.formula)
@@ -86,9 +95,21 @@ def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float 
         return Optimum(start.settings, start.guarantee, note=note)
     found = search.best()
     best = search.at({b.name: b.number for b in found})
-    if best.least is None or not best.least < start.least:
+    kept = paper is None or not says_less(terms(s, start.guarantee, weight), paper)
+    if best.least is None or (kept and not best.least < start.least):
         return start
     return Optimum(best.settings, best.guarantee, best.least, tuple(found))
+
+
+def paper_terms(theorem: Theorem, s: Situation, given: GivenSettings, weight: float) -> Terms | None:
+    """The bounds under the paper's constants in the user's units; None where the theorem does not hold of them."""
+    if theorem.objections(s):
+        return None
+    try:
+        settings = settle(theorem, s, given)
+        return None if theorem.checks(s, settings) else terms(s, theorem.guarantee(s, settings), weight)
+    except (OcoError, UnknownFact, OverflowError, ZeroDivisionError, ValueError):
+        return None  # its settings have no value there
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +118,7 @@ class _Search:
     s: Situation
     given: GivenSettings
     weight: float
+    paper: Terms | None = None
     seen: dict[tuple[float, ...], Terms | None] = field(default_factory=dict)
 
     @property
@@ -145,21 +167,26 @@ class _Search:
     def best(self) -> list[Best]:
         """The best constants that are found: from the paper's, and where a bound is vacuous there from those of the least sum too."""
         first = _Place(self._paper())
-        usual = self.terms_at(first.logs) or terms(self.s, self.at({}).guarantee, self.weight)
+        start = self.terms_at(first.logs) or terms(self.s, self.at({}).guarantee, self.weight)
+        usual = start if self.paper is None else at_least(self.paper, start)
         counted = Counted(usual)
-        if not any(t.vacuous for t in usual):
+        if not any(t.vacuous for t in (*start, *usual)):
             return self._named(self._least(counted, first))
         least = self._least(summed, first)
         if all_vacuous(usual) and hopeless(usual, HOPELESS):
             return self._named(least)
         tried = [self._least(counted, place) for place in (first, least)]
-        useful = [p for p in tried if (found := self.terms_at(p.logs)) is not None and not all_vacuous(found)]
+        useful = [p for p in tried if math.isfinite(self._value(counted, p)) and not all_vacuous(self._terms(p))]
         if not useful:
             return self._named(least)
         best = min(useful, key=lambda p: self._value(counted, p))
-        taken = self.terms_at(best.logs)
-        assert taken is not None
+        taken = self._terms(best)
         return self._named(self._least(Spare(taken), best) if any(t.vacuous for t in taken) else best)
+
+    def _terms(self, place: _Place) -> Terms:
+        found = self.terms_at(place.logs)
+        assert found is not None
+        return found
 
     def _least(self, objective: Objective, place: _Place) -> _Place:
         return _Descent(self, objective).run(place)

@@ -17,7 +17,7 @@ $(VENV)/.installed: pyproject.toml
 
 demo: $(VENV)/.installed
 	$(BIN)/oco check examples/job_scheduling.oco
-	$(BIN)/oco run examples/job_scheduling.oco --data examples/data/nyiso_2017-05.csv --out demo
+	$(BIN)/oco run examples/job_scheduling.oco --data examples/data/nyiso_2017-05.csv --out demo --force
 	$(BIN)/oco compile examples/job_scheduling.oco --data examples/data/nyiso_2017-05.csv -o demo/job_scheduling_learner.py --force
 	@echo "Trace, plots and the standalone learner are in demo/."
 
@@ -57,11 +57,15 @@ stubs: $(VENV)/.installed
 	mv words.pyi api/words.pyi
 
 .PHONY: fuzz large soak audit
-# Model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where atheris is installed; kills and mutations in full.
+# Models at random held to laws for an hour (HUNT_SECONDS), model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where
+# atheris is installed; kills and mutations in full.
+HUNT_SECONDS ?= 3600
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/test_states.py tests/test_journal.py --kills 500
+	$(BIN)/python tests/fuzz/hunt.py $(HUNT_SECONDS)
 	$(BIN)/python tests/fuzz/run.py $(FUZZ_SECONDS)
+	$(BIN)/python tests/fuzz/shapes.py $(FUZZ_SECONDS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[fuzz]" \
 		&& $(BIN)/python tests/fuzz/bytes.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 tests/fuzz/corpus \
 		|| echo "atheris cannot be installed here, or has found something: see above"
@@ -76,6 +80,17 @@ large: $(VENV)/.installed
 soak: $(VENV)/.installed
 	$(BIN)/python tests/soak.py $(SOAK)
 
+# Every command once in fresh environments: with the lower bounds of pyproject.toml, and with the newest versions.
+.PHONY: smoke-oldest smoke-newest
+smoke-oldest smoke-newest: smoke-%:
+	rm -rf $(VENV)-$* build
+	$(PYTHON) -m venv $(VENV)-$*
+	$(VENV)-$*/bin/python tests/smoke.py --constraints $* > $(VENV)-$*/constraints.txt
+	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c $(VENV)-$*/constraints.txt ".[parquet,zarr,notebook]"
+	$(VENV)-$*/bin/python tests/smoke.py
+	rm -rf build
+
 # Known vulnerabilities of what is installed. Where the registry does not answer, that is said, and nothing fails.
 audit: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit || echo "audit: pip-audit cannot be installed here"
@@ -83,4 +98,4 @@ audit: $(VENV)/.installed
 	@$(BIN)/python .ci/audit.py $(VENV)/audit
 
 clean:
-	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,12 @@ from oco.compiler.plan import Plan
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Guarantee
 from oco.dsl.contained import self_contained
+from oco.dsl.diagnostics import fail
 from oco.dsl.model import Feedback
 from oco.dsl.text.printer import print_model
+
+LARGEST = 1e300
+"""A tradeoff in a recipe is a number of a double; which ones are allowed, the compiler says."""
 
 
 def contract_of(plan: Plan) -> Contract:
@@ -129,6 +135,40 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         "tradeoff": plan.tradeoff,
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The recipe of a saved state or a trace, each part of its kind."""
+
+    name: str
+    model: str
+    algorithm: str
+    settings: Mapping[str, str]
+    mode: str
+    tradeoff: float
+    settled: Mapping[str, str]
+
+    @classmethod
+    def read(cls, recipe: Any) -> Recipe:
+        """The recipe in JSON values from anywhere. Raises OCO850 where a part is absent or of another kind."""
+        found = recipe if isinstance(recipe, Mapping) else {}
+        texts = [found.get(part) for part in ("name", "model", "algorithm", "mode")]
+        tables = [found.get("settings"), found.get("settled", {})]
+        tradeoff = found.get("tradeoff", 1.0)
+        number = isinstance(tradeoff, int | float) and not isinstance(tradeoff, bool) and abs(tradeoff) <= LARGEST
+        whole = all(isinstance(text, str) for text in texts) and all(map(_is_table, tables))
+        if not (whole and number):
+            hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
+            raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint)
+        name, model, algorithm, mode = map(str, texts)
+        settings, settled = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
+        return cls(name, model, algorithm, settings, mode, float(tradeoff), settled)
+
+
+def _is_table(value: Any) -> bool:
+    """A table of texts by texts."""
+    return isinstance(value, Mapping) and all(isinstance(part, str) for item in value.items() for part in item)
 
 
 def _exact(setting: Setting) -> str:

@@ -128,13 +128,15 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
 
     Raises OCO850 where the state is not whole, OCO851 where its model gives another plan now.
     """
-    from oco.backends.learner import restored
+    from oco.backends.registry import restored
     from oco.backends.saved import read_saved
     from oco.plan import Plan
 
+    require(source, (str, os.PathLike, Mapping), "the path of a saved state, or a state")
     state = source if isinstance(source, Mapping) else read_saved(source)
     plan = Plan.from_recipe(state.get("recipe"), backend)
-    return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)
+    with contained("restoring"):
+        return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:

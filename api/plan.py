@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from oco.backends.base import Compiled
-from oco.backends.base import backend as find_backend
 from oco.backends.contract import Contract
-from oco.backends.learner import Learner, make_learner
+from oco.backends.learner import Learner
+from oco.backends.registry import backend as find_backend
+from oco.backends.registry import make_learner
 from oco.backends.worth import BackendChoice, choose_backend
 from oco.compiler import plan as core
 from oco.compiler.plan_notices import plan_notices
-from oco.contract import contract_of, recipe_of
-from oco.dsl.diagnostics import Diagnostic, fail
+from oco.contract import Recipe, contract_of, recipe_of
+from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
 
 if TYPE_CHECKING:
@@ -43,16 +44,13 @@ class Plan(core.Plan):
     @classmethod
     def from_recipe(cls, recipe: Any, target: str | None = None) -> Self:
         """The plan that a saved state names. Raises OCO850 where that is no recipe."""
-        try:
-            settings = {str(name): str(text) for name, text in recipe["settings"].items()} or str(recipe["mode"])
-            text, name, algorithm = str(recipe["model"]), str(recipe["name"]), str(recipe["algorithm"])
-        except (KeyError, TypeError, AttributeError):
-            hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
-            raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint) from None
-        tradeoff = float(recipe.get("tradeoff", 1.0))
-        plan = cls.of(core.compile_plan(parse(text, name=name), algorithm, settings, tradeoff=tradeoff), target)
-        # The text may print otherwise now; the state goes with the text that it was saved with.
-        plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": text})
+        known = Recipe.read(recipe)
+        with contained("restoring"):
+            model = parse(known.model, name=known.name)
+            settings = known.settings or known.mode
+            plan = cls.of(core.compile_plan(model, known.algorithm, settings, tradeoff=known.tradeoff), target)
+            # The text may print otherwise now; the state goes with the text that it was saved with.
+            plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": known.model})
         return plan
 
     @property
@@ -134,7 +132,7 @@ class Plan(core.Plan):
         workers: int = 1,
     ) -> Fleet:
         """Independent learners that are stepped together; arrays have the learner first, `workers` threads share the work in C."""
-        from oco.backends.fleet import make_fleet
+        from oco.backends.registry import make_fleet
 
         rounds = None if self.horizon is None else size * self.horizon
         compiled = self.compiled(self.backend_for(rounds, backend).name)

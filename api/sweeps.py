@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.dsl.builder import ModelBuilder
+from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.load import parse
 from oco.dsl.model import Model
 from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.text.printer import print_model
+from oco.dsl.writing import make_folder
 from oco.evaluation.data import Data, load_data, share
 
 if TYPE_CHECKING:
@@ -161,16 +163,22 @@ def run_table(
     **told: Any,
 ) -> list[Outcome]:
     """Run these jobs; `told` is the backend, the budget and the tradeoff of all of them."""
-    from oco.dsl.contained import self_contained
     from oco.evaluation.engines import Processes
     from oco.evaluation.sweep import sweep as run_all
 
     text = print_model(self_contained(model))
-    kept = None if folder is None else Path(folder) / _digest(text, data, told)
+    kept = None if folder is None else outcomes_folder(folder, model, data, told)
+    if kept is not None:
+        make_folder(kept)
     with tempfile.TemporaryDirectory(prefix="oco_sweep_") as place:
         share(data, Path(place))
         runner = Runner(text, Path(place), data.rounds, **told)
         return run_all(jobs, runner, engine or Processes(), kept, progress)
+
+
+def outcomes_folder(folder: str | Path, model: Model, data: Data, told: Mapping[str, Any]) -> Path:
+    """The folder of the outcomes of this model over this data, with this backend, budget and tradeoff, among those of others."""
+    return Path(folder) / _digest(print_model(self_contained(model)), data, told)
 
 
 def _digest(text: str, data: Data, told: Mapping[str, Any]) -> str:

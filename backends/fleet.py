@@ -11,8 +11,8 @@ import numpy as np
 
 from oco.backends.base import Compiled
 from oco.backends.contract import Contract
-from oco.backends.given import first_decision, is_whole, wrong_input
-from oco.backends.learner import Learner, make_learner
+from oco.backends.given import first_decision, wrong_input
+from oco.backends.learner import Learner
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.compiler.ir.check import KINDS
@@ -44,6 +44,7 @@ class Fleet(Owned):
 
     start  the first decision: one for all, or one for each (with the learner first)
     seeds  of the algorithm's own random numbers, one for each learner; by default 0, 1, 2, ...
+    workers  threads that share the learners where they are compiled; here, one thread takes them in turn
     """
 
     kind = "fleet"
@@ -56,6 +57,7 @@ class Fleet(Owned):
         *,
         start: Any = None,
         seeds: Sequence[int] | None = None,
+        workers: int = 1,
     ) -> None:
         super().__init__()
         self.size = int(size)
@@ -88,8 +90,7 @@ class Fleet(Owned):
 
     def _make(self, starts: list[dict[str, Array]], seeds: list[int]) -> None:
         self._learners = [
-            make_learner(self.compiled, self.contract, seed=seed, start=start or None)
-            for seed, start in zip(seeds, starts)
+            Learner(self.compiled, self.contract, seed=seed, start=start or None) for seed, start in zip(seeds, starts)
         ]
 
     @property
@@ -172,25 +173,3 @@ class Fleet(Owned):
             return work()
         except OcoError as error:
             raise fail(error.code, f"learner {k}: {error.message}", hint=error.hint) from None
-
-
-def make_fleet(
-    compiled: Compiled,
-    contract: Contract,
-    size: int,
-    *,
-    start: Any = None,
-    seeds: Sequence[int] | None = None,
-    workers: int = 1,
-) -> Fleet:
-    """A fleet of the kind that suits the backend; `workers` threads share its learners where the program is compiled."""
-    if not is_whole(size) or size < 1 or (seeds is not None and len(seeds) != size):
-        raise fail("OCO852", f"a fleet has at least one learner, and a seed for each: {size!r} learners")
-    if not is_whole(workers) or workers < 1:
-        raise fail("OCO852", f"one thread or more share the work of a fleet, not {workers!r}")
-    native = compiled.native
-    if native is None or compiled.program.measure is None:
-        return Fleet(compiled, contract, size, start=start, seeds=seeds)
-    from oco.backends.c99.fleet import NativeFleet
-
-    return NativeFleet(compiled, contract, size, start=start, seeds=seeds, workers=workers)

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oco.backends.identity import model_hash
+from oco.backends.ownership import holder_of
 from oco.backends.python.state_file import pack, unpack
 from oco.backends.saved import UNREADABLE, other_model
 from oco.dsl.diagnostics import OcoError, fail
@@ -120,7 +121,8 @@ class Journal:
         except sqlite3.DatabaseError as error:
             said = str(error)
             if "locked" in said:
-                raise fail("OCO855", f"{self.path.parent} is in use by another process") from None
+                who, way_out = holder_of(self.path)
+                raise fail("OCO855", f"{self.path.parent} is in use by {who}", hint=way_out) from None
             damaged = not isinstance(error, sqlite3.OperationalError) or "malformed" in said or "no such" in said
             if damaged and not isinstance(error, sqlite3.ProgrammingError):
                 raise fail("OCO854", f"{self.path} is not a whole journal: {said}") from None

@@ -369,21 +369,3 @@ class Learner(Owned):
 def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
     bounds = given or Range()
     return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.law)
-
-
-def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:
-    """A learner of the kind that suits the backend."""
-    return _kind(compiled)(compiled, contract, **options)
-
-
-def restored(state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
-    """The learner that `Learner.state` described, of the kind that suits the backend."""
-    return _kind(compiled).from_state(state, compiled, contract)
-
-
-def _kind(compiled: Compiled) -> type[Learner]:
-    if compiled.native is None:
-        return Learner
-    from oco.backends.c99.learner import NativeLearner
-
-    return NativeLearner

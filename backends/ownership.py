@@ -1,12 +1,17 @@
-"""One owner at a time: threads may use a learner or a fleet in turns, and one that comes while another is at work is told."""
+"""One owner at a time: of a learner or a fleet a thread, of a journal a learner; one that comes while another is at work is told."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import RLock
 
 from oco.dsl.diagnostics import fail
+
+LOCKS = Path("/proc/locks")
+"""Who has locks on which files, on Linux: kind, process, device and number of the file."""
 
 
 class Owned:
@@ -31,3 +36,18 @@ class Owned:
             yield
         finally:
             self._owner.release()
+
+
+def holder_of(path: Path) -> tuple[str, str]:
+    """Words for who has a database open, and for what to do. Read from /proc/locks: to open the file and close it would lift our locks."""
+    holders = set()
+    with suppress(OSError, ValueError):
+        place = os.stat(path)
+        wanted = f"{os.major(place.st_dev):02x}:{os.minor(place.st_dev):02x}:{place.st_ino}"
+        rows = [line.split() for line in LOCKS.read_text(encoding="ascii").splitlines()]
+        holders = {int(row[4]) for row in rows if len(row) > 5 and row[5] == wanted}
+    if os.getpid() in holders:
+        return "another learner of this process", "close that learner first: `learner.close()`"
+    if pid := max(holders, default=0):
+        return f"another process, number {pid}", ""
+    return "another learner, of this process or of another", ""

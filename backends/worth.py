@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from oco.backends.c99.build import has_compiler
+from oco.backends.registry import backend
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Program
 from oco.compiler.ir.rewrite import all_functions, equations_of
 
@@ -84,10 +84,8 @@ def choose_backend(program: Program, rounds: int | None, asked: str | None = Non
     if saved <= to_compile:
         spared = f"C would save {duration(saved)} of these and take a compiler {duration(to_compile)}"
         return BackendChoice("numpy", f"it runs in NumPy: {length} take about {duration(in_numpy)}; {spared}")
-    if not has_compiler():
-        return BackendChoice(
-            "numpy", "it runs in NumPy: C would be quicker (install gcc or clang, or `pip install ziglang`)"
-        )
+    if reason := backend("c").unavailable_reason():
+        return BackendChoice("numpy", f"it runs in NumPy: C would be quicker ({reason})")
     why = (
         f"it runs in C: {length} would take NumPy about {duration(in_numpy)}, a C compiler about {duration(to_compile)}"
     )

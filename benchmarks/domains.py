@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.backends.base import backend
 from oco.backends.contract import Contract
+from oco.backends.registry import backend
 from oco.compiler.domains import Domain, cut, domain
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.passes import optimize

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import svds
 
-from oco.backends.base import backend
 from oco.backends.contract import Contract
+from oco.backends.registry import backend
 from oco.compiler.domains.spectral import top_singular_pair
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.passes import optimize

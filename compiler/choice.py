@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from oco.compiler.optimal import optimum, paper_terms
 from oco.compiler.pilots import Pilots
 from oco.compiler.resettle import in_its_units
 from oco.compiler.restarts import first_epoch, restarted
-from oco.compiler.settings import symbols_of
+from oco.compiler.settings import Setting, symbols_of
 from oco.compiler.settle import GivenSettings, settle
 from oco.compiler.solvable import step_rank
 from oco.compiler.theorems import (
@@ -263,14 +263,16 @@ def _promised(
     """What the theorem promises with its settings, in the user's units."""
     scaled = made_without_units(given, span, policy)
     inner, scales = without_units(s, theorem.norm) if scaled else (s, None)
+    settings = settle(theorem, inner, given, span)
+    if senseless := without_sense(theorem, inner, settings):
+        return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)
+    _check_horizon(a, theorem, s, settings, span)
     searched = scaled and not numbers_given(given) and not policy.plain
     paper = paper_terms(theorem, s, given, policy.weight) if searched and UNITS not in given else None
     best = optimum(theorem, inner, given, policy.weight, paper) if searched else None
     if best is not None and paper is not None and says_less(terms(inner, best.guarantee, policy.weight), paper):
         return _promised(a, theorem, s, given, span, replace(policy, optimal=False))
-    settings = dict(best.settings) if best is not None else settle(theorem, inner, given, span)
-    if given and (senseless := without_sense(theorem, inner, settings)):
-        return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)
+    settings = settings if best is None else dict(best.settings)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
     strength, score = weigh(inner, guarantee, policy.weight)
     promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
@@ -350,11 +352,18 @@ def _against_objections(
     if wrong := without_sense(theorem, inner, {n: v for n, v in settings.items() if v.given}):
         said = "; ".join(o.reason for o in wrong)  # a step would go uphill, or have no minimum
         raise fail("OCO715", f"`{a.name}` cannot run: {said}", span, "give positive numbers or formulas")
+    _check_horizon(a, theorem, s, settings, span)
+    return replace(verdict, settings=settings, theorem=theorem, scales=scales)
+
+
+def _check_horizon(
+    a: Algorithm, theorem: Theorem, s: Situation, settings: Mapping[str, Setting], span: Span | None
+) -> None:
+    """Raises OCO706 for settings in T where the horizon is unknown, and no restart gives one."""
     using = [n for n, v in settings.items() if "T" in symbols_of(v.formula)]
     if s.horizon is None and using and theorem.restarts is None:
         said = f"{', '.join(using)} use T, which the model leaves unknown"
         raise fail("OCO706", f"`{a.name}` has no settings here: {said}", span, "write `horizon T = ...`")
-    return replace(verdict, settings=settings, theorem=theorem, scales=scales)
 
 
 def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:

@@ -63,6 +63,9 @@ def refusal(choice: Choice) -> tuple[str, str, Span | None]:
     impossible = next((w for w in choice.situation.facts.warnings if w.code == "OCO605"), None)
     if impossible is not None and nearest.mend.startswith("loosen"):
         return f"no algorithm applies to this model: {impossible.message}", impossible.hint, impossible.span
+    overflow = next((w for w in choice.situation.facts.warnings if w.code == "OCO613"), None)
+    if overflow is not None:
+        return f"no algorithm applies to this model: {overflow.message}", overflow.hint, overflow.span
     said = f"no algorithm applies to this model yet: the nearest is {nearest.name}, but {_joined(nearest.reasons)}"
     others = "; `oco explain` says what each other one needs"
     return said, f"{nearest.name} would apply if you {nearest.mend}{others}" if nearest.mend else "", None

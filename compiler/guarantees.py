@@ -38,8 +38,9 @@ class Bound:
     """What a theorem promises of one measure. `formula` is text over the names of `quantities`; "" where only a rate is known.
 
     `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is the most that one round can add: the range of the
-    loss, or the sum over the constraints of their largest proved values. Both it and the formula are in the theorem's units; `unit` brings
-    them to the user's, `label_units` the same for each constraint alone.
+    loss, or the sum over the constraints of their largest proved values; where that is 0, as over a domain of one point, so is the
+    bound, whatever the formula gives. Both it and the formula are in the theorem's units; `unit` brings them to the user's,
+    `label_units` the same for each constraint alone.
     """
 
     measure: str
@@ -86,6 +87,8 @@ class Bound:
     def _unit_free(self, rounds: Rounds, horizon: int) -> Floats | None:
         if not self.formula:
             return None
+        if self.trivial == 0:
+            return np.zeros(rounds.last.shape)
         if (rounds, horizon) in self._curves:
             return self._curves[rounds, horizon]
         charge(40 + 0.02 * len(rounds.last))
@@ -119,7 +122,7 @@ class Bound:
         found = self._unit_free(Rounds.of(rounds), rounds)
         if found is None or self.trivial is None:
             return None
-        return float(found[-1]) / (self.trivial * rounds) if self.trivial > 0 else 0.0
+        return float(found[-1]) / (self.trivial * rounds) if self.trivial != 0 else 0.0
 
     @property
     def worst(self) -> float | None:

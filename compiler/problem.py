@@ -18,7 +18,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.jacobians import jacobian
 from oco.compiler.lower import Lowering
 from oco.compiler.points import Block, Geometry, Point, Rows, Starts
-from oco.compiler.settings import number
+from oco.compiler.settings import count
 from oco.compiler.storage import sparse_gradient
 from oco.compiler.task import Draw, Epoch, Task
 from oco.compiler.units import Units
@@ -84,13 +84,14 @@ class Problem:
     @cached_property
     def t(self) -> Value:
         """min(round, T) as a float: after round T a learner goes on with the settings of T."""
-        if self.epoch is not None:
-            return self.tracer.name("t", self.played)
-        if self.round is None:
-            raise InternalError("no round has been played yet")
-        horizon = self.task.horizon
-        now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
-        return self.tracer.name("t", self.tracer.to_float(now))
+        with self.tracer.outermost():
+            if self.epoch is not None:
+                return self.tracer.name("t", self.played)
+            if self.round is None:
+                raise InternalError("no round has been played yet")
+            horizon = self.task.horizon
+            now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
+            return self.tracer.name("t", self.tracer.to_float(now))
 
     @property
     def played(self) -> Value:
@@ -101,7 +102,10 @@ class Problem:
         return now if self.epoch is None else now - (self.epoch.length - float(self.epoch.first))
 
     def setting(self, name: str, **more: Value) -> Value:
-        """A setting at this round: a constant of the program, or a formula in t (and in `more`: the number m of an expert)."""
+        """A setting at this round: a constant of the program, or a formula in t (and in `more`: the number m of an expert).
+
+        Before the first round, where the state begins, it is that of round 1.
+        """
         given = self.task.settings[name]
         symbols = {s.name for s in given.formula.free_symbols}
         values: dict[str, Value | float] = {**more, **{n: v for n, v in self.constants.items() if n in symbols}}
@@ -109,7 +113,7 @@ class Problem:
             assert self.task.horizon is not None or self.epoch is not None
             values["T"] = self.horizon
         if "t" in symbols:
-            values["t"] = self.t
+            values["t"] = 1.0 if self.round is None else self.t
         why = f"{name} = {given.formula}; {given.why}"
         return self.tracer.name(name, trace_formula(self.tracer, given.formula, values, name, why))
 
@@ -120,7 +124,7 @@ class Problem:
     def count(self, name: str) -> Value | int:
         """A whole number of at least one that a setting gives: known before the first round, or at the beginning of an epoch."""
         if self.epoch is None:
-            return max(1, self.whole(name))
+            return self.whole(name)
         return self.tracer.to_int(self.tracer.maximum(self.tracer.floor(self.setting(name) + 0.5), 1.0))
 
     def count_of(self, name: str) -> Value | float:
@@ -129,10 +133,10 @@ class Problem:
         return float(found) if isinstance(found, int) else self.tracer.to_float(found)
 
     def whole(self, name: str) -> int:
-        """A setting that is a number known before the first round, as a whole number."""
+        """The same of a setting that is known before the first round."""
         if self.epoch is not None:
             raise InternalError(f"{name} gives a shape, and an epoch has none of its own")
-        return round(number(self.task.settings, name, self.task.horizon or 1))
+        return count(self.task.settings, name, self.task.horizon or 1)
 
     def draw(self, name: str) -> Value:
         """A random array of this round."""

@@ -348,3 +348,8 @@ def number(settings: Mapping[str, Setting], name: str, horizon: int) -> float:
     if name not in settings:
         raise InternalError(f"no setting {name}")
     return float(schedule(settings[name].formula, 1, horizon)[0])
+
+
+def count(settings: Mapping[str, Setting], name: str, horizon: int) -> int:
+    """A setting that says how many there are of something: a whole number of at least one."""
+    return max(1, round(number(settings, name, horizon)))

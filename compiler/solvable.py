@@ -96,7 +96,7 @@ def _unsolved(c: Inequality, why: str) -> Objection:
     for node in sorted(kinks, key=lambda n: n.atom not in ROUND):
         written = " ".join(node.span.text.split()) if node.span is not None else node.atom
         inner = written[len(node.atom) + 1 : -1] if written.startswith(f"{node.atom}(") else "v"
-        mend = SMOOTHER[node.atom].format(written, inner, key)
+        mend = SMOOTHER[node.atom].format(written, inner)
         how = why if why and node.atom not in ROUND else solved
         return Objection(f"`{c.origin}` has kinks in `{written}`, and {how}", mend)
     said = f"nothing bounds how fast the gradient of `{c.origin}` changes, and {solved}"
@@ -112,6 +112,6 @@ SMOOTHER: dict[str, str] = {
     **dict.fromkeys(("max", "maximum", "pos", "neg", "hinge", "min", "minimum"), _PIECES),
     **dict.fromkeys(("abs", "norm_inf"), _PAIR),
     **dict.fromkeys(ROUND, _SQUARES),
-    "norm1": "write `sum(huber({1}))` in the place of `{0}`, and how fast its gradient changes: `assume {2} <= ...`",
+    "norm1": "write `sum(huber({1}))` in the place of `{0}`",
 }
-"""What to write for a function with kinks: of {0}, whose argument is {1}; {2} is the fact that is needed."""
+"""What to write for a function with kinks: of {0}, whose argument is {1}."""

@@ -132,13 +132,16 @@ def _is_number(x: Expr) -> bool:
 
 
 def _absorbed(factor: Expr, b: Call) -> Expr | None:
-    """A number times a call that already begins with a number: they become one."""
+    """A number times a call that already begins with a number: they become one. None where their product is beyond doubles."""
     if b.atom == "minus":
         return mul(minus(factor), b.args[0])
     if not _leads(b):
         return None
     first, second = b.args
-    return mul(mul(factor, first), second) if b.atom == "mul" else div(mul(factor, first), second)
+    lead = _absorbed(factor, first) if isinstance(first, Call) else _folded(operator.mul, factor, first)
+    if lead is None:
+        return None
+    return mul(lead, second) if b.atom == "mul" else div(lead, second)
 
 
 def _product(a: Expr, b: Expr) -> Expr:
@@ -146,11 +149,11 @@ def _product(a: Expr, b: Expr) -> Expr:
     for one, other in ((a, b), (b, a)):
         if isinstance(one, Call) and one.atom in ("mul", "div") and _is_number(one.args[0]):
             lead, rest = one.args
+            if isinstance(other, Constant) and (one.atom == "mul" or _folded(operator.mul, lead, other) is None):
+                continue
             if one.atom == "div":
                 return div(mul(lead, other), rest)
-            if not isinstance(other, Constant):
-                inner = mul(rest, other) if one is a else mul(other, rest)
-                return mul(lead, inner)
+            return mul(lead, mul(rest, other) if one is a else mul(other, rest))
     return call("mul", a, b)
 
 

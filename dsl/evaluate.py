@@ -40,12 +40,16 @@ class Evaluation:
 
     def __call__(self, env: Mapping[str, Any], t: float | None = None) -> Floats:
         """As `evaluate`."""
+        return np.asarray(self.values(env, t)[id(self.nodes[-1])])
+
+    def values(self, env: Mapping[str, Any], t: float | None = None) -> dict[int, Any]:
+        """The value of every node, by its `id`."""
         charge(2 * self.steps)
         found: dict[int, Any] = {}
         with np.errstate(all="ignore"):
             for node in self.nodes:
                 found[id(node)] = _value(node, found, env, t)
-        return np.asarray(found[id(self.nodes[-1])])
+        return found
 
 
 def _decomposed(node: Expr) -> int:

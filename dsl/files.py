@@ -4,59 +4,59 @@ from __future__ import annotations
 
 import csv
 import json
-import struct
-import tokenize
-import zipfile
-import zlib
+from array import array as packed
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, Any
+from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.readers.decimals import decimal, lines_of
+from oco.dsl.readers.npy import Header, member_header, members, read_entries, read_header, read_member
+from oco.dsl.readers.quota import UNREADABLE, Quota, TooMuch
 from oco.dsl.scope import MOST_NUMBERS
 from oco.dsl.source import Span
 
 Array = np.ndarray[Any, Any]
 
 MOST_BYTES = 16 * MOST_NUMBERS
-UNREADABLE = (
-    tokenize.TokenError,
-    ValueError,
-    RuntimeError,
-    EOFError,
-    SyntaxError,
-    csv.Error,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What the readers raise for a damaged file (RuntimeError: nested too deep, encrypted, packed in an unknown way)."""
 MOST_TEXT = 2**28
 """Bytes of a text file: numbers in text take several times their place while they are read."""
+NUMBER = 8
+IN_LIST, LIST = 10, 96
+"""Bytes of lists of numbers in memory: for each byte of their text, and for each list."""
+BLOCK = 1 << 17
+"""Numbers that are read together."""
 
 
-def read_array(path: str, folder: Path | None, name: str, span: Span | None) -> Array:
+def read_array(path: str, folder: Path | None, name: str, span: Span | None, quota: Quota) -> Array:
     """The numbers in the file `path` beside the model, as int64 or float64.
 
-    `name` is the param's: it chooses the array of an npz file that holds several.
+    `name` is the param's: it chooses the array of an npz file that holds several. `quota` counts what they take in memory.
     """
     place = locate(path, folder, span)
     reader = READERS.get(place.suffix.lower())
     if reader is None:
         known = ", ".join(s.lstrip(".") for s in READERS)
         raise fail("OCO803", f"`{path}` is of no kind that can be read", span, f"the kinds are {known}")
-    if place.stat().st_size > (MOST_TEXT if place.suffix.lower() in (".csv", ".json") else MOST_BYTES):
-        hint = "save large data as npy or parquet" if place.stat().st_size <= MOST_BYTES else ""
+    size = place.stat().st_size
+    if size > (MOST_TEXT if place.suffix.lower() in (".csv", ".json") else MOST_BYTES):
+        hint = "save large data as npy or parquet" if size <= MOST_BYTES else ""
         raise fail("OCO805", f"`{path}` is too large to be read", span, hint)
     try:
-        array = reader(place, name)
+        quota.open(size)
+        array = reader(place, name, quota)
     except OcoError:
         raise
+    except TooMuch as error:
+        raise fail("OCO805", f"`{path}` is too large: {error}", span, error.hint) from None
     except OSError as error:
         raise fail("OCO801", f"`{path}` cannot be read: {error.strerror or error}", span) from None
-    except UNREADABLE as error:
+    except MemoryError:
+        raise fail("OCO805", f"`{path}` does not fit into memory", span) from None
+    except (csv.Error, *UNREADABLE) as error:
         raise fail("OCO804", f"`{path}` cannot be read as {place.suffix.lstrip('.')}: {error}", span) from None
     return _numbers(array, path, span)
 
@@ -107,82 +107,76 @@ def _numbers(array: Array, path: str, span: Span | None) -> Array:
     if len(wrong):
         where = ", ".join(map(str, wrong[0]))
         raise fail("OCO804", f"entry [{where}] of `{path}` is {array[tuple(wrong[0])]}, not a finite number", span)
-    return array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
+    return array.astype(np.int64 if array.dtype.kind in "iub" else np.float64, copy=False)
 
 
-def _read_csv(path: Path, name: str) -> Array:
+def _read_csv(path: Path, name: str, quota: Quota) -> Array:
     """Rows of numbers; a first row without any number is taken for the names of the columns."""
-    rows: list[Array] = []
+    found, width = packed("d"), 0
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        for number, cells in enumerate(csv.reader(stream, strict=True), start=1):
-            if not cells or (number == 1 and not any(_is_number(c) for c in cells)):
+        for number, cells in enumerate(csv.reader(lines_of(stream), strict=True), start=1):
+            if not cells or (number == 1 and all(decimal(c) is None for c in cells)):
                 continue
-            rows.append(np.array([_cell(c, number, column) for column, c in enumerate(cells, start=1)]))
-            if len(rows[-1]) != len(rows[0]):
-                raise ValueError(f"row {number} has {len(rows[-1])} cells, the rows before it {len(rows[0])}")
-    array = np.array(rows)
+            width = width or len(cells)
+            if len(cells) != width:
+                raise ValueError(f"row {number} has {len(cells)} cells, the rows before it {width}")
+            _check_count(len(found) + width)
+            found.extend([_cell(c, number, column) for column, c in enumerate(cells, start=1)])
+    array = np.frombuffer(found) if found else np.empty(0)
+    quota.add(array.nbytes)
     whole = array.astype(np.int64) if array.size and np.abs(array).max() < 2**53 else array
-    return whole if np.array_equal(whole, array) else array
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return (whole if np.array_equal(whole, array) else array).reshape(-1, max(1, width))
 
 
 def _cell(cell: str, row: int, column: int) -> float:
     if not cell.strip():
         raise ValueError(f"row {row}, column {column} is empty")
-    if not _is_number(cell):
+    value = decimal(cell)
+    if value is None:
         raise ValueError(f"row {row}, column {column} is {cell.strip()[:30]!r}, not a number")
-    return float(cell)
+    return value
 
 
-def _check_header(stream: IO[bytes]) -> None:
-    """Refuse an npy header that promises more numbers than may be read, or objects, before anything is allocated."""
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects; save plain numbers")
-    count = 1
-    for length in shape:
-        count *= int(length)
+def _check_count(count: int) -> None:
     if count > MOST_NUMBERS:
-        raise ValueError(f"it says that it holds {count:,} numbers; at most {MOST_NUMBERS:,} are read")
+        raise TooMuch(f"it holds {count:,} numbers or more; at most {MOST_NUMBERS:,} are read")
 
 
-def _read_npy(path: Path, name: str) -> Array:
+def _check_header(header: Header) -> None:
+    """Refuse a header that promises more than may be read, before anything is allocated."""
+    if header.dtype.kind not in "iubf":
+        raise ValueError(f"it holds {header.dtype} and not real numbers")
+    _check_count(header.count)
+
+
+def _read_npy(path: Path, name: str, quota: Quota) -> Array:
     with path.open("rb") as stream:
-        _check_header(stream)
-        stream.seek(0)
-        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+        header = read_header(stream, path.stat().st_size)
+        _check_header(header)
+        quota.add(header.unpacked)
+        return read_entries(stream, header)
 
 
-def _read_npz(path: Path, name: str) -> Array:
+def _read_npz(path: Path, name: str, quota: Quota) -> Array:
     """The array called like the param, or the only one."""
-    with zipfile.ZipFile(path) as archive:
-        there = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-        stems = [info.filename.removesuffix(".npy") for info in there]
-        if name not in stems and len(there) != 1:
+    with ZipFile(path) as archive:
+        there = members(archive)
+        if name not in there and len(there) != 1:
             raise ValueError(
-                f"it holds the arrays {', '.join(stems[:10]) or 'none'}; one of them must be called {name}"
+                f"it holds the arrays {', '.join(list(there)[:10]) or 'none'}; one of them must be called {name}"
             )
-        chosen = there[stems.index(name) if name in stems else 0]
-        if chosen.file_size > MOST_BYTES:
-            raise ValueError(f"an array has at most {MOST_NUMBERS:,} numbers")
-        with archive.open(chosen) as stream:
-            _check_header(stream)
-        with archive.open(chosen) as stream:
-            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+        member = there.get(name) or next(iter(there.values()))
+        header = member_header(archive, member)
+        _check_header(header)
+        quota.add(header.unpacked)
+        return read_member(archive, member)
 
 
-def _read_json(path: Path, name: str) -> Array:
+def _read_json(path: Path, name: str, quota: Quota) -> Array:
     """A number, or lists of numbers, nested as the shape says; or an object that has them under the param's name."""
-    content = json.loads(path.read_text(encoding="utf-8"))
+    raw = path.read_bytes()
+    quota.add(IN_LIST * len(raw) + LIST * (raw.count(b"[") + raw.count(b"{")))
+    content = json.loads(raw.decode("utf-8"))
     if isinstance(content, dict):
         if name not in content:
             raise ValueError(f"it is an object without the key {name}")
@@ -202,6 +196,8 @@ def _check_nested(content: Any, where: tuple[int, ...]) -> tuple[int, ...]:
         return ()
     if len(where) > 30:
         raise ValueError("its lists are nested too deeply")
+    if content and {*map(type, content)} <= {int, float} and all(abs(n) < 2**63 for n in (min(content), max(content))):
+        return (len(content),)
     shapes = [_check_nested(item, (*where, i)) for i, item in enumerate(content)]
     for i, shape in enumerate(shapes):
         if shape != shapes[0]:
@@ -209,26 +205,39 @@ def _check_nested(content: Any, where: tuple[int, ...]) -> tuple[int, ...]:
     return (len(content), *(shapes[0] if shapes else ()))
 
 
-def _read_parquet(path: Path, name: str) -> Array:
+def _read_parquet(path: Path, name: str, quota: Quota) -> Array:
     """The columns of a table, in order."""
     try:
-        from pyarrow import parquet
+        import pyarrow
+        from pyarrow import parquet, types
     except ImportError:
         raise ValueError("reading parquet needs the package pyarrow: pip install pyarrow") from None
-    file = parquet.ParquetFile(path)
-    if file.metadata.num_rows * file.metadata.num_columns > MOST_NUMBERS:
-        raise ValueError(f"a table has at most {MOST_NUMBERS:,} numbers")
-    table = file.read()
-    columns = []
-    for number, column in enumerate(table.columns):
-        values = column.to_numpy()
-        if values.dtype.kind not in "iubf":
-            raise ValueError(f"column {table.column_names[number]} does not hold numbers")
-        columns.append(values)
-    return np.stack(columns, axis=1) if columns else np.empty(0)
+    from oco.dsl.readers.parquet import check_sizes
+
+    try:
+        with parquet.ParquetFile(path, pre_buffer=False) as file:
+            rows, width = file.metadata.num_rows, len(file.schema_arrow)
+            _check_count(rows * width)
+            for field in file.schema_arrow:
+                if not (types.is_integer(field.type) or types.is_floating(field.type) or types.is_boolean(field.type)):
+                    raise ValueError(f"column {field.name} does not hold numbers")
+            check_sizes(path, file, quota)
+            kinds = {field.type.to_pandas_dtype() for field in file.schema_arrow}
+            found, start = np.empty((rows, width), np.result_type(*kinds) if kinds else float), 0
+            for batch in file.iter_batches(batch_size=max(1, BLOCK // max(1, width)), use_threads=False):
+                for place, column in enumerate(batch.columns):
+                    if column.null_count:
+                        raise ValueError(f"column {batch.schema.names[place]} lacks a value")
+                    found[start : start + len(column), place] = column.to_numpy(zero_copy_only=False)
+                start += batch.num_rows
+            if start != rows:
+                raise ValueError(f"it has {start:,} rows and says {rows:,}")
+    except (pyarrow.ArrowException, KeyError, TypeError, IndexError) as error:
+        raise ValueError(str(error)) from error
+    return found
 
 
-READERS: dict[str, Callable[[Path, str], Array]] = {
+READERS: dict[str, Callable[[Path, str, Quota], Array]] = {
     ".csv": _read_csv,
     ".npy": _read_npy,
     ".npz": _read_npz,

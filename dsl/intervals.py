@@ -152,6 +152,12 @@ class Interval:
         lo = np.clip(r.widened(_sigmoid, self.lo, -np.inf, ulps=COMPOSED), 0.0, 1.0)
         return Interval(lo, np.clip(r.widened(_sigmoid, self.hi, np.inf, ulps=COMPOSED), 0.0, 1.0), self.shape)
 
+    def bell(self) -> Interval:
+        """sigmoid' = sigmoid (1 - sigmoid), which falls with |x| from 1/4 at 0."""
+        size = self.abs()
+        lo = np.clip(r.widened(_bell, size.hi, -np.inf, ulps=COMPOSED), 0.0, 0.25)
+        return Interval(lo, np.clip(r.widened(_bell, size.lo, np.inf, ulps=COMPOSED), 0.0, 0.25), self.shape)
+
     def sign(self) -> Interval:
         return Interval(np.sign(self.lo), np.sign(self.hi), self.shape)
 
@@ -310,6 +316,11 @@ def _sigmoid(x: Array) -> Array:
     small: Array = np.exp(-np.abs(x))
     larger: Array = np.where(x >= 0, 1.0, small)
     return np.asarray(larger / (1.0 + small))
+
+
+def _bell(x: Array) -> Array:
+    small: Array = np.exp(-np.abs(x))
+    return np.asarray(small / np.square(1.0 + small))
 
 
 def _product_power(x: Array, n: int, up: bool) -> Array:

@@ -17,6 +17,7 @@ from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
 from oco.dsl.limits import Made
 from oco.dsl.model import Decision, Let, Param, Stream
 from oco.dsl.ranges import check_index, whole_range
+from oco.dsl.readers.quota import MOST_FIXED, Quota, limit_of
 from oco.dsl.source import Span
 from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 
@@ -52,6 +53,7 @@ class Scope:
     sizes     the values of the params that may stand in a shape
     made      what formulas of fixed data have made
     read      numbers read from files
+    quota     memory that the files take
     """
 
     folder: Path | None = None
@@ -64,6 +66,7 @@ class Scope:
     sizes: dict[str, int] = field(default_factory=dict)
     made: Made = field(default_factory=Made)
     read: int = 0
+    quota: Quota = field(default_factory=lambda: Quota(limit_of(MOST_FIXED)))
 
     def learn(self, name: str, value: Array) -> None:
         """Keep the value of a param."""

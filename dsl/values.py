@@ -101,7 +101,7 @@ def param_value(scope: Scope, param: Param) -> Array | None:
     if isinstance(param.value, File):
         from oco.dsl.files import read_array
 
-        raw: Array | None = read_array(param.value.path, scope.folder, param.name, param.value.span)
+        raw: Array | None = read_array(param.value.path, scope.folder, param.name, param.value.span, scope.quota)
         _count_read(scope, raw, param.value)
     else:
         raw = fixed_value(scope, param.value, f"the value of {role}")

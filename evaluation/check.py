@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.canonical import StreamRange
 from oco.dsl.diagnostics import Diagnostic
-from oco.evaluation.tables import Array, Table
+from oco.evaluation.table import Array, Table
 
 SHOWN = 3  # places that the message of a finding names
 KEPT = 10_000  # places that a finding keeps

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+FILES = ("sweep.nc", "comparison.png", "report.html")
+"""Files that `write_comparison` writes."""
 CURVES = ("static_regret", "dynamic_regret", "hard_violation", "soft_violation", "equality_violation")
 MARKERS = "os^DvP*X<>"
 
@@ -94,12 +96,13 @@ def comparison(dataset: Dataset) -> Figure:
 def write_comparison(
     dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, str], model: str, folder: Path
 ) -> None:
-    """`sweep.nc`, `comparison.png` and `report.html`, each whole or not at all."""
-    with replacing(folder / "sweep.nc") as neighbour:
+    """The table, a picture and a page, each whole or not at all."""
+    table, picture, page = (folder / name for name in FILES)
+    with replacing(table) as neighbour:
         dataset.to_netcdf(neighbour, engine="h5netcdf")
-    with replacing(folder / "comparison.png") as neighbour:
+    with replacing(picture) as neighbour:
         comparison(dataset).savefig(neighbour, dpi=150)
-    write_text(folder / "report.html", comparison_page(dataset, rows, failed, model))
+    write_text(page, comparison_page(dataset, rows, failed, model))
 
 
 def comparison_page(dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, str], model: str) -> str:

@@ -23,7 +23,8 @@ from oco.evaluation.check import BLOCK, Finding, check_values, far_within
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
 from oco.evaluation.missing import repaired
 from oco.evaluation.spill import spacious
-from oco.evaluation.tables import FORMS, Array, Table, found_file, read, readable
+from oco.evaluation.table import Array, Table
+from oco.evaluation.tables import FORMS, found_file, read, readable
 
 Round = Mapping[str, Array]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from oco.compiler.canonical import StreamRange
 from oco.dsl.diagnostics import Diagnostic, Findings, fail
-from oco.evaluation.tables import Table
+from oco.evaluation.table import Table
 
 StreamMap = Mapping[str, str | Sequence[str]]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from oco.dsl.diagnostics import fail
-from oco.evaluation.tables import Array, Table
+from oco.evaluation.table import Array, Table
 
 SHOWN = 3  # places that a note names
 

@@ -94,7 +94,7 @@ def figure(
         flat = np.ravel(np.asarray(places, dtype=object))
         for one, name in zip(flat, names):
             PANELS[name](trace, one)
-        given: Figure = flat[0].get_figure(root=True)
+        given: Figure = flat[0].figure.figure  # of the axes' figure, which may be a part, the whole
         return given
     with in_style():
         page = Page(figsize=size, layout="constrained")

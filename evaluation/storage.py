@@ -18,9 +18,11 @@ from oco.compiler.canonical import canonical
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.load import parse
+from oco.dsl.readers.quota import MOST_ROUNDS, Quota, TooMuch, limit_of
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import replacing
 from oco.evaluation.data import Data
+from oco.evaluation.stored_sizes import check_netcdf, check_zarr
 from oco.evaluation.trace import Origin, Promise, Record, Trace
 
 if TYPE_CHECKING:
@@ -143,12 +145,23 @@ def load_trace(path: str | Path) -> Trace:
         raise fail(
             "OCO833", f"there is no file {path}", hint="give the path of a trace.nc or trace.zarr that a run wrote"
         )
+    stored: dict[str, Any] = {"engine": "h5netcdf"}
     try:
-        with xarray.open_dataset(path, engine="zarr" if path.suffix == ".zarr" else "h5netcdf") as opened:
+        quota = Quota(limit_of(MOST_ROUNDS))
+        if path.suffix == ".zarr":
+            check_zarr(path, quota)
+            stored = {"engine": "zarr", "zarr_format": 2, "consolidated": True}
+        else:
+            check_netcdf(path, quota)
+        with xarray.open_dataset(path, decode_times=False, **stored) as opened:
             dataset = opened.load()
         told = json.loads(dataset.attrs["manifest"])
-    except (OSError, KeyError, ValueError) as error:
+    except TooMuch as error:
+        raise fail("OCO834", f"{path} is too large: {error}", hint=error.hint) from None
+    except (OSError, KeyError, TypeError, RuntimeError, ValueError, MemoryError) as error:
         raise fail("OCO833", f"{path} is not a trace: {error}") from error
+    if not isinstance(told, dict):
+        raise fail("OCO833", f"{path} is not a trace: its manifest is none")
     if told.get("version") != VERSION:
         raise fail("OCO833", f"{path} was written by another version of oco ({told.get('oco')})")
     if hashlib.sha256(told["model"].encode()).hexdigest() != told["model_sha256"]:

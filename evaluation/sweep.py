@@ -170,7 +170,7 @@ def _finished(jobs: Sequence[Job], folder: Path | None) -> dict[str, Outcome]:
             told = json.loads(path.read_text(encoding="utf-8"))
             curves = {name: tuple(values) for name, values in told["curves"].items()}
             found[job.key] = Outcome(job, told["numbers"], curves, tuple(told["rounds"]))
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     return found
 

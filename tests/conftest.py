@@ -16,6 +16,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--points", type=int, default=12, help="how many points of each domain are compared with CVXPY")
     parser.addoption("--agreement", type=int, default=40, help="rounds of the tests that compare backends")
     parser.addoption("--kills", type=int, default=40, help="how often the tests of survival kill a process")
+    parser.addoption(
+        "--seed", type=int, help="the model at random to which the laws are held, instead of those of today"
+    )
+    parser.addoption(
+        "--law-seconds", type=float, default=17, help="seconds for which each law is tried on models at random"
+    )
 
 
 @pytest.fixture

@@ -91,8 +91,10 @@ CASES = [
     Case("polytope-many", lambda s: domain("polytope", (8,), MANY, s * np.ones(28)), exact=False),
     Case("polytope-acute", lambda s: domain("polytope", (3,), ACUTE, s * ACUTE_RIGHT), exact=False),
     Case("birkhoff", lambda _: domain("birkhoff", (3, 3), 3), **FIXED),
+    Case("birkhoff-one", lambda _: domain("birkhoff", (1, 1), 1), **FIXED),
     Case("birkhoff-seven", lambda _: domain("birkhoff", (7, 7), 7), **FIXED),
     Case("flow", lambda _: domain("flow", (8,), GRAPH, 0, 4), **FIXED),
+    Case("flow-one-path", lambda _: domain("flow", (2,), np.array([[0, 1], [1, 2]]), 0, 2), **FIXED),
     Case("simplex", lambda s: domain("simplex", (6,), s)),
     Case("simplex-matrix", lambda s: domain("simplex", (2, 3), 3 * s)),
     Case(

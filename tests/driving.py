@@ -10,7 +10,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from oco.backends.base import backend
+from oco.backends.registry import backend
 from oco.compiler.canonical import canonical
 from oco.compiler.choice import choose
 from oco.compiler.facts.check import check

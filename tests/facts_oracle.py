@@ -90,14 +90,18 @@ class Oracle:
         env = {n: Batched(np.asarray(v)) for n, v in places.items()}
         ones = np.ones(count)
         found = {"bound": np.abs(values_of(evaluate_rounds(expr, env, count, ones), count))}
-        parts = []
+        whole = self.gradients(slopes, places, count)
+        return found | {"lipschitz.l2": np.linalg.norm(whole, axis=1), "lipschitz.l1": np.abs(whole).max(axis=1)}
+
+    def gradients(self, slopes: Mapping[str, Expr], places: Point, count: int) -> Floats:
+        """The gradient at all places, shape (places, entries of all decisions)."""
+        env, ones, parts = {n: Batched(np.asarray(v)) for n, v in places.items()}, np.ones(count), []
         for n, g in slopes.items():
             shape = np.shape(places[n])
             value = values_of(evaluate_rounds(g, env, count, ones), count)
             value = value.reshape(count, *value.shape[1:], *(1,) * (len(shape) - value.ndim))
             parts.append(np.broadcast_to(value, shape).reshape(count, -1))
-        whole = np.concatenate(parts, axis=1)
-        return found | {"lipschitz.l2": np.linalg.norm(whole, axis=1), "lipschitz.l1": np.abs(whole).max(axis=1)}
+        return np.concatenate(parts, axis=1)
 
     def measure(self, expr: Expr, slopes: Mapping[str, Expr], place: Point) -> dict[str, float]:
         lifted = {n: np.asarray(v)[None] for n, v in place.items()}

@@ -15,8 +15,7 @@ from atom_cases import CASES, FIXED_CASES, Case
 from test_c99 import build, has_compiler, needs_compiler
 
 import oco
-from oco.backends.base import backend
-from oco.backends.learner import make_learner
+from oco.backends.registry import backend, make_learner
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.calculus import vector_jacobian
 from oco.compiler.choice import Standing

@@ -15,8 +15,8 @@ import oco
 from oco.dsl.atoms import ATOMS
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.load import load, parse
 from oco.dsl.functions import FUNCTIONS
+from oco.dsl.load import load, parse
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

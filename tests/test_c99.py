@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 from collections.abc import Sequence
@@ -11,11 +12,12 @@ import numpy as np
 import pytest
 from ir_programs import CASES, FLOAT, random_learner, type_of
 
-from oco.backends.c99.backend import CBackend, Native
+from oco.backends.c99.backend import CBackend
 from oco.backends.c99.build import compiler
 from oco.backends.c99.entries import ACCESS
 from oco.backends.c99.loops import REDUCTIONS
 from oco.backends.c99.module import emit
+from oco.backends.c99.native import Native
 from oco.backends.c99.statements import STATEMENTS
 from oco.backends.c99.templates import TEMPLATES
 from oco.backends.contract import Contract, Range
@@ -59,7 +61,7 @@ def build(programs: Sequence[Program], folder, *flags: str, without: Sequence[Se
     command = [*compiler(), *STRICT, "-O1", *flags, "-shared", "-fPIC", "all.c", "-o", "all.so", "-lm"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]
-    return [Native(p, s, folder / "all.so") for p, s in zip(programs, sources)]
+    return [Native(p, s, ctypes.CDLL(str(folder / "all.so"))) for p, s in zip(programs, sources)]
 
 
 def case_program(k: int) -> Program:

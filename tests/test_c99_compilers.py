@@ -15,7 +15,7 @@ from test_c99 import STRICT, contract, has_compiler, queue
 
 import oco
 from oco.backends.c99.module import emit
-from oco.backends.learner import make_learner
+from oco.backends.registry import make_learner
 from oco.backends.worth import choose_backend, work_of
 from oco.compiler.ir.passes import LOOPS, lower
 
@@ -113,7 +113,7 @@ def test_emitted_text_is_the_same_every_time_and_has_no_statics():
 def test_passes_of_the_backend_can_be_left_out(name):
     plan = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
     few, all_of_them = lower(plan.program, skip={name}), lower(plan.program)
-    from oco.backends.base import backend
+    from oco.backends.registry import backend
 
     rng = np.random.default_rng(0)
     learners = [make_learner(backend("c").compile(p, plan.contract), plan.contract) for p in (few, all_of_them)]
@@ -179,7 +179,7 @@ def test_the_default_backend_is_what_the_rounds_are_worth(monkeypatch):
     few, many = choose_backend(plan.program, 10), choose_backend(plan.program, 100_000)
     assert (few.name, many.name) == ("numpy", "c") and "in C" in many.why and "NumPy" in few.why
     assert choose_backend(plan.program, 10, "c").name == "c" and choose_backend(plan.program, 10, "c").notes == ()
-    monkeypatch.setattr("oco.backends.worth.has_compiler", lambda: False)
+    monkeypatch.setattr("oco.backends.c99.backend.has_compiler", lambda: False)
     without = choose_backend(plan.program, 100_000)
     assert without.name == "numpy" and "ziglang" in without.why
 

@@ -12,13 +12,12 @@ from test_c99 import has_compiler, queue
 from test_learner import program as small_program
 
 import oco
-from oco.backends.base import backend
 from oco.backends.c99.build import stepper
 from oco.backends.c99.learner import NativeLearner
 from oco.backends.contract import Contract, Range
-from oco.backends.fleet import make_fleet
-from oco.backends.learner import Learner, make_learner, restored
+from oco.backends.learner import Learner
 from oco.backends.play import can_play, play
+from oco.backends.registry import backend, make_fleet, make_learner, restored
 from oco.backends.saved import read_saved
 from oco.compiler.domains import domain
 from oco.dsl.diagnostics import OcoError

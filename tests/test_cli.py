@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -199,3 +200,58 @@ def test_an_interrupted_command_says_so_in_a_sentence(oco, monkeypatch):
 
     monkeypatch.setattr("oco.load", interrupted)
     assert oco("check", "m.oco") == (1, "", "oco: interrupted\n")
+
+
+def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path):
+    words = ("run", EXAMPLES / "tracking.oco", "--rounds", "5", "--out", "results")
+    assert oco(*words)[0] == 0
+    before = {p.name: p.read_bytes() for p in (tmp_path / "results").iterdir()}
+    status, out, err = oco(*words, "--seed", "1")
+    assert status == 1 and not out and "OCO905" in err and "trace.nc is there already, and 6 more" in err
+    assert {p.name: p.read_bytes() for p in (tmp_path / "results").iterdir()} == before
+    assert oco(*words, "--seed", "1", "--force")[0] == 0
+    assert (tmp_path / "results" / "trace.nc").read_bytes() != before["trace.nc"]
+
+
+def test_a_table_of_runs_goes_on_in_its_own_folder_and_in_no_other(oco, tmp_path):
+    table = ("run", EXAMPLES / "tracking.oco", "--rounds", "5", "--seeds", "2", "--engine", "here", "--out", "results")
+    assert oco(*table)[0] == 0 and oco(*table)[0] == 0
+    other = [w if w != "5" else "6" for w in table]
+    status, out, err = oco(*other)
+    assert status == 1 and not out and "OCO905" in err and "sweep.nc" in err
+    assert oco(*other, "--force")[0] == 0
+
+
+INPUTS = {
+    "m.oco": ("compile", "m.oco", "-o", "m.oco"),
+    "./m.oco": ("compile", "m.oco", "-o", "./m.oco"),
+    "link.py": ("compile", "m.oco", "-o", "link.py"),
+    "hard.py": ("compile", "m.oco", "-o", "hard.py"),
+    "w.json": ("compile", "m.oco", "-o", "w.json"),
+    "s.csv": ("compile", "m.oco", "--data", "s.csv", "-o", "s.csv"),
+    "out/summary.json": ("run", "m.oco", "--rounds", "3", "--out", "out"),
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("force", [True, False])
+def test_what_a_command_reads_is_never_replaced(oco, tmp_path, name, force):
+    """The model, the data, the files that the model names: under their names, through links, and with --force too."""
+    (tmp_path / "out").mkdir()
+    weights = "out/summary.json" if name.startswith("out") else "w.json"
+    (tmp_path / weights).write_text("[1, 2]")
+    text = f"""model m
+horizon T = 3
+param w[2] = file("{weights}")
+decision x[2] in box(0, 1)
+stream s[2] ~ uniform(0, 1)
+minimize s @ (w * x)
+"""
+    (tmp_path / "m.oco").write_text(text)
+    (tmp_path / "s.csv").write_text("s[0],s[1]\n0.1,0.2\n0.3,0.4\n0.5,0.6\n")
+    (tmp_path / "link.py").symlink_to("m.oco")
+    os.link(tmp_path / "m.oco", tmp_path / "hard.py")
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    status, out, err = oco(*INPUTS[name], *["--force"] * force)
+    assert status == 1 and not out and "OCO910" in err
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before

@@ -17,7 +17,7 @@ from oco.dsl.model import Model
 from oco.evaluation import check
 from oco.evaluation.data import describe, from_rounds, load_data
 from oco.evaluation.mapping import parse_map
-from oco.evaluation.tables import read_csv
+from oco.evaluation.text_tables import read_csv
 
 ROOT = Path(__file__).parent.parent
 MODEL = """model shop

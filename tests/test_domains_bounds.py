@@ -9,7 +9,8 @@ from scipy.optimize import linprog
 from oco.compiler.domains import cut, domain, make
 from oco.compiler.domains.analytic import Centre, interior_point, largest_ball
 from oco.compiler.domains.programs import Program, Steps, cheapest_rows
-from oco.compiler.domains.reduction import Reduced, reduce_polyhedron
+from oco.compiler.domains.reduced import Reduced
+from oco.compiler.domains.reduction import reduce_polyhedron
 from oco.compiler.facts.check import check
 from oco.compiler.facts.types import Status
 from oco.dsl.diagnostics import OcoError

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from domain_cases import CASES, Case, points
 
-from oco.backends.base import backend
 from oco.backends.contract import Contract
+from oco.backends.registry import backend
 from oco.compiler.domains import Domain
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.passes import optimize

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from test_domains_c import operations
 from test_domains_hostile import SCALES, entries
 
-from oco.backends.base import backend
 from oco.backends.contract import Contract
 from oco.backends.python.selection import weighted_quantile
+from oco.backends.registry import backend
 from oco.compiler.domains import Domain, cut, domain, filling
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.interpret import as_numpy

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import oco
-from oco.backends.base import backend
 from oco.backends.factors import Factors
+from oco.backends.registry import backend
 from oco.compiler import storage
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.assemble import assemble

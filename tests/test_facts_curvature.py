@@ -136,11 +136,29 @@ def test_forms_that_spell_an_atom_outside_of_its_range_are_judged_by_themselves(
     assert error.value.code == "OCO501"
 
 
-@pytest.mark.parametrize("loss", ("-abs(x)", "-pos(x)", "-maximum(0, x)", "-maximum(x, 0)"))
+@pytest.mark.parametrize("loss", ("-abs(x)", "-pos(x)", "-maximum(0, x)"))
 def test_a_kink_on_the_boundary_is_a_kink(loss: str) -> None:
     """For x >= 0 these equal -x, but the gradient at 0 that a learner computes is no subgradient of it: convexity is not claimed."""
     facts = check(parse(f"model m\nhorizon T = 10\ndecision x in box(0, 1)\nminimize {loss}\n"))
     assert facts["loss.convex"].status is Status.UNKNOWN and [w.code for w in facts.warnings] == ["OCO602"]
+
+
+@pytest.mark.parametrize("loss", ("-maximum(x, 0)", "-minimum(x, y)", "minimum(x, d) - 2 * x"))
+def test_a_tie_on_the_boundary_goes_to_the_first_argument(loss: str) -> None:
+    """Ties that the domain allows on its boundary alone take the gradient of the first argument, which is the function's own."""
+    head = "model m\nhorizon T = 10\ndecision x in box(0, 1)\ndecision y in box(1, 2)\nstream d in [1, 3]\n"
+    facts = check(parse(f"{head}minimize {loss}\n"))
+    assert facts["loss.convex"].value is True and facts["loss.smoothness.l2"].value == 0
+    assert facts["loss.lipschitz.l2"].value == 1 and not facts["loss.lipschitz.l2"].loose
+
+
+@pytest.mark.parametrize(
+    "form", ("(x.T @ (A.T @ A)) @ x", "x.T @ A.T @ A @ x", "x @ (A.T @ (A @ x))", "(x @ A.T) @ (A @ x)")
+)
+@pytest.mark.parametrize("matrix", ("param A[2, 3] = [[1, 2, 0.3], [0.1, 0.7, 1]]", "stream A[2, 3] in [-1, 1]"))
+def test_quadratic_forms_of_gram_matrices_are_convex(form: str, matrix: str) -> None:
+    text = f"model m\nhorizon T = 10\n{matrix}\ndecision x[3] in box(-1, 1)\nminimize "
+    assert check(parse(f"{text}{form}\n"))["loss.convex"].value is True
 
 
 def test_smooth_terms_are_judged_together_wherever_terms_with_kinks_stand() -> None:

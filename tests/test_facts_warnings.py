@@ -33,6 +33,7 @@ CASES: dict[str, tuple[str, str, Any]] = {
     "OCO606": (HEAD + STREAM + "\nminimize c @ x\n", "stream c", WIDE),
     "OCO607": (HEAD + STREAM + "\nminimize c @ x\n", "stream c", SPIKE),
     "OCO611": (HEAD + STREAM + "\nminimize c @ x\nsubject to\n    cap: sum(x) <= 2\n", "cap:", None),
+    "OCO613": (HEAD + STREAM + "\nminimize c @ x + exp(exp(1000 * x[0]))\n", "minimize", None),
     "OCO610": (HEAD + STREAM + "\nminimize c @ x\nassume loss.bound <= 100\n", "assume", None),
     "OCO612": (HEAD + STREAM + "\nminimize c @ x\nsubject to\n    cap: sum(x) <= 2   each round\n", "cap:", None),
 }

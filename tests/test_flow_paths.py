@@ -46,3 +46,26 @@ def test_a_shortest_path_is_that_of_the_program(ties: bool) -> None:
         assert paths is not None
         np.testing.assert_array_equal(found, f._minimisation(cost)[0])
         assert cost @ found == pytest.approx((paths @ cost).min(), abs=1e-12)
+
+
+def test_nodes_may_have_any_numbers() -> None:
+    """Only those that are named count: the numbers neither cost time nor memory, and stand in the text and in what is said."""
+    edges = np.array([[0, 1], [1, 2], [0, 2]])
+    labels = np.array([7, 10**9, 3])
+    near, far = flow((3,), edges, 0, 2), flow((3,), labels[edges], 7, 3)
+    paths = (near.vertices(), far.vertices())
+    assert paths[0] is not None and paths[1] is not None
+    assert {p.tobytes() for p in paths[0]} == {p.tobytes() for p in paths[1]}
+    assert str(far) == f"flow({labels[edges].tolist()}, 7, 3)"
+    with pytest.raises(OcoError, match="from node 0 to node 1000000000000"):
+        flow((3,), edges, 0, 10**12)
+    with pytest.raises(OcoError, match="cycle through node 3"):
+        flow((3,), labels[[[1, 2], [2, 1], [0, 2]]], 7, 3)
+
+
+def test_a_sink_that_is_the_source_is_reached_without_an_edge() -> None:
+    f = flow((3,), np.array([[0, 1], [1, 2], [0, 2]]), 1, 1)
+    np.testing.assert_array_equal(f.vertices(), np.zeros((1, 3)))
+    np.testing.assert_array_equal(f.project_array(np.ones(3)), np.zeros(3))
+    assert f.contains(np.zeros(3)) and not f.contains(np.ones(3))
+    assert f.diameter() == 0

@@ -14,7 +14,7 @@ from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.qiu_wei2020 import _constants
 from oco.compiler.plan import Plan
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.settings import WORD_SETTINGS
+from oco.dsl.settings import SETTINGS, WORD_SETTINGS
 
 ROUNDS = 64
 
@@ -113,3 +113,32 @@ def test_a_promise_from_the_centre_is_not_made_from_elsewhere() -> None:
     assert stuck.loss.sum() + 400 == pytest.approx(800) and promised < 60
     assert usual.loss.sum() + 400 <= promised
     assert any("centre" in w for w in stuck.warnings) and not any("centre" in w for w in usual.warnings)
+
+
+HEAD = "model m\nhorizon T {horizon}\ndecision x[2] in box(-1, 1)\nstream c[2] in [-1, 1] iid\nstream s ~ uniform(0.5, 1)\n"
+MODELS = (
+    "minimize c @ x\nsubject to\n    g: x[0] - s <= 0.5 each round\n",
+    "minimize c @ x\nsubject to\n    g: s * x[0] <= 0.5 on average\n",
+    "minimize c @ x\nsubject to\n    g: s * x[0] == 0.5 on average\n",
+    "minimize c @ x\nsubject to\n    g: x[0] <= 0.5 on average\n",
+    "minimize sum_squares(x - c)\nsubject to\n    g: x[0] - s <= 0.5 each round\nfeedback bandit\n",
+    "minimize c @ x\n",
+)
+VARYING = (("0.5 * sqrt(t)", "= 20"), ("0.5 * sqrt(t)", "unknown"), ("0.1 * sqrt(T)", "unknown"), ("0.1", "= 20"))
+
+
+@pytest.mark.parametrize("algorithm", [a.name for a in ALGORITHMS])
+def test_any_setting_may_be_a_formula_that_varies(algorithm: str) -> None:
+    """Whatever is given, a program is traced or words say why not. A number of things may come out below one."""
+
+    def traced(text: str, given: dict[str, str]) -> bool:
+        try:
+            return bool(plan_of(text, algorithm, given).program.state)
+        except OcoError as error:
+            assert error.code.startswith("OCO7"), error
+            return False
+
+    model = next(m for m in MODELS if traced(HEAD.format(horizon="= 20") + m, {}))
+    for setting in (s for s in SETTINGS[algorithm] if s not in WORD_SETTINGS):
+        for formula, horizon in VARYING:
+            traced(HEAD.format(horizon=horizon) + model, {setting: formula})

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,10 +217,30 @@ def test_journals_of_others(tmp_path):
     refused(plan, tmp_path / "file", "OCO858")
 
 
-def test_one_process_at_a_time(tmp_path):
+HOLDING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import oco
+from survival import TRACKING, plan_of
+learner = oco.open(plan_of(TRACKING), sys.argv[2])
+print("open", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_one_learner_at_a_time_and_the_error_says_whose(tmp_path, monkeypatch):
     plan, _ = played(tmp_path, 3)
     with oco.open(plan, tmp_path):
-        refused(plan, tmp_path, "OCO855")
+        said = refused(plan, tmp_path, "OCO855")
+        assert ("another learner of this process" in said) == sys.platform.startswith("linux")
+    words = [sys.executable, "-c", HOLDING, str(Path(__file__).parent), str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "open\n"
+        said = refused(plan, tmp_path, "OCO855")
+        assert (f"another process, number {other.pid}" in said) == sys.platform.startswith("linux")
+        monkeypatch.setattr("oco.backends.ownership.LOCKS", tmp_path / "none")  # as on other systems
+        assert "of this process or of another" in refused(plan, tmp_path, "OCO855")
+        other.communicate("\n")
     oco.open(plan, tmp_path).close()
 
 

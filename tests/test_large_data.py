@@ -15,8 +15,8 @@ from test_c99 import has_compiler
 
 import oco
 from oco.dsl.diagnostics import OcoError
+from oco.evaluation import arrow_tables, recorder, spill
 from oco.evaluation import data as data_module
-from oco.evaluation import recorder, spill, tables
 from oco.evaluation.data import load_data
 
 MODEL = """
@@ -107,7 +107,7 @@ def test_a_parquet_file_read_in_blocks_is_the_file(
 ) -> None:
     pandas = pytest.importorskip("pandas")
     monkeypatch.setattr(spill, "LARGE", large)
-    monkeypatch.setattr(tables, "BATCH", 28)
+    monkeypatch.setattr(arrow_tables, "BATCH", 28)
     monkeypatch.setattr(data_module, "BLOCK", 33)
     given = rounds_of(40)
     columns = {f"c[{i}]": given["c"][:, i] for i in range(3)} | {"b": given["b"]}

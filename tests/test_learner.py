@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from ir_programs import FLOAT
 
-from oco.backends.base import backend
 from oco.backends.contract import Contract, Range
 from oco.backends.learner import Learner
 from oco.backends.python.backend import NumpyBackend
+from oco.backends.registry import backend
 from oco.backends.saved import read_saved
 from oco.compiler.domains import domain
 from oco.compiler.ir.build import trace_program
@@ -331,7 +331,7 @@ def test_gradients_of_several_decisions_come_in_dicts():
     assert caught.value.code == "OCO840"
 
 
-@pytest.mark.parametrize("name, code", [("jax", "OCO731"), ("fortran", "OCO732")])
+@pytest.mark.parametrize("name, code", [("jax", "OCO732"), ("fortran", "OCO732")])
 def test_backends_that_are_not_there(name, code):
     with pytest.raises(OcoError) as caught:
         backend(name)

@@ -13,8 +13,8 @@ from driving import Run, situation
 from test_c99 import needs_compiler
 
 import oco
-from oco.backends.learner import restored
 from oco.backends.python.state_file import pack
+from oco.backends.registry import restored
 from oco.compiler.choice import Choice, judge, named
 from oco.compiler.plan import Plan, compile_plan
 from oco.compiler.verdicts import Standing

@@ -18,8 +18,8 @@ from survival import DRAWING, TRACKING, data_of, kill_at_random, plan_of, play_r
 from test_c99 import needs_compiler
 
 import oco
-from oco.backends.learner import restored
 from oco.backends.python.state_file import pack, unpack, write_state
+from oco.backends.registry import restored
 from oco.backends.saved import read_saved
 from oco.dsl.diagnostics import OcoError
 

@@ -49,10 +49,22 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
+def _show_version(wanted: bool) -> None:
+    """Print the version and stop, before a command is looked for."""
+    if wanted:
+        import oco
+
+        typer.echo(f"oco {oco.__version__}")
+        raise typer.Exit
+
+
 def top(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", metavar="", help="Print the version and stop.", is_eager=True)
+        bool,
+        typer.Option(
+            "--version", metavar="", help="Print the version and stop.", is_eager=True, callback=_show_version
+        ),
     ] = False,
     effort: Annotated[
         float, typer.Option("--effort", metavar="TIMES", help="How many times the usual work a model may take.")
@@ -60,8 +72,3 @@ def top(
 ) -> None:
     """Model online decisions under constraints; compile them to learners with a guarantee."""
     context.with_resource(allowing(effort))
-    if version:
-        import oco
-
-        typer.echo(f"oco {oco.__version__}")
-        raise typer.Exit

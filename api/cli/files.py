@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oco.cli.options import Force, Json, refuse_overwrite
+from oco.cli.options import Force, Json, check_outputs
 from oco.cli.output import console, note, say, show_json
 from oco.dsl.diagnostics import fail
 from oco.dsl.writing import read_text, write_text
@@ -64,7 +64,7 @@ def new(
             "OCO906", f"`{name}` cannot be the name of a model", hint="use letters, digits and _, a letter first"
         )
     path = Path(f"{name}.oco")
-    refuse_overwrite(path, force)
+    check_outputs([path], force)
     write_text(path, STARTER.format(name=name))
     say(f"{path} written. Next: oco check {path}, oco explain {path}, oco run {path}")
 

@@ -17,10 +17,11 @@ from oco.cli.options import (
     OnMissing,
     Params,
     Tradeoff,
+    check_outputs,
+    files_read,
     given,
     pairs,
     param_values,
-    refuse_overwrite,
     rounds_of,
 )
 from oco.cli.output import note, paint, say, show_diagnostic, show_json
@@ -36,7 +37,7 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=FORMULA", help="A setting, as a formula in t and T: alpha=2*sqrt(t)."),
 ]
-Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="numpy or c (jax comes later).")]
+Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="numpy or c.")]
 
 
 def check(
@@ -171,8 +172,7 @@ def compile(
     names = list(plan.files())
     path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_c")
     written = [path] if len(names) == 1 else [path / name for name in names]
-    for file in written:
-        refuse_overwrite(file, force)
+    check_outputs(written, force, files_read(model, loaded, data))
     plan.write(path)
     if as_json:
         show_json(json.loads(plan.to_json()) | {"file": str(path), "files": [str(file) for file in written]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -162,7 +163,21 @@ def units_of(kind: str | None) -> dict[str, str]:
     return {"units": "user"} if kind == "paper" else {}
 
 
-def refuse_overwrite(path: Path, force: bool) -> None:
-    """An existing file is overwritten only when the user says so."""
-    if path.exists() and not force:
-        raise fail("OCO905", f"{path} is there already", hint="give another name with -o, or --force to overwrite it")
+def files_read(path: Path, model: Model, data: Path | None = None) -> list[Path]:
+    """The files that a command reads: the model, those that it names, the data."""
+    from oco.dsl.expressions import File
+
+    named = [path.parent / p.value.path for p in model.params if isinstance(p.value, File)]
+    return [path, *named, *([] if data is None else [data])]
+
+
+def check_outputs(outputs: Sequence[Path], force: bool, inputs: Sequence[Path] = (), option: str = "-o") -> None:
+    """Refuse to replace a file that the command reads (OCO910), and without --force any file that is there (OCO905)."""
+    there = [path for path in outputs if path.exists()]
+    for path in there:
+        if any(read.exists() and path.samefile(read) for read in inputs):
+            raise fail("OCO910", f"{path} is read by this command, and would be replaced")
+    if there and not force:
+        more = f", and {len(there) - 1} more" if len(there) > 1 else ""
+        hint = f"give another name with {option}, or --force to overwrite it"
+        raise fail("OCO905", f"{there[0]} is there already{more}", hint=hint)

@@ -88,6 +88,13 @@ def promised(bound: float | None, vacuous: bool) -> str:
     return "" if bound is None else f"{number(bound)}{' (vacuous)' if vacuous else ''}"
 
 
+def result_files() -> list[str]:
+    """The files that a run may write with --out."""
+    from oco.evaluation.plots import FILES
+
+    return ["trace.nc", "report.html", "summary.json", *(f"{name}.png" for name in FILES)]
+
+
 def write_results(trace: Trace, summary: RunSummary, plan: Plan, folder: Path) -> None:
     """The trace, a report, pictures, and `summary.json`: each whole or not at all."""
     from oco.evaluation.plots import figures

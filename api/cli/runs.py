@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +15,7 @@ from oco.cli.options import Json, Mapping, ModelPath, Params, budget_of, pairs, 
 from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched
 from oco.cli.replaying import replay_trace
-from oco.cli.sweeping import Table, run_sweep, values_of
+from oco.cli.sweeping import Table, check_table_outputs, run_sweep, values_of
 from oco.dsl.writing import make_folder
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def run(
     budget: o.Cost = None,
     backend: Backend = None,
     param: Params = None,
+    force: o.Force = False,
     as_json: Json = False,
 ) -> None:
     """Run the learner over data, or over draws from the model, and measure regret and violation.
@@ -74,13 +76,23 @@ def run(
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
         shared = {"backend": backend, "budget": cost, "tradeoff": tradeoff}
         table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
+        check_table_outputs(table, out, force, o.files_read(model, loaded, data))
         raise typer.Exit(0 if run_sweep(table, engine, out, as_json) else 1)
+    _check_outputs(out, force, o.files_read(model, loaded, data))
     if kind == "tuned" and data is not None and not settings:
         plan, source = _tuned(loaded, source, names[0], tradeoff, backend)
     else:
         told = {"tradeoff": tradeoff, "data": None if data is None else source, **o.given(settings, kind)}
         plan = oco.compile(loaded, names[0], backend=backend, seed=seed, **told)
     _run_one(plan, source, journal, cost, out, as_json)
+
+
+def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
+    """Refuse to replace files in the folder of the results, before the first round."""
+    if out is not None:
+        from oco.cli.results import result_files
+
+        o.check_outputs([out / name for name in result_files()], force, inputs, "--out")
 
 
 def _tuned(model: Model, source: Data, name: str | None, tradeoff: float, backend: str | None) -> tuple[Plan, Data]:

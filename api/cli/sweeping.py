@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from oco.cli.options import pairs
+from oco.cli.options import check_outputs, pairs
 from oco.cli.output import console, note, say, show_json
 from oco.cli.progress import Pace, told
 from oco.dsl.writing import make_folder
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from oco.dsl.model import Model
     from oco.evaluation.data import Data
     from oco.evaluation.sweep import Engine, Outcome, Row
+
+
+RUNS = "runs"
+"""The folder of the outcomes, in the one that --out names."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,17 @@ def engine_of(name: str) -> Engine:
     raise typer.BadParameter(f"{name!r} is not one of here, processes, ray, ray://ADDRESS", param_hint="--engine")
 
 
+def check_table_outputs(table: Table, out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
+    """Refuse to replace files in the folder, unless this table, or one that shares its outcomes, was begun there."""
+    from oco.evaluation.comparison import FILES
+    from oco.sweeps import outcomes_folder
+
+    if out is None:
+        return
+    begun = outcomes_folder(out / RUNS, table.model, table.data, table.told).is_dir()
+    check_outputs([out / name for name in FILES], force or begun, inputs, "--out")
+
+
 def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> bool:
     """Run the table, with a bar while it runs, and print it; whether every run went through."""
     from oco.evaluation.sweep import compared, to_dataset
@@ -86,7 +101,7 @@ def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> boo
 def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[Outcome]:
     from oco.sweeps import run_table, table_for
 
-    model, data, folder = table.model, table.data, None if out is None else out / "runs"
+    model, data, folder = table.model, table.data, None if out is None else out / RUNS
     jobs = table_for(model, data, table.algorithms, table.seeds, table.grid, table.told["tradeoff"])
     done: list[Outcome] = []
     pace = Pace(getattr(engine, "width", 1))

@@ -1,27 +1,23 @@
-"""The C backend: the emitted source, compiled on the spot, behind the functions that a learner calls."""
+"""The C backend: the emitted source, compiled on the spot."""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from oco.backends.base import Arrays, Compiled, Recorded
-from oco.backends.c99.build import library
+from oco.backends.base import Compiled
+from oco.backends.c99.build import has_compiler, library
 from oco.backends.c99.example import example_main
-from oco.backends.c99.module import Source, emit
+from oco.backends.c99.fleet import NativeFleet
+from oco.backends.c99.learner import NativeLearner
+from oco.backends.c99.module import emit
+from oco.backends.c99.native import Native
 from oco.backends.contract import Contract
+from oco.backends.fleet import Fleet
+from oco.backends.learner import Learner
 from oco.backends.python.backend import slopes_of
-from oco.backends.python.intake import NotFinite, finite
-from oco.compiler.ir.check import KINDS
-from oco.compiler.ir.program import DType, Field, Program, Type
-
-Array = np.ndarray[Any, Any]
-_NUMBERS = {DType.FLOAT: ctypes.c_double, DType.INT: ctypes.c_int64, DType.BOOL: ctypes.c_bool}
+from oco.compiler.ir.program import Program
 
 
 @dataclass(frozen=True)
@@ -31,12 +27,22 @@ class CBackend:
     name: str = "c"
     skip: tuple[str, ...] = ()
 
+    @property
+    def learner(self) -> type[Learner]:
+        return NativeLearner
+
+    def fleet(self, program: Program) -> type[Fleet]:
+        return Fleet if program.measure is None else NativeFleet
+
+    def unavailable_reason(self) -> str | None:
+        return None if has_compiler() else "install gcc or clang, or `pip install ziglang`"
+
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         source = emit(program, contract or _no_promises(program), self.skip)
         native = Native(program, source, library(source))
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, slopes_of(program)
-        return Compiled(program, source.code, *entries, native.run, native)
+        return Compiled(self.name, program, source.code, *entries, native.run, native)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         source = emit(program, contract)
@@ -49,181 +55,3 @@ class CBackend:
 
 def _no_promises(program: Program) -> Contract:
     return Contract("", "", None, {f.name: np.zeros(f.type.shape) for f in program.decision})
-
-
-class Native:
-    """The library of a program. State goes through a struct of its own for each call."""
-
-    def __init__(self, program: Program, source: Source, path: Path) -> None:
-        self.program = program
-        self.source = source
-        self.library = ctypes.CDLL(str(path))
-        self.layout = _layout(program, source)
-        self.members = [name for name, _ in source.interface.members()]
-        self.state_words = (self.layout.work.offset if source.interface.work else ctypes.sizeof(self.layout) + 7) // 8
-        """Of eight bytes, at the beginning of the struct; behind them lies room to work in."""
-        self.record_layout = _record_layout(source)
-        self.worth = [] if program.measure is None else [r.type.shape for r in program.measure.body.results]
-
-    def _function(self, name: str) -> Callable[..., Any]:
-        found = getattr(self.library, f"{self.source.name}_{name}")
-        found.restype = ctypes.c_int64 if name in ("run", "step") else None
-        call: Callable[..., Any] = found
-        return call
-
-    def glue(self, name: str) -> Callable[..., Any]:
-        """A function of `glue.py`."""
-        found: Callable[..., Any] = getattr(self.library, f"{self.source.name}_glue_{name}")
-        return found
-
-    def init(self, *start: Any) -> Arrays:
-        struct = self._space()
-        first = [_array(v, Type(DType.FLOAT, f.type.shape)) for v, f in zip(start, self.program.decision)]
-        self._function("init")(ctypes.byref(struct), *map(_pointer, first))
-        return self._state(struct)
-
-    def decide(self, *values: Any) -> Arrays:
-        return self.decide_at(*self._struct(values))
-
-    def decide_at(self, struct: ctypes.Structure, draws: Sequence[Any]) -> Arrays:
-        """The decisions of the state in a struct."""
-        given, _kept = _given(draws, self.program.draws)
-        fields = self.program.decision
-        results = self._results("decide", [ctypes.byref(struct), *given], [f.type.shape for f in fields])
-        with np.errstate(all="ignore"):
-            found: Arrays = finite([f.name for f in fields], results)
-        return found
-
-    def update(self, *values: Any) -> Arrays:
-        struct, rest = self._struct(values)
-        self.step_at(struct, rest)
-        return self._state(struct)
-
-    def step_at(self, struct: ctypes.Structure, inputs: Iterable[Any], draws: Sequence[Any] = ()) -> None:
-        """Take a state in a struct on by a round. Raises NotFinite, and the struct is as before."""
-        given, _kept = _given([*inputs, *draws], [*self.program.feedback, *self.program.draws])
-        if wrong := self._function("step")(ctypes.byref(struct), *given):
-            raise NotFinite(self.program.state[-wrong - 1].name)
-
-    def measure(self, *values: Any) -> Arrays:
-        struct = self._space()
-        setattr(struct, self.members[0], int(values[0]))
-        given, _kept = _given(values[1:], [*self.program.decision, *self.program.feedback])
-        return self._results("measure", [ctypes.byref(struct), *given], self.worth)
-
-    def run(
-        self, state: Sequence[Any], inputs: Sequence[Any], draws: Sequence[Any], rounds: int, keep: Collection[str]
-    ) -> Recorded:
-        """Many rounds in one call; arrays of float64 in row order are read where they lie."""
-        struct, _ = self._struct(state)
-        recorded = self.run_at(struct, inputs, draws, rounds, keep)
-        return replace(recorded, state=self._state(struct))
-
-    def run_at(
-        self,
-        struct: ctypes.Structure,
-        inputs: Sequence[Any],
-        draws: Sequence[Any],
-        rounds: int,
-        keep: Collection[str],
-    ) -> Recorded:
-        """The same where the state lies in a struct and stays there; what is returned does not have it."""
-        fields = [*self.program.feedback, *self.program.draws]
-        arrays: list[Array] = [
-            np.ascontiguousarray(a, dtype=KINDS[f.type.dtype]).reshape(rounds, *f.type.shape)
-            for a, f in zip([*inputs, *draws], fields, strict=True)
-        ]
-        wanted, fields_of = (
-            self._wanted(keep),
-            {f"after_{m}": f"after_{f.name}" for m, f in zip(self.members, self.program.state)},
-        )
-        kept: dict[str, Array] = {
-            name: np.empty((rounds, *shape), dtype=KINDS[kind]) for name, (kind, shape) in wanted.items()
-        }
-        record = self.record_layout(**{name: _pointer(array).value for name, array in kept.items()})
-        played = self._function("run")(
-            ctypes.byref(struct), ctypes.c_int64(rounds), *map(_pointer, arrays), ctypes.byref(record)
-        )
-        return Recorded(played, (), {fields_of.get(n, n): a[:played] for n, a in kept.items()})
-
-    def _wanted(self, keep: Collection[str]) -> Mapping[str, tuple[DType, tuple[int, ...]]]:
-        """Arrays of the record that are asked for: "decisions", "loss", ..., "after_FIELD"; kinds and shapes of a round's part."""
-        total = sum(_size(f.type) for f in self.program.decision)
-        found: dict[str, tuple[DType, tuple[int, ...]]] = {"decisions": (DType.FLOAT, (total,))}
-        found |= {n: (DType.FLOAT, shape) for n, shape in zip(("loss", "constraints", "equalities"), self.worth)}
-        for member, f in zip(self.members[1:], self.program.state[1:]):
-            if f"after_{f.name}" in keep:
-                found[f"after_{member}"] = (f.type.dtype, f.type.shape)
-        return {n: v for n, v in found.items() if n in keep or n.startswith("after_")}
-
-    def _results(self, function: str, args: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Arrays:
-        """Call a function that writes its results through pointers."""
-        outs = [np.empty(shape) for shape in shapes]
-        self._function(function)(*args, *map(_pointer, outs))
-        return tuple(o[()] for o in outs)
-
-    def _space(self) -> ctypes.Structure:
-        """A struct that holds nothing yet. What is not written takes no memory."""
-        return self.layout.from_buffer(np.empty(-(-ctypes.sizeof(self.layout) // 8)).data)
-
-    def _struct(self, values: Sequence[Any]) -> tuple[ctypes.Structure, Sequence[Any]]:
-        """The state among the values, as a struct; and the values that are left."""
-        struct, fields = self._space(), self.program.state
-        for name, value, f in zip(self.members, values, fields):
-            if f.type.shape:
-                array = _array(value, f.type)
-                ctypes.memmove(ctypes.addressof(getattr(struct, name)), array.ctypes.data, array.nbytes)
-            else:
-                setattr(struct, name, value.item() if hasattr(value, "item") else value)
-        return struct, values[len(fields) :]
-
-    def _state(self, struct: ctypes.Structure) -> Arrays:
-        values: list[Any] = []
-        for name, f in zip(self.members, self.program.state):
-            found = getattr(struct, name)
-            if f.type.shape:
-                entries: Array = np.frombuffer(found, KINDS[f.type.dtype], _size(f.type))
-                values.append(np.array(entries).reshape(f.type.shape))
-            else:
-                values.append(KINDS[f.type.dtype](found))
-        return tuple(values)
-
-
-def _size(made: Type) -> int:
-    return int(np.prod(made.shape, dtype=np.int64))
-
-
-def _array(value: Any, made: Type) -> np.ndarray[Any, Any]:
-    return np.ascontiguousarray(value, dtype=KINDS[made.dtype]).reshape(made.shape)
-
-
-def _pointer(array: np.ndarray[Any, Any]) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-def _given(values: Sequence[Any], fields: Sequence[Field]) -> tuple[list[Any], list[Any]]:
-    """Arguments for C: numbers, and pointers to arrays; and the arrays, which must live as long as the pointers."""
-    given, kept = list[Any](), list[Any]()
-    for value, f in zip(values, fields, strict=True):
-        if not f.type.shape:
-            given.append(_NUMBERS[f.type.dtype](value.item() if hasattr(value, "item") else value))
-            continue
-        kept.append(_array(value, f.type))
-        given.append(_pointer(kept[-1]))
-    return given, kept
-
-
-def _layout(program: Program, source: Source) -> type[ctypes.Structure]:
-    """The struct of the header as ctypes sees it."""
-    fields: list[tuple[str, Any]] = []
-    for (name, made), _ in zip(source.interface.members(), program.state):
-        kind: Any = _NUMBERS[made.dtype]
-        fields.append((name, kind * max(_size(made), 1) if made.shape else kind))
-    if source.interface.work:
-        fields.append(("work", ctypes.c_double * source.interface.work))
-    return type("Struct", (ctypes.Structure,), {"_fields_": fields})
-
-
-def _record_layout(source: Source) -> type[ctypes.Structure]:
-    fields = [(name, ctypes.c_void_p) for name, _, _ in source.interface.record()]
-    return type("Record", (ctypes.Structure,), {"_fields_": fields})

@@ -39,7 +39,7 @@ class NativeFleet(Fleet):
     ) -> None:
         source = emit_fleet(compiled.program, contract, skip)
         self._lanes, self._name = source.lanes, source.name
-        self._library = ctypes.CDLL(str(fleet_library(source)))
+        self._library = fleet_library(source)
         self._members = source.block.members()
         self._block = np.dtype(
             [(name, self._kind(made.dtype), self._shape(made)) for name, made in self._members]

@@ -13,6 +13,8 @@ import numpy as np
 
 from oco.backends.base import Arrays, Compiled
 from oco.backends.contract import Contract
+from oco.backends.fleet import Fleet
+from oco.backends.learner import Learner
 from oco.backends.python.intake import finite
 from oco.backends.python.module import emit, emit_rule
 from oco.compiler.ir.names import identifier
@@ -26,6 +28,16 @@ class NumpyBackend:
     name: str = "numpy"
     skip: tuple[str, ...] = ()
 
+    @property
+    def learner(self) -> type[Learner]:
+        return Learner
+
+    def fleet(self, program: Program) -> type[Fleet]:
+        return Fleet
+
+    def unavailable_reason(self) -> str | None:
+        return None
+
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
 
@@ -35,7 +47,9 @@ class NumpyBackend:
         found = _executed(program, source, entries)
         decide = _watched(found["decide"], [f.name for f in program.decision])
         update = _watched(found["update"], [f.name for f in program.state])
-        return Compiled(program, source, found["init"], decide, update, found.get("measure"), slopes_of(program))
+        return Compiled(
+            self.name, program, source, found["init"], decide, update, found.get("measure"), slopes_of(program)
+        )
 
 
 def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[..., Arrays]:

@@ -215,6 +215,13 @@ def columns_of(name: str, shape: tuple[int, ...], header: list[str]) -> list[int
     return found
 
 
+def number_of(cell: str) -> float:
+    """A plain decimal number: Python takes `1_0` and digits of other scripts for numbers too."""
+    if not cell.isascii() or "_" in cell:
+        raise ValueError(cell)
+    return float(cell)
+
+
 def rounds_of(path: str) -> Iterator[dict[str, Any]]:
     """The rounds of a CSV file with a header, one a row."""
     with open(path, newline="", encoding="utf-8-sig") as file:
@@ -223,7 +230,7 @@ def rounds_of(path: str) -> Iterator[dict[str, Any]]:
         columns = {name: columns_of(name, s.shape, header) for name, s in STREAMS.items()}
         for row in rows:
             try:
-                cells = {n: [float(row[k]) for k in ks] for n, ks in columns.items()}
+                cells = {n: [number_of(row[k]) for k in ks] for n, ks in columns.items()}
             except (ValueError, IndexError) as error:
                 raise ValueError(f"{path}, line {rows.line_num}: a cell is missing or not a number") from error
             yield {n: np.array(values).reshape(STREAMS[n].shape) for n, values in cells.items()}

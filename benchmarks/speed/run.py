@@ -30,7 +30,7 @@ from reference.tracking import Tracking
 import oco
 from oco.backends.c99.build import FLAGS, compiler
 from oco.backends.c99.fleet_source import emit_fleet
-from oco.backends.learner import make_learner
+from oco.backends.registry import make_learner
 from oco.plan import Plan
 
 HERE = Path(__file__).parent

@@ -26,7 +26,7 @@ from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, if_over
 from oco.compiler.problem import Draw, Problem, Task
-from oco.compiler.settings import Default, number
+from oco.compiler.settings import Default, count
 from oco.compiler.theorems import Free, Situation
 
 
@@ -78,7 +78,7 @@ def perturbed_leader(p: Problem, S: Point, weight: Value) -> Point:
 
 
 def draws(task: Task) -> tuple[Draw, ...]:
-    k = round(number(task.settings, "k", task.horizon or 1))
+    k = count(task.settings, "k", task.horizon or 1)
     return (
         Draw("u", "normal", "the directions of the perturbations, whatever their lengths", rows=k),
         Draw("p", "uniform", "the radii of the perturbations, as shares of the ball's volume", shape=(k,)),

@@ -236,6 +236,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
         rules[f"L must bound how fast gradients change: it is at least {bend:.6g}"] = value["L"] >= bend * room
     if "delta" in value:
         rules["delta must be positive"] = value["delta"] > 0
+    if "k" in value:
         rules["k must be a whole number of at least one"] = value["k"] >= 1 and value["k"] == round(value["k"])
     return [words for words, holds in rules.items() if not holds]
 

@@ -29,7 +29,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, repeated
 from oco.compiler.problem import Draw, Problem, Task
 from oco.compiler.rounds import Rounds
-from oco.compiler.settings import Default, Setting, exact, number
+from oco.compiler.settings import Default, Setting, count, exact, number
 from oco.compiler.theorems import (
     Bound,
     Free,
@@ -103,7 +103,7 @@ class MetaFrankWolfe:
 def draws(task: Task) -> tuple[Draw, ...]:
     """Drawn anew in every round. Algorithm 3 draws once, and its proof takes the slopes as given: but those of later rounds depend on
     the draw, through the points and the multipliers, so that one draw is not covered where new ones are."""
-    K = round(number(task.settings, "K", task.horizon or 1))
+    K = count(task.settings, "K", task.horizon or 1)
     return (Draw("p", "uniform", "the perturbations of the leaders, a row an inner step", rows=K),)
 
 

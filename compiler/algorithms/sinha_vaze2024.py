@@ -80,8 +80,8 @@ class SinhaVaze:
 
 
 def _strong(p: Problem) -> bool:
-    """Whether the settings are those of the strongly convex case."""
-    return "alpha_f" in p.task.settings
+    """Whether the settings are those of the strongly convex case, and not those of the other with one of its own beside them."""
+    return "rate" not in p.task.settings
 
 
 # Settings and guarantees.

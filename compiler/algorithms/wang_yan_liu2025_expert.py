@@ -24,7 +24,7 @@ from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point, Rows, repeated
 from oco.compiler.problem import Problem
 from oco.compiler.rounds import Rounds, Schedule
-from oco.compiler.settings import Default, Setting, along, evaluated, number
+from oco.compiler.settings import Default, Setting, along, count, evaluated, number
 from oco.compiler.theorems import (
     Bound,
     Floats,
@@ -114,7 +114,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 
 
 def _experts(settings: Mapping[str, Setting], horizon: int) -> int:
-    return round(number(settings, "M", horizon))
+    return count(settings, "M", horizon)
 
 
 def _most_experts(settings: Mapping[str, Setting]) -> int:

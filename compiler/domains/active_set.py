@@ -16,25 +16,27 @@ FEASIBLE = 1e-14
 """Violations up to this many units of h count as none."""
 
 
-def nearest_point(t: Tracer, v: Value, G: Floats, h: Floats) -> Value:
+def nearest_point(t: Tracer, v: Value, G: Floats, h: Floats, units: Floats | None = None) -> Value:
     """argmin |w - v|_2 subject to G w <= h, for a set of size about one that holds 0.
 
-    Far points lose digits, by as much as they are far; projecting the result again brings it to the set (few repeats, as a rule none).
+    `units` (m,) are what violations are multiplied by where the rows have sizes of their own. Far points lose digits, by as much as they
+    are far; projecting the result again brings it to the set (few repeats, as a rule none).
     """
     rows = t.constant(G, "G", "rows of the inequalities G w <= h, of norm one")
     right = t.constant(h, "h", "right sides of G w <= h")
+    measure = 1.0 if units is None else t.constant(units, "units", "by what violations of the rows are multiplied")
 
     def outside(w: Value, repeats: Value) -> Value:
-        return t.and_(t.max(rows @ w - right) > 1e-13, repeats < 40)
+        return t.and_(t.max(_violation(w, rows, right, measure)) > 1e-13, repeats < 40)
 
     def project_again(w: Value, repeats: Value) -> tuple[Value, Value]:
-        return _project_once(t, w, rows, right), repeats + 1
+        return _project_once(t, w, rows, right, measure), repeats + 1
 
     return t.while_(outside, project_again, (v, t.lift(0)))[0]
 
 
-def _project_once(t: Tracer, v: Value, G: Value, h: Value) -> Value:
-    """Goldfarb & Idnani, Math. Program. 27 (1983), for the identity Hessian.
+def _project_once(t: Tracer, v: Value, G: Value, h: Value, measure: Value | float) -> Value:
+    """Goldfarb & Idnani, Math. Program. 27 (1983), for the identity Hessian; `measure` is that of violations.
 
     The active rows stand in at most d slots, `chosen` with multipliers `u`. A violated row p gets the multiplier `u_p`, which grows until
     its violation is gone (p becomes active) or the multiplier of an active row is used up (that row is dropped).
@@ -58,7 +60,9 @@ def _project_once(t: Tracer, v: Value, G: Value, h: Value) -> Value:
         ratios = t.where(blocked, u / t.where(blocked, r, 1.0), np.inf)
         t_drop = t.min(ratios)
         independent = zz > DEPENDENT
-        t_full = t.where(independent, t.gather(violation, p) / t.where(independent, zz, 1.0), np.inf)
+        broken = t.gather(violation, p)
+        broken = broken / t.gather(measure, p) if isinstance(measure, Value) else broken
+        t_full = t.where(independent, broken / t.where(independent, zz, 1.0), np.inf)
         length = t.minimum(t_drop, t_full)
         stuck = t.not_(t.isfinite(length))
         length = t.where(stuck, 0.0, length)
@@ -79,10 +83,20 @@ def _project_once(t: Tracer, v: Value, G: Value, h: Value) -> Value:
         u = t.put(u, t.where(full, u_p, 0.0), slot)
         active = t.where(stuck, active, t.put(active, full, slot))
         passes = t.where(stuck, last, passes + 1)
-        return G @ w - h, w, chosen, active, u, Q, inverse, p, u_p, t.not_(full), passes
+        return _violation(w, G, h, measure), w, chosen, active, u, Q, inverse, p, u_p, t.not_(full), passes
 
     slots = (t.to_int(t.zeros((d,))), t.full(False, (d,)), t.zeros((d,)))
-    start = (G @ v - h, v, *slots, t.eye(d), t.zeros((d, d)), t.lift(0), t.lift(0.0), t.lift(False), t.lift(0))
+    start = (
+        _violation(v, G, h, measure),
+        v,
+        *slots,
+        t.eye(d),
+        t.zeros((d, d)),
+        t.lift(0),
+        t.lift(0.0),
+        t.lift(False),
+        t.lift(0),
+    )
     _, w, chosen, active, _, _, inverse, *_ = t.while_(unsettled, step, start)
     # Onto the face of the active rows: each time removes what rounding along the way has left.
     N, edge = _active_rows(t, G, chosen, active), t.gather(h, chosen)
@@ -94,3 +108,8 @@ def _project_once(t: Tracer, v: Value, G: Value, h: Value) -> Value:
 def _active_rows(t: Tracer, G: Value, chosen: Value, active: Value) -> Value:
     """The active rows, zero where a slot is empty."""
     return t.gather(G, chosen) * t.reshape(t.to_float(active), (active.size, 1))
+
+
+def _violation(w: Value, G: Value, h: Value, measure: Value | float) -> Value:
+    """By how much w breaks each row."""
+    return (G @ w - h) * measure if isinstance(measure, Value) else G @ w - h

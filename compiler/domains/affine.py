@@ -69,7 +69,8 @@ class Affine(Domain):
     def excess(self, x: Floats) -> float:
         # Rounding of the shift is forgiven: the scale is that of the whole set.
         size = max(self.inner.radius * self.scale, float(np.max(np.abs(self.shift))))
-        return self.inner.excess(self._back(x)) * self.inner.radius * self.scale / size
+        share = self.inner.radius * self.scale / size if size > 0 else 1.0
+        return self.inner.excess(self._back(x)) * share
 
     def interior_margin(self, x: Floats) -> float:
         return self.scale * self.inner.interior_margin(self._back(x))

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class Flow(Polyhedron):
     """{ x >= 0 on the edges : one unit leaves `source` and reaches `sink`, what enters another node leaves it }.
 
-    Edge k goes from `edges[k, 0]` to `edges[k, 1]`. The extreme points are the paths from the source to the sink.
+    Edge k goes from `edges[k, 0]` to `edges[k, 1]`. The extreme points are the paths from the source to the sink. Nodes are counted
+    from 0, those alone that an edge, the source or the sink names; `labels` are their numbers in the model.
     """
 
     kind: ClassVar[str] = "flow"
@@ -33,33 +34,34 @@ class Flow(Polyhedron):
     edges: Floats = field(default_factory=lambda: np.zeros((1, 2), dtype=np.int64))
     source: int = 0
     sink: int = 1
+    labels: tuple[int, ...] = (0, 1)
 
     lmo_cost = "O(number of edges), a shortest path"
 
     def __post_init__(self) -> None:
         if not self._paths_from[self.source]:
-            raise fail("OCO417", f"no path leads from node {self.source} to node {self.sink}")
+            first, last = self.labels[self.source], self.labels[self.sink]
+            raise fail("OCO417", f"no path leads from node {first} to node {last}")
         super().__post_init__()
 
     @cached_property
     def order(self) -> tuple[int, ...]:
         """The nodes, each before those that its edges lead to; an error where the graph has a cycle."""
         incoming = np.bincount(self.edges[:, 1], minlength=self.nodes)
-        ready, found = [int(v) for v in np.flatnonzero(incoming == 0)], []
-        while ready:
-            node = ready.pop(0)
-            found.append(node)
-            for head in self.edges[self.edges[:, 0] == node, 1]:
+        found = [int(v) for v in np.flatnonzero(incoming == 0)]
+        for node in found:  # which grows
+            for _, head in self._leaving[node]:
                 incoming[head] -= 1
                 if incoming[head] == 0:
-                    ready.append(int(head))
+                    found.append(head)
         if len(found) < self.nodes:
-            raise fail("OCO417", f"the graph has a cycle through node {int(np.flatnonzero(incoming > 0)[0])}")
+            within = self.labels[int(np.flatnonzero(incoming > 0)[0])]
+            raise fail("OCO417", f"the graph has a cycle through node {within}")
         return tuple(found)
 
     @property
     def nodes(self) -> int:
-        return int(max(self.edges.max(), self.source, self.sink)) + 1
+        return len(self.labels)
 
     @cached_property
     def _leaving(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -168,21 +170,24 @@ class Flow(Polyhedron):
         return t.while_(on_the_way, walk, (t.lift(self.source), t.zeros((self.size,))))[1]
 
     def __str__(self) -> str:
-        return f"flow({written(self.edges)}, {self.source}, {self.sink})"
+        labels = np.array(self.labels)
+        return f"flow({written(labels[self.edges])}, {labels[self.source]}, {labels[self.sink]})"
 
 
 def flow(shape: tuple[int, ...], edges: Any, source: Any, sink: Any) -> Flow:
     """The flows on `edges` (shape (number of edges, 2))."""
-    table = np.asarray(edges).astype(np.int64)
-    start, end = int(np.asarray(source)), int(np.asarray(sink))
-    nodes = int(max(table.max(), start, end)) + 1
-    if (nodes + len(table)) * len(table) > MOST_ENTRIES:
-        raise fail(
-            "OCO420", f"a flow on {len(table):,} edges between {nodes:,} nodes is too large", hint="use fewer edges"
-        )
-    incidence = np.zeros((nodes, len(table)))
-    np.add.at(incidence, (table[:, 0], np.arange(len(table))), 1.0)
-    np.add.at(incidence, (table[:, 1], np.arange(len(table))), -1.0)
+    pairs = np.asarray(edges, dtype=np.float64)
+    ends = [float(np.asarray(source)), float(np.asarray(sink))]
+    labels, places = np.unique(np.append(pairs, ends), return_inverse=True)
+    nodes, count = len(labels), len(pairs)
+    if (nodes + count) * count > MOST_ENTRIES:
+        raise fail("OCO420", f"a flow on {count:,} edges between {nodes:,} nodes is too large", hint="use fewer edges")
+    table, start, end = places[:-2].reshape(count, 2), int(places[-2]), int(places[-1])
+    incidence = np.zeros((nodes, count))
+    np.add.at(incidence, (table[:, 0], np.arange(count)), 1.0)
+    np.add.at(incidence, (table[:, 1], np.arange(count)), -1.0)
     balance = np.zeros(nodes)
-    balance[start], balance[end] = 1.0, -1.0
-    return Flow(shape, -np.eye(len(table)), np.zeros(len(table)), incidence, balance, table, start, end)
+    balance[start] += 1.0
+    balance[end] -= 1.0
+    known = tuple(map(int, labels.tolist()))
+    return Flow(shape, -np.eye(count), np.zeros(count), incidence, balance, table, start, end, known)

@@ -6,21 +6,24 @@ import numpy as np
 
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.programs import Steps
-from oco.compiler.domains.rows import Rows
+from oco.compiler.domains.rows import Rows, stated_bounds
 from oco.dsl.diagnostics import fail
 
+EMPTY, EITHER = 2, 4
+"""What SciPy calls programs without a point, and those without one or without a least value."""
 
-def stated_ends(rows: Rows, steps: Steps) -> tuple[Floats, Floats]:
-    """The bounds of entries that rows state (2, n), and which of them are met. An error where the set is empty."""
+
+def stated_ends(rows: Rows, steps: Steps) -> tuple[Floats, Floats] | None:
+    """The bounds of entries that rows state (2, n), and which of them are met. None where a program finds no point."""
     found = rows.program.solve(np.zeros(rows.size), steps)
-    if found is not None and found.status == 2:
-        raise rows.empty()
+    if found is not None and found.status == EMPTY:
+        return None
     bounds = stated_bounds(rows.A, rows.b)
     return bounds, _met(bounds, rows, steps)
 
 
-def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) -> tuple[Floats, bool]:
-    """Least and greatest value of each entry (2, n), and whether some are bounds alone.
+def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) -> tuple[Floats, bool] | None:
+    """Least and greatest value of each entry (2, n), and whether some are bounds alone. None where a program finds no point.
 
     Where the steps are over, what a row states is a bound, or what is known before (`within`); an error where neither is.
     """
@@ -31,13 +34,15 @@ def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) 
         sign = 1.0 - 2.0 * row
         slope = sign * (np.arange(rows.size) == i)
         found = rows.program.solve(slope, steps)
-        if found is None:
+        if found is not None and found.status in (EMPTY, EITHER) and rows.anchor is None:
+            return None
+        if found is None or found.status != 0:
             bounds[row, i] = (max, min)[row](bounds[row, i], within[row, i])
-            if not np.isfinite(bounds[row, i]):
+            if np.isfinite(bounds[row, i]):
+                loose = True
+                continue
+            if found is None:
                 raise rows.too_large()
-            loose = True
-            continue
-        if found.status != 0:
             side = "small" if row == 0 else "large"
             said = f"{rows.name} is unbounded: entry {i} can be arbitrarily {side}"
             raise fail("OCO418", said, hint="add bounds on every entry")
@@ -67,15 +72,3 @@ def _met(stated: Floats, rows: Rows, steps: Steps) -> Floats:
             if not np.any(left & met[row]):
                 break
     return met
-
-
-def stated_bounds(A: Floats, b: Floats) -> Floats:
-    """Lower and upper bounds of single entries among the rows (2, n), infinite where none is stated."""
-    stated = np.stack([np.full(A.shape[1], -np.inf), np.full(A.shape[1], np.inf)])
-    alone = np.flatnonzero(np.count_nonzero(A, axis=1) == 1)
-    places = np.argmax(A[alone] != 0, axis=1)
-    weights = A[alone, places]
-    ends, above = b[alone] / weights, weights > 0
-    np.minimum.at(stated[1], places[above], ends[above])
-    np.maximum.at(stated[0], places[~above], ends[~above])
-    return stated

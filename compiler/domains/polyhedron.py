@@ -16,7 +16,8 @@ from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.pivoting import cheapest_vertex
 from oco.compiler.domains.programs import MOST_STEPS, Program, cheapest_rows
-from oco.compiler.domains.reduction import Reduced, reduce_polyhedron
+from oco.compiler.domains.reduced import Reduced
+from oco.compiler.domains.reduction import reduce_polyhedron
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 
 if TYPE_CHECKING:
@@ -105,49 +106,58 @@ class Polyhedron(Domain):
 
     def _down(self, x: Floats) -> Floats:
         r = self._reduced
-        return np.asarray(((x.ravel() - r.origin) / r.size) @ r.Z)
+        return np.asarray(((x.ravel() - r.origin) / r.scale) @ r.Z)
 
     def _up(self, w: Floats) -> Floats:
         r = self._reduced
-        return np.asarray(r.origin + r.size * (w @ r.Z.T)).reshape(*w.shape[:-1], *self.shape)
-
-    @cached_property
-    def _whole(self) -> bool:
-        """Whether the set has no equalities, so that its coordinates are those of x."""
-        r = self._reduced
-        return r.dimension == self.size and bool(np.array_equal(r.Z, np.eye(self.size)))
+        return np.asarray(r.origin + r.scale * (w @ r.Z.T)).reshape(*w.shape[:-1], *self.shape)
 
     def _origin(self, t: Tracer) -> Value:
         return t.constant(self._reduced.origin, "origin", f"the middle of the {self.kind}")
 
-    def _basis(self, t: Tracer) -> Value:
-        return t.constant(self._reduced.Z, "Z", f"an orthonormal basis of the directions in the {self.kind}")
+    def _basis(self, t: Tracer, Z: Floats) -> Value:
+        return t.constant(Z, "Z", f"an orthonormal basis of the directions in the {self.kind}")
 
-    def _coordinates(self, t: Tracer, x: Value) -> Value:
+    def _coordinates(self, t: Tracer, x: Value, Z: Floats) -> Value:
         """Of vectors, or of the rows of a matrix."""
-        return x if self._whole else x @ self._basis(t)
+        return x if self._reduced.whole else x @ self._basis(t, Z)
 
-    def _place(self, t: Tracer, w: Value) -> Value:
-        """The point of the set with the coordinates w."""
+    def _steps(self, t: Tracer, w: Value, Z: Floats) -> Value:
+        """The vector with the coordinates w."""
+        return w if self._reduced.whole else self._basis(t, Z) @ w
+
+    def _units(self, t: Tracer) -> Value | float:
         r = self._reduced
-        return self.shaped(t, self._origin(t) + r.size * (w if self._whole else self._basis(t) @ w))
+        return r.size if r.alike else t.constant(r.scale, "units", "half the widths of the entries")
+
+    def _within(self, t: Tracer, x: Value) -> Value:
+        """x, without what rounding leaves of entries that are far narrower than others."""
+        r = self._reduced
+        if r.alike:
+            return x
+        low, high = (t.constant(end, name, f"of the {self.kind}") for end, name in zip(r.hull, ("lower", "upper")))
+        return t.minimum(t.maximum(x, low), high)
 
     # Membership.
 
     @cached_property
     def _scale(self) -> float:
-        return max(self._reduced.size, float(np.max(np.abs(self._reduced.origin))))
+        """The larger of one and of the largest distance from 0, in units of the entries."""
+        return max(1.0, float(np.max(np.abs(self._reduced.origin) / self._reduced.scale)))
 
     def excess(self, x: Floats) -> float:
         r = self._reduced
         w = self._down(x)
-        off = float(np.max(np.abs((x.ravel() - r.origin) / r.size - r.Z @ w)))
+        off = float(np.max(np.abs((x.ravel() - r.origin) / r.scale - r.Z @ w)))
         inside = float(np.max(r.G @ w - r.h, initial=-math.inf)) if r.dimension else 0.0
-        return max(off if off > 1e-14 else 0.0, inside) * r.size / self._scale
+        return max(off if off > 1e-14 else 0.0, inside) / self._scale
 
     def interior_margin(self, x: Floats) -> float:
         r = self._reduced
-        return r.size * float(np.min(r.h - r.G @ self._down(x))) if r.dimension else 0.0
+        if not r.dimension:
+            return 0.0
+        slack, units = r.h - r.G @ self._down(x), r.nearness.units
+        return r.size * float(np.min(slack if units is None else slack / units))
 
     # Operations of a round.
 
@@ -155,21 +165,25 @@ class Polyhedron(Domain):
         r = self._reduced
         if r.dimension == 0:
             return self.shaped(t, self._origin(t))
-        w = self._coordinates(t, (self.flat(t, v) - self._origin(t)) / r.size)
-        return self._place(t, nearest_point(t, w, r.G, r.h))
+        near = r.nearness
+        u = self._coordinates(t, (self.flat(t, v) - self._origin(t)) / r.size, near.Z)
+        u = nearest_point(t, u, near.G, near.h, near.units)
+        return self.shaped(t, self._within(t, self._origin(t) + r.size * self._steps(t, u, near.Z)))
 
     def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
         # The projector on the directions that keep the tight rows tight: the null space of the sum of g g' over them.
         r = self._reduced
         if r.dimension == 0:
             return M * 0.0
-        G = t.constant(r.G, "G", "rows of the inequalities G w <= h, of norm one")
-        w = self._coordinates(t, (self.flat(t, p) - self._origin(t)) / r.size)
-        tight = t.to_float(G @ w - r.h > -1e-9)
-        values, Q = t.eigh(G.T @ (G * t.reshape(tight, (len(r.h), 1))))
+        near = r.nearness
+        G = t.constant(near.G, "G", "rows of the inequalities G w <= h, of norm one")
+        u = self._coordinates(t, (self.flat(t, p) - self._origin(t)) / r.size, near.Z)
+        slack = G @ u - near.h
+        tight = t.to_float((slack if near.units is None else slack * near.units) > -1e-9)
+        values, Q = t.eigh(G.T @ (G * t.reshape(tight, (len(near.h), 1))))
         keep = t.to_float(values < 1e-9)
-        kept = ((self._coordinates(t, self.rows(t, M)) @ Q) * keep) @ Q.T
-        return self.shaped_rows(t, kept if self._whole else kept @ self._basis(t).T)
+        kept = ((self._coordinates(t, self.rows(t, M), near.Z) @ Q) * keep) @ Q.T
+        return self.shaped_rows(t, kept if r.whole else kept @ self._basis(t, near.Z).T)
 
     def lmo(self, t: Tracer, c: Value) -> Value:
         r = self._reduced
@@ -177,18 +191,25 @@ class Polyhedron(Domain):
         if corners is not None:
             table = t.constant(corners.reshape(len(corners), -1), "V", f"vertices of the {self.kind}")
             return self.shaped(t, t.gather(table, t.argmin(table @ self.flat(t, c))))
-        return self._place(t, cheapest_vertex(t, self._coordinates(t, self.flat(t, c)), r.G, r.h, r.basis))
+        return self._cheapest(t, c, r.basis)
+
+    def _cheapest(self, t: Tracer, c: Value, start: Floats) -> Value:
+        """The minimiser that pivots find from the vertex of the rows `start`."""
+        r = self._reduced
+        costs = self.flat(t, c) if r.alike else self.flat(t, c) * (self._units(t) / r.size)
+        w = cheapest_vertex(t, self._coordinates(t, costs, r.Z), r.G, r.h, start)
+        return self.shaped(t, self._within(t, self._origin(t) + self._units(t) * self._steps(t, w, r.Z)))
 
     def lmo_array(self, c: Any) -> Floats:
         """As `lmo`, which begins at the vertex that a linear program finds where pivots are many."""
         r, cost = self._reduced, self._read(c)
         few = self._corners is not None or r.dimension < PROGRAMMED
-        start = None if few else cheapest_rows(cost.ravel() @ r.Z, r.G, r.h)
+        start = None if few else cheapest_rows((cost.ravel() * (r.scale / r.size)) @ r.Z, r.G, r.h)
         if start is None:
             return super().lmo_array(c)
 
         def pivot(t: Tracer, v: Value) -> Value:
-            return self._place(t, cheapest_vertex(t, self._coordinates(t, self.flat(t, v)), r.G, r.h, start))
+            return self._cheapest(t, v, start)
 
         return self._alone(pivot, 1)(cost)[0]
 
@@ -258,7 +279,7 @@ class Polyhedron(Domain):
 
     @property
     def inner_radius(self) -> float:
-        return self._reduced.size * float(np.min(self._reduced.h)) if self._reduced.dimension else 0.0
+        return self.interior_margin(self.centre())
 
     def centre(self) -> Floats:
         """The centre of a largest ball within."""

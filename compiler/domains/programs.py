@@ -42,6 +42,8 @@ class Program:
     b: Floats
     E: Floats
     f: Floats
+    bounds: tuple[tuple[float | None, float | None], ...] = ((None, None),)
+    """Of each variable, or the same for all."""
 
     @cached_property
     def _given(self) -> dict[str, Any]:
@@ -80,8 +82,7 @@ class Program:
         most = (steps.left - self.set_up) // self.pivot
         if most < 1 or self.expected > LARGEST:
             return None
-        bounds: Any = (None, None)
-        found = linprog(cost, **self._given, bounds=bounds, method="highs", options={"maxiter": int(most)})
+        found = linprog(cost, **self._given, bounds=self.bounds, method="highs", options={"maxiter": int(most)})
         taken = self.set_up + self.pivot * int(found.nit or 0)
         steps.left -= taken
         charge(taken / A_MICROSECOND)

@@ -44,6 +44,8 @@ def hit_and_run(
             reach = left / rate
         ahead = np.min(np.where(rate > 0, reach, np.inf), axis=1)
         behind = np.max(np.where(rate < 0, reach, -np.inf), axis=1)
-        step = behind + rng.random(n) * (ahead - behind)
+        share = rng.random(n)
+        with np.errstate(invalid="ignore"):  # no inequality ends a chord of length nothing, whose step is left out
+            step = behind + share * (ahead - behind)
         x = x + np.where(np.isfinite(step), step, 0.0)[:, None] * u
     return x

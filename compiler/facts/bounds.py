@@ -46,9 +46,15 @@ class Bound:
     scale: float = 0.0
 
     @property
-    def loose(self) -> bool:
-        """Whether nothing shows the bound to be within 5% of the supremum."""
-        return not self.exact and _gap(self) > LOOSE
+    def attained(self) -> float:
+        """A value that is reached: -inf where none is known."""
+        return self.value if self.exact else -math.inf if self.reached is None else self.reached.value
+
+    def tight(self, size: float = 0.0) -> bool:
+        """Whether it is shown to be within 5% of the supremum, or of 2% of a number that |f| is known to reach."""
+        if not (math.isfinite(self.value) and math.isfinite(self.attained)):
+            return False
+        return self.value - self.attained <= LOOSE * max(abs(self.attained), 0.02 * size)
 
 
 def _gap(bound: Bound) -> float:
@@ -117,7 +123,7 @@ class Bounds:
         size = STEADY + effort(expr)
         reached = self._reached(expr, bound.value) if self.setting.work.spend(CLIMB * size) else None
         if reached is not None:
-            _above(reached.value, bound.value, expr)
+            _above(reached, bound.value, expr)
         bound = replace(bound, reached=reached)
         for rule, words, method in self._methods:
             if _gap(bound) <= TIGHT or not self.setting.work.spend(METHOD * size):
@@ -129,7 +135,7 @@ class Bounds:
                 continue
             if found is None or not found.value <= bound.value:
                 continue
-            value = found.value if reached is None else _above(reached.value, found.value, expr)
+            value = found.value if reached is None else _above(reached, found.value, expr)
             if value < bound.value:
                 claim = f"{say(expr)} is at most {number(value)}: {words}"
                 step = Step(rule, claim, value, (bound.step,), expr.span, expr)
@@ -150,15 +156,15 @@ class Bounds:
         value = point(max(bound.value, 0.0)).sqrt().greatest
         reached = None
         if bound.reached is not None:
-            reached = Reached(point(max(bound.reached.value, 0.0)).sqrt().least, bound.reached.place)
+            reached = replace(bound.reached, value=point(max(bound.reached.value, 0.0)).sqrt().least)
         return Bound(value, bound.step, reached, bound.exact, point(bound.scale).sqrt().greatest)
 
 
-def _above(reached: float, bound: float, expr: Expr) -> float:
-    """The bound, which no value that is reached may pass by more than the rounding of a method."""
-    if bound < reached - ROUNDING * max(abs(reached), abs(bound)):
-        raise InternalError(f"{say(expr)} reaches {number(reached)} and was bounded by {number(bound)}")
-    return max(bound, reached)
+def _above(reached: Reached, bound: float, expr: Expr) -> float:
+    """The bound, which no value that is reached may pass by more than the rounding of a method and of the point."""
+    if reached.value - bound > ROUNDING * max(abs(reached.value), abs(bound), reached.sensitivity):
+        raise InternalError(f"{say(expr)} reaches {number(reached.value)} and was bounded by {number(bound)}")
+    return max(bound, reached.value)
 
 
 def _plain(value: float | None) -> Supremum | None:

@@ -127,6 +127,10 @@ def _call(node: Call, args: list[Interval], count: int) -> Interval:
             return _log_sum_exp(base)
         case "_softmax" if axis is None:
             return _softmax(base)
+        case "_unit" if axis is None:
+            return _unit(base)
+        case "_peak" if axis is None:
+            return _peak(base)
         case "max" | "min":
             return _extreme(base, axis, largest=node.atom == "max")
         case "dot" | "matmul":
@@ -167,6 +171,22 @@ def _softmax(x: Interval) -> Interval:
     least = low / (low + (_shaped(_summed(high, None), ones) - high))
     most = high / (high + (_shaped(_summed(low, None), ones) - low))
     return Interval(np.clip(least.lo, 0.0, 1.0), np.clip(most.hi, 0.0, 1.0), x.shape)
+
+
+def _unit(x: Interval) -> Interval:
+    """x over its norm, between -1 and 1."""
+    size = _shaped(_summed(x.square(), None).sqrt(), (1,) * (len(x.shape) - 1))
+    found = x / size
+    lo, hi = np.where(size.lo > 0, found.lo, -1.0), np.where(size.lo > 0, found.hi, 1.0)
+    return Interval(np.clip(lo, -1.0, 1.0), np.clip(hi, -1.0, 1.0), x.shape)
+
+
+def _peak(x: Interval) -> Interval:
+    """The weight of an entry: none where it is below another, all where it is alone on top."""
+    axes, (lo, hi) = tuple(range(1, len(x.shape))), x.expanded()
+    ahead = hi >= lo.max(axis=axes, keepdims=True)
+    alone = ahead & (ahead.sum(axis=axes, keepdims=True) == 1)
+    return Interval(alone.astype(np.float64), ahead.astype(np.float64), x.shape)
 
 
 def _shaped(x: Interval, ones: tuple[int, ...]) -> Interval:

@@ -17,6 +17,7 @@ from oco.compiler.facts.entry import entry
 from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, Rounds, observed
 from oco.compiler.facts.notices import heard, notices
+from oco.compiler.facts.overflow import overflows
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.structure_facts import oracle_facts
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
@@ -49,6 +50,7 @@ def check_canonical(model: Model, problem: Canonical, data: Rounds | None = None
     found.raise_if_any()
     known |= {f.key: f for f in _worked_out(setting, functions)}
     found.add(notices(setting))
+    found.add(overflows(setting, known))
     labels = tuple(c.label for c in problem.constraints)
     for key in catalogue(labels):
         known.setdefault(key, Fact(key, None, Status.UNKNOWN))

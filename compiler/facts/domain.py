@@ -50,19 +50,20 @@ def _combined(
     combine: Callable[[list[float]], float],
 ) -> Fact:
     round_off = downward if combine is _least else upward
+    loose = any(key.removeprefix("domain.") in b.domain.bounds_only for b in blocks)
     values = [round_off(float(measure(b.domain))) for b in blocks]
     steps = tuple(
         Step("domain", f"{words} of {b.domain} in {_dimension(b)} is {number(v)}", v, (), b.span, (key, b))
         for b, v in zip(blocks, values)
     )
     if len(blocks) == 1:
-        return _known(Fact(key, values[0], Status.PROVED, steps[0]))
+        return _known(Fact(key, values[0], Status.PROVED, steps[0], loose=loose))
     total = combine(values)
     how = HOW[combine]
     why = Step(
         "product domain", f"over all decisions: the {how} of these, {number(total)}", total, steps, None, (key, blocks)
     )
-    return _known(Fact(key, total, Status.PROVED, why))
+    return _known(Fact(key, total, Status.PROVED, why, loose=loose))
 
 
 def _known(fact: Fact) -> Fact:

@@ -18,7 +18,7 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
 from oco.dsl.enclose import enclose_node
-from oco.dsl.expressions import Call, Constant, Expr, Index, Name, Slice, walk
+from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
 from oco.dsl.intervals import Interval, interval, point
 
 Box = Mapping[str, Interval]
@@ -130,6 +130,9 @@ class Enclosure:
 
 
 def _undefined_hint(args: tuple[Expr, ...], ranges: tuple[Interval, ...]) -> str:
-    return "; ".join(
-        f"{say(a)} lies in {span_of_values(r)}" for a, r in zip(args, ranges) if not isinstance(a, Constant)
-    )
+    """Where the arguments lie; for a decision that ends at 0, a domain that does not."""
+    said = [f"{say(a)} lies in {span_of_values(r)}" for a, r in zip(args, ranges) if not isinstance(a, Constant)]
+    for a, r in zip(args, ranges):
+        if isinstance(a, Name) and a.kind is Kind.DECISION and r.least == 0:
+            said.append(f"`with {a.name} >= 1e-3` after its domain keeps it away from 0")
+    return "; ".join(said)

@@ -58,6 +58,11 @@ class EntrySup:
         value, _, attained = self._cells(split, most)
         return Supremum(float(np.max(value)), attained)
 
+    def entries(self, split: Entrywise, most: int = MOST_NUMBERS) -> np.ndarray:
+        """sup phi_i for each entry, in an array that stretches to the body's shape."""
+        value, _, _ = self._cells(split, most)
+        return np.asarray(value.max(axis=0))
+
     def _cells(self, split: Entrywise, most: int) -> tuple[np.ndarray, int, bool]:
         """Upper bounds of phi on all cells, shared leaves varying slowest, how many cells of the others
         there are, and whether every cell is a point at the ends of names."""

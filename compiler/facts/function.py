@@ -6,20 +6,19 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from oco.compiler.calculus import gradient
+from oco.compiler.facts.attained import TIGHT, Slopes
 from oco.compiler.facts.bounds import Bound
 from oco.compiler.facts.curvature import CONVEX_KINDS
-from oco.compiler.facts.kinks import differentiable
 from oco.compiler.facts.pieces import pieces
+from oco.compiler.facts.reach import Reached
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.structure_facts import structure_fact
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.witness import convexity_witness
 from oco.compiler.facts.words import number, printed, say
 from oco.dsl.build import call
-from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, names
 from oco.dsl.intervals import Interval
 
@@ -81,28 +80,55 @@ class Function:
     def _values(self) -> Iterator[Fact]:
         up, down = self._sides
         largest = up if up.value >= down.value else down
+        size = max(0.0, up.attained, down.attained)  # |f| is as large somewhere
         words = f"|{self.words}| is at most {number(largest.value)}"
         why = Step("largest", words, largest.value, (up.step, down.step, *self._rewritten))
-        yield bounded(f"{self.prefix}.bound", largest.value, why, largest.loose)
-        yield bounded(f"{self.prefix}.upper", up.value, up.step, up.loose)
+        yield bounded(f"{self.prefix}.bound", largest.value, why, largest.value <= TIGHT * size)
+        yield bounded(f"{self.prefix}.upper", up.value, up.step, up.tight(size))
         least = Step("negative", f"{self.words} is at least {number(-down.value)}", -down.value, (down.step,))
-        yield bounded(f"{self.prefix}.lower", 0.0 - down.value, least, down.loose)
+        yield bounded(f"{self.prefix}.lower", 0.0 - down.value, least, down.tight(size))
 
     # ---- slopes
 
     @cached_property
     def _steepest(self) -> tuple[Bound, Step]:
         """The largest l2 norm of the gradients of all pieces, and its derivation."""
-        squares = [self._squares(g) for g in self.gradients]
-        found, steps = self.setting.bounds.largest(squares)
-        root = self.setting.bounds.square_root(self._where_active(found))
-        over = f", the largest over its {len(squares)} pieces" if len(squares) > 1 else ""
+        found, steps = self._of_pieces[0]
+        root = self._met(self.setting.bounds.square_root(found), 0)
+        count = len(self._pieces)
+        over = f", the largest over its {count} pieces" if count > 1 else ""
         words = f"the l2 norm of the gradient of {self.words} is at most {number(root.value)}{over}"
-        if len(squares) == 1:
+        if count == 1:
             return root, Step("square root", words, root.value, (*steps, self._derived(self.gradients[0])))
         derived = tuple(self._derived(g) for g in self.gradients)
         top = Step("largest", f"every piece is at most {number(found.value)}", found.value, steps)
         return root, Step("square root", words, root.value, (top, *derived))
+
+    @cached_property
+    def _of_pieces(self) -> tuple[tuple[Bound, tuple[Step, ...]], tuple[Bound, tuple[Step, ...]]]:
+        """Bounds of the squared l2 norm and of the largest entry of the gradients of all pieces."""
+        entries: list[Expr] = []
+        for slopes in self.gradients:
+            entries += [call("max", call("abs", g)) if g.shape else call("abs", g) for g in slopes.values()]
+        bounds, simplify = self.setting.bounds, self.setting.simplify
+        squares = bounds.largest([self._squares(g) for g in self.gradients])
+        return squares, bounds.largest([simplify(e) for e in entries])
+
+    def _met(self, bound: Bound, which: int) -> Bound:
+        """What a piece reaches counts where the function is that piece: instead, what is found of the gradient of the function itself."""
+        if not math.isfinite(bound.value) or (len(self._pieces) == 1 and bound.tight()):
+            return bound
+        attained = self._attained_slopes[which]
+        return replace(
+            bound, exact=False, reached=Reached(max(attained, bound.attained if len(self._pieces) == 1 else 0.0), {})
+        )
+
+    @cached_property
+    def _attained_slopes(self) -> tuple[float, float]:
+        """l2 norm and largest entry of gradients that are met away from kinks."""
+        (squares, _), (entry, _) = self._of_pieces
+        sought = self.setting.bounds.square_root(squares).value, entry.value
+        return Slopes(self.setting, self._gradient(self.expr)).largest(*sought)
 
     def _squares(self, slopes: Mapping[str, Expr]) -> Expr:
         """The squared l2 norm of one gradient."""
@@ -139,35 +165,15 @@ class Function:
     @cached_property
     def _largest_slope(self) -> tuple[Bound, tuple[Step, ...]]:
         """The largest absolute value of an entry of the gradient of any piece."""
-        found: list[Expr] = []
-        for slopes in self.gradients:
-            found += [call("max", call("abs", g)) if g.shape else call("abs", g) for g in slopes.values()]
-        bound, steps = self.setting.bounds.largest([self.setting.simplify(e) for e in found])
-        return self._where_active(bound), steps
-
-    def _where_active(self, bound: Bound) -> Bound:
-        """What a piece reaches counts where the function has the value of some piece alone: else the bound may be loose."""
-        if len(self._pieces) == 1:
-            return bound
-        place = None if bound.reached is None else bound.reached.place
-        if place is not None:
-            t = float(place["t"])
-            whole, *each = (float(evaluate(e, self._completed(place), t)) for e in (self.expr, *self._pieces))
-            if sum(abs(v - whole) <= 1e-9 * max(1.0, abs(whole)) for v in each) == 1:
-                return replace(bound, exact=False)
-        return replace(bound, exact=False, reached=None)
-
-    def _completed(self, place: Mapping[str, Any]) -> dict[str, Any]:
-        """The place with a value for every other name: the middle of its range."""
-        rest = {n: r for n, r in self.setting.box.items() if n not in place and n in names(self.expr)}
-        return {**{n: sum(r.expanded()) / 2 for n, r in rest.items()}, **place}
+        bound, steps = self._of_pieces[1]
+        return self._met(bound, 1), steps
 
     def _lipschitz(self) -> Iterator[Fact]:
         l2, why = self._steepest
-        yield bounded(f"{self.prefix}.lipschitz.l2", l2.value, why, l2.loose)
+        yield bounded(f"{self.prefix}.lipschitz.l2", l2.value, why, l2.tight())
         l1, steps = self._largest_slope
         words = f"no entry of the gradient is larger than {number(l1.value)}"
-        yield bounded(f"{self.prefix}.lipschitz.l1", l1.value, Step("largest", words, l1.value, steps), l1.loose)
+        yield bounded(f"{self.prefix}.lipschitz.l1", l1.value, Step("largest", words, l1.value, steps), l1.tight())
 
     @property
     def attained(self) -> dict[str, float]:
@@ -186,26 +192,29 @@ class Function:
                 values[key] = max(b.reached.value, values.get(key, 0.0))
             elif b.exact:
                 values[f"{self.prefix}.{kind}"] = b.value
-        most = self.setting.hessians.eigenvalues(self.expr)[1]
+        most = self.setting.hessians.moduli(self.expr).most
         if math.isfinite(most):  # no modulus of strong convexity is larger than the largest eigenvalue
             values[f"{self.prefix}.strong_convexity.l2"] = most
         return values
 
     def _second_order(self) -> Iterator[Fact]:
-        least, most, step = self.setting.hessians.eigenvalues(self.expr)
-        smooth = max(abs(least), abs(most)) if differentiable(self.setting, self.expr) else math.inf
+        hessians = self.setting.hessians
+        found = hessians.moduli(self.expr)
+        smooth = found.steepest if math.isfinite(found.steepest) and hessians.differentiable(self.expr) else math.inf
+        modulus = max(0.0, found.least)
+        steep, strong = hessians.tight(self.expr, smooth, modulus)
         words = f"the gradient has the Lipschitz constant {number(smooth)}"
-        yield bounded(f"{self.prefix}.smoothness.l2", smooth, Step("smoothness", words, smooth, (step,)))
-        modulus = max(0.0, least)
-        why = Step(
-            "strong convexity", f"the modulus of strong convexity is at least {number(modulus)}", modulus, (step,)
-        )
-        proved = self.convexity.status is Status.PROVED or least >= 0
-        yield Fact(f"{self.prefix}.strong_convexity.l2", modulus, Status.PROVED if proved else Status.UNKNOWN, why)
+        why = Step("smoothness", words, smooth, (found.change or found.step,))
+        yield bounded(f"{self.prefix}.smoothness.l2", smooth, why, steep)
+        words = f"the modulus of strong convexity is at least {number(modulus)}"
+        why = Step("strong convexity", words, modulus, (found.step,))
+        proved = self.convexity.status is Status.PROVED or found.least >= 0
+        status = Status.PROVED if proved else Status.UNKNOWN
+        yield Fact(f"{self.prefix}.strong_convexity.l2", modulus, status, why, loose=proved and not strong)
 
 
-def bounded(key: str, value: float, why: Step, loose: bool = False) -> Fact:
-    """A number, where there is one."""
+def bounded(key: str, value: float, why: Step, tight: bool = False) -> Fact:
+    """A number, where there is one: loose unless it is known to be within 5% of the best."""
     if not math.isfinite(value):
         return Fact(key, None, Status.UNKNOWN, why)
-    return Fact(key, value, Status.PROVED, why, loose=loose)
+    return Fact(key, value, Status.PROVED, why, loose=not tight)

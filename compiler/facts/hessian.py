@@ -1,61 +1,53 @@
-"""Second derivatives over the domain: bounds of the eigenvalues of the Hessian, term by term.
+"""Second derivatives over the domain: bounds of the eigenvalues of the Hessian, term by term and, where it is small, written out.
 
-For phi applied entry by entry to an affine map u with the Jacobian J the Hessian is J' diag(phi''(u)) J; a chain rule serves scalar
-compositions, and a small Hessian is also written out and bounded as a matrix of ranges. Where a function has kinks the same numbers
-mean: f - (least / 2) |x|^2 is convex, and (most / 2) |x|^2 - f is convex.
+Where a function has kinks the same numbers mean: f - (least / 2) |x|^2 is convex, and (most / 2) |x|^2 - f is convex.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oco.compiler.calculus import gradient
-from oco.compiler.facts.enclosure import Enclosure
-from oco.compiler.facts.kinks import KINKED, smooth
-from oco.compiler.facts.leaves import entrywise
-from oco.compiler.facts.spectrum import Stretch, eigenvalues
-from oco.compiler.facts.sums import summands
+from oco.compiler.facts import curve as curves
+from oco.compiler.facts.attained import SecondDerivatives
+from oco.compiler.facts.curve import LARGEST, Curve
+from oco.compiler.facts.hessian_terms import Terms
+from oco.compiler.facts.kinks import KINKED, differentiable
+from oco.compiler.facts.spectrum import SLACK, eigenvalues
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
 from oco.compiler.facts.work import effort
 from oco.compiler.jacobians import jacobian
-from oco.dsl.atoms import ATOMS, Curvature
-from oco.dsl.atoms.shapes import entrywise as entrywise_shape
-from oco.dsl.build import call
-from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr, Name, walk
-from oco.dsl.intervals import Interval, interval, point
+from oco.dsl.expressions import Call, Expr, walk
+from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
+Floats = np.ndarray[Any, Any]
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
-MOST_PAIRED = 20_000  # parts of a sum, counted for each leaf: second derivatives are written for each pair of leaves
-BEND = 200  # steps of work that the second derivatives of a term are counted for, for each of its parts
 WRITING_OUT = 50  # steps of work that it is counted for, for each part of the expression
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """The Hessian lies between diag + rest.lo I and diag + rest.hi I, the diagonal being given for some decisions, else 0."""
+@dataclass(frozen=True)
+class Moduli:
+    """On the domain: |grad f(x) - grad f(y)| <= steepest |x - y|, and second derivatives along it lie in [least, most].
 
-    diagonal: Mapping[str, Interval] = field(default_factory=dict)
-    rest: Interval = field(default_factory=lambda: point(0.0))
+    step    of these second derivatives
+    change  of the first, where it does not follow from them
+    """
 
-    def __add__(self, other: Curve) -> Curve:
-        both = dict(self.diagonal)
-        for name, d in other.diagonal.items():
-            both[name] = both[name] + d if name in both else d
-        return Curve(both, self.rest + other.rest)
-
-    def times(self, factor: Interval) -> Curve:
-        """The Hessian times a number in a range."""
-        return Curve({n: d * factor for n, d in self.diagonal.items()}, self.rest * factor)
+    steepest: float
+    least: float
+    most: float
+    step: Step
+    change: Step | None = None
 
 
 class Hessians:
@@ -63,205 +55,168 @@ class Hessians:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.stretch = Stretch(setting)
-        self._known: dict[int, tuple[Expr, Curve]] = {}
+        self.terms = Terms(setting)
+        self._known: dict[tuple[int, bool], tuple[Expr, Moduli]] = {}
+        self._differentiable: dict[int, tuple[Expr, bool]] = {}
+        self._matrices: dict[int, tuple[Expr, Interval | None]] = {}
 
     def eigenvalues(self, expr: Expr) -> tuple[float, float, Step]:
         """Least and greatest eigenvalue anywhere in the domain, for every value of the streams; infinite where nothing is known."""
-        curve = self.curve(expr)
-        least, most = curve.rest.least, curve.rest.greatest
+        found = self._moduli(expr, whole=True)
+        return found.least, found.most, found.step
+
+    def moduli(self, expr: Expr) -> Moduli:
+        """The same of directions in which the domain extends, with a Lipschitz constant of the gradient where it has no jumps."""
+        return self._moduli(expr, whole=self.along is None)
+
+    def _moduli(self, expr: Expr, whole: bool) -> Moduli:
+        if (id(expr), whole) not in self._known:
+            self._known[id(expr), whole] = expr, self._found(expr, None if whole else self.along)
+        return self._known[id(expr), whole][1]
+
+    @cached_property
+    def along(self) -> Floats | None:
+        """An orthonormal basis of the directions in which the domain extends, in columns; None for all, or where they are too many."""
         blocks = self.setting.canonical.blocks
-        if curve.diagonal:
-            found = [curve.diagonal.get(b.name, point(0.0)) + curve.rest for b in blocks]
-            least, most = min(d.least for d in found), max(d.greatest for d in found)
-        rule = "second derivative by terms"
-        size = self.setting.canonical.size
-        few = size <= MOST_WRITTEN_OUT and self.smooth(expr) and least != most
-        if (
-            few
-            and self.setting.work.spend(WRITING_OUT * effort(expr))
-            and self.setting.writing.afford(size * effort(expr))
-        ):
-            low, high = self._written_out(expr)
-            if low > least or high < most:
-                rule, least, most = "second derivative written out", max(least, low), min(most, high)
-        words = f"the eigenvalues of the second derivative of {say(expr)} lie in [{number(least)}, {number(most)}]"
-        return least, most, Step(rule, words, (least, most), (), expr.span, expr)
+        if self.setting.canonical.size > LARGEST or all(b.domain.dimension == b.domain.size for b in blocks):
+            return None
+        found = _directions([b.domain.affine_hull()[0].reshape(-1, b.domain.size) for b in blocks])
+        return found if found.shape[1] else None
 
     def smooth(self, expr: Expr) -> bool:
-        """Whether every function in it that the decision enters has a second derivative on its range."""
+        """Whether every function in it that the decision enters has a continuous slope."""
         return all(n.atom not in KINKED for n in walk(expr) if isinstance(n, Call) and self.setting.depends(n))
 
-    def _written_out(self, expr: Expr) -> tuple[float, float]:
-        """The whole Hessian as a matrix of ranges; infinite where its entries are too long to be written."""
-        blocks = self.setting.canonical.blocks
-        order = [b.name for b in blocks]
-        rows = []
-        for b, slope in zip(blocks, gradient(expr, order).values()):
+    def differentiable(self, expr: Expr) -> bool:
+        """Whether the gradient has no jump on the domain."""
+        if id(expr) not in self._differentiable:
+            self._differentiable[id(expr)] = expr, differentiable(self.setting, expr)
+        return self._differentiable[id(expr)][1]
+
+    def tight(self, expr: Expr, steepest: float, modulus: float) -> tuple[bool, bool]:
+        """Whether these numbers are shown to be within 5% of the least Lipschitz constant of the gradient and of the largest modulus."""
+        found = self.moduli(expr)
+        same = found.least == found.most and found.steepest in (abs(found.least), math.inf)
+        if same or (self.along is None and self.terms(expr).exact):
+            return True, True
+        attained = SecondDerivatives(self.setting, expr, self.along).extremes(steepest, modulus)
+        return attained.show(steepest, modulus)
+
+    # ---- bounds
+
+    def _found(self, expr: Expr, along: Floats | None) -> Moduli:
+        curve, blocks = self.terms(expr), self.setting.canonical.blocks
+        least, most = curves.least(curve, blocks, along), curves.most(curve, blocks, along)
+        least = max(least, self._by_share(curve, along))
+        steepest = curves.stretch(curve, blocks, along)
+        rule = "second derivative by terms"
+        matrix = self._matrix(expr) if least != most else None
+        if matrix is not None:
+            low, high, size = _of_matrix(matrix, along)
+            if low > least or high < most or size < steepest:
+                rule, least, most = "second derivative written out", max(least, low), min(most, high)
+                steepest = min(steepest, size)
+        where = "the eigenvalues of the second derivative" if along is None else "second derivatives along the domain"
+        words = f"{where} of {say(expr)} lie in [{number(least)}, {number(most)}]"
+        step, change = Step(rule, words, (least, most), (), expr.span, expr), None
+        if along is not None:
+            words = f"along the domain the gradient of {say(expr)} changes at a rate of at most {number(steepest)}"
+            change = Step("change of gradient", words, (0.0, steepest), (), expr.span, expr)
+        return Moduli(steepest, least, most, step, change)
+
+    def _by_share(self, curve: Curve, along: Floats | None) -> float:
+        """With the diagonal c / x + d for x >= 0: sum_i v_i^2 / x_i >= |v|_1^2 / sum(x), by Cauchy and Schwarz."""
+        positive = {n: (c.least, d) for n, (c, d) in curve.shares.items() if c.least > 0}
+        if not positive:
+            return -math.inf
+        diagonal, start = dict(curve.diagonal), 0
+        for b in self.setting.canonical.blocks:
+            if b.name in positive:
+                total = float(b.domain.support(np.ones(b.shape))) * (1 + SLACK)
+                spread = 1.0 if along is None else _least_spread(along[start : start + b.domain.size])
+                share, others = positive[b.name]
+                floor = share * spread / total * (1 - SLACK) if total > 0 else 0.0
+                diagonal[b.name] = (interval(floor, np.inf) + others).broadcast(b.shape)
+            start += b.domain.size
+        return curves.least(Curve(diagonal, curve.rest, curve.rows), self.setting.canonical.blocks, along)
+
+    # ---- written out
+
+    def _matrix(self, expr: Expr) -> Interval | None:
+        """The Hessian as a matrix of ranges; None where it is large, the gradient jumps, or no work is left."""
+        if id(expr) not in self._matrices:
+            size = self.setting.canonical.size
+            allowed = (
+                size <= MOST_WRITTEN_OUT
+                and self.setting.work.spend(WRITING_OUT * effort(expr))
+                and self.setting.writing.afford(size * effort(expr))
+                and self.differentiable(expr)
+            )
+            self._matrices[id(expr)] = expr, self._written_out(expr) if allowed else None
+        return self._matrices[id(expr)][1]
+
+    def second(self, expr: Expr) -> Mapping[tuple[str, str], Expr] | None:
+        """The second derivatives towards each pair of decisions; None where they are too long to be written."""
+        order = [b.name for b in self.setting.canonical.blocks]
+        found: dict[tuple[str, str], Expr] = {}
+        for name, slope in zip(order, gradient(expr, order).values()):
             short = self.setting.simplify(slope)
             if not self.setting.writing.afford(effort(short)):
-                return -math.inf, math.inf
+                return None
             second = jacobian(short, order)
             if not self.setting.writing.afford(sum(map(effort, second.values()))):
-                return -math.inf, math.inf
-            size = b.domain.size
-            sides = []
-            for other in blocks:
-                found = self.setting.ranges(self.setting.simplify(second[other.name]))
-                shape = (*(b.shape if slope.shape else ()), *other.shape)
-                lo, hi = (
-                    found.broadcast(shape).expanded()
-                    if found.shape
-                    else found.broadcast((*b.shape, *other.shape)).expanded()
-                )
-                sides.append((lo.reshape(-1, other.domain.size), hi.reshape(-1, other.domain.size)))
-            rows.append(
-                tuple(
-                    np.broadcast_to(
-                        np.concatenate([p[side] for p in sides], axis=1), (size, self.setting.canonical.size)
-                    )
-                    for side in (0, 1)
-                )
-            )
-        return eigenvalues(interval(np.concatenate([r[0] for r in rows]), np.concatenate([r[1] for r in rows])))
-
-    # ---- term by term
-
-    def curve(self, node: Expr) -> Curve:
-        setting = self.setting
-        if not setting.depends(node) or setting.composition(node) in (Curvature.AFFINE, Curvature.CONSTANT):
-            return Curve()
-        if id(node) not in self._known:
-            self._known[id(node)] = node, self._meet(self._rule(node), node)
-        return self._known[id(node)][1]
-
-    def _meet(self, found: Curve, node: Expr) -> Curve:
-        """A convex function has no negative eigenvalue, a concave one no positive, whatever the terms say."""
-        kind = self.setting.composition(node)
-        if kind is Curvature.CONVEX and not found.diagonal and found.rest.least < 0:
-            return Curve({}, interval(0.0, found.rest.hi))
-        if kind is Curvature.CONCAVE and not found.diagonal and found.rest.greatest > 0:
-            return Curve({}, interval(found.rest.lo, 0.0))
+                return None
+            found |= {(name, other): self.setting.simplify(e) for other, e in second.items()}
         return found
 
-    def _rule(self, node: Expr) -> Curve:
-        setting = self.setting
-        match node:
-            case Call(atom="add" | "sub" | "minus") if all(a.shape == node.shape for a in node.args):
-                found = Curve()
-                for sign, term in summands(node):
-                    found += self.curve(term) if sign > 0 else self.curve(term).times(point(-1.0))
-                return found
-            case Call(atom="mul", args=(left, right)) if setting.depends(left) != setting.depends(right):
-                factor, base = (left, right) if not setting.depends(left) else (right, left)
-                return self.curve(base).times(setting.ranges(factor))
-            case Call(atom="div", args=(base, divisor)) if not setting.depends(divisor):
-                return self.curve(base).times(point(1.0) / setting.ranges(divisor))
-            case Call(atom="sum", args=(base,)) if not node.options:
-                return self._entries(base)
-            case Call(atom="mean", args=(base,)) if not node.options:
-                return self._entries(base).times(point(1.0) / point(float(math.prod(known(base.shape)))))
-            case Call(atom="sum_squares", args=(base,)):
-                return self._entries(call("square", base))
-            case Call(atom="dot" | "matmul", args=(left, right)) if left.shape == right.shape and len(left.shape) == 1:
-                return self._entries(call("mul", left, right))
-            case Call(atom="quad_form", args=(base, matrix)) if not setting.depends(matrix) and self._affine(base):
-                form = setting.ranges(matrix)
-                return self._through(interval(*eigenvalues(form + form.transpose())), base)
-            case Call(atom="log_sum_exp", args=(base,)) if not node.options and self._affine(base):
-                # diag(p) - p p' for a probability vector p has eigenvalues in [0, 1/2].
-                return self._through(interval(0.0, 0.5), base)
-            case Call(atom=atom) if _is_smooth_entrywise(atom):
-                return self._entries(node)
-        return self._by_curvature(node)
-
-    def _by_curvature(self, node: Expr) -> Curve:
-        kind = self.setting.composition(node)
-        low = 0.0 if kind is Curvature.CONVEX else -np.inf
-        return Curve({}, interval(low, 0.0 if kind is Curvature.CONCAVE else np.inf))
-
-    def _affine(self, node: Expr) -> bool:
-        return self.setting.composition(node) in (Curvature.AFFINE, Curvature.CONSTANT)
-
-    # ---- sums of entrywise functions
-
-    def _entries(self, body: Expr) -> Curve:
-        """The Hessian of sum(body)."""
-        whole = call("sum", body) if body.shape else body
-        split = entrywise(body, lambda n: not self.setting.depends(n) or isinstance(n, Name))
-        moving = {n: leaf for n, leaf in split.leaves.items() if self.setting.depends(leaf)}
-        few = len(split.leaves) * effort(body) <= MOST_PAIRED
-        if not (few and smooth(split.body) and self.setting.bending.spend(BEND * effort(body))):
-            return self._by_curvature(whole)
-        box = {n: self.setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
-        ranges = Enclosure({**self.setting.box, **box}, room=self.setting.ranging)
-        bends = {
-            pair: ranges(h).broadcast(split.shape) for pair, h in split.bends().items() if set(pair) <= set(moving)
-        }
-        if all(self._affine(leaf) for leaf in moving.values()):
-            return self._affine_leaves(bends, moving, split.shape)
-        if split.shape:
-            return self._by_curvature(whole)
-        slopes = {n: ranges(d) for n, d in split.slopes().items() if n in moving}
-        return self._chain(slopes, bends, moving)
-
-    def _affine_leaves(
-        self, bends: Mapping[tuple[str, str], Interval], moving: Mapping[str, Expr], shape: tuple[int, ...]
-    ) -> Curve:
-        if len(moving) == 1:
-            ((name, leaf),) = moving.items()
-            bend = bends[name, name]
-            if isinstance(leaf, Name) and leaf.shape == shape:
-                return Curve({leaf.name: bend})
-            return self._through(interval(bend.least, bend.greatest), leaf, shape)
-        low, high = _pair_eigenvalues(bends, list(moving))
-        distinct = [leaf for leaf in moving.values() if isinstance(leaf, Name) and leaf.shape == shape]
-        if len(distinct) == len(moving) and len(moving) == 2:
-            return Curve({leaf.name: interval(low, high, shape) for leaf in distinct})
-        total = Curve()
-        for leaf in moving.values():
-            total += self._through(interval(min(0.0, float(low.min())), max(0.0, float(high.max()))), leaf, shape)
-        return total
-
-    def _through(self, bend: Interval, leaf: Expr, shape: tuple[int, ...] | None = None) -> Curve:
-        """J' diag(bend) J for the Jacobian J of an affine expression that stands once for each entry of `shape`."""
-        least, most = self.stretch(leaf)
-        copies = 1 if shape is None else math.prod(shape) // max(1, math.prod(known(leaf.shape)))
-        least, most = least * copies, most * copies
-        low = bend.least * (least if bend.least >= 0 else most) if bend.least != 0 else 0.0
-        high = bend.greatest * (most if bend.greatest >= 0 else least) if bend.greatest != 0 else 0.0
-        return Curve(
-            {}, interval(np.nextafter(low, -np.inf) if low else 0.0, np.nextafter(high, np.inf) if high else 0.0)
-        )
-
-    def _chain(
-        self, slopes: Mapping[str, Interval], bends: Mapping[tuple[str, str], Interval], moving: Mapping[str, Expr]
-    ) -> Curve:
-        """phi(v_1, ..., v_k) of scalars: sum_a phi_a Hess v_a + J' Hess phi J with the gradients of the v_a as rows of J."""
-        total = Curve()
-        squares = interval(0.0, 0.0)
-        for name, leaf in moving.items():
-            total += self.curve(leaf).times(slopes[name])
-            for g in gradient(leaf, list(self.setting.decisions)).values():
-                squares = squares + self.setting.ranges(self.setting.simplify(g)).square().sum()
-        low, high = _pair_eigenvalues(bends, list(moving))
-        outer = interval(min(0.0, float(low.min())), max(0.0, float(high.max()))) * interval(0.0, squares.greatest)
-        return total + Curve({}, outer)
+    def _written_out(self, expr: Expr) -> Interval | None:
+        second = self.second(expr)
+        if second is None:
+            return None
+        blocks = self.setting.canonical.blocks
+        rows = []
+        for b in blocks:
+            sides = []
+            for other in blocks:
+                found = self.setting.ranges(second[b.name, other.name])
+                lo, hi = found.broadcast((*b.shape, *other.shape)).expanded()
+                sides.append((lo.reshape(-1, other.domain.size), hi.reshape(-1, other.domain.size)))
+            size = b.domain.size, self.setting.canonical.size
+            rows.append([np.broadcast_to(np.concatenate([p[k] for p in sides], axis=1), size) for k in (0, 1)])
+        return interval(np.concatenate([r[0] for r in rows]), np.concatenate([r[1] for r in rows]))
 
 
-def _is_smooth_entrywise(atom: str) -> bool:
-    return ATOMS[atom].shape is entrywise_shape and not ATOMS[atom].options
+def _directions(hulls: list[Floats]) -> Floats:
+    """An orthonormal basis, in columns, of the directions that equalities with these rows, one set for each decision, leave."""
+    size = sum(h.shape[1] for h in hulls)
+    rows, start = [], 0
+    for h in hulls:
+        rows.append(np.pad(h, ((0, 0), (start, size - start - h.shape[1]))))
+        start += h.shape[1]
+    _, values, vectors = np.linalg.svd(np.concatenate(rows))
+    rank = int(np.sum(values > 1e-9 * max(float(values.max(initial=0.0)), 1.0)))
+    return vectors[rank:].T
 
 
-def _pair_eigenvalues(bends: Mapping[tuple[str, str], Interval], order: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the eigenvalues of the symmetric matrix of second derivatives, at every entry (Gershgorin; exact for 1 x 1)."""
-    lows, highs = [], []
-    for a in order:
-        radius = np.asarray(0.0)
-        for b in order:
-            if b != a:
-                radius = np.nextafter(radius + bends[(a, b) if (a, b) in bends else (b, a)].magnitude, np.inf)
-        own = bends[a, a]
-        lows.append(np.nextafter(own.lo - radius, -np.inf) if np.any(radius) else own.lo)
-        highs.append(np.nextafter(own.hi + radius, np.inf) if np.any(radius) else own.hi)
-    return np.minimum.reduce(np.broadcast_arrays(*lows)), np.maximum.reduce(np.broadcast_arrays(*highs))
+def _least_spread(along: Floats) -> float:
+    """A lower bound of |v|_1^2 / |v|^2 for v spanned by the columns: nearly 2 where their sums are nearly 0, for then the positive and the
+    negative entries add up to nearly the same.
+    """
+    sums = float(np.linalg.norm(along.sum(0)))
+    return max(1.0, 2.0 - 2 * sums**2 - SLACK)
+
+
+def _of_matrix(matrix: Interval, along: Floats | None) -> tuple[float, float, float]:
+    """Least and greatest second derivative along unit vectors of the span of `along`, and the largest |H v| of these."""
+    low, high = eigenvalues(matrix)
+    size = max(abs(low), abs(high))
+    if along is None or not matrix.bounded:
+        return low, high, size
+    lo, hi = matrix.expanded()
+    middle = lo / 2 + hi / 2
+    middle = (middle + middle.T) / 2
+    spread = np.nextafter(np.maximum(hi - middle, middle - lo), np.inf) * np.any(hi > lo)
+    off = float(np.linalg.norm(spread, 2)) + SLACK * (size + float(np.abs(middle).sum()))
+    inner = np.linalg.eigvalsh(along.T @ middle @ along)
+    length = float(np.linalg.norm(middle @ along, 2)) + off
+    return max(low, float(inner[0]) - off), min(high, float(inner[-1]) + off), min(size, length)

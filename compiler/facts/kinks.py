@@ -1,18 +1,22 @@
-"""Which functions have kinks or jumps, and where these lie: derivatives say nothing across a jump."""
+"""Which functions have kinks or jumps, and where these lie: derivatives say nothing across a jump.
+
+A function whose gradient is made of continuous pieces that meet without a jump has a second derivative almost everywhere on every
+segment, and its gradient is Lipschitz continuous with any bound of that derivative.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from oco.dsl.expressions import Call, Expr, walk
+from oco.compiler.calculus import vector_jacobian
+from oco.dsl.build import applied
+from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
-JUMPS = ("_sign", "_positive", "_nonneg", "_peak", "_polar", "_leading", "_unit")
-KINKS = (
+JUMPS = ("_sign", "_positive", "_nonneg", "_within", "_peak", "_polar", "_leading", "_unit")
+KINKED = (
     "abs",
     "pos",
     "neg",
@@ -26,8 +30,9 @@ KINKS = (
     "norm_inf",
     "nuclear_norm",
     "sigma_max",
+    "_clip",
+    *JUMPS,
 )
-KINKED = (*KINKS, *JUMPS, "huber")  # huber has a slope everywhere, and a second derivative almost everywhere
 
 
 def continuous(expr: Expr) -> bool:
@@ -36,25 +41,23 @@ def continuous(expr: Expr) -> bool:
 
 
 def smooth(expr: Expr) -> bool:
-    """Whether every function in it has a second derivative."""
+    """Whether every function in it has a continuous slope, with a derivative almost everywhere."""
     return not any(isinstance(n, Call) and n.atom in KINKED for n in walk(expr))
 
 
 def differentiable(setting: Setting, expr: Expr) -> bool:
-    """Whether no decision in the domain, its boundary included, meets a kink: the gradient that a learner computes is that of one piece."""
-    return not any(
-        isinstance(n, Call) and n.atom in (*KINKS, *JUMPS) and setting.depends(n) and not _apart(setting, n)
-        for n in walk(expr)
-    )
+    """Whether the gradient of every entry, as a learner computes it, has no jump at any decision in the domain, its boundary included."""
+    if smooth(expr):
+        return True
+    weights = Name("weights of the entries", Kind.STREAM, shape=expr.shape)
+    slopes = vector_jacobian(expr, weights, setting.decisions).values()
+    return all(_steady(setting, n) for g in slopes for n in walk(setting.simplify(g)) if isinstance(n, Call))
 
 
-def _apart(setting: Setting, node: Call) -> bool:
-    """Whether the range of the argument keeps away from the kink."""
-    ranges = [setting.ranges(a) for a in node.args]
-    if node.atom in ("abs", "pos", "neg", "norm1"):
-        return bool(np.all((ranges[0].lo > 0) | (ranges[0].hi < 0)))
-    if node.atom == "hinge":
-        return bool(np.all((ranges[0].lo > 1) | (ranges[0].hi < 1)))
-    if node.atom in ("maximum", "minimum") and len(ranges) == 2:
-        return bool(np.all(ranges[0].lo > ranges[1].hi) or np.all(ranges[1].lo > ranges[0].hi))
-    return False
+def _steady(setting: Setting, node: Call) -> bool:
+    """Whether the node has no jump, or keeps away from it."""
+    if node.atom not in JUMPS or not setting.depends(node):
+        return True
+    if node.atom == "_unit":
+        return setting.ranges(applied("norm2", node.args, node.options)).positive
+    return setting.ranges(node).is_point

@@ -29,18 +29,19 @@ class Entrywise:
 
     def slopes(self) -> dict[str, Expr]:
         """The derivative of each entry towards the same entry of each leaf."""
-        return self._derivatives(self.body)
+        return self.derivatives(self.body)
 
     def bends(self) -> dict[tuple[str, str], Expr]:
         """The second derivatives of each entry, once for each pair of leaves."""
         found: dict[tuple[str, str], Expr] = {}
         names = list(self.leaves)
         for i, (a, slope) in enumerate(self.slopes().items()):
-            towards = self._derivatives(slope)
+            towards = self.derivatives(slope)
             found.update({(a, b): towards[b] for b in names[i:]})
         return found
 
-    def _derivatives(self, expr: Expr) -> dict[str, Expr]:
+    def derivatives(self, expr: Expr) -> dict[str, Expr]:
+        """The derivative of each entry of an entrywise expression in the leaves towards the same entry of each leaf."""
         whole = broadcast(expr, self.shape)
         return gradient(call("sum", whole) if self.shape else whole, list(self.leaves))
 

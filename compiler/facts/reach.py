@@ -34,10 +34,15 @@ LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """`value` is reached at `place`, in the round `place["t"]`: evaluated there in interval arithmetic, this is the lower end."""
+    """`value` is reached at `place`, in the round `place["t"]`: evaluated there in interval arithmetic, this is the lower end.
+
+    The decisions of `place` lie in their domains up to rounding; `sensitivity` is the change of the value where every entry moves
+    by the size of its decision: what rounding is a share of. It does not vanish with the value.
+    """
 
     value: float
     place: Place
+    sensitivity: float = 0.0
 
 
 class Climber:
@@ -111,18 +116,8 @@ class Climber:
                 lo, hi = self._ends(name)
                 found[name] = np.where(slope > 0, hi, np.where(slope < 0, lo, place[name]))
             elif np.any(slope):
-                found[name] = self._vertex(name, slope)
+                found[name] = vertex(self.setting, name, slope)
         return found
-
-    def _vertex(self, name: str, slope: Floats) -> Floats:
-        domain = self.setting.blocks[name].domain
-        if domain.kind == "box":
-            return np.where(slope >= 0, domain.upper, domain.lower)
-        if "lmo" in domain.refusals or (len(domain.shape) == 2 and domain.size > LARGEST_SPECTRAL):
-            return np.asarray(domain.centre())
-        if (cost := domain.extreme_cost // MICROSECONDS) and not self.setting.work.afford(cost):
-            return np.asarray(domain.centre())
-        return domain.lmo_array(-slope)
 
     def _ends(self, name: str) -> tuple[Floats, Floats]:
         lo, hi = self.setting.box[name].expanded()
@@ -137,7 +132,7 @@ class Climber:
                 domain = blocks[name].domain
                 random = self.rng.normal(size=domain.shape) if k > 2 else None
                 upwards = random if random is not None else np.where(_upper(k, domain.lower, domain.upper), 1.0, -1.0)
-                found[name] = self._vertex(name, upwards)
+                found[name] = vertex(self.setting, name, upwards)
             for name in self.streams:
                 lo, hi = self._ends(name)
                 found[name] = np.where(self.rng.integers(0, 2, lo.shape) if k > 2 else _upper(k, lo, hi), hi, lo)
@@ -147,9 +142,31 @@ class Climber:
         """The value again, in interval arithmetic."""
         box = {**self.setting.box, **{n: point(v) for n, v in place.items()}}
         try:
-            return Reached(Enclosure(box, room=self.setting.ranging)(self.expr).least, place)
+            value = Enclosure(box, room=self.setting.ranging)(self.expr).least
         except OcoError:
             return None
+        return Reached(value, place, self._sensitivity(place))
+
+    def _sensitivity(self, place: Place) -> float:
+        """The sum over the decisions of the l1 norm of the gradient times the largest entry in size."""
+        total = 0.0
+        for name in self.decisions:
+            slope = np.broadcast_to(self._at(self._slopes[name], place), np.shape(place[name]))
+            with np.errstate(over="ignore", invalid="ignore"):
+                total += float(np.abs(slope).sum() * np.abs(place[name]).max())
+        return total
+
+
+def vertex(setting: Setting, name: str, slope: Floats) -> Floats:
+    """The decision of the domain that is farthest along a direction; the centre where that costs too much."""
+    domain = setting.blocks[name].domain
+    if domain.kind == "box":
+        return np.where(slope >= 0, domain.upper, domain.lower)
+    if "lmo" in domain.refusals or (len(domain.shape) == 2 and domain.size > LARGEST_SPECTRAL):
+        return np.asarray(domain.centre())
+    if (cost := domain.extreme_cost // MICROSECONDS) and not setting.work.afford(cost):
+        return np.asarray(domain.centre())
+    return domain.lmo_array(-slope)
 
 
 def _upper(k: int, lower: Floats, upper: Floats) -> Floats:

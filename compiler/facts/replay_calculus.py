@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from oco.compiler.facts.attack import Attack, Outcome, Place, Verdict
+from oco.compiler.facts.attack import LARGEST_BY_DIFFERENCES, Attack, Outcome, Place, Verdict
 from oco.compiler.facts.types import Step
 from oco.dsl.expressions import Array, Call, Expr, Index
 
@@ -133,7 +133,38 @@ class Calculus(Attack):
         rate = sign * 4 * (ends[0] + ends[1] - 2 * middle) / gap - 1e-13 * max(map(abs, (*ends, middle))) / gap
         return rate if np.isfinite(rate) else -np.inf
 
+    def _change_of_gradient(self, step: Step) -> Verdict:
+        """Differences of gradients, by differences of values, over the distance: |grad f(x) - grad f(y)| <= rate |x - y|."""
+        if not isinstance(step.value, tuple) or not isinstance(step.subject, Expr) or step.subject.shape != ():
+            return Outcome.FAILED, "it is no rate of change of a gradient"
+        rate = step.value[1]
+        size = sum(b.domain.size for b in self.problem.blocks)
+        if size > LARGEST_BY_DIFFERENCES or not math.isfinite(rate):
+            return Outcome.STATED, ""
+        for p, q in zip(self.places[:12], self.places[1:]):
+            centre = {b.name: b.domain.centre() for b in self.problem.blocks}
+            x, y = ({n: 0.999 * v[n] + 0.001 * centre[n] for n in self.decisions} for v in (p, q))
+            gap = math.sqrt(sum(float(np.sum((x[n] - y[n]) ** 2)) for n in x))
+            ends = [self._differences(step.subject, {**p, **v}) for v in (x, y)]
+            moved = float(np.linalg.norm(ends[0] - ends[1]))
+            if gap > 1e-3 and moved > rate * gap + 1e-3 * max(1.0, moved):
+                return Outcome.FAILED, f"a rate of {moved / gap:g} was found"
+        return Outcome.TESTED, ""
+
+    def _differences(self, expr: Expr, place: Place) -> np.ndarray:
+        """The gradient by central differences, flattened."""
+        found = []
+        for b in self.problem.blocks:
+            for unit in np.eye(b.domain.size):
+                move = 1e-6 * unit.reshape(b.shape)
+                ends = [float(self._value(expr, {**place, b.name: place[b.name] + s * move})) for s in (1, -1)]
+                found.append((ends[0] - ends[1]) / 2e-6)
+        return np.array(found)
+
     def _smoothness(self, step: Step) -> Verdict:
+        if step.premises[0].rule == "change of gradient":
+            holds = step.value >= step.premises[0].value[1] * (1 - 1e-9)
+            return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the gradient changes faster")
         least, most = step.premises[0].value
         holds = step.value >= max(abs(least), abs(most)) * (1 - 1e-9)
         return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "an eigenvalue is larger")

@@ -72,11 +72,12 @@ class Scenario:
         """
         import cvxpy as cp
 
-        entries = math.prod(known(expr.shape)) if names(expr, Kind.STREAM) else 1
+        apart = bool(names(expr, Kind.STREAM))
+        entries = math.prod(known(expr.shape)) if apart else 1
         if entries > MOST_TWINS or not self.setting.seeking.spend(TWIN * entries):
             return None
-        places = [()] if entries == 1 else list(np.ndindex(*known(expr.shape)))
-        said = [self.setting.simplify(expr if entries == 1 else entry(expr, at)) for at in places]
+        spelled_out = [entry(expr, at) for at in np.ndindex(*known(expr.shape))] if apart else [expr]
+        said = [self.setting.simplify(g) for g in spelled_out]
         if not self.setting.solving.afford(handed(said, self.setting.canonical.size)):
             return None
         found: list[Any] = []

@@ -15,6 +15,7 @@ from oco.compiler.facts.hessian import Hessians
 from oco.compiler.facts.refine import Refiner
 from oco.compiler.facts.simplify import Simplifier
 from oco.compiler.facts.work import (
+    MOST_ATTAINED,
     MOST_BENT,
     MOST_BRANCHED,
     MOST_CELLS,
@@ -48,6 +49,7 @@ class Setting:
         self.branching = Work(MOST_BRANCHED)
         self.stretching = Work(MOST_STRETCHED)  # for Jacobians that are written out
         self.writing, self.celling = Work(MOST_WRITTEN), Work(MOST_CELLS)  # for Hessians written out, and over cells
+        self.attaining = Work(MOST_ATTAINED)  # for second derivatives that are attained
         self.supporting = Work(MOST_SUPPORTED)  # for support functions
         self._depends: dict[int, tuple[Expr, bool]] = {}
         self.variables = {b.name: Name(b.name, Kind.DECISION, shape=b.shape) for b in canonical.blocks}

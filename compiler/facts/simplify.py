@@ -11,6 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from oco.compiler.facts.decided import decided
+from oco.compiler.facts.matching import args_of, is_all, is_call, is_number
+from oco.compiler.facts.monomials import gathered
+from oco.compiler.facts.spelled import spelled, without_jump
 from oco.compiler.facts.sums import ADDITIVE, within_sums
 from oco.dsl.build import call
 from oco.dsl.dims import known
@@ -83,74 +87,33 @@ class Simplifier:
             return node
         if all(isinstance(a, Constant) for a in node.args):
             return self._shared(_folded(node))
-        for rule in (self._spelled, self._unit):
+        for rule in (self._decided, self._spelled, self._unit):
             found = rule(node)
             if found is not None:
                 return self(found)
         return self._collected(node) if node.atom in ADDITIVE else node
 
-    def _unit(self, node: Call) -> Expr | None:
-        """Products with one and sums with zero."""
-        if node.atom in ("mul", "div") and _is_all(node.args[1], 1.0) and node.shape == node.args[0].shape:
-            return node.args[0]
-        if node.atom == "mul" and _is_all(node.args[0], 1.0) and node.shape == node.args[1].shape:
-            return node.args[1]
-        if node.atom == "mul" and any(_is_all(a, 0.0) for a in node.args):
-            return uniform(0.0, known(node.shape), node.span)
-        return None
+    def _decided(self, node: Call) -> Expr | None:
+        return decided(node, self.ranges)
 
     def _spelled(self, node: Call) -> Expr | None:
-        """Forms that are an atom in other words."""
-        args = node.args
-        match node.atom:
-            case "matmul" | "dot" if args[0] is args[1] and len(args[0].shape) == 1:
-                return call("sum_squares", args[0], span=node.span)
-            case "matmul" | "dot":
-                return self._quadratic(node)
-            case "sum" if not node.options and _is_call(args[0], "square"):
-                return call("sum_squares", _args(args[0])[0], span=node.span)
-            case "sqrt" if _is_call(args[0], "sum_squares"):
-                return call("norm2", _args(args[0])[0], span=node.span)
-            case "sqrt" if _is_call(args[0], "square"):
-                return call("abs", _args(args[0])[0], span=node.span)
-            case "pow" | "power" if _is_all(args[1], 2.0) and args[1].shape == ():
-                return call("square", args[0], span=node.span)
-            case "pow" | "power" if _is_all(args[1], 1.0) and args[1].shape == ():
-                return args[0]
-            case "log" if _is_call(args[0], "sum") and not _options(args[0]) and _is_call(_args(args[0])[0], "exp"):
-                return call("log_sum_exp", _args(_args(args[0])[0])[0], span=node.span)
-            case "log" if _is_call(args[0], "add"):
-                return self._soft_plus(node, _args(args[0]))
-            case "mul":
-                return self._product(node)
+        if node.atom not in ("mul", "div"):
+            return spelled(node, self.varies)
+        return gathered(node, self.ranges) or (self._product(node) if node.atom == "mul" else None)
+
+    def _unit(self, node: Call) -> Expr | None:
+        """Products with one and sums with zero."""
+        if node.atom in ("mul", "div") and is_all(node.args[1], 1.0) and node.shape == node.args[0].shape:
+            return node.args[0]
+        if node.atom == "mul" and is_all(node.args[0], 1.0) and node.shape == node.args[1].shape:
+            return node.args[1]
+        if node.atom == "mul" and any(is_all(a, 0.0) for a in node.args):
+            return uniform(0.0, known(node.shape), node.span)
         return None
 
     def _at_least(self, expr: Expr, value: float) -> bool:
         found = self.ranges(expr)
         return found is not None and found.least >= value
-
-    def _quadratic(self, node: Call) -> Expr | None:
-        """`x @ (P @ x)` and `(x @ P) @ x` are `quad_form(x, P)`."""
-        left, right = node.args
-        if len(left.shape) != 1 or len(right.shape) != 1:
-            return None
-        for outer, inner, position in ((left, right, 1), (right, left, 0)):
-            if (
-                _is_call(inner, "matmul")
-                and _args(inner)[position] is outer
-                and not self.varies(_args(inner)[1 - position])
-            ):
-                matrix = _args(inner)[1 - position]
-                if len(matrix.shape) == 2:
-                    return call("quad_form", outer, matrix, span=node.span)
-        return None
-
-    def _soft_plus(self, node: Call, terms: tuple[Expr, ...]) -> Expr | None:
-        """log(1 + exp(u)) is logistic(u)."""
-        for one, other in (terms, terms[::-1]):
-            if _is_all(one, 1.0) and _is_call(other, "exp") and other.shape == node.shape:
-                return call("logistic", _args(other)[0], span=node.span)
-        return None
 
     def _product(self, node: Call) -> Expr | None:
         """A product in order: constants, then what does not vary, then what does, pairs of these that spell an atom made one."""
@@ -189,17 +152,19 @@ class Simplifier:
         """u * u is square(u), u * log(u) is -entr(u), u * log(u / v) is rel_entr(u, v), exp(u) * exp(v) is exp(u + v)."""
         if a is b and len(node.args) == 2 and a.shape == node.shape:
             return call("square", a)
-        if _is_call(b, "log") and _args(b)[0] is a and a.shape == node.shape:
+        if (found := without_jump(a, b)) is not None:
+            return found
+        if is_call(b, "log") and args_of(b)[0] is a and a.shape == node.shape:
             return call("minus", call("entr", a))
         if (
-            _is_call(b, "log")
-            and _is_call(_args(b)[0], "div")
-            and _args(_args(b)[0])[0] is a
+            is_call(b, "log")
+            and is_call(args_of(b)[0], "div")
+            and args_of(args_of(b)[0])[0] is a
             and self._at_least(a, 0.0)
         ):
-            return call("rel_entr", *_args(_args(b)[0]))
-        if _is_call(a, "exp") and _is_call(b, "exp"):
-            return call("exp", call("add", _args(a)[0], _args(b)[0]))
+            return call("rel_entr", *args_of(args_of(b)[0]))
+        if is_call(a, "exp") and is_call(b, "exp"):
+            return call("exp", call("add", args_of(a)[0], args_of(b)[0]))
         return None
 
     def _times(self, factors: list[Expr]) -> Expr:
@@ -236,7 +201,7 @@ class Simplifier:
                 signs = (1.0,) if e.atom == "minus" else (1.0, -1.0 if e.atom == "sub" else 1.0)
                 factor = -coefficient if e.atom == "minus" else coefficient
                 stack.extend((factor * s, a) for s, a in reversed(list(zip(signs, e.args))))
-            elif isinstance(e, Call) and e.atom == "mul" and _is_number(e.args[0]):
+            elif isinstance(e, Call) and e.atom == "mul" and is_number(e.args[0]):
                 stack.append((coefficient * _value(e.args[0]), e.args[1]))
             else:
                 found.append((coefficient, e))
@@ -261,12 +226,12 @@ class Simplifier:
         return terms
 
     def _with_sums_as_products(self, terms: list[tuple[float, Expr]]) -> list[tuple[float, Expr]]:
-        others = {id(a) for _, u in terms if _is_call(u, "matmul") and u.shape == () for a in _args(u)}
+        others = {id(a) for _, u in terms if is_call(u, "matmul") and u.shape == () for a in args_of(u)}
         found = []
         for c, u in terms:
-            if _is_call(u, "sum") and id(_args(u)[0]) in others:
-                ones = self(uniform(1.0, known(_args(u)[0].shape)))
-                u = self._shared(call("matmul", ones, _args(u)[0]))
+            if is_call(u, "sum") and id(args_of(u)[0]) in others:
+                ones = self(uniform(1.0, known(args_of(u)[0].shape)))
+                u = self._shared(call("matmul", ones, args_of(u)[0]))
             found.append((c, u))
         return found
 
@@ -274,7 +239,7 @@ class Simplifier:
         """Products that share the factor at `position`, as one product."""
         first = terms[0][1]
         assert isinstance(first, Call)
-        inner = [(c, _args(u)[1 - position]) for c, u in terms]
+        inner = [(c, args_of(u)[1 - position]) for c, u in terms]
         template = call("add", inner[0][1], inner[1][1])
         combined = self(self._sum(inner, template))
         args = (first.args[0], combined) if position == 0 else (combined, first.args[1])
@@ -305,29 +270,6 @@ def _folded(node: Call) -> Constant:
     return Constant(value.value, shape=value.shape, integer=node.integer, span=node.span)
 
 
-def _is_call(node: Expr, atom: str) -> bool:
-    return isinstance(node, Call) and node.atom == atom
-
-
-def _args(node: Expr) -> tuple[Expr, ...]:
-    return node.args if isinstance(node, Call) else ()
-
-
-def _options(node: Expr) -> tuple[tuple[str, int | float], ...]:
-    return node.options if isinstance(node, Call) else ()
-
-
-def _is_number(node: Expr) -> bool:
-    return isinstance(node, Constant) and node.value.array.size == 1 and node.shape == ()
-
-
 def _value(node: Expr) -> float:
     assert isinstance(node, Constant)
     return float(node.value.array)
-
-
-def _is_all(node: Expr, value: float) -> bool:
-    if not isinstance(node, Constant):
-        return False
-    entries = node.value.array
-    return bool(np.all((entries if any(entries.strides) else entries.flat[0]) == value))

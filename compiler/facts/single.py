@@ -38,7 +38,7 @@ SINGULAR = ("_sign", "_positive", "_nonneg", "_peak", "_unit", "_softmax", "_pol
 
 def occurs_once(setting: Setting, expr: Expr) -> bool:
     """Whether the range of `expr` by intervals is its range exactly."""
-    taken = {id(n): n for n in walk(expr) if _one_entry(setting, n)}
+    taken = {id(n): n for n in walk(expr) if is_one_entry(setting, n)}
     nodes = [*taken.values(), *(n for n in walk(expr, taken))]
     used = [n.name for m in taken.values() for n in walk(m) if isinstance(n, Name)]
     if len(used) != len(set(used)):
@@ -60,7 +60,7 @@ def occurs_once(setting: Setting, expr: Expr) -> bool:
     return True
 
 
-def _one_entry(setting: Setting, node: Expr) -> bool:
+def is_one_entry(setting: Setting, node: Expr) -> bool:
     """Whether it is `X[i, j]` of a decision, the indices fixed or streams: as a set is convex, its entry takes every value of its range."""
     if not isinstance(node, Index) or node.shape != () or not isinstance(node.base, Name):
         return False

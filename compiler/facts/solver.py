@@ -42,7 +42,7 @@ def within_reach(blocks: tuple[Block, ...]) -> bool:
 def solve(
     objective: Any, constraints: list[Any], seconds: float = TIME_LIMIT, tolerance: float | None = None
 ) -> float | None:
-    """Solve; the optimal value, None where the solver gives no answer. `inf` where the program is infeasible.
+    """Solve; the optimal value, None where the solver gives no answer or takes no such numbers. `inf` where the program is infeasible.
 
     `tolerance` of gap and feasibility replaces the solver's own (1e-8); what is nearly solved to it counts.
     """
@@ -57,7 +57,7 @@ def solve(
         warnings.simplefilter("ignore")
         try:
             problem.solve(solver=cp.CLARABEL, time_limit=seconds, **dict.fromkeys(names, tolerance))
-        except cp.error.SolverError:
+        except (cp.error.SolverError, ValueError):  # ValueError: products of coefficients that are beyond doubles
             return None
     if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         return float("inf") if isinstance(objective, cp.Minimize) else float("-inf")

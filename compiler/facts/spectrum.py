@@ -31,7 +31,8 @@ def matrix_norm(a: Interval, room: Work | None = None) -> float:
     if a.lo.size == 1 and a.hi.size == 1:
         return (interval(0.0, float(a.magnitude.max())) * interval(float(a.size), float(a.size)).sqrt()).greatest
     lo, hi = a.expanded()
-    middle, spread = lo / 2 + hi / 2, np.nextafter(hi / 2 - lo / 2, np.inf)
+    with np.errstate(invalid="ignore"):  # a range without ends has no middle
+        middle, spread = lo / 2 + hi / 2, np.nextafter(hi / 2 - lo / 2, np.inf)
     frobenius = a.square().sum().sqrt().greatest
     if a.size > MOST_DENSE or not a.bounded or not (room is None or room.spend(a.size)):
         return frobenius
@@ -62,9 +63,21 @@ def eigenvalues(a: Interval) -> tuple[float, float]:
     slack = SLACK * float(np.abs(values).max(initial=0.0)) if np.any(middle != np.diag(np.diag(middle))) else 0.0
     radius = _norm(np.nextafter(spread, np.inf)) * (1 + SLACK) if np.any(hi > lo) else 0.0
     by_middle = float(values[0]) - radius - slack, float(values[-1]) + radius + slack
-    off = np.maximum(np.abs(lo), np.abs(hi)).sum(1) - np.maximum(np.abs(np.diag(lo)), np.abs(np.diag(hi)))
-    gershgorin = float((np.diag(lo) - off * (1 + SLACK)).min()), float((np.diag(hi) + off * (1 + SLACK)).max())
-    return max(by_middle[0], gershgorin[0]), min(by_middle[1], gershgorin[1])
+    size = np.maximum(np.maximum(np.abs(lo), np.abs(hi)), np.maximum(np.abs(lo), np.abs(hi)).T)
+    np.fill_diagonal(size, 0.0)
+    off = size.sum(1) * (1 + SLACK)
+    gershgorin = float((np.diag(lo) - off).min()), float((np.diag(hi) + off).max())
+    found = max(by_middle[0], gershgorin[0]), min(by_middle[1], gershgorin[1])
+    if not np.any(hi > lo) or not np.any(size):
+        return found
+    return max(found[0], -_compared(-np.diag(lo), size)), min(found[1], _compared(np.diag(hi), size))
+
+
+def _compared(diagonal: Floats, size: Floats) -> float:
+    """At least every v' A v for unit v: |v|' B |v| with the largest diagonal and the sizes of the other entries."""
+    matrix = size + np.diag(diagonal)
+    charge(60 + 4e-3 * matrix.size * len(matrix))
+    return float(np.linalg.eigvalsh(matrix)[-1]) + SLACK * float(np.abs(matrix).sum(1).max())
 
 
 def _norm(a: Floats) -> float:
@@ -80,22 +93,25 @@ class Stretch:
 
     def __call__(self, node: Expr) -> tuple[float, float]:
         """Least and greatest squared singular value of J, for every value of the streams; least 0 where J has a kernel."""
+        matrix = self.rows(node)
+        if matrix is None:
+            return self._rules(node)
+        return least_singular(matrix) ** 2 * (1 - SLACK), matrix_norm(matrix) ** 2 * (1 + SLACK)
+
+    def rows(self, node: Expr, most: int = MOST_DENSE) -> Interval | None:
+        """J itself, shape (entries of the node, of all decisions); None where it has more than `most` numbers, or no room is left."""
         size = math.prod(known(node.shape))
         entries = size * self.setting.canonical.size
-        if entries <= MOST_DENSE and not _gathers(node) and self.setting.stretching.spend(entries):
-            return self._dense(node, size)
-        return self._rules(node)
-
-    def _dense(self, node: Expr, size: int) -> tuple[float, float]:
+        if entries > most or _gathers(node) or not self.setting.stretching.spend(entries):
+            return None
         blocks = self.setting.canonical.blocks
         slopes = jacobian(node, [b.name for b in blocks])
         parts = []
         for b in blocks:
             full = (*known(node.shape), *b.shape)
             parts.append(self.setting.ranges(self.setting.simplify(slopes[b.name])).broadcast(full).expanded())
-        lo, hi = (np.concatenate([p[side].reshape(size, -1) for p in parts], axis=1) for side in (0, 1))
-        matrix = interval(lo, hi)
-        return least_singular(matrix) ** 2 * (1 - SLACK), matrix_norm(matrix) ** 2 * (1 + SLACK)
+        low, high = (np.concatenate([p[side].reshape(size, -1) for p in parts], axis=1) for side in (0, 1))
+        return interval(low, high)
 
     def _rules(self, node: Expr) -> tuple[float, float]:
         """One structure at a time, for maps that are too large to write out."""

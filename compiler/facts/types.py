@@ -55,7 +55,7 @@ class Witness:
 
 @dataclass(frozen=True)
 class Fact:
-    """A value (number, bool, array or None), its status and reason. `loose`: sound, but not within 5% of the supremum."""
+    """A value (number, bool, array or None), its status and reason. `loose`: sound, but not known to be within 5% of the best."""
 
     key: str
     value: Any

@@ -36,17 +36,21 @@ def worst_of_many(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:
     found = setting.ranges(expr)
     step = setting.ranges.step(expr)
     for name, value in (("bound", float(np.max(found.magnitude))), ("upper", found.greatest), ("lower", found.least)):
-        yield bounded(f"{prefix}.{name}", value, Step("every entry", f"{words}: {number(value)}", value, (step,)), True)
+        yield bounded(f"{prefix}.{name}", value, Step("every entry", f"{words}: {number(value)}", value, (step,)))
     slopes = _slopes(setting, expr)
     for key, measure in (("lipschitz.l2", _longest_row), ("lipschitz.l1", _largest_slope)):
         value = np.inf if slopes is None else measure(slopes)
-        yield bounded(f"{prefix}.{key}", value, Step("every entry", f"{words}: {number(value)}", value), True)
+        yield bounded(f"{prefix}.{key}", value, Step("every entry", f"{words}: {number(value)}", value))
     flat = kind in FLAT_KINDS and differentiable(setting, expr)
     smooth = Step("every entry", "every entry is affine" if flat else "nothing bounds the second derivatives")
-    yield bounded(f"{prefix}.smoothness.l2", 0.0 if flat else np.inf, smooth)
+    yield bounded(f"{prefix}.smoothness.l2", 0.0 if flat else np.inf, smooth, flat)
     status = Status.PROVED if proved else Status.UNKNOWN
     yield Fact(
-        f"{prefix}.strong_convexity.l2", 0.0, status, Step("every entry", "no entry need be strongly convex", 0.0)
+        f"{prefix}.strong_convexity.l2",
+        0.0,
+        status,
+        Step("every entry", "no entry need be strongly convex", 0.0),
+        loose=proved and not flat,
     )
 
 

@@ -114,6 +114,7 @@ class _Replay(Claims, Calculus, Points):
             "second derivative of entries": self._composed,
             "second derivative by terms": self._bent,
             "second derivative written out": self._bent,
+            "change of gradient": self._change_of_gradient,
             "smoothness": self._smoothness,
             "strong convexity": self._strong_convexity,
             "structure": self._structure,

@@ -25,6 +25,8 @@ MOST_WRITTEN = 6_000
 """Parts of Hessians that are written out, each counted for every row: half a second. The examples take 300."""
 MOST_CELLS = 300_000
 """Numbers at which second derivatives are evaluated over cells, counted for each part. The examples take none."""
+MOST_ATTAINED = 20_000
+"""Parts of second derivatives, each counted for every sweep over places: a fifth of a second. The examples take 4,000."""
 MOST_SUPPORTED = 25_000
 """Steps of support functions, a step about ten microseconds."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,6 +128,15 @@ class Tracer(PrimitiveMethods):
         finally:
             self._scopes.pop()
         return Block(params, tuple(scope.equations), tuple(v.operand for v in results)), results, several
+
+    @contextmanager
+    def outermost(self) -> Iterator[None]:
+        """Write what is traced within before the loop or branch that is being traced, so that all of the function may use it."""
+        scopes, self._scopes = self._scopes, self._scopes[:1]
+        try:
+            yield
+        finally:
+            self._scopes = scopes
 
     # control flow
     def while_(self, cond: Callable[..., Value], body: Callable[..., Result], init: Sequence[Liftable]) -> Values:

@@ -50,17 +50,18 @@ def _extreme_curvature(bends: Curvature) -> Any:
 
 
 def _extreme_vjp(largest: bool) -> Any:
-    """The whole cotangent goes to the first argument that is extreme."""
+    """The whole cotangent goes to the first argument that is extreme: each is compared with the most extreme of those after it."""
 
     def rule(e: Any, c: Call, g: Expr) -> tuple[Expr, ...]:
         found: list[Expr] = []
-        taken: Expr | None = None
-        for arg in c.args:
-            ahead = e.sub(arg, c) if largest else e.sub(c, arg)
-            here = e.call("_nonneg", ahead)
-            share = here if taken is None else e.mul(here, e.sub(e.number(1), taken))
-            taken = here if taken is None else e.call("maximum", taken, here)
-            found.append(e.collapse(e.mul(share, g), c.shape, arg.shape))
+        left: Expr = e.number(1)
+        for i, arg in enumerate(c.args):
+            share = left
+            if after := c.args[i + 1 :]:
+                other = after[0] if len(after) == 1 else e.call(c.atom, *after)
+                here = e.call("_nonneg", e.sub(arg, other) if largest else e.sub(other, arg))
+                share, left = e.mul(left, here), e.mul(left, e.sub(e.number(1), here))
+            found.append(e.collapse(e.broadcast(e.mul(share, g), c.shape), c.shape, arg.shape))
         return tuple(found)
 
     return rule
@@ -90,8 +91,7 @@ def _huber_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr | None, ...]:
     """2 clip(x, -M, M) towards x; 2 (|x| - min(|x|, M)) towards M."""
     x = c.args[0]
     limit = c.args[1] if len(c.args) > 1 else e.number(1)
-    clipped = e.call("minimum", e.call("maximum", x, e.minus(limit)), limit)
-    towards_x = e.collapse(e.mul(g, e.mul(e.number(2), clipped)), c.shape, x.shape)
+    towards_x = e.collapse(e.mul(g, e.mul(e.number(2), e.call("_clip", x, limit))), c.shape, x.shape)
     if len(c.args) == 1:
         return (towards_x,)
     beyond = e.call("pos", e.sub(e.call("abs", x), limit))

@@ -10,10 +10,10 @@ from oco.dsl.atoms.base import Atom
 from oco.dsl.atoms.constructors import no_vjp
 from oco.dsl.atoms.index import lower_scatter, slice_ends, twin_scatter
 from oco.dsl.atoms.reductions import AXIS
-from oco.dsl.atoms.rules import AFFINE, UNKNOWN, always, axis, kept, neither, up
+from oco.dsl.atoms.rules import AFFINE, NEITHER, UNKNOWN, UP, always, axis, kept, neither, up
 from oco.dsl.atoms.shapes import entrywise
 from oco.dsl.dims import Shape, known
-from oco.dsl.expressions import Call, Expr, Slice
+from oco.dsl.expressions import Call, Constant, Expr, Slice
 from oco.dsl.intervals import Interval, interval, point
 from oco.dsl.primitives import ArrayOps
 
@@ -159,6 +159,35 @@ def _sigmoid(o: Any, c: Call, x: Any) -> Any:
     return o.where(o.le(0.0, x), 1.0, small) / (1.0 + small)
 
 
+def _bell(o: Any, c: Call, x: Any) -> Any:
+    """exp(-|x|) / (1 + exp(-|x|))^2."""
+    small = o.exp(-o.abs(x))
+    whole = 1.0 + small
+    return small / (whole * whole)
+
+
+def _clip_bounds(c: Call, x: Interval, limit: Interval) -> Interval:
+    return x.maximum(-limit).minimum(limit)
+
+
+def _clip_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr | None]:
+    """1 towards x inside; the sign of x towards M outside."""
+    x, limit = c.args
+    inside = e.call("_within", x, limit)
+    towards_x = e.collapse(e.mul(g, inside), c.shape, x.shape)
+    if isinstance(limit, Constant):
+        return towards_x, None
+    outside = e.mul(e.call("_sign", x), e.sub(e.number(1), inside))
+    return towards_x, e.collapse(e.mul(g, outside), c.shape, limit.shape)
+
+
+def _within_bounds(c: Call, x: Interval, limit: Interval) -> Interval:
+    """It falls with |x| and rises with M."""
+    size = x.abs()
+    shape = np.broadcast_shapes(x.shape, limit.shape)
+    return Interval((size.hi <= limit.lo).astype(np.float64), (size.lo <= limit.hi).astype(np.float64), shape)
+
+
 def _reshape_bounds(c: Call, x: Interval) -> Interval:
     return x.reshape(known(c.shape))
 
@@ -200,7 +229,32 @@ INTERNAL: tuple[Atom, ...] = (
         lower=_sigmoid,
         bounds=lambda c, x: x.sigmoid(),
         monotone=up,
-        vjp=lambda e, c, g: (e.mul(g, e.mul(c, e.sub(e.number(1), c))),),
+        vjp=lambda e, c, g: (e.mul(g, e.call("_bell", c.args[0])),),
+    ),
+    _row(
+        "_bell",
+        "the slope of _sigmoid",
+        lower=_bell,
+        bounds=lambda c, x: x.bell(),
+        vjp=lambda e, c, g: (
+            e.mul(g, e.mul(c, e.sub(e.number(1), e.mul(e.number(2), e.call("_sigmoid", c.args[0]))))),
+        ),
+    ),
+    _row(
+        "_clip",
+        "x cut off at -M and M",
+        arity=(2, 2),
+        lower=lambda o, c, x, limit: o.minimum(o.maximum(x, -limit), limit),
+        bounds=_clip_bounds,
+        monotone=lambda c, *args: (UP, NEITHER),
+        vjp=_clip_vjp,
+    ),
+    _row(
+        "_within",
+        "1 where |x| <= M, else 0",
+        arity=(2, 2),
+        lower=lambda o, c, x, limit: o.to_float(o.le(o.abs(x), limit)),
+        bounds=_within_bounds,
     ),
     _row("_peak", "the weight 1 shared among the largest entries", lower=_peak, bounds=_peak_bounds, options=AXIS),
     _row("_softmax", "exp(x) over its sum", lower=_softmax, bounds=_softmax_bounds, vjp=_softmax_vjp, options=AXIS),

@@ -114,9 +114,13 @@ def vjp(e: Any, call: Call, g: Expr) -> tuple[Expr | None, Expr | None]:
 
 def twin(cp: Any, call: Call, x: Any, p: Any) -> Any:
     """CVXPY's power takes one fixed number; an exponent that varies makes an exponential, which is convex over a positive base alone."""
+    if p.is_constant() and p.is_scalar():
+        return _twin_of_one(cp, x, float(p.value))
     if p.is_constant():
-        parts = [_twin_of_one(cp, a, float(b)) for a, b in zip(x, p.value)] if not p.is_scalar() else []
-        return _twin_of_one(cp, x, float(p.value)) if p.is_scalar() else cp.vstack(parts)
+        powers = p.value + np.zeros(np.broadcast_shapes(x.shape, p.shape))
+        bases = cp.vec(x + np.zeros(powers.shape), order="C")
+        parts = [_twin_of_one(cp, bases[k], float(power)) for k, power in enumerate(powers.ravel())]
+        return cp.reshape(cp.hstack(parts), powers.shape, order="C")
     if x.is_constant() and np.all(x.value > 0):
         return cp.exp(cp.multiply(np.log(x.value), p))
     return cp.exp(cp.multiply(p, cp.log(x + 0 * p)))

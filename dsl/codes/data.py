@@ -108,4 +108,12 @@ DATA: dict[str, Code] = {
         "Choose one of these forms; a file from another version of oco is read with that version.",
         Stage.RUN,
     ),
+    "OCO834": Code(
+        "a file unpacks to too much",
+        "What the content of a file takes in memory is looked at before anything is read: at most 1 GiB for a file with rounds and for a "
+        "trace, or 16 times what it takes on the disk; `--effort` allows more. A file of a few kilobytes may unpack to gigabytes.",
+        'oco.load_data(model, "bomb.parquet")',
+        "If the file is yours, allow more: `oco --effort 4 run ...`, `with oco.effort(4):`.",
+        Stage.RUN,
+    ),
 }

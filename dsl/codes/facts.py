@@ -102,6 +102,15 @@ FACTS: dict[str, Code] = {
         "learnt, `# allow OCO612` at the end of the line silences the warning.",
         Stage.CHECK,
     ),
+    "OCO613": Code(
+        "a function overflows",
+        "At a decision of the domain and values of the streams that the model allows, the loss or a constraint, or the squared norm of its "
+        "gradient, is beyond the largest number that a computer holds (1.8e308). Nothing then bounds it, and a learner that comes there "
+        "cannot go on.",
+        _HEAD + "minimize c @ x + sum(exp(1000 * x))\n",
+        "Narrow the domain or the ranges of the streams, or write the function in units in which its values are of moderate size.",
+        Stage.CHECK,
+    ),
     "OCO620": Code(
         "an assumption contradicts the model",
         "What is assumed is better than what the compiler shows to be possible.",

@@ -62,4 +62,12 @@ FILES: dict[str, Code] = {
         "`pip install ocolang[ray]`; see with `ray status` that the cluster is up; or leave --engine out: runs happen on this machine.",
         Stage.COMMAND,
     ),
+    "OCO910": Code(
+        "an output is an input",
+        "A file that the command reads is never replaced by what it writes, not with --force either: the model, the data, and the files "
+        "that the model names.",
+        "oco compile model.oco -o model.oco --force",
+        "Name another file with -o, or another folder with --out.",
+        Stage.COMMAND,
+    ),
 }

@@ -113,9 +113,9 @@ LEARNER: dict[str, Code] = {
     ),
     "OCO855": Code(
         "the journal is in use",
-        "One process at a time writes a journal.",
-        'oco.open(plan, "journal") in two processes',
-        "Close the learner in the other process, or give this one a folder of its own.",
+        "One learner at a time writes a journal: another one, of this process or of another, has it open.",
+        'oco.open(plan, "journal") twice',
+        "Close the other learner (`learner.close()`), or give this one a folder of its own.",
         Stage.RUN,
     ),
     "OCO856": Code(

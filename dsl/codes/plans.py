@@ -122,13 +122,6 @@ PLANS: dict[str, Code] = {
         "Write a formula that is a finite number for every t from 1 to T.",
         Stage.COMPILE,
     ),
-    "OCO731": Code(
-        "the backend is not there yet",
-        "A plan runs on NumPy or in C99. JAX is named in the language of plans, and comes later.",
-        'oco.compile(model, backend="jax")',
-        'Use backend="numpy" or backend="c".',
-        Stage.COMPILE,
-    ),
     "OCO733": Code(
         "no C compiler",
         "The C backend compiles the source that it emits, with $CC, cc, gcc, clang, or the compiler in the Python package ziglang.",

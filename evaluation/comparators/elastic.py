@@ -132,8 +132,8 @@ def _scales(base: Assembled, start: Array) -> Array:
     jet = base.jet(np.broadcast_to(start, (base.count, base.size)), everything)
     own = len(base.region.right)
     matrix = base.equalities(everything)[0][:, own:]
-    slopes = np.concatenate(
-        [np.abs(jet.jacobian * width).max(axis=2), np.abs(matrix * width).max(axis=2, initial=0.0)], axis=1
-    )
+    with np.errstate(invalid="ignore"):  # an infinite slope along an entry that has one value changes nothing
+        changes = np.nan_to_num(np.abs(jet.jacobian * width), posinf=np.inf)
+    slopes = np.concatenate([changes.max(axis=2), np.abs(matrix * width).max(axis=2, initial=0.0)], axis=1)
     values = np.concatenate([np.abs(jet.g), np.zeros(matrix.shape[:2])], axis=1)
     return np.where(slopes > 0, slopes, np.where(values > 0, values, 1.0))

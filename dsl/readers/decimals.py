@@ -1,0 +1,47 @@
+"""Numbers in text: plain decimal ones in ASCII."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+import numpy as np
+
+from oco.dsl.readers.quota import TooMuch
+
+LONGEST_NUMBER, LONGEST_LINE = 512, 2**24
+"""Characters of a number, and of a line: a file that `gzip` unpacks may be one line."""
+
+
+def decimal(text: str) -> float | None:
+    """The number that a text stands for, with spaces around it; NaN and infinities by their names. None where it is no number."""
+    if not _plain(text):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def decimals(texts: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+    """The numbers of texts, as `decimal` reads them; None where one is no number."""
+    cells = list(texts)
+    if not all(map(_plain, cells)):
+        return None
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        return None
+
+
+def _plain(text: str) -> bool:
+    """Python takes `1_0` and digits of other scripts for numbers too."""
+    return len(text) <= LONGEST_NUMBER and text.isascii() and "_" not in text
+
+
+def lines_of(file: IO[str]) -> Iterator[str]:
+    """The lines of a text, with their ends. Raises TooMuch for one that is longer than any line of numbers."""
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise TooMuch(f"a line has more than {LONGEST_LINE:,} characters", "put a line break after every row")
+        yield line

@@ -1,0 +1,194 @@
+"""Named columns over rounds: cells become numbers, and columns that tell the time are set aside. Nothing here knows of a model."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.diagnostics import fail
+from oco.dsl.readers.decimals import decimal, decimals
+from oco.dsl.readers.quota import Quota
+from oco.evaluation.spill import spacious
+
+Array = np.ndarray[Any, Any]
+
+BATCH = 1 << 17
+"""Numbers of a file that are read together."""
+WRONG_CELL = 200
+"""Bytes, about, of a cell that is kept because it is no number."""
+COLUMN = 512
+"""Bytes, about, of a column besides its numbers."""
+SHOWN = 60
+"""Characters of a cell that a message quotes."""
+_TIME_NAME = re.compile(r"(^|[\W_])(time|date|timestamp|datetime|time stamp)([\W_]|$)", re.IGNORECASE)
+_TIME_CELL = re.compile(r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}.*)?$|^\d{1,2}/\d{1,2}/\d{2,4}( .*)?$")
+_MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns (arrays with the round first, int64 or float64; NaN is a missing value) and what a message needs to name a cell.
+
+    `texts` holds cells that are no numbers, by column and place: the row, or where a row has several numbers, row * width + entry;
+    `times` the columns left out because they tell the time; `row_numbers` the number of each row as a person counts it (the line of a
+    CSV file), with `row_word` before it.
+    """
+
+    name: str
+    arrays: Mapping[str, Array]
+    texts: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    times: tuple[str, ...] = ()
+    row_word: str = "round"
+    row_numbers: Array | None = None
+    headed: bool = True
+
+    def width(self, column: str) -> int:
+        """Numbers in a row of it."""
+        return prod(self.arrays[column].shape[1:])
+
+    @property
+    def rounds(self) -> int:
+        return min((len(a) for a in self.arrays.values()), default=0)
+
+    def where(self, row: int) -> str:
+        """`line 17` for the row with index `row`."""
+        number = row + 1 if self.row_numbers is None else int(self.row_numbers[row])
+        return f"{self.row_word} {number}"
+
+
+def table_of(name: str, columns: Mapping[str, Any], **where: Any) -> Table:
+    """Columns as numbers; those that tell the time are set aside."""
+    arrays: dict[str, Array] = {}
+    texts: dict[str, dict[int, str]] = {}
+    times: list[str] = []
+    for key, column in columns.items():
+        if np.ndim(column) == 0:
+            what = f"`{key}` in {name}" if key else name
+            raise fail("OCO821", f"{what} is a single number", hint="the first axis of an array is the round")
+        if _tells_time(key, column):
+            times.append(key)
+            continue
+        arrays[key], wrong = _numbers(column)
+        if wrong:
+            texts[key] = wrong
+    return Table(name, arrays, texts, tuple(times), **where)
+
+
+class Parts:
+    """A table that is read part by part, `rows` rows or fewer: no more than a part is in memory beside what is kept."""
+
+    def __init__(self, name: str, rows: int, quota: Quota | None = None) -> None:
+        self.name, self._rows, self._quota = name, rows, quota
+        self._arrays: dict[str, Array] = {}
+        self._texts: dict[str, dict[int, str]] = {}
+        self._times: tuple[str, ...] | None = None
+        self._count = 0
+
+    def add(self, columns: Mapping[str, Any]) -> None:
+        """Take in the next rows. The first part tells which columns tell the time."""
+        if self._times is None:
+            self._times = tuple(key for key, column in columns.items() if _tells_time(key, column))
+        kept = {key: column for key, column in columns.items() if key not in self._times}
+        for key, column in kept.items():
+            part, wrong = _numbers(column)
+            if wrong:
+                self._count_wrong(len(wrong))
+                width = prod(part.shape[1:])
+                self._texts.setdefault(key, {}).update({self._count * width + p: cell for p, cell in wrong.items()})
+            self._room(key, part, len(kept))[self._count : self._count + len(part)] = part
+        self._count += len(next(iter(columns.values()), ()))
+
+    def table(self, **where: Any) -> Table:
+        """All rows that were added."""
+        arrays = {key: array[: self._count] for key, array in self._arrays.items()}
+        return Table(self.name, arrays, self._texts, self._times or (), **where)
+
+    def _room(self, key: str, part: Array, among: int) -> Array:
+        """The array of a column, which takes the part. Raises OCO821 where its rows have other shapes than those before."""
+        array = self._arrays.get(key)
+        if array is None:
+            array = spacious((self._rows, *part.shape[1:]), part.dtype, among)
+        elif array.shape[1:] != part.shape[1:]:
+            raise uneven(key, self._count + 1, self.name)
+        elif array.dtype != part.dtype:
+            array = array.astype(np.float64)
+        self._arrays[key] = array
+        return array
+
+    def _count_wrong(self, cells: int) -> None:
+        if self._quota is not None:
+            self._quota.add(WRONG_CELL * cells)
+
+
+def uneven(key: str, round_: int, name: str) -> Exception:
+    """The error about a round of a column that has another shape than the first."""
+    said = f"round {round_} of `{key}` in {name} has not as many numbers as the first"
+    return fail("OCO821", said, hint="give every round the same shape")
+
+
+def check_header(names: Sequence[str], file: str) -> None:
+    """Raises OCO821 where two columns have one name."""
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        called = ", ".join(f"`{n}`" for n in twice)
+        raise fail("OCO821", f"{file} has more than one column called {called}", hint="rename all but one of them")
+
+
+def array_of(key: str, given: Any, name: str) -> Array:
+    """A column as an array; what is masked is missing, and cells that are lists are rows."""
+    if isinstance(given, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(given.astype(np.float64), np.nan))
+    try:
+        found = np.asarray(given)
+        if found.dtype == object and found.ndim == 1 and len(found) and np.ndim(found[0]):
+            given = list(found)
+            found = np.stack([np.asarray(row) for row in given])
+        return found
+    except ValueError:
+        sizes = [np.size(row) for row in given]
+        other = next((k for k, size in enumerate(sizes, 1) if size != sizes[0]), 1)
+        raise uneven(key, other, name) from None
+
+
+def _tells_time(name: str, column: Any) -> bool:
+    if isinstance(column, np.ndarray) and column.dtype.kind == "M":
+        return True
+    sample = next((str(cell) for cell in column if str(cell).strip()), "") if np.ndim(column[:1]) == 1 else ""
+    named = bool(_TIME_NAME.search(name)) and decimal(sample) is None
+    return named or bool(_TIME_CELL.match(sample.strip()))
+
+
+def _numbers(column: Any) -> tuple[Array, dict[int, str]]:
+    """The column as float64 with NaN for what is missing, and the cells that are no numbers, by place; int64 stays where it lies."""
+    if isinstance(column, np.ndarray) and column.dtype == np.int64:
+        return np.asarray(column), {}
+    array = column if isinstance(column, np.ndarray) else np.asarray(column, dtype=object)
+    flat = array.reshape(-1)
+    texts = array.dtype.kind in "OUS" and any(isinstance(cell, str | bytes) for cell in flat)
+    if not texts and array.dtype.kind != "c":
+        try:
+            return np.asarray(array, dtype=np.float64), {}
+        except (ValueError, TypeError):
+            pass
+    if texts and all(type(cell) is str for cell in flat) and (plain := decimals(flat)) is not None:
+        return plain.reshape(array.shape), {}
+    values = np.full(array.shape, np.nan)
+    wrong: dict[int, str] = {}
+    for place, cell in enumerate(flat):
+        text = "" if cell is None else _text(cell).strip()
+        number = decimal(text)
+        if number is not None:
+            values.reshape(-1)[place] = number
+        elif text[:SHOWN].lower() not in _MISSING:
+            wrong[place] = text[:SHOWN]
+    return values, wrong
+
+
+def _text(cell: Any) -> str:
+    return cell.decode("latin-1") if isinstance(cell, bytes) else str(cell)

@@ -1,0 +1,174 @@
+"""The cache of compiled learners: another user plants a library under the name that is looked for, and it is never loaded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from oco.backends.c99 import cache
+from oco.backends.c99.build import compiler, has_compiler
+from oco.backends.c99.cache import libraries
+
+STRANGER = 65534
+needs_two_users = pytest.mark.skipif(os.geteuid() != 0, reason="planting a library as another user takes root")
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+
+VICTIM = """
+import oco
+model = oco.parse('''
+model small
+horizon T = 100
+decision x[2] in box(0, 1)
+stream s[2] in [0, 1]
+minimize s @ x
+''')
+learner = oco.compile(model, backend="c").learner()
+learner.decide()
+learner.observe(s=[0.5, 1.0])
+print(learner.decide())
+"""
+
+PLANTED = """
+#include <fcntl.h>
+#include <unistd.h>
+__attribute__((constructor)) static void planted(void) {{ close(open("{marker}", O_CREAT | O_WRONLY, 0666)); }}
+"""
+
+
+@pytest.fixture
+def shared():
+    """A folder that every user may write, where every user can reach it."""
+    place = Path(tempfile.mkdtemp(prefix="shared-"))
+    place.chmod(0o777)
+    yield place
+    shutil.rmtree(place)
+
+
+def decided(base: Path, cwd: Path) -> str:
+    """The second decision of a learner in C, in a process whose cache is under `base`."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(base), "TMPDIR": str(cwd)}
+    done = subprocess.run([sys.executable, "-c", VICTIM], env=environment, cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def as_stranger(*words: object) -> None:
+    subprocess.run([str(w) for w in words], user=STRANGER, group=STRANGER, extra_groups=[], check=True)
+
+
+@pytest.fixture
+def names(tmp_path):
+    """The names of the libraries that the victim's process looks for, and what it decides with its own."""
+    (tmp_path / "own").mkdir()
+    said = decided(tmp_path / "own", tmp_path)
+    return sorted(p.name for p in (tmp_path / "own" / "oco").glob("*.so")), said
+
+
+def planted(shared: Path, names: list[str]) -> tuple[Path, Path]:
+    """A folder of the stranger with a library under each name, and the file that tells that one of them was loaded."""
+    marker, source, made = shared / "loaded", shared / "planted.c", shared / "planted.so"
+    source.write_text(PLANTED.format(marker=marker))
+    subprocess.run([*compiler(), "-shared", "-fPIC", source, "-o", made], check=True)
+    made.chmod(0o644)
+    as_stranger("mkdir", shared / "folder")
+    for name in names:
+        as_stranger("cp", made, shared / "folder" / name)
+    return shared / "folder", marker
+
+
+@needs_two_users
+@pytest.mark.parametrize("way", ["folder", "link", "files", "open folder", "link to a file"])
+def test_a_library_that_another_user_planted_is_never_loaded(way, shared, names, tmp_path):
+    names, said = names
+    folder, marker = planted(shared, names)
+    base = shared / "base"
+    base.mkdir()
+    base.chmod(0o777)
+    target = base / "oco"
+    match way:
+        case "folder":
+            as_stranger("mv", folder, target)
+        case "link":
+            as_stranger("ln", "-s", folder, target)
+        case "files":  # in a folder that was open to others and is not any more
+            as_stranger("mv", folder, target)
+            os.chown(target, os.geteuid(), os.getegid())
+            target.chmod(0o755)
+        case "open folder":
+            target.mkdir()
+            target.chmod(0o777)
+            for name in names:
+                as_stranger("cp", folder / name, target / name)
+        case "link to a file":
+            target.mkdir(0o700)
+            for name in names:
+                (target / name).symlink_to(folder / name)
+    planted_files = {p.name: p.read_bytes() for p in folder.parent.rglob("*.so")}
+    assert planted_files
+    assert decided(base, tmp_path) == said
+    assert not marker.exists()
+    assert not list(tmp_path.glob("oco-*")), "a private folder outlived its process"
+    # The test can fail: the library that was planted does tell when it is loaded.
+    subprocess.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(shared / 'planted.so')!r})"], check=True)
+    assert marker.exists()
+
+
+@needs_two_users
+def test_a_folder_that_is_exchanged_after_it_was_checked_is_not_gone_through(shared, names, monkeypatch):
+    """The path of the cache leads to the folder that was checked, by its descriptor, though another lies under its name now."""
+    names, _ = names
+    folder, marker = planted(shared, names)
+    base = shared / "base"
+    base.mkdir()
+    base.chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(base))
+    checked = libraries()
+    if not cache.DESCRIPTORS.is_dir():
+        pytest.skip("descriptors have no names here")
+    as_stranger("mv", base / "oco", base / "away")
+    as_stranger("mv", folder, base / "oco")
+    assert all(checked.refusal(name) for name in names) and not marker.exists()
+    assert checked.path.resolve() == (base / "away").resolve()
+
+
+def test_the_cache_is_closed_to_others_and_kept(tmp_path):
+    place = tmp_path / "cache" / "oco"
+    place.mkdir(0o755, parents=True)
+    first = decided(place.parent, tmp_path)
+    kept = {p: p.stat().st_mtime_ns for p in place.iterdir()}
+    assert kept and stat.S_IMODE(place.stat().st_mode) == 0o700
+    assert all(not p.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH) for p in kept)
+    assert decided(place.parent, tmp_path) == first
+    assert {p: p.stat().st_mtime_ns for p in place.iterdir()} == kept
+
+
+def test_a_cache_that_is_deleted_meanwhile_is_made_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    before = libraries()
+    (tmp_path / "oco").rmdir()
+    after = libraries()
+    assert (tmp_path / "oco").is_dir() and after.descriptor != before.descriptor
+    os.close(after.descriptor)  # as a process does that becomes a daemon
+    taken = os.open(tmp_path, os.O_RDONLY)
+    assert libraries().path.resolve() == (tmp_path / "oco").resolve()
+    os.close(taken)
+
+
+def test_without_names_of_descriptors_the_way_to_the_cache_is_checked(monkeypatch, tmp_path):
+    """On systems without /proc: a path that others can lead elsewhere is not taken."""
+    monkeypatch.setattr(cache, "DESCRIPTORS", tmp_path / "none")
+    for name, mode, taken in (("mine", 0o755, True), ("sticky", 0o1777, True), ("open", 0o777, False)):
+        base = tmp_path / name
+        base.mkdir()
+        base.chmod(mode)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(base))
+        folder = libraries()
+        assert (folder.path == (base / "oco").resolve()) is taken
+        assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700

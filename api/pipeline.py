@@ -72,7 +72,8 @@ def compile(
     backend    "numpy" or "c"; None takes the fastest that is there
     params     values for the params that the model leaves open
     tradeoff   what violations count against the regret where the two are added
-    data       pilot rounds, for "tuned" and where every guarantee is vacuous; None draws them from the model where that can be done
+    data       rounds to plan for: the horizon becomes their number; pilot rounds for "tuned" and where every guarantee is vacuous, which
+               None draws from the model where that can be done
     seed       of pilot runs and of tuning
 
     Raises OcoError where the model is wrong or no algorithm applies.
@@ -88,7 +89,7 @@ def compile(
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "a whole number as the seed")
     if data is not None:
-        from oco.evaluation.data import check_source
+        from oco.evaluation.data import check_source, load_data
 
         check_source(data)
     with contained("compiling"):
@@ -96,10 +97,11 @@ def compile(
         with metered(settled.span):
             plan = Plan.of(compile_plan(settled, algorithm, kind, tradeoff=tradeoff), backend)
             rehearse(plan)
-        if plan.mode == "paper":
-            return plan
-        plan = piloted(plan, data, seed, constants=settings is None)
-        return tuned(plan, data, seed).plan if settings == "tuned" else plan
+        if plan.mode != "paper":
+            plan = piloted(plan, data, seed, constants=settings is None)
+        if settings == "tuned":
+            plan = tuned(plan, data, seed).plan
+        return plan if data is None else plan.for_rounds(load_data(plan.canonical, data, seed=seed).rounds)
 
 
 def tune(

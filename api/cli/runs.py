@@ -84,7 +84,7 @@ def run(
     else:
         told = {"tradeoff": tradeoff, "data": None if data is None else source, **o.given(settings, kind)}
         plan = oco.compile(loaded, names[0], backend=backend, seed=seed, **told)
-    _run_one(plan, source, journal, cost, out, as_json)
+    _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, loaded.horizon)
 
 
 def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
@@ -106,15 +106,20 @@ def _tuned(model: Model, source: Data, name: str | None, tradeoff: float, backen
     return replace(found.plan, target=backend), replace(later, notes=(*later.notes, said))
 
 
-def _run_one(plan: Plan, source: Data, journal: Path | None, cost: Budget, out: Path | None, as_json: bool) -> None:
-    """One run, in full: what is known before it, its measures, its trace and report."""
-    horizon = plan.horizon
-    plan = plan if horizon in (None, source.rounds) else plan.with_horizon(source.rounds)
+def _run_one(
+    plan: Plan,
+    source: Data,
+    journal: Path | None,
+    cost: Budget,
+    out: Path | None,
+    as_json: bool,
+    horizon: int | None,
+) -> None:
+    """One run, in full: what is known before it, its measures, its trace and report. `horizon` is the model's."""
     if out is not None:
         make_folder(out)
     if not as_json:
-        replanned = (f"{source.rounds} rounds, and the model's horizon is {horizon}: planned for {source.rounds}",)
-        changed = replanned if horizon not in (None, source.rounds) else ()
+        changed = o.planned_for(source.rounds, horizon)
         _announce(plan, (*source.notes, *changed, *plan.backend_for(source.rounds).notes))
     with watched(f"{plan.algorithm}, seed {source.seed}", source.rounds, silent=as_json) as progress:
         trace = plan.run(source, seed=source.seed, progress=progress, journal=journal, budget=cost)

@@ -70,7 +70,7 @@ fuzz: $(VENV)/.installed
 		&& $(BIN)/python tests/fuzz/bytes.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 tests/fuzz/corpus \
 		|| echo "atheris cannot be installed here, or has found something: see above"
 
-# Model files near the limits of size, for LARGE_SECONDS: those that take more than two seconds or 500 MB are written down.
+# Model files near the limits of size, for LARGE_SECONDS: those that take more than five seconds or 1 GB are written down.
 LARGE_SECONDS ?= 600
 large: $(VENV)/.installed
 	$(BIN)/python tests/fuzz/large.py $(LARGE_SECONDS)

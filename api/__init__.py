@@ -21,6 +21,7 @@ from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import load, parse
 from oco.dsl.meter import effort
 from oco.dsl.terms import file
+from oco.guarded import Untrusted, untrusted
 from oco.pipeline import check, compile, load_trace, open, restore, tune
 from oco.words import *  # noqa: F403
 from oco.words import __all__ as _words
@@ -32,6 +33,7 @@ __all__ = [
     "Domain",
     "Model",
     "OcoError",
+    "Untrusted",
     "check",
     "compile",
     "effort",
@@ -42,6 +44,7 @@ __all__ = [
     "parse",
     "restore",
     "tune",
+    "untrusted",
     *_words,
 ]
 

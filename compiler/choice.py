@@ -264,7 +264,7 @@ def _promised(
     scaled = made_without_units(given, span, policy)
     inner, scales = without_units(s, theorem.norm) if scaled else (s, None)
     settings = settle(theorem, inner, given, span)
-    if senseless := without_sense(theorem, inner, settings):
+    if given and (senseless := without_sense(theorem, inner, settings)):
         return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)
     _check_horizon(a, theorem, s, settings, span)
     searched = scaled and not numbers_given(given) and not policy.plain

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SECONDS, MEGABYTES = 2.0, 500
+SECONDS, MEGABYTES = 5.0, 1000
 
 HEAD = "model m\nhorizon T = 100\n"
 BODY = "decision x[3] in box(0, 1)\nstream c[3] in [0, 1]\nminimize c @ x\n"

@@ -46,11 +46,19 @@ LOSSES: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
     "logistic": (TEXT.replace("sum_squares(x - a)", "3 * logistic(a @ x)"), _logistic),
     "matrix": (MATRIX, _logistic),
 }
+
+
+def nuclear_at_most_one(v: cp.Variable) -> list[cp.Constraint]:
+    """Of a matrix [[a, b], [c, d]] the square of the sum of singular values is a^2 + b^2 + c^2 + d^2 + 2 |a d - b c|: two cones."""
+    a, b, c, d = (v[k] for k in range(4))
+    return [cp.norm2(cp.hstack([a + d, b - c])) <= 1, cp.norm2(cp.hstack([a - d, b + c])) <= 1]
+
+
 DOMAINS = {
     "box(0, 1)": (lambda v: [v >= 0, v <= 1], np.full(4, 0.5), 2.0),
     "ball(1)": (lambda v: [cp.norm2(v) <= 1], np.zeros(4), 2.0),
     "simplex": (lambda v: [v >= 0, cp.sum(v) == 1], np.full(4, 0.25), math.sqrt(2)),
-    "nuclear_ball(1)": (lambda v: [cp.normNuc(cp.reshape(v, (2, 2), order="C")) <= 1], np.zeros(4), 2.0),
+    "nuclear_ball(1)": (lambda v: nuclear_at_most_one(v), np.zeros(4), 2.0),
 }
 
 

@@ -1,4 +1,4 @@
-"""Model files that were written to do harm: each ends within two seconds and 500 megabytes, in an OcoError or in a plan."""
+"""Model files that were written to do harm: each ends within five seconds and a gigabyte, in an OcoError or in a plan."""
 
 from __future__ import annotations
 

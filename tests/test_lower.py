@@ -56,16 +56,27 @@ def test_every_derivative(case: Case) -> None:
             assert np.allclose(lowered(expr, at), evaluate(expr, at), rtol=1e-13, atol=1e-13)
 
 
+def second_derivatives(case: Case) -> list[Expr]:
+    """Derivatives of the slope of the sum of the entries."""
+    slopes = vector_jacobian(case.call(), constant(np.ones(case.call().shape)), case.boxes)
+    return [found for slope in slopes.values() for found in jacobian(slope, case.boxes).values()]
+
+
+SMOOTH = [case for case in CASES if case.call().atom in ("huber", "logistic")]
+
+
+@pytest.mark.parametrize("case", SMOOTH, ids=lambda c: c.name)
+def test_second_derivatives(case: Case) -> None:
+    at = case.draw(np.random.default_rng(1))
+    for expr in second_derivatives(case):
+        assert np.allclose(lowered(expr, at), evaluate(expr, at), rtol=1e-13, atol=1e-13)
+
+
 def test_the_derivatives_of_the_cases_use_every_internal_atom() -> None:
     rng = np.random.default_rng(2)
-    used = {
-        node.atom
-        for case in CASES
-        for found in derivatives(case, rng).values()
-        for expr in found
-        for node in walk(expr)
-        if isinstance(node, Call)
-    }
+    first = [expr for case in CASES for found in derivatives(case, rng).values() for expr in found]
+    second = [expr for case in SMOOTH for expr in second_derivatives(case)]
+    used = {node.atom for expr in (*first, *second) for node in walk(expr) if isinstance(node, Call)}
     assert {a.name for a in INTERNAL} - {"_scatter"} <= used
 
 

@@ -43,7 +43,7 @@ def _status(argv: Sequence[str] | None) -> int:
         words = list(sys.argv[1:] if argv is None else argv)
         from oco.cli.app import app_for
 
-        app_for(words)(args=words, prog_name="oco")
+        app_for(words)(args=words, prog_name="oco", obj=words)
     except SystemExit as stop:
         if stop.code != INTERRUPTED:
             return stop.code if isinstance(stop.code, int) else int(stop.code is not None)

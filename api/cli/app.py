@@ -69,6 +69,24 @@ def top(
     effort: Annotated[
         float, typer.Option("--effort", metavar="TIMES", help="How many times the usual work a model may take.")
     ] = 1.0,
+    untrusted: Annotated[
+        bool,
+        typer.Option(
+            "--untrusted", metavar="", help="Run the command on files of strangers: in a child process with limits."
+        ),
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option("--seconds", metavar="S", help="Time that an untrusted command may take.")
+    ] = 30.0,
+    memory: Annotated[
+        float, typer.Option("--memory", metavar="MB", help="Memory that an untrusted command may take.")
+    ] = 2048.0,
 ) -> None:
     """Model online decisions under constraints; compile them to learners with a guarantee."""
+    if untrusted and context.invoked_subcommand is not None:
+        from oco.guarded import Untrusted
+
+        words = context.obj[context.obj.index(context.invoked_subcommand) :]
+        limits = Untrusted(seconds, int(memory * 2**20))
+        raise typer.Exit(limits.run(words, capture=False, effort=effort).status)
     context.with_resource(allowing(effort))

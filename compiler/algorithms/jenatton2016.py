@@ -5,6 +5,7 @@ Several constraints are one: g = max_k g_k. The paper has a fixed one; its proof
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -81,7 +82,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
     def inverse_steps(rounds: Rounds, horizon: int) -> Schedule:
         R, G, b = (number(settings, name, horizon) for name in ("R", "G", "b"))
-        found: Schedule = G / R * rounds.t**b
+        found: Schedule = (
+            G / R if R > 0 else math.inf
+        ) * rounds.t**b  # R = 0: a domain of one point, which no step leaves
         return found
 
     def thetas(rounds: Rounds, horizon: int) -> Schedule:

@@ -80,8 +80,8 @@ class SinhaVaze:
 
 
 def _strong(p: Problem) -> bool:
-    """Whether the settings are those of the strongly convex case, and not those of the other with one of its own beside them."""
-    return "rate" not in p.task.settings
+    """Whether all settings of the strongly convex case are there, and not one of them beside those of the other."""
+    return {"V", "alpha_f"} <= p.task.settings.keys()
 
 
 # Settings and guarantees.

@@ -86,17 +86,8 @@ def _project_once(t: Tracer, v: Value, G: Value, h: Value, measure: Value | floa
         return _violation(w, G, h, measure), w, chosen, active, u, Q, inverse, p, u_p, t.not_(full), passes
 
     slots = (t.to_int(t.zeros((d,))), t.full(False, (d,)), t.zeros((d,)))
-    start = (
-        _violation(v, G, h, measure),
-        v,
-        *slots,
-        t.eye(d),
-        t.zeros((d, d)),
-        t.lift(0),
-        t.lift(0.0),
-        t.lift(False),
-        t.lift(0),
-    )
+    idle = (t.lift(0), t.lift(0.0), t.lift(False), t.lift(0))
+    start = (_violation(v, G, h, measure), v, *slots, t.eye(d), t.zeros((d, d)), *idle)
     _, w, chosen, active, _, _, inverse, *_ = t.while_(unsettled, step, start)
     # Onto the face of the active rows: each time removes what rounding along the way has left.
     N, edge = _active_rows(t, G, chosen, active), t.gather(h, chosen)

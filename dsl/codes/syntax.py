@@ -211,6 +211,27 @@ SYNTAX: dict[str, Code] = {
         "Write numbers in units in which they are of moderate size, and fewer or smaller parts.",
         Stage.COMMAND,
     ),
+    "OCO134": Code(
+        "a limit of an untrusted command is not a positive number",
+        "Untrusted commands have limits on time, in seconds, and on memory: in bytes in Python, in megabytes after `--memory`.",
+        "oco --untrusted --seconds 0 check model.oco",
+        "Give positive numbers: `--seconds 30 --memory 2048`.",
+        Stage.COMMAND,
+    ),
+    "OCO135": Code(
+        "no limits on this system",
+        "Untrusted commands run with limits that the operating system holds; this one has none that Python can set.",
+        "oco --untrusted check model.oco, on Windows",
+        "Run it in a container or a virtual machine with limits of its own.",
+        Stage.COMMAND,
+    ),
+    "OCO136": Code(
+        "an untrusted command was ended",
+        "It took more time, memory or room for files than it may, or it failed.",
+        "oco --untrusted --seconds 0.1 check model.oco",
+        "Give more with `--seconds` and `--memory`, or leave out `--untrusted` where you trust the file.",
+        Stage.COMMAND,
+    ),
     "OCO999": Code(
         "a bug of oco",
         "Something happened that never should, whatever the model is. What went wrong is the cause of this error.",

@@ -64,7 +64,6 @@ class RunnablePlan(Protocol):
     @property
     def recipe(self) -> Mapping[str, Any]: ...
 
-
     def backend_for(self, rounds: int | None, backend: str | None = None) -> BackendChoice: ...
 
     def learner(

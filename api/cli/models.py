@@ -22,6 +22,7 @@ from oco.cli.options import (
     given,
     pairs,
     param_values,
+    planned_for,
     rounds_of,
 )
 from oco.cli.output import note, paint, say, show_diagnostic, show_json
@@ -131,7 +132,7 @@ def explain(
     if as_json:
         show_json({"version": 1, "model": choice.situation.canonical.name} | explain_data(choice))
         return
-    for warning in choice.warnings:
+    for warning in dict.fromkeys((*choice.situation.facts.warnings, *choice.warnings)):
         show_diagnostic(warning)
     paint(explain_text(choice))
 
@@ -169,6 +170,9 @@ def compile(
     told = given(pairs(setting, "--set"), settings)
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
     plan = oco.compile(loaded, algorithm, backend=backend, tradeoff=tradeoff, data=pilots, **told)
+    if pilots is not None and not as_json:
+        for text in planned_for(pilots.rounds, pilots.problem.horizon):
+            note(text)
     names = list(plan.files())
     path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_c")
     written = [path] if len(names) == 1 else [path / name for name in names]

@@ -66,9 +66,8 @@ def run(
     loaded = oco.load(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     cost, settings = budget_of(budget), pairs(setting, "--set")
-    source = load_data(
-        canonical(loaded), data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing
-    )
+    problem = canonical(loaded)
+    source = load_data(problem, data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing)
     several = len(names) * seeds > 1 or bool(grid)
     if journal is not None and several:
         raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
@@ -84,7 +83,7 @@ def run(
     else:
         told = {"tradeoff": tradeoff, "data": None if data is None else source, **o.given(settings, kind)}
         plan = oco.compile(loaded, names[0], backend=backend, seed=seed, **told)
-    _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, loaded.horizon)
+    _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, problem.horizon)
 
 
 def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> None:

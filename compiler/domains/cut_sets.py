@@ -12,8 +12,12 @@ import numpy as np
 
 from oco.compiler.domains.base import ArrayFunction, Domain, Halfspaces
 from oco.compiler.domains.dual_newton import CutDual
+from oco.compiler.domains.feasible import nearest
+from oco.compiler.domains.inside import BALL
 from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.polyhedron import Polyhedron
+from oco.compiler.domains.programs import Steps
+from oco.compiler.domains.rows import Rows
 from oco.dsl.diagnostics import OcoError, fail
 
 if TYPE_CHECKING:
@@ -76,7 +80,22 @@ class Cut(Domain):
     rows_added: Halfspaces = field(kw_only=True)
 
     def __post_init__(self) -> None:
+        self._agree()
         self._inner  # noqa: B018  finds out now whether the cut leaves anything
+
+    def _agree(self) -> None:
+        """An error where the rows that do not change along the set contradict each other, or the base's affine hull.
+
+        The conic solver's tolerances hide such contradictions, and `interior_margin` leaves those rows out. Other rows need no
+        certificate: there the centre has room.
+        """
+        g, level = self.rows_added, self._lengths == 0
+        if self._held.shape[1] == len(g.f) and not np.any(level):
+            return
+        A, b = self.base.affine_hull()
+        E, f = np.concatenate([A.reshape(-1, self.size), g.E]), np.append(b, g.f)
+        ends = self.base.lower.ravel(), self.base.upper.ravel()
+        nearest(Rows.of(g.A[level], g.b[level], E, f, str(self), ends), Steps(BALL))
 
     @property
     def projection_cost(self) -> str:  # type: ignore[override]

@@ -48,7 +48,7 @@ def reduce_polyhedron(
     if ends is not None:
         return _reduced(rows, np.stack(ends) / rows.unit, False)
     if np.isfinite(rows.known).all() and not _of_size_one(rows.known):
-        rows = rows.about(*_units(rows.known)[:2])
+        rows = rows.about(*_units(rows, rows.known)[:2])
     purse, share = Steps(steps), steps / MOST_STEPS
     reachable = within_reach(len(rows.A), rows.size, share)
     unknown = int(np.count_nonzero(~np.isfinite(stated_bounds(A, b))))
@@ -60,7 +60,7 @@ def reduce_polyhedron(
         if reachable and left * rows.program.expected > purse.left and (found := _outlined(rows, share)):
             return found
         rows, box, loose = _box(rows, begun, met, purse)
-        centre, scale, fixed = _units(box)
+        centre, scale, fixed = _units(rows, box)
         if np.all(fixed | (scale >= SHRUNK * rows.scale)):
             break
         rows = _anchored(rows).about(centre, scale)
@@ -74,14 +74,16 @@ def _of_size_one(box: Floats) -> bool:
     return bool(np.all(wide[free] >= 1 / ALIKE)) and bool(np.max(np.abs(box)) <= ALIKE)
 
 
-def _units(box: Floats) -> tuple[Floats, Floats, Floats]:
+def _units(rows: Rows, box: Floats) -> tuple[Floats, Floats, Floats]:
     """The middle of a box (2, n), the units of its entries, and which entries it fixes but for rounding.
 
-    The units are half the widths, or the largest one for all where they are alike; fixed entries take the largest one.
+    The units are half the widths, or the largest one for all where they are alike; fixed entries take the largest one. An entry that
+    others narrow to less than rounding of their rows moves it is fixed; one whose own bounds are as narrow is not.
     """
     lower, upper = box[0], np.maximum(box[0], box[1])
     centre, half = lower / 2 + upper / 2, upper / 2 - lower / 2
-    fixed = half <= 2 * EPS * np.abs(centre)
+    narrowed = half < (rows.known[1] / 2 - rows.known[0] / 2) / 2
+    fixed = (half <= 2 * EPS * np.abs(centre)) | (narrowed & (half <= rows.blur(centre)))
     largest = float(np.max(half, where=~fixed, initial=0.0))
     if fixed.all():
         return centre, np.full(len(centre), float(np.max(np.abs(centre))) or 1.0), fixed
@@ -119,7 +121,7 @@ def _box(rows: Rows, begun: Floats, met: Floats, steps: Steps) -> tuple[Rows, Fl
 
 def _reduced(rows: Rows, box: Floats, loose: bool) -> Reduced:
     """In units of the smallest box around the set."""
-    centre, scale, fixed = _units(box)
+    centre, scale, fixed = _units(rows, box)
     rows, found = inside(rows.about(centre, scale), fixed)
     if not found.Z.shape[1]:
         return Reduced.point(rows.up(found.point) * rows.unit)

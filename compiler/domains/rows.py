@@ -117,13 +117,23 @@ class Rows:
         rounding = np.append(magnitudes(g.A, g.b, x) / along, magnitudes(g.E, g.f, x) / across)
         return max(float(np.max(over, initial=0.0)), 0.0), bool(np.all(over <= 2 * EPS * rounding))
 
+    def blur(self, x: Floats) -> Floats:
+        """Distance that rounding of a row of several entries moves each entry near x (n,): the least of the rows, 0 without any."""
+        A, b = both_ways(self.given)
+        several = np.count_nonzero(A, axis=1) > 1
+        A, rounding = np.abs(A[several]), 2 * EPS * magnitudes(A[several], b[several], x)
+        moved = np.divide(rounding[:, None], A, out=np.full(A.shape, np.inf), where=A > 0)
+        least = np.min(moved, axis=0, initial=np.inf)
+        return np.where(np.isfinite(least), least, 0.0)
+
     def keeps(self, y: Floats) -> bool:
         """Whether y breaks no row by more than `KEPT`, or than data may be rounded."""
         left, rounding = self.broken(self.up(y))
         return rounding or left <= KEPT
 
     def empty(self) -> OcoError:
-        return fail("OCO410", f"{self.name} is empty: its inequalities contradict each other")
+        message = f"{self.name} is empty: its inequalities contradict each other"
+        return fail("OCO410", message, hint="loosen a row, or leave one out")
 
     def too_thin(self) -> OcoError:
         message = f"{self.name} is empty, or holds no point that doubles can represent"

@@ -89,19 +89,18 @@ def compile(
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "a whole number as the seed")
     if data is not None:
-        from oco.evaluation.data import check_source, load_data
+        from oco.evaluation.data import check_source, model_for
 
         check_source(data)
     with contained("compiling"):
         settled = _settled(model, params)
+        settled = settled if data is None else model_for(settled, data, seed)
         with metered(settled.span):
             plan = Plan.of(compile_plan(settled, algorithm, kind, tradeoff=tradeoff), backend)
             rehearse(plan)
         if plan.mode != "paper":
             plan = piloted(plan, data, seed, constants=settings is None)
-        if settings == "tuned":
-            plan = tuned(plan, data, seed).plan
-        return plan if data is None else plan.for_rounds(load_data(plan.canonical, data, seed=seed).rounds)
+        return tuned(plan, data, seed).plan if settings == "tuned" else plan
 
 
 def tune(
@@ -115,13 +114,13 @@ def tune(
 ) -> Tuned:
     """Choose the constants that the theorem leaves free on pilot data, judged on the rounds after those that were searched.
 
-    data  a file or arrays with the round first; None draws rounds from the model
+    data  pilot rounds, a file or arrays with the round first; None draws them from the model. The plan is for the model's horizon
 
     The answer has the plan, the search, and the `using` line for the model file.
     """
     from oco.tuning import tuned
 
-    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, data=data, seed=seed)
+    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff)
     return tuned(plan, data, seed)
 
 

@@ -8,8 +8,7 @@ from functools import cached_property
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
-from oco.compiler.objective import says_less, terms
-from oco.compiler.optimal import optimum, paper_terms
+from oco.compiler.optimal import optimum
 from oco.compiler.pilots import Pilots
 from oco.compiler.resettle import in_its_units
 from oco.compiler.restarts import first_epoch, restarted
@@ -268,10 +267,7 @@ def _promised(
         return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)
     _check_horizon(a, theorem, s, settings, span)
     searched = scaled and not numbers_given(given) and not policy.plain
-    paper = paper_terms(theorem, s, given, policy.weight) if searched and UNITS not in given else None
-    best = optimum(theorem, inner, given, policy.weight, paper) if searched else None
-    if best is not None and paper is not None and says_less(terms(inner, best.guarantee, policy.weight), paper):
-        return _promised(a, theorem, s, given, span, replace(policy, optimal=False))
+    best = optimum(theorem, inner, given, policy.weight) if searched else None
     settings = settings if best is None else dict(best.settings)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
     strength, score = weigh(inner, guarantee, policy.weight)

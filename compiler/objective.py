@@ -117,19 +117,6 @@ class Spare:
         return summed(found) if numbers and sum(t.counted for t in found) <= most else math.inf
 
 
-def says_less(found: Terms, usual: Terms) -> bool:
-    """Whether a bound is vacuous that says something in `usual`, or the sum is larger."""
-    if any(t.vacuous and not u.vacuous for t, u in zip(found, usual)):
-        return True
-    ours, theirs = total(found), total(usual)
-    return ours is not None and theirs is not None and ours > theirs * (1 + ROUNDING)
-
-
-def at_least(paper: Terms, unit_free: Terms) -> Terms:
-    """The bounds that a search may not fall behind: the paper's, and where these are vacuous the larger of both."""
-    return tuple(p if not p.vacuous or _larger(p, u) else u for p, u in zip(paper, unit_free))
-
-
 def all_vacuous(found: Terms) -> bool:
     return all(t.vacuous for t in found)
 

@@ -25,9 +25,6 @@ from oco.compiler.objective import (
     Spare,
     Terms,
     all_vacuous,
-    at_least,
-    hopeless,
-    says_less,
     summed,
     terms,
     total,
@@ -36,7 +33,6 @@ from oco.compiler.settings import Partial, Setting, evaluated, symbols_of
 from oco.compiler.settle import GivenSettings, defaults, settle
 from oco.compiler.theorems import Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.meter import charge
 
 PASSES = 2
 MOST_PAIRED = 4
@@ -78,16 +74,9 @@ class Optimum:
         return {b.name: b.number for b in self.constants}
 
 
-def optimum(
-    theorem: Theorem, s: Situation, given: GivenSettings, weight: float = 1.0, paper: Terms | None = None
-) -> Optimum:
-    """The best settings of a theorem on a problem without units.
-
-    paper  the bounds under the paper's constants in the user's units, where they are known: what they say is kept where that can be done
-
-    Raises OcoError where a given setting has no value.
-    """
-    search = _Search(theorem, s, given, weight, paper)
+def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float = 1.0) -> Optimum:
+    """The best settings of a theorem on a problem without units. Raises OcoError where a given setting has no value."""
+    search = _Search(theorem, s, given, weight)
     start = search.at({})
     if start.least is None:
         unnumbered = ", ".join(b.measure for b in start.guarantee.bounds if not b.formula)
@@ -95,21 +84,9 @@ def optimum(
         return Optimum(start.settings, start.guarantee, note=note)
     found = search.best()
     best = search.at({b.name: b.number for b in found})
-    kept = paper is None or not says_less(terms(s, start.guarantee, weight), paper)
-    if best.least is None or (kept and not best.least < start.least):
+    if best.least is None or not best.least < start.least:
         return start
     return Optimum(best.settings, best.guarantee, best.least, tuple(found))
-
-
-def paper_terms(theorem: Theorem, s: Situation, given: GivenSettings, weight: float) -> Terms | None:
-    """The bounds under the paper's constants in the user's units; None where the theorem does not hold of them."""
-    if theorem.objections(s):
-        return None
-    try:
-        settings = settle(theorem, s, given)
-        return None if theorem.checks(s, settings) else terms(s, theorem.guarantee(s, settings), weight)
-    except (OcoError, UnknownFact, OverflowError, ZeroDivisionError, ValueError):
-        return None  # its settings have no value there
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +95,6 @@ class _Search:
     s: Situation
     given: GivenSettings
     weight: float
-    paper: Terms | None = None
     seen: dict[tuple[float, ...], Terms | None] = field(default_factory=dict)
 
     @property
@@ -153,7 +129,6 @@ class _Search:
         return self.seen[logs]
 
     def _terms_at(self, numbers: tuple[float, ...]) -> Terms | None:
-        charge(200)
         if any(not f.low <= x <= f.high for f, x in zip(self.free, numbers)):
             return None
         settings = closed(self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)}, self.s.horizon)
@@ -168,13 +143,10 @@ class _Search:
         """The best constants that are found: from the paper's, and where a bound is vacuous there from those of the least sum too."""
         first = _Place(self._paper())
         start = self.terms_at(first.logs) or terms(self.s, self.at({}).guarantee, self.weight)
-        usual = start if self.paper is None else at_least(self.paper, start)
-        counted = Counted(usual)
-        if not any(t.vacuous for t in (*start, *usual)):
+        counted = Counted(start)
+        if not any(t.vacuous for t in start):
             return self._named(self._least(counted, first))
         least = self._least(summed, first)
-        if all_vacuous(usual) and hopeless(usual, HOPELESS):
-            return self._named(least)
         tried = [self._least(counted, place) for place in (first, least)]
         useful = [p for p in tried if math.isfinite(self._value(counted, p)) and not all_vacuous(self._terms(p))]
         if not useful:

@@ -29,8 +29,7 @@ from oco.compiler.structure import constraint_structure
 from oco.compiler.theorems import Free, Guarantee, Situation
 from oco.compiler.verdicts import Standing, Verdict
 from oco.dsl.diagnostics import Diagnostic, fail
-from oco.dsl.expressions import constant
-from oco.dsl.model import Horizon, Model
+from oco.dsl.model import Model
 from oco.dsl.settings import UNITS
 
 SettingsMode = str | Mapping[str, "str | float"]
@@ -119,10 +118,9 @@ class Plan:
 
     def with_horizon(self, T: int) -> Plan:
         """The same algorithm, with settings and guarantee for another horizon."""
-        model = replace(self.model, horizon=Horizon(constant(T), self.model.horizon.span))
         settings: SettingsMode = dict(self.given) if self.given else self.mode
         name = self.algorithm if self.choice.forced else None
-        found = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff)
+        found = compile_plan(self.model.with_horizon(T), name, settings, keep=self.algorithm, tradeoff=self.tradeoff)
         if self.choice.pilots is None or found.algorithm != self.algorithm:
             return found
         return replace(found, choice=found.choice.chosen_by(self.choice.pilots, self._winner.reason))
@@ -147,9 +145,8 @@ class Plan:
         return replace(found, open=tuple(names.values()))
 
     def _settled_again(self, s: Situation, verdict: Verdict) -> Self:
-        horizon = Horizon(None if s.horizon is None else constant(s.horizon), self.model.horizon.span)
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
-        return replace(self, model=replace(self.model, horizon=horizon), canonical=s.canonical, choice=choice)
+        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical, choice=choice)
 
     @property
     def free(self) -> tuple[Free, ...]:

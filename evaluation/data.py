@@ -214,6 +214,15 @@ def load_data(
     return data if rounds is None else data.first(rounds)
 
 
+def model_for(model: Model, source: Any, seed: int = 0) -> Model:
+    """The model with the number of rounds of its data as the horizon; one whose horizon is unknown stays as it is."""
+    problem = canonical(model)
+    if problem.horizon is None:
+        return model
+    rounds = load_data(problem, source, seed=seed).rounds
+    return model if rounds == problem.horizon else model.with_horizon(rounds)
+
+
 def from_rounds(
     problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: int = 0, mapping: StreamMap | None = None
 ) -> Iterator[dict[str, Array]]:

@@ -56,7 +56,7 @@ def run(
     """
     import oco
     from oco.compiler.canonical import canonical
-    from oco.evaluation.data import load_data
+    from oco.evaluation.data import load_data, model_for
     from oco.evaluation.mapping import parse_map
 
     if replay is not None:
@@ -82,7 +82,7 @@ def run(
         plan, source = _tuned(loaded, source, names[0], tradeoff, backend)
     else:
         told = {"tradeoff": tradeoff, "data": None if data is None else source, **o.given(settings, kind)}
-        plan = oco.compile(loaded, names[0], backend=backend, seed=seed, **told)
+        plan = oco.compile(model_for(loaded, source), names[0], backend=backend, seed=seed, **told)
     _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, problem.horizon)
 
 

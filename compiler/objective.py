@@ -81,6 +81,11 @@ def summed(found: Terms) -> float:
     return sum(numbers)
 
 
+def most_vacuous(found: Terms) -> float:
+    """The largest share of a bound in its trivial one: below 1 every bound says something."""
+    return max((math.inf if t.number is None or math.isnan(t.number) else _share(t) for t in found), default=0.0)
+
+
 @dataclass(frozen=True)
 class Counted:
     """What the bounds count in the sum; where all are vacuous, the more the farther the nearest one is from saying something.
@@ -119,11 +124,6 @@ class Spare:
 
 def all_vacuous(found: Terms) -> bool:
     return all(t.vacuous for t in found)
-
-
-def hopeless(found: Terms, most: float) -> bool:
-    """Whether every bound is above `most` times the trivial one."""
-    return all(t.vacuous and _share(t) > most for t in found)
 
 
 def _larger(t: Term, usual: Term) -> bool:

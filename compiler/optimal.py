@@ -25,6 +25,7 @@ from oco.compiler.objective import (
     Spare,
     Terms,
     all_vacuous,
+    most_vacuous,
     summed,
     terms,
     total,
@@ -42,8 +43,6 @@ WIDTH = 0.15
 """The search ends where log k is known to this."""
 GAIN = 1e-3
 """A pass that gains less, relatively, is the last."""
-HOPELESS = 100.0
-"""Bounds of so many times the trivial ones say nothing under any constants, and are not refined."""
 DIGITS = 5
 Logs = tuple[float, ...]
 """Logarithms of the free constants, in the theorem's order."""
@@ -84,9 +83,14 @@ def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float 
         return Optimum(start.settings, start.guarantee, note=note)
     found = search.best()
     best = search.at({b.name: b.number for b in found})
-    if best.least is None or not best.least < start.least:
+    if best.least is None or best.least > start.least or not _sum(s, best, weight) < _sum(s, start, weight):
         return start
     return Optimum(best.settings, best.guarantee, best.least, tuple(found))
+
+
+def _sum(s: Situation, at: Optimum, weight: float) -> float:
+    """The sum of the numbers, which decides where what counts is equal."""
+    return summed(terms(s, at.guarantee, weight))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,14 +144,14 @@ class _Search:
             return None  # the guarantee has no value here
 
     def best(self) -> list[Best]:
-        """The best constants that are found: from the paper's, and where a bound is vacuous there from those of the least sum too."""
+        """The best constants that are found: from the paper's, and where a bound is vacuous there from those of the least sum and of balance too."""
         first = _Place(self._paper())
         start = self.terms_at(first.logs) or terms(self.s, self.at({}).guarantee, self.weight)
         counted = Counted(start)
         if not any(t.vacuous for t in start):
             return self._named(self._least(counted, first))
-        least = self._least(summed, first)
-        tried = [self._least(counted, place) for place in (first, least)]
+        least, balanced = self._least(summed, first), self._least(most_vacuous, first)
+        tried = [self._least(counted, place) for place in (first, least, balanced)]
         useful = [p for p in tried if math.isfinite(self._value(counted, p)) and not all_vacuous(self._terms(p))]
         if not useful:
             return self._named(least)
@@ -218,7 +222,7 @@ class _Descent:
             for direction in self._pairs() if first else ():
                 logs = self._along(logs, direction)
             after = self.value(logs)
-            if len(self.free) == 1 or not after < _above(before, -GAIN) or after > HOPELESS * self.search.rounds:
+            if len(self.free) == 1 or not after < _above(before, -GAIN):
                 break
         return _Place(logs, how)
 

@@ -93,7 +93,6 @@ def test_the_module_runs_on_a_csv_by_itself(plans, tmp_path):
 def test_a_restored_learner_goes_on_bit_for_bit(plans, name, tmp_path):
     plan = plans[name]
     trace = plan.run(small_data(name, np.random.default_rng(4)) or None, rounds=ROUNDS, seed=1)
-    plan = plan.with_horizon(ROUNDS)
     rounds = list(trace.data)
     learner = plan.learner()
     for values in rounds[:15]:

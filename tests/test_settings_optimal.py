@@ -17,7 +17,7 @@ from oco.compiler.choice import PAPER, Policy, judge
 from oco.compiler.explain import explain_data, explain_text
 from oco.compiler.facts.check import check
 from oco.compiler.frontier import frontier_text
-from oco.compiler.objective import normalized_sum
+from oco.compiler.objective import normalized_sum, terms
 from oco.compiler.optimal import least, stationary
 from oco.compiler.plan import compile_plan, explain_choice
 from oco.compiler.resettle import in_its_units
@@ -43,7 +43,9 @@ def situations() -> dict[str, Situation]:
 
 @pytest.mark.parametrize("rounds", [100, 3000])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_sum_is_never_above_the_papers(name: str, rounds: int, situations: dict[str, Situation]) -> None:
+def test_the_sum_is_above_the_papers_only_to_lower_a_vacuous_bound(
+    name: str, rounds: int, situations: dict[str, Situation]
+) -> None:
     s = situations[name]
     s = Situation(replace(s.canonical, horizon=rounds), s.facts, rounds)
     compared = 0
@@ -52,7 +54,10 @@ def test_the_sum_is_never_above_the_papers(name: str, rounds: int, situations: d
         if paper.guarantee is None or best.best is None or best.best.least is None:
             continue
         literal = normalized_sum(s, paper.guarantee, 1.0)
-        assert literal is not None and best.best.least <= literal * (1 + 1e-9), a.name
+        pairs = list(zip(terms(s, paper.guarantee), terms(s, best.guarantee), strict=True))
+        lower = any(usual.vacuous and found.number < usual.number for usual, found in pairs)
+        assert literal is not None and (best.best.least <= literal * (1 + 1e-9) or lower), a.name
+        assert lower or not any(found.vacuous and not usual.vacuous for usual, found in pairs), a.name
         compared += 1
     assert compared or name == "datacenter"
 

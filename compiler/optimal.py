@@ -150,12 +150,12 @@ class _Search:
         counted = Counted(start)
         if not any(t.vacuous for t in start):
             return self._named(self._least(counted, first))
-        least, balanced = self._least(summed, first), self._least(most_vacuous, first)
-        tried = [self._least(counted, place) for place in (first, least, balanced)]
-        useful = [p for p in tried if math.isfinite(self._value(counted, p)) and not all_vacuous(self._terms(p))]
-        if not useful:
+        least, best = self._least(summed, first), self._least(counted, first)
+        for place in (least, self._least(most_vacuous, first)):
+            if self._value(counted, place) < self._value(counted, best):
+                best = self._least(counted, place)
+        if not math.isfinite(self._value(counted, best)) or all_vacuous(self._terms(best)):
             return self._named(least)
-        best = min(useful, key=lambda p: self._value(counted, p))
         taken = self._terms(best)
         return self._named(self._least(Spare(taken), best) if any(t.vacuous for t in taken) else best)
 

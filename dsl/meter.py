@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.source import Span
 
-MOST = 1_400_000
+MOST = 14_000_000
 """Steps of one check or one compile. The examples take at most 80,000 and 1,050,000."""
 
 MOST_READ = MOST / 2

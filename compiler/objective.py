@@ -131,4 +131,5 @@ def _larger(t: Term, usual: Term) -> bool:
 
 
 def _share(t: Term) -> float:
-    return (t.number or 0.0) / t.trivial
+    """A bound in units of the trivial one; 0 where nothing can go wrong."""
+    return (t.number or 0.0) / t.trivial if t.trivial else 0.0

@@ -94,7 +94,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(plans, name, tmp_path):
     plan = plans[name]
     trace = plan.run(small_data(name, np.random.default_rng(4)) or None, rounds=ROUNDS, seed=1)
     rounds = list(trace.data)
-    learner = plan.learner()
+    learner = plan.learner(backend=trace.origin.backend)
     for values in rounds[:15]:
         learner.observe(**values)
     learner.save(tmp_path / "state")

@@ -144,7 +144,7 @@ class _Search:
             return None  # the guarantee has no value here
 
     def best(self) -> list[Best]:
-        """The best constants that are found: from the paper's, and where a bound is vacuous there from those of the least sum and of balance too."""
+        """The best constants found, from the paper's; where a bound is vacuous there, from those of the least sum and of balance too."""
         first = _Place(self._paper())
         start = self.terms_at(first.logs) or terms(self.s, self.at({}).guarantee, self.weight)
         counted = Counted(start)

@@ -174,7 +174,7 @@ def _weight(s: Situation, settings: Mapping[str, Setting], horizon: int) -> floa
     guess, diameter = number(settings, "D", horizon), needed(s, "domain.diameter.l2")
     losses = number(settings, "beta", horizon) * needed(s, "loss.lipschitz.l2")
     constraints = number(settings, "beta_g", horizon) * max(needed_bounds(s, "lipschitz.l2"))
-    return max(losses, constraints) * (diameter**2 / guess + guess)
+    return float(max(losses, constraints) * (diameter**2 / guess + guess))
 
 
 def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:

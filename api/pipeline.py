@@ -15,6 +15,7 @@ from oco.dsl.model import Model
 
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
+    from oco.compiler.canonical import Canonical
     from oco.compiler.facts.types import Facts
     from oco.evaluation.trace import Trace
     from oco.plan import Plan
@@ -78,10 +79,7 @@ def compile(
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
-    from oco.compiler.plan import LEAST, compile_plan
-    from oco.plan import Plan
-    from oco.rehearsal import rehearse
-    from oco.tuning import piloted, tuned
+    from oco.compiler.plan import LEAST
 
     kind = LEAST if settings is None else settings
     require(algorithm, (str, type(None)), "the name of an algorithm", "`oco algorithms` lists them")
@@ -89,14 +87,35 @@ def compile(
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "a whole number as the seed")
     if data is not None:
-        from oco.evaluation.data import check_source, model_for
+        from oco.evaluation.data import check_source, problem_for
 
         check_source(data)
     with contained("compiling"):
-        settled = _settled(model, params)
-        settled = settled if data is None else model_for(settled, data, seed)
-        with metered(settled.span):
-            plan = Plan.of(compile_plan(settled, algorithm, kind, tradeoff=tradeoff), backend)
+        bound = _settled(model, params)
+        problem = bound if data is None else problem_for(bound, data, seed)
+        return planned(problem, algorithm, settings, backend, tradeoff=tradeoff, data=data, seed=seed)
+
+
+def planned(
+    problem: Model | Canonical,
+    algorithm: str | None,
+    settings: str | Mapping[str, str | float] | None,
+    backend: str | None,
+    *,
+    tradeoff: float,
+    data: Any,
+    seed: int,
+) -> Plan:
+    """The plan for the horizon of the problem; `data` are its pilot rounds. Parameters and errors are those of `compile`."""
+    from oco.compiler.plan import LEAST, compile_plan
+    from oco.plan import Plan
+    from oco.rehearsal import rehearse
+    from oco.tuning import piloted, tuned
+
+    kind = LEAST if settings is None else settings
+    with contained("compiling"):
+        with metered(problem.span if isinstance(problem, Model) else problem.model.span):
+            plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff), backend)
             rehearse(plan)
         if plan.mode != "paper":
             plan = piloted(plan, data, seed, constants=settings is None)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
+from types import MappingProxyType
 from typing import Self
 
 from oco.compiler.assemble import assemble
@@ -218,7 +219,7 @@ class Plan:
 
 
 def compile_plan(
-    model: Model,
+    model: Model | Canonical,
     algorithm: str | None = None,
     settings: SettingsMode = "paper",
     *,
@@ -233,24 +234,36 @@ def compile_plan(
 
     Raises OcoError where no theorem applies.
     """
-    problem = canonical(model)
-    facts = check_canonical(model, problem)
-    situation = Situation(problem, facts, problem.horizon)
+    situation = analyzed(model)
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
-    using = model.using
+    using = situation.canonical.model.using
     name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
     span = using.span if using is not None and algorithm is None else None
     given: dict[str, str | float] = (
         dict(using.settings) if using is not None and algorithm in (None, using.algorithm) else {}
     )
     choice = choose(situation, name, given | formulas, span, policy)
+    if choice.winner is not None and keep is not None and choice.winner.name != keep:
+        choice = choose(situation, keep, given | formulas, span, policy)
+    return plan_of(choice, mode, formulas, tradeoff)
+
+
+def analyzed(model: Model | Canonical) -> Situation:
+    """The canonical problem and its facts. Raises OcoError where the model is wrong."""
+    problem = model if isinstance(model, Canonical) else canonical(model)
+    return Situation(problem, check_canonical(problem.model, problem), problem.horizon)
+
+
+def plan_of(
+    choice: Choice, mode: str = "paper", given: Mapping[str, str | float] = MappingProxyType({}), tradeoff: float = 1.0
+) -> Plan:
+    """The plan of the algorithm that was chosen. Raises OCO708 where none was."""
+    problem, facts = choice.situation.canonical, choice.situation.facts
     if choice.winner is None:
         message, hint, place = refusal(choice)
-        raise fail("OCO708", message, place or model.span, hint)
-    if keep is not None and choice.winner.name != keep:
-        choice = choose(situation, keep, given | formulas, span, policy)
-    return Plan(model, problem, facts, choice, mode, formulas, tradeoff)
+        raise fail("OCO708", message, place or problem.model.span, hint)
+    return Plan(problem.model, problem, facts, choice, mode, given, tradeoff)
 
 
 def checked_tradeoff(weight: float) -> float:
@@ -261,11 +274,10 @@ def checked_tradeoff(weight: float) -> float:
     return weight
 
 
-def explain_choice(model: Model, settings: str = "paper", tradeoff: float = 1.0) -> Choice:
+def explain_choice(model: Model | Canonical, settings: str = "paper", tradeoff: float = 1.0) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
-    problem = canonical(model)
-    using = model.using
-    situation = Situation(problem, check_canonical(model, problem), problem.horizon)
+    situation = analyzed(model)
+    using = situation.canonical.model.using
     return choose(
         situation,
         using.algorithm if using else None,

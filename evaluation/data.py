@@ -214,13 +214,14 @@ def load_data(
     return data if rounds is None else data.first(rounds)
 
 
-def model_for(model: Model, source: Any, seed: int = 0) -> Model:
-    """The model with the number of rounds of its data as the horizon; one whose horizon is unknown stays as it is."""
-    problem = canonical(model)
+def problem_for(model: Model, source: Any, seed: int = 0) -> Canonical:
+    """The canonical problem, with the number of rounds of its data as the horizon; one whose horizon is unknown keeps that."""
+    read_for = source.problem if isinstance(source, Data) else None
+    problem = read_for if read_for is not None and read_for.model is model else canonical(model)
     if problem.horizon is None:
-        return model
+        return problem
     rounds = load_data(problem, source, seed=seed).rounds
-    return model if rounds == problem.horizon else model.with_horizon(rounds)
+    return problem if rounds == problem.horizon else canonical(model.with_horizon(rounds))
 
 
 def from_rounds(

@@ -56,8 +56,9 @@ def run(
     """
     import oco
     from oco.compiler.canonical import canonical
-    from oco.evaluation.data import load_data, model_for
+    from oco.evaluation.data import load_data, problem_for
     from oco.evaluation.mapping import parse_map
+    from oco.pipeline import planned
 
     if replay is not None:
         replay_trace(replay, as_json)
@@ -81,8 +82,9 @@ def run(
     if kind == "tuned" and data is not None and not settings:
         plan, source = _tuned(loaded, source, names[0], tradeoff, backend)
     else:
-        told = {"tradeoff": tradeoff, "data": None if data is None else source, **o.given(settings, kind)}
-        plan = oco.compile(model_for(loaded, source), names[0], backend=backend, seed=seed, **told)
+        pilots = None if data is None else source
+        kinds = o.given(settings, kind).get("settings")
+        plan = planned(problem_for(loaded, source), names[0], kinds, backend, tradeoff=tradeoff, data=pilots, seed=seed)
     _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, problem.horizon)
 
 

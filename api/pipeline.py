@@ -14,6 +14,7 @@ from oco.dsl.model import Model
 
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
+    from oco.compiler.canonical import Canonical
     from oco.compiler.facts.types import Facts
     from oco.evaluation.trace import Trace
     from oco.plan import Plan
@@ -75,16 +76,14 @@ def compile(
     backend    "numpy" or "c"; None takes the fastest that is there
     params     values for the params that the model leaves open
     tradeoff   what violations count against the regret where the two are added
-    data       pilot rounds, for "tuned" and where every guarantee is vacuous; None draws them from the model where that can be done
+    data       rounds to plan for: the horizon becomes their number; pilot rounds for "tuned" and where every guarantee is vacuous, which
+               None draws from the model where that can be done
     seed       of pilot runs and of tuning
     effort     how many times the usual number of steps the searches of the proofs may take, as for `check`
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
-    from oco.compiler.plan import LEAST, compile_plan
-    from oco.plan import Plan
-    from oco.rehearsal import rehearse
-    from oco.tuning import piloted, tuned
+    from oco.compiler.plan import LEAST
 
     kind = LEAST if settings is None else settings
     require(algorithm, (str, type(None)), "the name of an algorithm", "`oco algorithms` lists them")
@@ -92,16 +91,38 @@ def compile(
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "a whole number as the seed")
     if data is not None:
-        from oco.evaluation.data import check_source
+        from oco.evaluation.data import check_source, problem_for
 
         check_source(data)
     with contained("compiling"):
-        settled = _settled(model, params)
-        plan = Plan.of(compile_plan(settled, algorithm, kind, tradeoff=tradeoff, effort=effort), backend)
+        bound = _settled(model, params)
+        problem = bound if data is None else problem_for(bound, data, seed)
+        return planned(problem, algorithm, settings, backend, data=data, seed=seed, tradeoff=tradeoff, effort=effort)
+
+
+def planned(
+    problem: Model | Canonical,
+    algorithm: str | None,
+    settings: str | Mapping[str, str | float] | None,
+    backend: str | None,
+    *,
+    data: Any,
+    seed: int,
+    tradeoff: float,
+    effort: float,
+) -> Plan:
+    """The plan for the horizon of the problem; `data` are its pilot rounds. Parameters and errors are those of `compile`."""
+    from oco.compiler.plan import LEAST, compile_plan
+    from oco.plan import Plan
+    from oco.rehearsal import rehearse
+    from oco.tuning import piloted, tuned
+
+    kind = LEAST if settings is None else settings
+    with contained("compiling"):
+        plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort), backend)
         rehearse(plan)
-        if plan.mode == "paper":
-            return plan
-        plan = piloted(plan, data, seed, constants=settings is None)
+        if plan.mode != "paper":
+            plan = piloted(plan, data, seed, constants=settings is None)
         return tuned(plan, data, seed).plan if settings == "tuned" else plan
 
 
@@ -117,14 +138,14 @@ def tune(
 ) -> Tuned:
     """Choose the constants that the theorem leaves free on pilot data, judged on the rounds after those that were searched.
 
-    data    a file or arrays with the round first; None draws rounds from the model
+    data    pilot rounds, a file or arrays with the round first; None draws them from the model. The plan is for the model's horizon
     effort  as for `compile`
 
     The answer has the plan, the search, and the `using` line for the model file.
     """
     from oco.tuning import tuned
 
-    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, data=data, seed=seed, effort=effort)
+    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, effort=effort)
     return tuned(plan, data, seed)
 
 

@@ -156,6 +156,8 @@ class Plan(core.Plan):
     ) -> Trace:
         """Run a learner over data: a path, arrays with the round first, an iterator of rounds, or None to draw.
 
+        The plan is not changed: it decides as `learner()` does on these rounds, also where they are not as many as its horizon.
+
         mapping     which columns fill which streams: {"price": "zone.*"}; `on_missing` values: "error", "hold" or "skip"
         budget      of the comparators that the trace finds
         journal     a folder that records every round before it counts (see `oco.open`): the same call goes on after a crash
@@ -175,11 +177,8 @@ class Plan(core.Plan):
 
         require_data(trace)
         start, draws = dict(trace.origin.start) or None, dict(trace.origin.draws) or None
-        same = trace.problem.horizon in (None, trace.rounds)
         backend = trace.origin.backend or None
-        return run(
-            self, trace.data if same else iter(trace.data), None, trace.seed, start, draws, backend, progress=progress
-        )
+        return run(self, trace.data, None, trace.seed, start, draws, backend, progress=progress)
 
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw `frontier()`: regret against violation over the weights. Gives the axes."""
@@ -188,8 +187,12 @@ class Plan(core.Plan):
         return plot_frontier(self.frontier(), ax)
 
     def with_horizon(self, T: int) -> Self:
-        """The same choice for another horizon."""
+        """The plan of the algorithm that was chosen, for another horizon."""
         return type(self).of(super().with_horizon(T), self.target)
+
+    def for_rounds(self, rounds: int) -> Self:
+        """The plan for data of so many rounds: itself where its horizon is theirs or unknown."""
+        return self if self.horizon in (None, rounds) else self.with_horizon(rounds)
 
     def files(self, backend: str | None = None) -> dict[str, str]:
         """What is written to be run elsewhere, by file name: one module for NumPy; a header, a source and an example for C."""

@@ -80,7 +80,7 @@ def _plan(
     told: dict[str, Any] = {"settings": dict(settings)} if settings else {}
     model = parse(text, name="the model, as it is printed")
     plan = compile(model, algorithm, backend=backend, tradeoff=tradeoff, effort=effort, **told)
-    return plan if plan.horizon in (None, rounds) else plan.with_horizon(rounds)
+    return plan.for_rounds(rounds)
 
 
 def jobs_for(

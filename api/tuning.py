@@ -82,13 +82,15 @@ def explained(
     model: Model, settings: str | None, tradeoff: float = 1.0, data: Any = None, seed: int = 0, effort: float = 1.0
 ) -> Choice:
     """The verdicts on a model, also where no algorithm applies; with pilot runs where no guarantee decides."""
-    from oco.compiler.plan import compile_plan, explain_choice
+    from oco.compiler.plan import explain_choice, plan_of
+    from oco.evaluation.data import problem_for
 
     kind = LEAST if settings is None else settings
-    choice = explain_choice(model, kind, tradeoff, effort)
+    problem = model if data is None else problem_for(model, data, seed)
+    choice = explain_choice(problem, kind, tradeoff, effort)
     if not choice.candidates:
         return choice
-    plan = Plan.of(compile_plan(model, None, kind, tradeoff=tradeoff, effort=effort))
+    plan = Plan.of(plan_of(choice, kind, tradeoff=tradeoff))
     return piloted(plan, data, seed, constants=settings is None).choice
 
 

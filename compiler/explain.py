@@ -10,7 +10,7 @@ from typing import Any
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.choice import Choice, constraint_words
 from oco.compiler.explain_settings import settings_data, settings_lines, vacuous_lines
-from oco.compiler.optimal import ANY_HORIZON
+from oco.compiler.objective import ANY_HORIZON
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Bound, Guarantee
 from oco.compiler.verdicts import Standing, Strength, Verdict

@@ -7,7 +7,7 @@ from typing import Any
 from oco.compiler.choice import Policy, judge
 from oco.compiler.guarantees import Guarantee
 from oco.compiler.horizons import useful_from
-from oco.compiler.optimal import normalized_sum
+from oco.compiler.objective import normalized_sum
 from oco.compiler.scales import Scales
 from oco.compiler.theorems import Situation
 from oco.compiler.verdicts import Verdict

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oco.compiler.choice import Policy, judge
-from oco.compiler.optimal import ANY_HORIZON
+from oco.compiler.objective import ANY_HORIZON
 from oco.compiler.theorems import Situation
 from oco.compiler.verdicts import Verdict
 

@@ -36,9 +36,10 @@ class Quantity:
 class Bound:
     """What a theorem promises of one measure. `formula` is text over the names of `quantities`; "" where only a rate is known.
 
-    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is what one round can cost at most; where that is 0,
-    as over a domain of one point, so is the bound, whatever the formula gives. Both it and the formula are in the theorem's units;
-    `unit` brings them to the user's, `label_units` the same for each constraint alone.
+    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is the most that one round can add: the range of the
+    loss, or the sum over the constraints of their largest proved values; where that is 0, as over a domain of one point, so is the
+    bound, whatever the formula gives. Both it and the formula are in the theorem's units; `unit` brings them to the user's,
+    `label_units` the same for each constraint alone.
     """
 
     measure: str
@@ -112,7 +113,10 @@ class Bound:
         return {} if found is None else {label: unit * float(found[-1]) for label, unit in self.label_units.items()}
 
     def share(self, rounds: int) -> float | None:
-        """The bound after all rounds in units of the most that they can add up to; None where that or the number is not known."""
+        """The bound after all rounds in units of the trivial one, T times `trivial`; None where that or the number is not known.
+
+        0 where nothing can go wrong: a constraint that no decision breaks.
+        """
         found = self._unit_free(Rounds.of(rounds), rounds)
         if found is None or self.trivial is None:
             return None

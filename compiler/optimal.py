@@ -1,8 +1,10 @@
 """The constants that a theorem leaves free, chosen so that its guarantee is least.
 
-What is minimized is R(T) / (range of the loss) + w sum_n V_n(T) / (scale of g_n), on the problem without units. A constant in which this
-is a + b k^p + c k^q has its best value in closed form; the others are found by a search in log k, one after the other and, where they
-are few, along their products and quotients too. The search begins at the paper's values and takes only what is better.
+What is minimized is R(T) / (range of the loss) + w sum_n V_n(T) / (scale of g_n), on the problem without units, in which the trivial bound
+stands for a vacuous one (see `objective`). A constant in which this is a + b k^p + c k^q has its best value in closed form; the others are
+found by a search in log k, one after the other and, where they are few, along their products and quotients too. The search begins at the
+paper's values and takes only what is better. Where every bound is vacuous there, it looks first for constants with which one is not, and
+where it finds none minimizes the sum of the vacuous ones.
 """
 
 from __future__ import annotations
@@ -15,13 +17,24 @@ from itertools import combinations
 
 import numpy as np
 
+from oco.compiler.objective import (
+    ANY_HORIZON,
+    ROUNDING,
+    Counted,
+    Objective,
+    Spare,
+    Terms,
+    all_vacuous,
+    most_vacuous,
+    summed,
+    terms,
+    total,
+)
 from oco.compiler.settings import Partial, Setting, evaluated, symbols_of
 from oco.compiler.settle import GivenSettings, defaults, settle
-from oco.compiler.theorems import Bound, Free, Guarantee, Situation, Theorem, UnknownFact
+from oco.compiler.theorems import Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
 
-ANY_HORIZON = 10_000
-"""Rounds at which guarantees are compared where the model leaves the horizon unknown."""
 PASSES = 2
 MOST_PAIRED = 4
 """So few constants are searched along their products and quotients too."""
@@ -30,9 +43,9 @@ WIDTH = 0.15
 """The search ends where log k is known to this."""
 GAIN = 1e-3
 """A pass that gains less, relatively, is the last."""
-HOPELESS = 100.0
-"""A sum of so many times the rounds says nothing, and is not refined."""
 DIGITS = 5
+Logs = tuple[float, ...]
+"""Logarithms of the free constants, in the theorem's order."""
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -60,28 +73,6 @@ class Optimum:
         return {b.name: b.number for b in self.constants}
 
 
-def normalized_sum(s: Situation, guarantee: Guarantee, weight: float) -> float | None:
-    """R(T) / (range of the loss) + w sum of V_n(T) / (scale of g_n), at the horizon; None where a bound has no number.
-
-    Of constraints with scales of their own only the sum of violations is bounded, so it is divided by the least scale.
-    """
-    rounds = guarantee.horizon or ANY_HORIZON
-    parts = [_part(s, b, rounds, 1.0 if b.measure.endswith("regret") else weight) for b in guarantee.bounds]
-    return None if any(p is None for p in parts) else float(sum(p for p in parts if p is not None))
-
-
-def _part(s: Situation, bound: Bound, rounds: int, weight: float) -> float | None:
-    number = bound.number(rounds)
-    if number is None:
-        return None
-    if bound.measure.endswith("regret"):
-        scale = s.loss_range
-    else:
-        scales = s.constraint_scales
-        scale = None if scales is None or not (scales > 0).any() else float(scales[scales > 0].min())
-    return weight * (number / scale if scale else number)
-
-
 def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float = 1.0) -> Optimum:
     """The best settings of a theorem on a problem without units. Raises OcoError where a given setting has no value."""
     search = _Search(theorem, s, given, weight)
@@ -90,11 +81,16 @@ def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float 
         unnumbered = ", ".join(b.measure for b in start.guarantee.bounds if not b.formula)
         note = f"{unnumbered} has no number to minimize: the paper's constants, for the problem without units"
         return Optimum(start.settings, start.guarantee, note=note)
-    found = search.run()
+    found = search.best()
     best = search.at({b.name: b.number for b in found})
-    if best.least is None or not best.least < start.least:
+    if best.least is None or best.least > start.least or not _sum(s, best, weight) < _sum(s, start, weight):
         return start
     return Optimum(best.settings, best.guarantee, best.least, tuple(found))
+
+
+def _sum(s: Situation, at: Optimum, weight: float) -> float:
+    """The sum of the numbers, which decides where what counts is equal."""
+    return summed(terms(s, at.guarantee, weight))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +99,7 @@ class _Search:
     s: Situation
     given: GivenSettings
     weight: float
-    seen: dict[tuple[float, ...], float] = field(default_factory=dict)
+    seen: dict[tuple[float, ...], Terms | None] = field(default_factory=dict)
 
     @property
     def rounds(self) -> int:
@@ -128,69 +124,125 @@ class _Search:
         """The settings and the guarantee with these numbers, as the paper has the others."""
         settings = settle(self.theorem, self.s, self.given, None, numbers)
         guarantee = self.theorem.guarantee(self.s, settings)
-        return Optimum(settings, guarantee, normalized_sum(self.s, guarantee, self.weight))
+        return Optimum(settings, guarantee, total(terms(self.s, guarantee, self.weight)))
 
-    def sum_at(self, logs: tuple[float, ...]) -> float:
-        """The sum at e^logs, infinite where the theorem does not hold."""
+    def terms_at(self, logs: Logs) -> Terms | None:
+        """The bounds at e^logs; None where the theorem does not hold."""
         if logs not in self.seen:
-            self.seen[logs] = self._sum_at(tuple(rounded(f, x) for f, x in zip(self.free, logs)))
+            self.seen[logs] = self._terms_at(tuple(rounded(f, x) for f, x in zip(self.free, logs)))
         return self.seen[logs]
 
-    def _sum_at(self, numbers: tuple[float, ...]) -> float:
+    def _terms_at(self, numbers: tuple[float, ...]) -> Terms | None:
         if any(not f.low <= x <= f.high for f, x in zip(self.free, numbers)):
-            return math.inf
+            return None
         settings = closed(self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)}, self.s.horizon)
         try:
             if self.theorem.checks(self.s, settings):
-                return math.inf
-            found = normalized_sum(self.s, self.theorem.guarantee(self.s, settings), self.weight)
+                return None
+            return terms(self.s, self.theorem.guarantee(self.s, settings), self.weight)
         except (OcoError, UnknownFact, OverflowError, ZeroDivisionError, ValueError):
-            return math.inf  # the guarantee has no value here
-        return math.inf if found is None or math.isnan(found) else found
+            return None  # the guarantee has no value here
 
-    def run(self) -> list[Best]:
-        """The best constants that are found, with how."""
-        logs = tuple(self._paper(f) for f in self.free)
-        how = {f.name: "numeric search" for f in self.free}
+    def best(self) -> list[Best]:
+        """The best constants found, from the paper's; where a bound is vacuous there, from those of the least sum and of balance too."""
+        first = _Place(self._paper())
+        start = self.terms_at(first.logs) or terms(self.s, self.at({}).guarantee, self.weight)
+        counted = Counted(start)
+        if not any(t.vacuous for t in start):
+            return self._named(self._least(counted, first))
+        least, best = self._least(summed, first), self._least(counted, first)
+        for place in (least, self._least(most_vacuous, first)):
+            if self._value(counted, place) < self._value(counted, best):
+                best = self._least(counted, place)
+        if not math.isfinite(self._value(counted, best)) or all_vacuous(self._terms(best)):
+            return self._named(least)
+        taken = self._terms(best)
+        return self._named(self._least(Spare(taken), best) if any(t.vacuous for t in taken) else best)
+
+    def _terms(self, place: _Place) -> Terms:
+        found = self.terms_at(place.logs)
+        assert found is not None
+        return found
+
+    def _least(self, objective: Objective, place: _Place) -> _Place:
+        return _Descent(self, objective).run(place)
+
+    def _value(self, objective: Objective, place: _Place) -> float:
+        return _Descent(self, objective).value(place.logs)
+
+    def _named(self, place: _Place) -> list[Best]:
+        return [
+            Best(f.name, rounded(f, x), place.how.get(f.name, "numeric search")) for f, x in zip(self.free, place.logs)
+        ]
+
+    def _paper(self) -> Logs:
+        settings = settle(self.theorem, self.s, self.given) if any(f.kind == "value" for f in self.free) else {}
+
+        def log(f: Free) -> float:
+            value = settings[f.name].value if f.kind == "value" else 1.0
+            return math.log(value if value is not None and f.low <= value <= f.high else math.sqrt(f.low * f.high))
+
+        return tuple(map(log, self.free))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Logarithms of the constants, and of some how they were found."""
+
+    logs: Logs
+    how: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class _Descent:
+    """A search along the free constants, their products and quotients, for the least value of an objective."""
+
+    search: _Search
+    objective: Objective
+
+    @property
+    def free(self) -> tuple[Free, ...]:
+        return self.search.free
+
+    def value(self, logs: Logs) -> float:
+        found = self.search.terms_at(logs)
+        return math.inf if found is None else self.objective(found)
+
+    def run(self, place: _Place) -> _Place:
+        """The best constants that are found from a place."""
+        logs, how = place.logs, dict(place.how)
         for first in (True, *(False,) * (PASSES - 1)):
-            before = self.sum_at(logs)
+            before = self.value(logs)
             for i, f in enumerate(self.free):
                 closed = self._closed_form(logs, i, f)
-                if closed is not None and self.sum_at(closed[0]) <= self.sum_at(logs) * (1 + 1e-9):
+                if closed is not None and not self.value(closed[0]) > _above(self.value(logs), ROUNDING):
                     logs, how[f.name] = closed
                 else:
                     logs = self._along(logs, _direction(len(logs), {i: 1.0}))
             for direction in self._pairs() if first else ():
                 logs = self._along(logs, direction)
-            after = self.sum_at(logs)
-            if len(self.free) == 1 or not after < before * (1 - GAIN) or after > HOPELESS * self.rounds:
+            after = self.value(logs)
+            if len(self.free) == 1 or not after < _above(before, -GAIN):
                 break
-        return [Best(f.name, rounded(f, x), how[f.name]) for f, x in zip(self.free, logs)]
+        return _Place(logs, how)
 
-    def _paper(self, f: Free) -> float:
-        if f.kind != "value":
-            return 0.0
-        settings = settle(self.theorem, self.s, self.given)
-        value = settings[f.name].value
-        return math.log(value if value is not None and f.low <= value <= f.high else math.sqrt(f.low * f.high))
-
-    def _pairs(self) -> Iterator[tuple[float, ...]]:
+    def _pairs(self) -> Iterator[Logs]:
         if len(self.free) <= MOST_PAIRED:
             for i, j in combinations(range(len(self.free)), 2):
                 yield _direction(len(self.free), {i: 1.0, j: -1.0})
                 yield _direction(len(self.free), {i: 1.0, j: 1.0})
 
-    def _along(self, logs: tuple[float, ...], direction: tuple[float, ...]) -> tuple[float, ...]:
-        share = least(lru_cache(maxsize=None)(lambda x: self.sum_at(_moved(logs, direction, x))))
+    def _along(self, logs: Logs, direction: Logs) -> Logs:
+        share = least(lru_cache(maxsize=None)(lambda x: self.value(_moved(logs, direction, x))))
         return _moved(logs, direction, share)
 
-    def _closed_form(self, logs: tuple[float, ...], i: int, f: Free) -> tuple[tuple[float, ...], str] | None:
+    def _closed_form(self, logs: Logs, i: int, f: Free) -> tuple[Logs, str] | None:
         """The best k where the sum is a + b k^p + c k^q, checked at a fourth point; None where it is not of that form."""
         if f.powers is None:
             return None
         ks = (0.5, 1.0, 2.0, 3.0)
         unit = _direction(len(logs), {i: 1.0})
-        values = [self.sum_at(_moved(logs, unit, math.log(k))) for k in ks]
+        values = [self.value(_moved(logs, unit, math.log(k))) for k in ks]
         fitted = fit(f.powers, ks, values)
         if fitted is None:
             return None
@@ -228,7 +280,7 @@ def least(f: Callable[[float], float]) -> float:
     best, middle = f(0.0), 0.0
     for sign in (1.0, -1.0):
         x = sign * FIRST_STEP
-        while f(x) < best * (1 - GAIN) or f(x) < best == math.inf:
+        while f(x) < _above(best, -GAIN):
             best, middle, x = f(x), x, 2 * x
     a, b = sorted((middle / 2, 2 * middle)) if middle else (-FIRST_STEP, FIRST_STEP)
     x, y = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
@@ -242,16 +294,21 @@ def least(f: Callable[[float], float]) -> float:
     return min((x, y, middle, 0.0), key=lambda at: (f(at), abs(at)))
 
 
+def _above(value: float, share: float) -> float:
+    """A value and a share of its size; where it is infinite, itself."""
+    return value + share * abs(value) if math.isfinite(value) else value
+
+
 def rounded(f: Free, log: float) -> float:
     """The number itself, with few digits: settings are meant to be read."""
     return float(f"{math.exp(log):.{DIGITS}g}")
 
 
-def _direction(size: int, entries: Mapping[int, float]) -> tuple[float, ...]:
+def _direction(size: int, entries: Mapping[int, float]) -> Logs:
     return tuple(entries.get(i, 0.0) for i in range(size))
 
 
-def _moved(logs: tuple[float, ...], direction: tuple[float, ...], by: float) -> tuple[float, ...]:
+def _moved(logs: Logs, direction: Logs, by: float) -> Logs:
     return tuple(x + by * d for x, d in zip(logs, direction))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
+from types import MappingProxyType
 from typing import Self
 
 from oco.compiler.assemble import assemble
@@ -30,8 +31,7 @@ from oco.compiler.structure import constraint_structure
 from oco.compiler.theorems import Free, Guarantee, Situation
 from oco.compiler.verdicts import Standing, Verdict
 from oco.dsl.diagnostics import Diagnostic, fail
-from oco.dsl.expressions import constant
-from oco.dsl.model import Horizon, Model
+from oco.dsl.model import Model
 from oco.dsl.settings import UNITS
 
 SettingsMode = str | Mapping[str, "str | float"]
@@ -120,10 +120,9 @@ class Plan:
 
     def with_horizon(self, T: int) -> Plan:
         """The same algorithm, with settings and guarantee for another horizon."""
-        model = replace(self.model, horizon=Horizon(constant(T), self.model.horizon.span))
         settings: SettingsMode = dict(self.given) if self.given else self.mode
         name = self.algorithm if self.choice.forced else None
-        effort = self.facts.effort
+        model, effort = self.model.with_horizon(T), self.facts.effort
         found = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff, effort=effort)
         if self.choice.pilots is None or found.algorithm != self.algorithm:
             return found
@@ -149,9 +148,8 @@ class Plan:
         return replace(found, open=tuple(names.values()))
 
     def _settled_again(self, s: Situation, verdict: Verdict) -> Self:
-        horizon = Horizon(None if s.horizon is None else constant(s.horizon), self.model.horizon.span)
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
-        return replace(self, model=replace(self.model, horizon=horizon), canonical=s.canonical, choice=choice)
+        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical, choice=choice)
 
     @property
     def free(self) -> tuple[Free, ...]:
@@ -223,7 +221,7 @@ class Plan:
 
 
 def compile_plan(
-    model: Model,
+    model: Model | Canonical,
     algorithm: str | None = None,
     settings: SettingsMode = "paper",
     *,
@@ -240,24 +238,37 @@ def compile_plan(
 
     Raises OcoError where no theorem applies.
     """
-    problem = canonical(model)
-    facts = check_canonical(model, problem, budget=Budget(effort))
-    situation = Situation(problem, facts, problem.horizon)
+    situation = analyzed(model, effort)
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
-    using = model.using
+    using = situation.canonical.model.using
     name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
     span = using.span if using is not None and algorithm is None else None
     given: dict[str, str | float] = (
         dict(using.settings) if using is not None and algorithm in (None, using.algorithm) else {}
     )
     choice = choose(situation, name, given | formulas, span, policy)
+    if choice.winner is not None and keep is not None and choice.winner.name != keep:
+        choice = choose(situation, keep, given | formulas, span, policy)
+    return plan_of(choice, mode, formulas, tradeoff)
+
+
+def analyzed(model: Model | Canonical, effort: float = 1.0) -> Situation:
+    """The canonical problem and its facts. Raises OcoError where the model is wrong."""
+    problem = model if isinstance(model, Canonical) else canonical(model)
+    facts = check_canonical(problem.model, problem, budget=Budget(effort))
+    return Situation(problem, facts, problem.horizon)
+
+
+def plan_of(
+    choice: Choice, mode: str = "paper", given: Mapping[str, str | float] = MappingProxyType({}), tradeoff: float = 1.0
+) -> Plan:
+    """The plan of the algorithm that was chosen. Raises OCO708 where none was."""
+    problem, facts = choice.situation.canonical, choice.situation.facts
     if choice.winner is None:
         message, hint, place = refusal(choice)
-        raise fail("OCO708", message, place or model.span, hint)
-    if keep is not None and choice.winner.name != keep:
-        choice = choose(situation, keep, given | formulas, span, policy)
-    return Plan(model, problem, facts, choice, mode, formulas, tradeoff)
+        raise fail("OCO708", message, place or problem.model.span, hint)
+    return Plan(problem.model, problem, facts, choice, mode, given, tradeoff)
 
 
 def checked_tradeoff(weight: float) -> float:
@@ -268,12 +279,12 @@ def checked_tradeoff(weight: float) -> float:
     return weight
 
 
-def explain_choice(model: Model, settings: str = "paper", tradeoff: float = 1.0, effort: float = 1.0) -> Choice:
+def explain_choice(
+    model: Model | Canonical, settings: str = "paper", tradeoff: float = 1.0, effort: float = 1.0
+) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
-    problem = canonical(model)
-    using = model.using
-    facts = check_canonical(model, problem, budget=Budget(effort))
-    situation = Situation(problem, facts, problem.horizon)
+    situation = analyzed(model, effort)
+    using = situation.canonical.model.using
     return choose(
         situation,
         using.algorithm if using else None,

@@ -130,11 +130,21 @@ class Situation:
 
     @cached_property
     def loss_range(self) -> float | None:
-        """The most that one round's losses can differ: sup f - inf f, from |f| or from |grad f| and the diameter."""
-        bound, slope, diameter = (self.number(k) for k in ("loss.bound", "loss.lipschitz.l2", "domain.diameter.l2"))
+        """The most that one round's losses can differ: sup f - inf f, from the values of f or from |grad f| and the diameter."""
+        keys = ("loss.bound", "loss.upper", "loss.lower", "loss.lipschitz.l2", "domain.diameter.l2")
+        bound, upper, lower, slope, diameter = map(self.number, keys)
         known = [] if bound is None else [2 * bound]
+        known += [] if upper is None or lower is None else [math.nextafter(upper - lower, math.inf)]
         known += [] if slope is None or diameter is None else [slope * diameter]
-        return min(known, default=None)
+        return min((max(x, 0.0) for x in known), default=None)
+
+    @cached_property
+    def violation_range(self) -> float | None:
+        """The most that the inequalities together can be broken by in one round: the sum of sup max(g_n, 0); None where one is unknown."""
+        sizes, most = self.inequality_bounds("bound"), self.inequality_bounds("upper")
+        if sizes is None:
+            return None
+        return float((sizes if most is None else np.minimum(sizes, np.maximum(most, 0.0))).sum())
 
     @cached_property
     def constraint_scales(self) -> Floats | None:

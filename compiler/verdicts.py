@@ -9,8 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from oco.compiler.algorithms import Algorithm
-from oco.compiler.guarantees import Bound, Guarantee, exponent_of
-from oco.compiler.optimal import ANY_HORIZON, Optimum
+from oco.compiler.guarantees import Guarantee, exponent_of
+from oco.compiler.objective import terms
+from oco.compiler.optimal import Optimum
 from oco.compiler.scales import Scales
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Objection, Situation, Theorem
@@ -79,25 +80,9 @@ def weigh(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> tuple[Stre
 
     Where a number is missing or vacuous the trivial bound stands in the sum: it holds of everything.
     """
-    rounds = guarantee.horizon or ANY_HORIZON
-    numbers = [b.number(rounds) for b in guarantee.bounds]
-    vacuous = [b.vacuous(rounds) for b in guarantee.bounds]
-    strength = Strength.VACUOUS if any(vacuous) else Strength.RATES if None in numbers else Strength.NUMBERS
-    weights = [1.0 if b.measure.endswith("regret") else weight for b in guarantee.bounds]
-    return strength, sum(w * _normalized(s, b, n, rounds) for w, b, n in zip(weights, guarantee.bounds, numbers))
-
-
-def _normalized(s: Situation, bound: Bound, number: float | None, rounds: int) -> float:
-    if bound.trivial is None or bound.trivial <= 0:
-        return math.inf if number is None else number
-    if bound.measure.endswith("regret"):
-        return min(rounds, math.inf if number is None else number / bound.trivial)
-    scales = s.constraint_scales
-    positive = scales[scales > 0] if scales is not None else None
-    if positive is None or not len(positive):
-        return 0.0
-    worst = rounds * len(positive)
-    return float(worst if number is None else min(worst, number / positive.min()))
+    found = terms(s, guarantee, weight)
+    strength = Strength.RATES if any(t.number is None for t in found) else Strength.NUMBERS
+    return Strength.VACUOUS if any(t.vacuous for t in found) else strength, sum(t.counted for t in found)
 
 
 def rank(v: Verdict) -> tuple[Any, ...]:

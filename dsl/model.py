@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.dims import Shape
-from oco.dsl.expressions import Expr
+from oco.dsl.expressions import Expr, constant
 from oco.dsl.shown import shown_as_text
 from oco.dsl.source import Span
 
@@ -178,6 +178,10 @@ class Model:
         """Every declared name with its declaration."""
         declared: list[Param | Decision | Stream | Let] = [*self.params, *self.decisions, *self.streams, *self.lets]
         return {d.name: d for d in declared}
+
+    def with_horizon(self, rounds: int | None) -> Model:
+        """The model for so many rounds; None for a number that is not known."""
+        return replace(self, horizon=Horizon(None if rounds is None else constant(rounds), self.horizon.span))
 
     def to_oco(self) -> str:
         """The model as a file of the language; `oco.parse` of it gives an equal model."""

@@ -21,7 +21,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "mahdavi": ("eta", "delta", "weight"),
     "jenatton": ("R", "G", "b"),
     "recoo": ("alpha", "gamma", "eta"),
-    "sinha-vaze": ("beta", "G", "D", "V", "rate", "alpha_f"),
+    "sinha-vaze": ("beta", "beta_g", "G", "D", "V", "rate", "alpha_f"),
     "pfs": ("eta", "rho"),
 }
 

@@ -214,6 +214,16 @@ def load_data(
     return data if rounds is None else data.first(rounds)
 
 
+def problem_for(model: Model, source: Any, seed: int = 0) -> Canonical:
+    """The canonical problem, with the number of rounds of its data as the horizon; one whose horizon is unknown keeps that."""
+    read_for = source.problem if isinstance(source, Data) else None
+    problem = read_for if read_for is not None and read_for.model is model else canonical(model)
+    if problem.horizon is None:
+        return problem
+    rounds = load_data(problem, source, seed=seed).rounds
+    return problem if rounds == problem.horizon else canonical(model.with_horizon(rounds))
+
+
 def from_rounds(
     problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: int = 0, mapping: StreamMap | None = None
 ) -> Iterator[dict[str, Array]]:

@@ -64,8 +64,6 @@ class RunnablePlan(Protocol):
     @property
     def recipe(self) -> Mapping[str, Any]: ...
 
-    def with_horizon(self, T: int) -> RunnablePlan: ...
-
     def backend_for(self, rounds: int | None, backend: str | None = None) -> BackendChoice: ...
 
     def learner(
@@ -93,7 +91,7 @@ def run(
     journal: str | Path | None = None,
     budget: Budget | None = None,
 ) -> Trace:
-    """Run the plan's learner.
+    """Run the plan's learner as it is: its settings are those of the plan's horizon, however many rounds there are.
 
     data      a path, a dict of arrays with the round first, a data frame, an iterator of rounds (dicts), or None to draw
     rounds    how many of them; all by default
@@ -113,8 +111,8 @@ def run(
         feed = _taken(iter(given), rounds)
     else:
         loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
-        plan, planned = _planned_for(plan, loaded.rounds)
-        notes, feed, rounds = (*loaded.notes, *planned), iter(loaded), loaded.rounds
+        notes = (*loaded.notes, *_planned_otherwise(plan.canonical.horizon, loaded.rounds))
+        feed, rounds = iter(loaded), loaded.rounds
     target = plan.backend_for(plan.canonical.horizon if rounds is None else rounds, backend)
     made = partial(plan.learner, seed=seed, start=start, draws=draws)
     learner = _opened(lambda recorded: made(backend=target.following(recorded).name), journal)
@@ -234,14 +232,12 @@ def _taken(feed: Iterator[dict[str, Array]], rounds: int | None) -> Iterator[dic
         yield values
 
 
-def _planned_for(plan: RunnablePlan, rounds: int) -> tuple[RunnablePlan, tuple[str, ...]]:
-    """The plan for as many rounds as there are, and what to say about it."""
-    horizon = plan.canonical.horizon
+def _planned_otherwise(horizon: int | None, rounds: int) -> tuple[str, ...]:
+    """A note where the plan is for another number of rounds than there are."""
     if horizon is None or horizon == rounds:
-        return plan, ()
+        return ()
     there = "there is 1 round" if rounds == 1 else f"there are {rounds} rounds"
-    said = f"{there} and the model's horizon is {horizon}: planned again for {rounds}"
-    return plan.with_horizon(rounds), (said,)
+    return (f"{there} and the plan is for {horizon}; `oco.compile(model, data=...)` plans for those of the data",)
 
 
 class Curves(Mapping[str, Array]):

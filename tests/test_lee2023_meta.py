@@ -81,7 +81,7 @@ def test_theorem_2_in_numbers(T: int) -> None:
 
 
 def test_strong_duality_gives_the_same_rate_to_both() -> None:
-    adversarial = AVERAGE.format(T=10**6).replace("<= 0.2", "<= 3")
+    adversarial = AVERAGE.format(T=10**6).replace("<= 0.2", "<= 1.2")
     text = adversarial.replace("c[3] in [-1, 1]", "c[3] in [-1, 1] iid")
     plan = compile_plan(parse(text), "meta-frank-wolfe")
     assert plan.guarantee is not None

@@ -23,6 +23,7 @@ from oco.cli.options import (
     given,
     pairs,
     param_values,
+    planned_for,
     rounds_of,
 )
 from oco.cli.output import note, paint, say, show_diagnostic, show_json
@@ -135,7 +136,7 @@ def explain(
     if as_json:
         show_json({"version": 1, "model": choice.situation.canonical.name} | explain_data(choice))
         return
-    for warning in choice.warnings:
+    for warning in dict.fromkeys((*choice.situation.facts.warnings, *choice.warnings)):
         show_diagnostic(warning)
     paint(explain_text(choice))
 
@@ -166,28 +167,48 @@ def compile(
 ) -> None:
     """Write the learner to be run elsewhere: a Python module that needs NumPy alone, or C99.
 
-    --data gives pilot rounds, for --settings tuned and where no guarantee decides between algorithms.
+    --data gives the rounds to plan for: pilot rounds where no guarantee decides between algorithms, and for --settings tuned. Where
+    the file lacks streams that the model draws, or values, the rounds that `oco run` measures are written beside the learner.
     """
     import oco
+    from oco.evaluation.rounds_file import write_rounds
 
     loaded = oco.load(model, param_values(param))
     told = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
     plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, **told)
+    if pilots is not None and not as_json:
+        for text in planned_for(pilots.rounds, pilots.problem.horizon):
+            note(text)
     names = list(plan.files())
     path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_c")
     written = [path] if len(names) == 1 else [path / name for name in names]
+    rounds = _rounds_beside(path, len(names) == 1, pilots, data, on_missing)
+    written += [] if rounds is None else [rounds]
     check_outputs(written, force, files_read(model, loaded, data))
     plan.write(path)
+    if pilots is not None and rounds is not None:
+        write_rounds(pilots, rounds)
     if as_json:
         show_json(json.loads(plan.to_json()) | {"file": str(path), "files": [str(file) for file in written]})
         return
     for warning in plan.warnings:
         show_diagnostic(warning)
-    if len(written) == 1:
-        say(f"{path}: {plan.algorithm} for {loaded.name}, NumPy alone. Run it: python {path} data.csv")
+    if rounds is not None:
+        note(f"{rounds}: the rounds of {data}, with what it lacks")
+    title = f"{path}: {plan.algorithm} for {loaded.name}"
+    if len(names) == 1:
+        say(f"{title}, NumPy alone. Run it: python {path} {rounds or data or 'data.csv'}")
     else:
-        said = ", ".join(file.name for file in written)
-        say(
-            f"{path}: {plan.algorithm} for {loaded.name} in C99, libm alone ({said}). Try it: cc -std=c99 {path}/*.c -lm && ./a.out"
-        )
+        say(f"{title} in C99, libm alone ({', '.join(names)}). Try it: cc -std=c99 {path}/*.c -lm && ./a.out")
+
+
+def _rounds_beside(
+    learner: Path, one_file: bool, pilots: Data | None, data: Path | None, on_missing: str
+) -> Path | None:
+    """The file for rounds that the learner cannot read from the data themselves; None where it can."""
+    from oco.evaluation.rounds_file import is_complete
+
+    if pilots is None or data is None or is_complete(pilots, data, on_missing):
+        return None
+    return learner.with_name(f"{learner.stem}_rounds.csv") if one_file else learner / "rounds.csv"

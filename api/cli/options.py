@@ -186,3 +186,10 @@ def check_outputs(outputs: Sequence[Path], force: bool, inputs: Sequence[Path] =
         more = f", and {len(there) - 1} more" if len(there) > 1 else ""
         hint = f"give another name with {option}, or --force to overwrite it"
         raise fail("OCO905", f"{there[0]} is there already{more}", hint=hint)
+
+
+def planned_for(rounds: int, horizon: int | None) -> tuple[str, ...]:
+    """A note where data have another number of rounds than the model says."""
+    if horizon in (None, rounds):
+        return ()
+    return (f"{rounds} rounds, and the model's horizon is {horizon}: planned for {rounds}",)

@@ -57,8 +57,9 @@ def run(
     """
     import oco
     from oco.compiler.canonical import canonical
-    from oco.evaluation.data import load_data
+    from oco.evaluation.data import load_data, problem_for
     from oco.evaluation.mapping import parse_map
+    from oco.pipeline import planned
 
     if replay is not None:
         replay_trace(replay, as_json)
@@ -67,9 +68,8 @@ def run(
     loaded = oco.load(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     cost, settings = budget_of(budget), pairs(setting, "--set")
-    source = load_data(
-        canonical(loaded), data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing
-    )
+    problem = canonical(loaded)
+    source = load_data(problem, data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing)
     several = len(names) * seeds > 1 or bool(grid)
     if journal is not None and several:
         raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
@@ -83,9 +83,10 @@ def run(
     if kind == "tuned" and data is not None and not settings:
         plan, source = _tuned(loaded, source, names[0], tradeoff, backend, effort_of(context))
     else:
-        told = {"tradeoff": tradeoff, "effort": effort_of(context), **o.given(settings, kind)}
-        plan = oco.compile(loaded, names[0], data=None if data is None else source, backend=backend, seed=seed, **told)
-    _run_one(plan, source, journal, cost, out, as_json)
+        pilots = None if data is None else source
+        kinds, told = o.given(settings, kind).get("settings"), {"tradeoff": tradeoff, "effort": effort_of(context)}
+        plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, seed=seed, **told)
+    _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, problem.horizon)
 
 
 def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
@@ -109,15 +110,20 @@ def _tuned(
     return replace(found.plan, target=backend), replace(later, notes=(*later.notes, said))
 
 
-def _run_one(plan: Plan, source: Data, journal: Path | None, cost: Budget, out: Path | None, as_json: bool) -> None:
-    """One run, in full: what is known before it, its measures, its trace and report."""
-    horizon = plan.horizon
-    plan = plan if horizon in (None, source.rounds) else plan.with_horizon(source.rounds)
+def _run_one(
+    plan: Plan,
+    source: Data,
+    journal: Path | None,
+    cost: Budget,
+    out: Path | None,
+    as_json: bool,
+    horizon: int | None,
+) -> None:
+    """One run, in full: what is known before it, its measures, its trace and report. `horizon` is the model's."""
     if out is not None:
         make_folder(out)
     if not as_json:
-        replanned = (f"{source.rounds} rounds, and the model's horizon is {horizon}: planned for {source.rounds}",)
-        changed = replanned if horizon not in (None, source.rounds) else ()
+        changed = o.planned_for(source.rounds, horizon)
         _announce(plan, (*source.notes, *changed, *plan.backend_for(source.rounds).notes))
     with watched(f"{plan.algorithm}, seed {source.seed}", source.rounds, silent=as_json) as progress:
         trace = plan.run(source, seed=source.seed, progress=progress, journal=journal, budget=cost)

@@ -16,7 +16,7 @@ from oco.compiler.algorithms.classic import (
     path_length,
     path_weight,
 )
-from oco.compiler.algorithms.common import EXACT_STEP, FUNCTIONS_SEEN, SOME_INEQUALITY, constraints_are_fixed, sizes
+from oco.compiler.algorithms.common import EXACT_STEP, FUNCTIONS_SEEN, SOME_INEQUALITY, constraints_are_fixed
 from oco.compiler.algorithms.penalized import STEP_VIOLATION, step_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import (
     FEASIBLE_COMPARATOR,
@@ -117,7 +117,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     )
     varying = "T**(3/4)" if s.holds("feasible.common") else "T**(3/4) + T**((1 + V_x)/2)"
     rate = "1" if constraints_are_fixed(s) else varying
-    violation = Bound("hard violation", rate, STEP_VIOLATION, quantities, float(sizes(s).sum()))
+    violation = Bound("hard violation", rate, STEP_VIOLATION, quantities, s.violation_range)
     return Guarantee("Guo, Liu, Wei & Ying 2022", s.horizon, regret, violation, conditions=comparator_conditions(s))
 
 

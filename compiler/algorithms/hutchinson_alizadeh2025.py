@@ -16,7 +16,6 @@ from oco.compiler.algorithms.common import (
     ROUNDS,
     SLATER,
     SOME_INEQUALITY,
-    sizes,
     slopes,
     unknown,
 )
@@ -133,7 +132,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
-    violation = Bound("hard violation", "1", VIOLATION, quantities, float(sizes(s).sum()))
+    violation = Bound("hard violation", "1", VIOLATION, quantities, s.violation_range)
     return Guarantee("Hutchinson & Alizadeh 2025", s.horizon, regret, violation, from_centre=True)
 
 

@@ -113,7 +113,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     )
     b = number(settings, "b", s.horizon or 1)
     regret = Bound("static regret", f"T**{max(b, 1 - b)!r}", REGRET, quantities, s.loss_range)
-    violation = Bound("soft violation", f"T**{1 - b / 2!r}", VIOLATION, quantities, float(sizes(s).sum()))
+    violation = Bound("soft violation", f"T**{1 - b / 2!r}", VIOLATION, quantities, s.violation_range)
     conditions = comparator_conditions(s)
     return Guarantee("Jenatton, Huang & Archambeau 2016", s.horizon, regret, violation, conditions=conditions)
 

@@ -298,7 +298,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
             s.loss_range,
             said + (IN_THE_MEAN if oracle.stochastic else ""),
         ),
-        Bound("soft violation", of_violation, violation, tuple(quantities), float(bounds.sum()), said),
+        Bound("soft violation", of_violation, violation, tuple(quantities), s.violation_range, said),
     )
 
 

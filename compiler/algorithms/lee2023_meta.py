@@ -259,7 +259,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
             regret if duality else f"T**({half * (half + 1) - beta / 2})",
             VIOLATION if known is None else f"min({VIOLATION}, {DUAL_VIOLATION})",
             tuple(quantities),
-            float(bounds.sum()),
+            s.violation_range,
             said,
         ),
     )

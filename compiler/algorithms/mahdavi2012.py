@@ -128,7 +128,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
-    violation = Bound("soft violation", "T**(3/4)", VIOLATION, quantities, float(sizes(s).sum()))
+    violation = Bound("soft violation", "T**(3/4)", VIOLATION, quantities, s.violation_range)
     conditions = comparator_conditions(s)
     return Guarantee("Mahdavi, Jin & Yang 2012", s.horizon, regret, violation, conditions=conditions)
 

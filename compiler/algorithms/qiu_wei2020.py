@@ -271,7 +271,6 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, logs
     def violation(rounds: Rounds, horizon: int) -> float:
         return _constants(s, settings, horizon).violation(max(rounds.n, horizon))
 
-    sizes = s.inequality_bounds("bound")
     B, v = (
         Quantity(
             "B",
@@ -287,7 +286,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, logs
         theorem,
         s.horizon,
         Bound("static regret", f"sqrt(V_star){logs}", "B", (B,), s.loss_range),
-        Bound("soft violation", "log(T)" if logs else "1", "v", (v,), None if sizes is None else float(sizes.sum())),
+        Bound("soft violation", "log(T)" if logs else "1", "v", (v,), s.violation_range),
     )
 
 

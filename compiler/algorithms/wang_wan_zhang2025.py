@@ -251,7 +251,7 @@ def round_quantities(s: Situation) -> tuple[Quantity, ...]:
 
 
 def violation_size(s: Situation) -> float | None:
-    """What all constraints together can be broken by in one round."""
+    """The sum of sup |g_n|: the size of the constraints together."""
     sizes = s.inequality_bounds("bound")
     return None if sizes is None else float(sizes.sum())
 
@@ -272,7 +272,7 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     letters = {"G": "G", "D": "D", "beta": r"\beta", "gamma": r"\gamma", "rate": r"\lambda", "guess": r"\tilde G_1"}
     quantities = (*setting_quantities(settings, letters), *round_quantities(s))
     regret = Bound("static regret", "T**(3/4)", CONVEX_REGRET, quantities, s.loss_range)
-    violation = Bound("hard violation", "T**(3/4) * log(T)", CONVEX_VIOLATION, quantities, violation_size(s))
+    violation = Bound("hard violation", "T**(3/4) * log(T)", CONVEX_VIOLATION, quantities, s.violation_range)
     theorem = "Wang, Wan & Zhang 2025, Theorem 1"
     return Guarantee(theorem, s.horizon, regret, violation, conditions=comparator_conditions(s))
 
@@ -295,7 +295,7 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
         *round_quantities(s),
     )
     regret = Bound("static regret", "T**(2/3)", STRONG_REGRET, quantities, s.loss_range)
-    violation = Bound("hard violation", "T**(5/6)", STRONG_VIOLATION, quantities, violation_size(s))
+    violation = Bound("hard violation", "T**(5/6)", STRONG_VIOLATION, quantities, s.violation_range)
     theorem = "Wang, Wan & Zhang 2025, Theorem 2"
     return Guarantee(theorem, s.horizon, regret, violation, conditions=comparator_conditions(s))
 

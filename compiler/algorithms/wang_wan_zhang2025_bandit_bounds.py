@@ -17,7 +17,6 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import (
     largest_slope,
     round_quantities,
     setting_quantities,
-    violation_size,
 )
 from oco.compiler.algorithms.wang_yan_liu2025 import comparator_conditions
 from oco.compiler.settings import Setting, number
@@ -87,7 +86,7 @@ def convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee
         "Wang, Wan & Zhang 2025, Theorem 3",
         s.horizon,
         Bound("static regret", "T**(3/4)", regret, quantities, s.loss_range, NOTE),
-        Bound("hard violation", "T**(3/4) * log(T)", violation, quantities, violation_size(s), NOTE),
+        Bound("hard violation", "T**(3/4) * log(T)", violation, quantities, s.violation_range, NOTE),
         conditions=conditions(s),
     )
 
@@ -152,7 +151,7 @@ def strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee
         "Wang, Wan & Zhang 2025, Theorem 4",
         s.horizon,
         Bound("static regret", "T**(2/3) * log(T)", regret, quantities, s.loss_range, NOTE),
-        Bound("hard violation", "T**(5/6) * log(T)", violation, quantities, violation_size(s), NOTE),
+        Bound("hard violation", "T**(5/6) * log(T)", violation, quantities, s.violation_range, NOTE),
         conditions=conditions(s),
     )
 

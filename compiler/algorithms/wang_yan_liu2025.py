@@ -276,7 +276,6 @@ VIOLATION = f"min({QUEUE_VIOLATION}, {STEP_VIOLATION})"
 
 def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
     """Theorem 2 and the optimality of the step."""
-    sizes = s.inequality_bounds("bound")
     fixed = not constraint_variation(s, np.ones(1), Rounds.every(2), s.horizon or 2).any()
     varying = "T**min(V_g, 3/4)" if s.holds("feasible.common") else "T**V_g"
     return Bound(
@@ -284,7 +283,7 @@ def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
         "1" if fixed else varying,
         VIOLATION,
         quantities,
-        None if sizes is None else float(sizes.sum()),
+        s.violation_range,
         note="the smaller of Theorem 2 and of what the optimality of each step gives",
     )
 

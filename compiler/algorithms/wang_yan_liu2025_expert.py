@@ -159,9 +159,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ),
         s.loss_range,
     )
-    sizes = s.inequality_bounds("bound")
-    trivial = None if sizes is None else float(sizes.sum())
-    violation = Bound("hard violation", "T**V_g", "all", (_all_experts(s, settings),), trivial)
+    violation = Bound("hard violation", "T**V_g", "all", (_all_experts(s, settings),), s.violation_range)
     return Guarantee(
         "Wang, Yan & Liu 2025, Corollary 3", s.horizon, regret, violation, conditions=comparator_conditions(s)
     )

@@ -253,7 +253,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, slop
     violation = equality = None
     rate = "sqrt(T) * log(T * d)" if c.entropic else "sqrt(T)"
     if s.constraints:
-        scale = float(np.sum(_known(s.inequality_bounds("bound"))))
+        scale = s.violation_range
         violation = _slater_bound(s, settings, c, scale) or Bound(
             "soft violation", rate, trivial=scale, note="in expectation; its constants c_0, l_0 exist without a number"
         )
@@ -278,7 +278,7 @@ def _entropic_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guaran
     return _guarantee(s, settings, "Wei, Yu & Neely 2020, Theorem 3.2", "l1", ENTROPIC_REGRET)
 
 
-def _slater_bound(s: Situation, settings: Mapping[str, Setting], c: _Constants, trivial: float) -> Bound | None:
+def _slater_bound(s: Situation, settings: Mapping[str, Setting], c: _Constants, trivial: float | None) -> Bound | None:
     """The soft violation in numbers where a Slater point of margin sigma is known and there are no equalities.
 
     Then q(lambda) <= F - sigma |lambda| takes the place of Lemma 2.3 in the proof of Lemma 5.6, and Lemma 5.3 (A.15 on the simplex)

@@ -124,7 +124,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
-    violation = Bound("soft violation", "1", VIOLATION, quantities, float(bounds.sum()), "by the Slater point")
+    violation = Bound("soft violation", "1", VIOLATION, quantities, s.violation_range, "by the Slater point")
     return Guarantee("Yu & Neely 2020", s.horizon, regret, violation)
 
 

@@ -27,6 +27,7 @@ from oco.cli.options import (
     rounds_of,
 )
 from oco.cli.output import note, paint, say, show_diagnostic, show_json
+from oco.cli.progress import working
 
 if TYPE_CHECKING:
     from oco.compiler.facts.types import Facts
@@ -63,7 +64,9 @@ def check(
     from oco.dsl.suggest import nearest
 
     loaded = oco.load(model, param_values(param))
-    facts = oco.check(loaded, data=_noted(rounds_of(loaded, data, on_missing), as_json), effort=effort_of(context))
+    rounds = _noted(rounds_of(loaded, data, on_missing), as_json)
+    with working(f"checking {model}", silent=as_json):
+        facts = oco.check(loaded, data=rounds, effort=effort_of(context))
     if as_json:
         show_json(facts_data(facts))
         return
@@ -126,7 +129,8 @@ def explain(
 
     loaded = oco.load(model, param_values(param))
     rounds = _noted(rounds_of(loaded, data, on_missing), as_json)
-    choice = explained(loaded, settings, tradeoff, rounds, effort=effort_of(context))
+    with working(f"choosing an algorithm for {model}", silent=as_json):
+        choice = explained(loaded, settings, tradeoff, rounds, effort=effort_of(context))
     if frontier:
         from oco.compiler.frontier import frontier as points_of
 
@@ -176,10 +180,10 @@ def compile(
     loaded = oco.load(model, param_values(param))
     told = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
-    plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, **told)
-    if pilots is not None and not as_json:
-        for text in planned_for(pilots.rounds, pilots.problem.horizon):
-            note(text)
+    with working(f"compiling {model}", silent=as_json):
+        plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, **told)
+    for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
+        note(text)
     names = list(plan.files())
     path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_c")
     written = [path] if len(names) == 1 else [path / name for name in names]

@@ -26,6 +26,12 @@ def console(stderr: bool = False) -> Console:
     return Console(file=stream, stderr=stderr, width=width, highlight=False, soft_wrap=False)
 
 
+def is_terminal(stderr: bool = False) -> bool:
+    """Whether stdout or stderr is a terminal, as Rich takes it, which is loaded where colour is wanted anyway."""
+    stream = sys.stderr if stderr else sys.stdout
+    return stream.isatty() or (any(name in os.environ for name in COLOUR_ANYWAY) and console(stderr).is_terminal)
+
+
 def _written_plain(text: str, stream: IO[str]) -> bool:
     """Text is written as it is, without Rich, where it cannot have colour; False where it can."""
     if stream.isatty() or any(name in os.environ for name in COLOUR_ANYWAY):

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 from statistics import fmean
+from threading import Event, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from oco.cli.output import console, note
+from oco.cli.output import console, is_terminal, note
 
 if TYPE_CHECKING:
     from oco.evaluation.run import Progress
@@ -18,7 +19,8 @@ Told = Callable[[int, str], None]
 """Takes how much is done, and a few words on it."""
 Left = Callable[[int], float | None]
 """About how many seconds are left when so much is done; None where nothing tells."""
-FIRST_LINE = 10.0  # seconds
+FIRST_SIGN = 1.0  # seconds, on a terminal
+FIRST_LINE = 10.0  # seconds, elsewhere
 LATER_LINES = 0.1  # of the time so far, if that is longer: a run of hours says some dozens of lines
 
 
@@ -114,3 +116,43 @@ def watched(title: str, rounds: int, silent: bool = False) -> Iterator[Progress]
     """Gives the callback of `run`: rounds a second, loss and violation so far."""
     with told(title, rounds, "rounds", silent) as show:
         yield lambda done, loss, violation: show(done, f"loss {loss:.5g}, violation {violation:.4g}")
+
+
+@contextmanager
+def working(title: str, silent: bool = False) -> Iterator[None]:
+    """Tell on stderr that work whose end is not known goes on: its time so far, after a second on a terminal, in lines elsewhere."""
+    if silent:
+        yield
+        return
+    over = Event()
+    sign = Thread(target=_sign if is_terminal(stderr=True) else _sign_lines, args=(title, over), daemon=True)
+    sign.start()
+    try:
+        yield
+    finally:
+        over.set()
+        sign.join()
+
+
+def _sign(title: str, over: Event) -> None:
+    """A line on the terminal that is rewritten every second, and taken away in the end."""
+    if over.wait(FIRST_SIGN):
+        return
+    from rich.text import Text
+
+    from oco.backends.worth import duration
+
+    began = perf_counter() - FIRST_SIGN
+    with console(stderr=True).status(Text(title)) as status:
+        while not over.wait(1.0):
+            status.update(Text(f"{title}: {duration(perf_counter() - began)} so far; Ctrl-C stops it"))
+
+
+def _sign_lines(title: str, over: Event) -> None:
+    began, due = perf_counter(), FIRST_LINE
+    while not over.wait(max(0.0, began + due - perf_counter())):
+        from oco.backends.worth import duration
+
+        passed = perf_counter() - began
+        due = passed + max(FIRST_LINE, LATER_LINES * passed)
+        note(f"{title}: {duration(passed)} so far")

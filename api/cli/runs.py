@@ -13,7 +13,7 @@ from oco.cli import options as o
 from oco.cli.models import Backend, Settings
 from oco.cli.options import Json, Mapping, ModelPath, Params, budget_of, effort_of, pairs, param_values
 from oco.cli.output import note, say, show_diagnostic, show_json
-from oco.cli.progress import watched
+from oco.cli.progress import watched, working
 from oco.cli.replaying import replay_trace
 from oco.cli.sweeping import Table, check_table_outputs, run_sweep, values_of
 from oco.dsl.writing import make_folder
@@ -67,26 +67,33 @@ def run(
         raise typer.BadParameter("name a model file, or a trace with --replay", param_hint="MODEL.oco")
     loaded = oco.load(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
-    cost, settings = budget_of(budget), pairs(setting, "--set")
-    problem = canonical(loaded)
+    cost, settings, problem = budget_of(budget), pairs(setting, "--set"), canonical(loaded)
+    told = {"tradeoff": tradeoff, "effort": effort_of(context)}
     source = load_data(problem, data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing)
     several = len(names) * seeds > 1 or bool(grid)
     if journal is not None and several:
         raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
     if several:
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
-        shared = {"backend": backend, "budget": cost, "tradeoff": tradeoff, "effort": effort_of(context)}
+        shared = told | {"backend": backend, "budget": cost}
         table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
-        check_table_outputs(table, out, force, o.files_read(model, loaded, data))
-        raise typer.Exit(0 if run_sweep(table, engine, out, as_json) else 1)
+        raise _run_table(table, engine, out, force, o.files_read(model, loaded, data), as_json)
     _check_outputs(out, force, o.files_read(model, loaded, data))
-    if kind == "tuned" and data is not None and not settings:
-        plan, source = _tuned(loaded, source, names[0], tradeoff, backend, effort_of(context))
-    else:
-        pilots = None if data is None else source
-        kinds, told = o.given(settings, kind).get("settings"), {"tradeoff": tradeoff, "effort": effort_of(context)}
-        plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, seed=seed, **told)
+    with working(f"compiling {model}", silent=as_json):
+        if kind == "tuned" and data is not None and not settings:
+            plan, source = _tuned(loaded, source, names[0], backend, **told)
+        else:
+            kinds, pilots = o.given(settings, kind).get("settings"), None if data is None else source
+            plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, seed=seed, **told)
     _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, problem.horizon)
+
+
+def _run_table(
+    table: Table, engine: str, out: Path | None, force: bool, inputs: Sequence[Path], as_json: bool
+) -> typer.Exit:
+    """Run all of the table, once no file is in the way of its results; the exit of the command."""
+    check_table_outputs(table, out, force, inputs)
+    return typer.Exit(0 if run_sweep(table, engine, out, as_json) else 1)
 
 
 def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
@@ -98,7 +105,7 @@ def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> Non
 
 
 def _tuned(
-    model: Model, source: Data, name: str | None, tradeoff: float, backend: str | None, effort: float
+    model: Model, source: Data, name: str | None, backend: str | None, tradeoff: float, effort: float
 ) -> tuple[Plan, Data]:
     """The plan tuned on the first part of the data, and the part that the search has not seen."""
     import oco

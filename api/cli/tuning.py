@@ -9,6 +9,7 @@ import typer
 
 from oco.cli.options import DataPath, Json, ModelPath, OnMissing, Params, Tradeoff, effort_of, param_values, rounds_of
 from oco.cli.output import note, say, show_json
+from oco.cli.progress import working
 
 
 def tune(
@@ -35,7 +36,8 @@ def tune(
 
     loaded = oco.load(model, param_values(param))
     source = rounds_of(loaded, data, on_missing, seed=seed)
-    found = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed, effort=effort_of(context))
+    with working(f"tuning {model}", silent=as_json):
+        found = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed, effort=effort_of(context))
     if write:
         write_text(model, with_using(read_text(model), found.line))
     if not as_json:

@@ -168,14 +168,18 @@ def _reason(number: int) -> str:
 
 def child(argv: Sequence[str]) -> int:
     """Set the limits of this process, and run a command in it: seconds, bytes of memory, and the command's words."""
-    import resource
-
     from oco.cli import main
 
-    seconds, memory, words = float(argv[0]), int(argv[1]), argv[2:]
-    whole = int(seconds) + 1
+    limit(float(argv[0]), int(argv[1]))
+    return main(argv[2:])
+
+
+def limit(seconds: float, memory: int) -> None:
+    """Limit this process: processor time in whole seconds, bytes of address space, files that are open or written."""
+    import resource
+
     limits = {
-        resource.RLIMIT_CPU: whole,
+        resource.RLIMIT_CPU: int(seconds) + 1,
         resource.RLIMIT_AS: memory,
         resource.RLIMIT_FSIZE: LARGEST_FILE,
         resource.RLIMIT_NOFILE: MOST_FILES,
@@ -185,4 +189,3 @@ def child(argv: Sequence[str]) -> int:
         _, hard = resource.getrlimit(kind)
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (least, least))
-    return main(words)

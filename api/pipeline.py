@@ -143,8 +143,10 @@ def tune(
 
     The answer has the plan, the search, and the `using` line for the model file.
     """
+    from oco.evaluation.data import check_source
     from oco.tuning import tuned
 
+    check_source(data)
     plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, effort=effort)
     return tuned(plan, data, seed)
 

@@ -90,7 +90,7 @@ class SecondDerivatives(Search):
         self._top: int | None = None
         numbers = self.size**2 if self.size <= MOST_DENSE else STEPS * self.size
         self.count = max(4, min(PLACES if self.size <= MOST_DENSE else 3 * FEW, MOST_NUMBERS // numbers))
-        self.numbers = self.count * numbers
+        self.numbers = self.count * max(numbers, STEPS * self.widest)
 
     def extremes(self, steepest: float, modulus: float) -> Extremes:
         """What is attained, sought until it shows both numbers to be within 5%, or until sweeps find no more."""

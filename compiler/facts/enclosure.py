@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.facts.budget import NOT_SEARCHED
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import Phrases, say, span_of_values
 from oco.dsl.atoms import ATOMS
@@ -50,7 +52,7 @@ def entries(lower: Any, upper: Any, shape: tuple[int, ...]) -> Interval:
 class Enclosure:
     """The range of every expression over one box.
 
-    refine  may narrow a node's range, with the step that says why
+    refine  may narrow a node's range, with the step that says why, or that the search gave up
     """
 
     def __init__(self, box: Box, refine: Refinement | None = None) -> None:
@@ -59,6 +61,7 @@ class Enclosure:
         self._entries = 0  # of arrays that have a range each
         self._known: dict[int, tuple[Expr, Interval]] = {}
         self._narrowed: dict[int, Step] = {}
+        self._ended: dict[int, Step] = {}  # where the refinement gave up
         self._steps: dict[int, Step] = {}
         self._undefined: dict[int, OcoError] = {}
         self._phrases = Phrases()
@@ -72,7 +75,7 @@ class Enclosure:
             if self._refine is not None and isinstance(node, (Call, Index)):
                 value, step = self._refine(node, value, self)
                 if step is not None:
-                    self._narrowed[id(node)] = step
+                    (self._ended if step.rule == NOT_SEARCHED else self._narrowed)[id(node)] = step
             self._known[id(node)] = (node, value)
         return self._known[id(expr)][1]
 
@@ -92,7 +95,9 @@ class Enclosure:
             words = row.allowed(node, *children) if row.allowed is not None else ""
             if words:
                 said = f"{say(node)} may be undefined: {words}"
-                self._undefined[id(node)] = fail("OCO504", said, node.span, _undefined_hint(node.args, children))
+                ended = (self._ended[id(n)].claim for n in walk(node) if id(n) in self._ended)
+                hint = "; ".join((_undefined_hint(node.args, children), *islice(ended, 1)))
+                self._undefined[id(node)] = fail("OCO504", said, node.span, hint)
                 return interval(-math.inf, math.inf, known(node.shape))
         return enclose_node(node, self._fitting(node, children), self.box)
 

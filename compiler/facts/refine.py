@@ -28,7 +28,6 @@ from oco.dsl.intervals import Interval, interval
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
-MOST_ENTRIES = 64
 SUPPORT = 500  # steps that a support function takes at least
 PART = 10  # more for each part of the expression
 NUMBER, WRITTEN = 0.3, 0.02  # more for each entry of its decisions, and of arrays on the way
@@ -59,12 +58,12 @@ class Refiner:
         if not self.setting.depends(node) or self.setting.composition(node) is not Curvature.AFFINE:
             return value, None
         entries = math.prod(known(node.shape))
-        if not self.coupled.intersection(names(node, Kind.DECISION)) or entries > MOST_ENTRIES:
+        if not self.coupled.intersection(names(node, Kind.DECISION)):
             return value, None
         steps = SUPPORT + PART * size(node) + NUMBER * self._numbers(node) + WRITTEN * entries_within(node)
         vertices = sum(self.setting.blocks[n].domain.extreme_cost for n in names(node, Kind.DECISION))
         if not self.setting.search.take(entries * (steps + vertices)):
-            return value, None
+            return value, self.setting.search.ended(f"the range of {say(node)}", None)
         lo, hi = (np.array(end) for end in value.expanded())
         for at in np.ndindex(*lo.shape):
             found = self._range(entry(node, at), ranges)

@@ -18,6 +18,7 @@ from oco.compiler.facts.budget import size
 from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.kinks import JUMPS
 from oco.dsl.build import applied, call
+from oco.dsl.dims import known
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Call, Expr, names, walk
 from oco.dsl.intervals import Interval
@@ -46,7 +47,8 @@ class Search:
         self.size = setting.canonical.size
         self.rng = np.random.default_rng(0)
         self.count = PLACES
-        self.numbers = PLACES * self.size  # in one array of a sweep
+        self.widest = max((self.size, *(_entries(n) for e in exprs.values() for n in walk(e))))  # array at one place
+        self.numbers = PLACES * self.widest  # in one array of a sweep
         self._known: dict[str, list[Floats]] = {}
 
     @cached_property
@@ -176,6 +178,10 @@ class Search:
         if name in self.coupled:
             return other
         return np.where(self.rng.random(np.shape(own)) < float(self.rng.choice((0.2, 0.5, 1.0))), other, own)
+
+
+def _entries(node: Expr) -> int:
+    return math.prod(known(node.shape))
 
 
 BY_SIGN = frozenset({"_sign", "_positive", "_nonneg", "_within", "_unit"})

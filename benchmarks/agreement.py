@@ -1,7 +1,8 @@
 """How far interpreter, NumPy and C are apart: every algorithm on every domain that it takes, and IR passes left out.
 
 `python benchmarks/agreement.py [ROUNDS] [--log FILE] > docs/agreement.md` plays ROUNDS rounds of each (10^4), and fewer where a backend
-would take longer than its seconds; the tables say how many. Differences are those of each entry of the decisions, as shares of its width over the domain.
+would take longer than its seconds; the tables say how many. Differences are those of each entry of the decisions, as
+shares of its width over the domain.
 What is in the log is not played again: a run that was stopped goes on where it was.
 """
 
@@ -283,7 +284,8 @@ PAGE = """# How far the backends are apart
 `python benchmarks/agreement.py > docs/agreement.md` wrote this page. It plays each algorithm on each domain, on random models and on
 each example: {rounds} rounds in C and in NumPy, as far as {seconds:g} seconds of NumPy go, and a sixth of that in the interpreter. All
 of it takes long; with `--log FILE` a run that was stopped goes on where it was. A difference is the greatest one of any entry of any
-decision, as a share of the width of that entry over its domain. On its first domain each algorithm is also played with each pass of the IR left out in turn,
+decision, as a share of the width of that entry over its domain. On its first domain each algorithm is also played with each pass of the
+IR left out in turn,
 in C and (1000 rounds) in NumPy; the greatest difference is shown, and the pass. Where the order of sums is the same the bits are the
 same; inner products add up in the order of NumPy's library.
 """

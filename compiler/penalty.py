@@ -35,7 +35,7 @@ TOLERANCE = 1e-12
 MAX_STEPS = 200
 MAX_TRIES = 100
 RIDGE = 1e-13
-"""Keeps the Newton system solvable where rows are dependent: a share of each row's greatest curvature."""
+"""Keeps the Newton system solvable where rows are dependent: a share of each row's own curvature."""
 NOISE = 1e-14
 """Rounding error of g(x), as a share of what it is made of."""
 NOISE_OF_D = 1e-13
@@ -72,8 +72,8 @@ class Response(Protocol):
 
     def constraints(self, x: Point) -> Value: ...
 
-    def squared_sizes(self, x: Point) -> Value:
-        """|grad g_n(x)|^2, shape (N,)."""
+    def slopes(self, x: Point) -> Rows:
+        """grad g_n(x), N rows."""
         ...
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
@@ -161,8 +161,8 @@ class _Affine:
     def constraints(self, x: Point) -> Value:
         return self.g + self.A.apply(x - self.y)
 
-    def squared_sizes(self, x: Point) -> Value:
-        return self.A.squared_norms()
+    def slopes(self, x: Point) -> Rows:
+        return self.A
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
         """A J A' / (2 alpha), J a Jacobian of the projection."""
@@ -182,8 +182,8 @@ class _Ascent:
     def run(self, first: Value | None = None) -> tuple[Value, Point]:
         """The multipliers and the minimizer, from these multipliers or from none."""
         t, response = self.t, self.response
-        t.note(f"the gain at which the decision is within {TOLERANCE:g} of the domain's diameter")
-        enough = t.name("enough", response.alpha * (TOLERANCE * self.diameter) ** 2)
+        t.note(f"the gain at which each entry of the decision is within {TOLERANCE:g} of its width")
+        enough = t.name("enough", response.alpha * (TOLERANCE * self.p.domain.least_width) ** 2)
         track = response.start() if first is None else response.at(first, response.start())
         lam = t.name("lam", t.zeros(self.Q.shape) if first is None else first)
         g = t.name("g_x", response.constraints(track[-1]))
@@ -220,18 +220,33 @@ class _Ascent:
 
     def direction(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, Value]:
         """The Newton step as far as the first multiplier that meets a bound, and what the whole of it promises."""
-        t, alpha = self.t, self.response.alpha
-        sizes = t.name("sizes", t.sqrt(self.response.squared_sizes(track[-1])))
+        t = self.t
         t.note("what is no more than rounding of g(x) counts as zero")
-        reach = self.diameter + (t.sqrt(self.response.c.squared_norm()) + t.sum(lam * sizes)) / (2.0 * alpha)
-        g = t.name("g_x", t.where(abs(g) <= NOISE * reach * sizes, 0.0, g))
+        g = t.name("g_x", t.where(abs(g) <= NOISE * self.rounded(lam, track[-1]), 0.0, g))
         bend = t.name("bend", self.response.curvature(lam, track))
-        newton = t.name("newton", self.newton(lam, g, bend, RIDGE * sizes * sizes / (2.0 * alpha) + TINY))
+        newton = t.name("newton", self.newton(lam, g, bend, RIDGE * self.own(bend) + TINY))
         bound = t.name("bound", t.where(newton < 0.0, 0.0, self.Q))
         shares = t.name("shares", abs(bound - lam) / t.maximum(abs(newton), TINY))
         share = t.minimum(t.min(t.where(t.eq(newton, 0.0), 1.0, shares)), 1.0)
         step = t.where(t.eq(newton, 0.0), 0.0, t.where(shares <= share, bound - lam, share * newton))
         return t.name("step", step), t.name("promise", t.sum(g * newton))
+
+    def rounded(self, lam: Value, x: Point) -> Value:
+        """Sum of the sizes of the terms that g(x) is rounded in, shape (N,): entry by entry where projections are, else by norms."""
+        t, rows, c, double = self.t, self.response.slopes(x), self.response.c, 2.0 * self.response.alpha
+        if self.p.domain.is_entrywise:
+            sizes = rows.map(abs)
+            largest = self.p.domain.of_bounds(lambda lo, hi: np.maximum(abs(lo), abs(hi)), full=True)
+            return sizes.apply(largest + (c.map(abs) + sizes.combine(lam)) / double)
+        norms = t.name("sizes", t.sqrt(rows.squared_norms()))
+        return (self.diameter + (t.sqrt(c.squared_norm()) + t.sum(lam * norms)) / double) * norms
+
+    def own(self, bend: Value) -> Value:
+        """The diagonal of the curvature, shape (N,)."""
+        count = self.Q.shape[0]
+        if count == 1:
+            return self.t.reshape(bend, (1,))
+        return self.t.sum(bend * self.t.diag(self.t.full(1.0, (count,))), axis=1)
 
     def newton(self, lam: Value, g: Value, bend: Value, ridge: Value) -> Value:
         """The Newton step of the free multipliers. One at a bound that the step would push out is held too, and the rest solved again."""

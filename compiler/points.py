@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -86,6 +87,10 @@ class Rows:
     def count(self) -> int:
         return self.blocks[0].shape[0]
 
+    def map(self, f: Callable[[Value], Value]) -> Rows:
+        """`f` on each block."""
+        return Rows(tuple(map(f, self.blocks)))
+
     def row(self, index: Liftable) -> Point:
         """One of the vectors."""
         return Point(tuple(m[index] for m in self.blocks))
@@ -152,6 +157,19 @@ class Geometry:
     t: Tracer
     domains: tuple[Domain, ...]
     starts: Starts
+
+    @property
+    def is_entrywise(self) -> bool:
+        """True where a projection cuts each entry alone."""
+        return all(d.kind == "box" for d in self.domains)
+
+    @property
+    def least_width(self) -> float:
+        """Width of the narrowest entry that can move where projections cut entries alone; the diameter where they mix them."""
+        if not self.is_entrywise:
+            return math.sqrt(sum(d.diameter("l2") ** 2 for d in self.domains))
+        widths = np.concatenate([np.ravel(d.upper - d.lower) for d in self.domains])
+        return float(np.min(widths[widths > 0], initial=math.inf)) if (widths > 0).any() else 0.0
 
     def project(self, v: Point) -> Point:
         """argmin |u - v|_2, a projection a block."""

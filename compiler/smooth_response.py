@@ -131,8 +131,8 @@ class SmoothResponse:
     def constraints(self, x: Point) -> Value:
         return self.p.constraints(x)
 
-    def squared_sizes(self, x: Point) -> Value:
-        return self.p.constraint_gradients(x).squared_norms()
+    def slopes(self, x: Point) -> Rows:
+        return self.p.constraint_gradients(x)
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
         """G (I - J (I - H / L))^-1 J G' / L, the derivative of -g(x(lambda)) by the implicit function theorem; any L gives the same."""

@@ -15,9 +15,8 @@ import numpy as np
 
 from oco.compiler.canonical import Block
 from oco.compiler.facts.cells import NotCovered, over_cells
-from oco.compiler.facts.kinks import JUMPS
+from oco.compiler.facts.kinks import distance, jumps
 from oco.compiler.facts.work import effort
-from oco.dsl.build import applied, call
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Call, Expr, names, walk
 from oco.dsl.intervals import Interval
@@ -63,7 +62,7 @@ class Search:
     @cached_property
     def jumps(self) -> list[Call]:
         """Parts with jumps, each once."""
-        found = {id(n): n for e in self.exprs.values() for n in walk(e) if isinstance(n, Call) and n.atom in JUMPS}
+        found = {id(n): n for e in self.exprs.values() for n in walk(e) if isinstance(n, Call) and jumps(n)}
         return list(found.values())
 
     def allowed(self) -> bool:
@@ -93,9 +92,10 @@ class Search:
         """At which places no jump is met."""
         fine = np.ones(count, dtype=bool)
         for node in self.jumps:
-            value = self.over(_measure(node), places, count)
+            apart = distance(node)
+            value = self.over(apart or node, places, count)
             lo, hi = (end.reshape(len(end), -1) for end in value.expanded())
-            fine = fine & ((lo > 0) | (hi < 0) if node.atom in BY_SIGN else lo == hi).all(axis=1)
+            fine = fine & (lo == hi if apart is None else (lo > 0) | (hi < 0)).all(axis=1)
         return fine
 
     # ---- places
@@ -177,18 +177,3 @@ class Search:
         if name in self.coupled:
             return other
         return np.where(self.rng.random(np.shape(own)) < float(self.rng.choice((0.2, 0.5, 1.0))), other, own)
-
-
-BY_SIGN = frozenset({"_sign", "_positive", "_nonneg", "_within", "_unit"})
-
-
-def _measure(node: Call) -> Expr:
-    """What is not 0 where the node has no jump; the node itself where it is one number there."""
-    match node.atom:
-        case "_within":
-            return call("sub", call("abs", node.args[0]), node.args[1])
-        case "_unit":
-            return applied("norm2", node.args, node.options)
-        case atom if atom in BY_SIGN:
-            return node.args[0]
-    return node

@@ -18,13 +18,14 @@ from oco.compiler.domains import Domain
 from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.entry_sup import MOST_NUMBERS, EntrySup, Supremum
 from oco.compiler.facts.leaves import Entrywise, entrywise
+from oco.compiler.facts.matching import options_of
 from oco.compiler.facts.refine import fixed_slopes, without_decisions
 from oco.compiler.facts.sums import summands
 from oco.dsl.algebra import broadcast
-from oco.dsl.atoms import Curvature
+from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Constant, Expr, Kind, Name
+from oco.dsl.expressions import Constant, Expr, Kind, Name
 from oco.dsl.intervals import interval
 
 if TYPE_CHECKING:
@@ -102,18 +103,13 @@ class Separable:
         return [t if sign > 0 else call("minus", t) for sign, u in summands(expr) for t in self._term(u)]
 
     def _term(self, expr: Expr) -> list[Expr]:
-        match expr:
-            case Call(atom="mul", args=(left, right)) if expr.shape == () and isinstance(left, Constant):
+        match form_of(expr), expr.children:
+            case forms.TIMES, (left, right) if expr.shape == () and isinstance(left, Constant):
                 return [call("mul", left, t) for t in self._terms(right)]
-            case Call(atom="sum", args=(base,)) if not expr.options:
-                return self._array_terms(base)
-            case Call(atom="mean", args=(base,)) if not expr.options:
-                return [call("div", t, float(math.prod(known(base.shape)))) for t in self._array_terms(base)]
-            case Call(atom="sum_squares", args=(base,)):
-                return [call("square", base)]
-            case Call(atom="norm1", args=(base,)) if not expr.options:
-                return [call("abs", base)]
-            case Call(atom="dot" | "matmul", args=(left, right)) if left.shape == right.shape and len(left.shape) == 1:
+            case forms.Total(of, mean, root=False), (base,) if not options_of(expr):
+                terms: list[Expr] = [call(of, base)] if of else self._array_terms(base)
+                return [call("div", t, float(math.prod(known(base.shape)))) for t in terms] if mean else terms
+            case forms.MATRIX_PRODUCT, (left, right) if left.shape == right.shape and len(left.shape) == 1:
                 return [call("square", left) if left is right else call("mul", left, right)]
         return [expr]
 

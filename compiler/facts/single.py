@@ -11,29 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oco.compiler.facts.entry import is_entrywise
+from oco.compiler.facts.kinks import jumps
+from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
-MERGING = (
-    "sum",
-    "mean",
-    "sum_squares",
-    "norm1",
-    "norm2",
-    "norm_inf",
-    "max",
-    "min",
-    "dot",
-    "log_sum_exp",
-    "minus",
-    "transpose",
-    "_reshape",
-)
 TIGHT_HULL = ("box", "ball", "nonneg_ball", "l1_ball", "simplex", "nuclear_ball", "birkhoff")
-SINGULAR = ("_sign", "_positive", "_nonneg", "_peak", "_unit", "_softmax", "_polar", "_leading")
 
 
 def occurs_once(setting: Setting, expr: Expr) -> bool:
@@ -73,10 +59,10 @@ def is_one_entry(setting: Setting, node: Expr) -> bool:
 
 def _once(node: Expr) -> bool:
     """Whether the node uses each entry of its children once."""
+    if isinstance(node, Call) and (jumps(node) or not ATOMS[node.atom].exact):
+        return False
     match node:
-        case Call(atom=atom) if atom in SINGULAR:
-            return False
-        case Call(atom="matmul", args=(left, right)):
+        case Call(args=(left, right)) if form_of(node) == forms.MATRIX_PRODUCT:
             moving = [a for a in (left, right) if not isinstance(a, Constant)]
             return (len(left.shape) == 1 or left not in moving or len(right.shape) == 1) and all(
                 _meets_once(node, a) for a in moving
@@ -84,8 +70,8 @@ def _once(node: Expr) -> bool:
         case Call() if is_entrywise(node):
             size = math.prod(known(node.shape))
             return all(isinstance(a, Constant) or math.prod(known(a.shape)) == size for a in node.args)
-        case Call(atom=atom):
-            return atom in MERGING
+        case Call():
+            return True
         case Index(items=items):
             return all(isinstance(i, (Slice, Constant)) for i in items) and _distinct(items)
         case Array() | Name():

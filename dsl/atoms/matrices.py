@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms import shapes
-from oco.dsl.atoms.base import Atom, Curvature, Monotone
+from oco.dsl.atoms import forms, norms, replay, shapes
+from oco.dsl.atoms.base import Atom, Curvature, Monotone, Regularity
 from oco.dsl.atoms.rules import (
     AFFINE,
     CONCAVE,
@@ -176,6 +176,8 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_quadratic_vjp,
         cvxpy=_quadratic_twin,
         integer=whole,
+        form=forms.Quadratic(),
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "dot",
@@ -189,6 +191,10 @@ MATRICES: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.mul(g, c.args[1]), e.mul(g, c.args[0])),
         cvxpy=lambda cp, c, a, b: cp.scalar_product(a, b),
         integer=whole,
+        form=forms.MATRIX_PRODUCT,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.product,
     ),
     Atom(
         "outer",
@@ -202,6 +208,8 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_outer_vjp,
         cvxpy=lambda cp, c, a, b: cp.outer(a, b),
         integer=whole,
+        form=forms.OUTER_PRODUCT,
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "trace",
@@ -215,6 +223,9 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_trace_vjp,
         cvxpy=lambda cp, c, x: cp.trace(x),
         integer=whole,
+        form=forms.Diagonal(),
+        regularity=Regularity.SMOOTH,
+        latex=r"\operatorname{tr}\left(#1\right)",
     ),
     Atom(
         "diag",
@@ -228,6 +239,8 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_diagonal_vjp,
         cvxpy=lambda cp, c, x: cp.diag(x),
         integer=whole,
+        form=forms.Diagonal(),
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "nuclear_norm",
@@ -240,6 +253,9 @@ MATRICES: tuple[Atom, ...] = (
         monotone=neither,
         vjp=lambda e, c, g: (e.mul(g, e.call("_polar", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.normNuc(x),
+        regularity=Regularity.CONTINUOUS,
+        norm=norms.NUCLEAR,
+        latex=r"\left\lVert #1 \right\rVert_*",
     ),
     Atom(
         "sigma_max",
@@ -252,5 +268,8 @@ MATRICES: tuple[Atom, ...] = (
         monotone=neither,
         vjp=lambda e, c, g: (e.mul(g, e.call("_leading", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.sigma_max(x),
+        regularity=Regularity.CONTINUOUS,
+        norm=norms.SPECTRAL,
+        latex=r"\left\lVert #1 \right\rVert_{\mathrm{op}}",
     ),
 )

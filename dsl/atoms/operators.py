@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from oco.dsl.atoms import proximal, shapes
-from oco.dsl.atoms.base import Atom, Curvature, Monotone
+import numpy as np
+
+from oco.dsl.atoms import forms, proximal, replay, shapes
+from oco.dsl.atoms.base import Atom, Curvature, Monotone, Regularity
 from oco.dsl.atoms.powers import POWER_RULES
 from oco.dsl.atoms.rules import (
     AFFINE,
@@ -113,6 +115,8 @@ OPERATORS: tuple[Atom, ...] = (
         operator="..",
         precedence=1,
         integer=counting,
+        regularity=Regularity.SMOOTH,
+        exact=True,
     ),
     Atom(
         "add",
@@ -128,6 +132,10 @@ OPERATORS: tuple[Atom, ...] = (
         operator="+",
         precedence=2,
         integer=whole,
+        form=forms.SUM,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.rising(np.add),
     ),
     Atom(
         "sub",
@@ -146,6 +154,10 @@ OPERATORS: tuple[Atom, ...] = (
         operator="-",
         precedence=2,
         integer=whole,
+        form=forms.DIFFERENCE,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.difference,
     ),
     Atom(
         "mul",
@@ -161,6 +173,10 @@ OPERATORS: tuple[Atom, ...] = (
         operator="*",
         precedence=3,
         integer=whole,
+        form=forms.TIMES,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.times,
     ),
     Atom(
         "div",
@@ -176,6 +192,10 @@ OPERATORS: tuple[Atom, ...] = (
         operator="/",
         precedence=3,
         allowed=_divisor_allowed,
+        form=forms.QUOTIENT,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.divided,
     ),
     Atom(
         "matmul",
@@ -191,6 +211,10 @@ OPERATORS: tuple[Atom, ...] = (
         operator="@",
         precedence=3,
         integer=whole,
+        form=forms.MATRIX_PRODUCT,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.product,
     ),
     Atom(
         "minus",
@@ -206,6 +230,10 @@ OPERATORS: tuple[Atom, ...] = (
         operator="-",
         precedence=4,
         integer=whole,
+        form=forms.NEGATIVE,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.negative,
     ),
     Atom(
         "pow",
@@ -215,6 +243,10 @@ OPERATORS: tuple[Atom, ...] = (
         operator="**",
         precedence=5,
         proximal=proximal.power,
+        form=forms.Power(),
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.power,
         **POWER_RULES,
     ),
     Atom(
@@ -231,5 +263,9 @@ OPERATORS: tuple[Atom, ...] = (
         operator=".T",
         precedence=6,
         integer=whole,
+        form=forms.TRANSPOSE,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.monotone(np.transpose),
     ),
 )

@@ -19,6 +19,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lower import Lowering
 from oco.dsl import algebra
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
 from oco.dsl.model import Feedback
@@ -117,10 +118,10 @@ def scattered(slope: Expr) -> list[Call] | None:
     """A gradient as the scattered lists that add up to it; None where it is something else."""
     if isinstance(slope, Constant) and algebra.value_of(slope) == 0:
         return []
-    if algebra.is_call(slope, "_scatter"):
+    if isinstance(form_of(slope), forms.Scattered):
         assert isinstance(slope, Call)
         return [slope]
-    if algebra.is_call(slope, "add"):
+    if form_of(slope) is forms.SUM:
         assert isinstance(slope, Call)
         parts = [scattered(a) for a in slope.args]
         return None if any(p is None for p in parts) else [c for p in parts if p is not None for c in p]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from oco.compiler.facts.cells import NotCovered
 from oco.compiler.facts.enclosure import Enclosure
-from oco.compiler.facts.entry import is_entrywise
 from oco.compiler.facts.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.facts.kinks import smooth
 from oco.compiler.facts.leaves import Entrywise, entrywise
@@ -15,7 +14,7 @@ from oco.compiler.facts.sums import summands, total
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import say, span_of_values
 from oco.compiler.facts.work import effort
-from oco.dsl.atoms import Curvature
+from oco.dsl.atoms import Curvature, is_entrywise
 from oco.dsl.build import call
 from oco.dsl.expressions import Call, Expr, Name
 from oco.dsl.intervals import Interval, interval

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from oco.compiler.facts.entry import is_entrywise
-from oco.dsl.atoms import ATOMS, form_of, forms
+from oco.dsl.atoms import ATOMS, form_of, forms, is_entrywise
 from oco.dsl.atoms.index import slice_ends
 from oco.dsl.build import applied
 from oco.dsl.dims import Shape, known

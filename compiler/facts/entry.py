@@ -6,17 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms import ATOMS, form_of, forms
-from oco.dsl.atoms.shapes import entrywise
+from oco.dsl.atoms import form_of, forms, is_entrywise
 from oco.dsl.build import call, index
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Slice, constant
 
 Position = tuple[int, ...]
-
-
-def is_entrywise(node: Expr) -> bool:
-    """Whether each entry of the node depends on the same entry of its arguments alone."""
-    return isinstance(node, Call) and ATOMS[node.atom].shape is entrywise and not ATOMS[node.atom].options
 
 
 def entry(expr: Expr, at: Position) -> Expr:

@@ -17,11 +17,10 @@ from oco.compiler.calculus import gradient
 from oco.compiler.facts import curve as curves
 from oco.compiler.facts.bends import Bends, of_entries
 from oco.compiler.facts.curve import LARGEST, Curve, Rows
-from oco.compiler.facts.entry import is_entrywise
 from oco.compiler.facts.matching import options_of
 from oco.compiler.facts.spectrum import SLACK, Stretch, eigenvalues, matrix_norm
 from oco.compiler.facts.sums import summands
-from oco.dsl.atoms import Curvature, form_of, forms
+from oco.dsl.atoms import Curvature, form_of, forms, is_entrywise
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Expr, Kind, Name

@@ -10,21 +10,16 @@ from typing import TYPE_CHECKING
 
 from oco.compiler.calculus import vector_jacobian
 from oco.dsl import algebra
-from oco.dsl.atoms import ATOMS, Regularity
+from oco.dsl.atoms import ATOMS, Regularity, regularity_of
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
 
-def regularity(node: Expr) -> Regularity:
-    """The regularity of the function of a node; indexing and stacking are linear."""
-    return ATOMS[node.atom].regularity if isinstance(node, Call) else Regularity.SMOOTH
-
-
 def jumps(node: Expr) -> bool:
     """Whether the function of a node may jump."""
-    return regularity(node) is Regularity.ANY
+    return regularity_of(node) is Regularity.ANY
 
 
 def distance(node: Call) -> Expr | None:
@@ -40,7 +35,7 @@ def continuous(expr: Expr) -> bool:
 
 def smooth(expr: Expr) -> bool:
     """Whether every function in it has a continuous slope, with a derivative almost everywhere."""
-    return all(regularity(n) is Regularity.SMOOTH for n in walk(expr))
+    return all(regularity_of(n) is Regularity.SMOOTH for n in walk(expr))
 
 
 def differentiable(setting: Setting, expr: Expr) -> bool:

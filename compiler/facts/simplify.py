@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from oco.compiler.facts.matching import args_of, is_all, is_call, is_number
+from oco.compiler.facts.matching import args_of, is_all, is_number
 from oco.compiler.facts.monomials import gathered
 from oco.compiler.facts.spelled import spelled, without_jump
 from oco.compiler.facts.sums import is_sum, within_sums
@@ -162,16 +162,16 @@ class Simplifier:
             return call("square", a)
         if (found := without_jump(a, b)) is not None:
             return found
-        if is_call(b, "log") and args_of(b)[0] is a and a.shape == node.shape:
+        if form_of(b) is forms.LOGARITHM and args_of(b)[0] is a and a.shape == node.shape:
             return call("minus", call("entr", a))
         if (
-            is_call(b, "log")
-            and is_call(args_of(b)[0], "div")
+            form_of(b) is forms.LOGARITHM
+            and form_of(args_of(b)[0]) is forms.QUOTIENT
             and args_of(args_of(b)[0])[0] is a
             and self._at_least(a, 0.0)
         ):
             return call("rel_entr", *args_of(args_of(b)[0]))
-        if is_call(a, "exp") and is_call(b, "exp"):
+        if form_of(a) is forms.EXPONENTIAL and form_of(b) is forms.EXPONENTIAL:
             return call("exp", call("add", args_of(a)[0], args_of(b)[0]))
         return None
 

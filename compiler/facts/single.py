@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.facts.entry import is_entrywise
 from oco.compiler.facts.kinks import jumps
-from oco.dsl.atoms import ATOMS, form_of, forms
+from oco.dsl.atoms import ATOMS, form_of, forms, is_entrywise
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
 

@@ -74,6 +74,7 @@ class Atom:
     norm        what second-order and spectral cones need of a norm of a vector or a matrix (see `norms.py`)
     latex       how a call is set, with #1 for its argument; "": by its name
     misuse      the hint for a call with too many arguments
+    decomposes  its value takes the singular values of its first argument
     """
 
     name: str
@@ -102,6 +103,7 @@ class Atom:
     norm: Norm | None = None
     latex: str = ""
     misuse: str = ""
+    decomposes: bool = False
 
     @property
     def argument_names(self) -> tuple[str, ...]:

@@ -76,6 +76,11 @@ class Total(Form):
     mean: bool = False
     root: bool = False
 
+    @property
+    def entrywise(self) -> bool:
+        """Whether it is the plain sum of a function of each entry."""
+        return bool(self.of) and not self.mean and not self.root
+
 
 @dataclass(frozen=True, eq=False)
 class Extreme(Form):
@@ -131,6 +136,11 @@ class UnitVector(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class Jump(Form):
+    """A piecewise constant function of each entry, which jumps at 0."""
+
+
+@dataclass(frozen=True, eq=False)
 class Uniform(Form):
     """An array with one number in every entry; the arguments are its shape."""
 
@@ -145,6 +155,7 @@ EXPONENTIAL, LOGARITHM = Exponential(), Logarithm()
 TOTAL, MEAN = Total(), Total(mean=True)
 SUM_OF_SQUARES, SUM_OF_SIZES, LENGTH = Total("square"), Total("abs"), Total("square", root=True)
 TRANSPOSE = Transposed()
+SIGN, STEP = Jump(), Jump()
 
 
 def _itself(e: Any, *args: Expr) -> tuple[Expr, ...]:

@@ -215,6 +215,7 @@ INTERNAL: tuple[Atom, ...] = (
         lower=lambda o, c, x: o.sign(x),
         bounds=lambda c, x: x.sign(),
         monotone=up,
+        form=forms.SIGN,
         away=lambda e, c: c.args[0],
         decided=pieces.sign,
         replay=replay.rising(np.sign),
@@ -225,6 +226,7 @@ INTERNAL: tuple[Atom, ...] = (
         lower=lambda o, c, x: o.to_float(o.lt(0.0, x)),
         bounds=_step(strict=True),
         monotone=up,
+        form=forms.STEP,
         away=lambda e, c: c.args[0],
         decided=pieces.positive,
         replay=replay.rising(lambda v: (v > 0) * 1.0),
@@ -310,8 +312,10 @@ INTERNAL: tuple[Atom, ...] = (
         form=forms.UnitVector(),
         away=lambda e, c: e.call("norm2", c.args[0], **dict(c.options)),
     ),
-    _row("_polar", "the sign of a matrix", shape=_argument, lower=_polar, bounds=_within(-1, 1)),
-    _row("_leading", "the leading singular pair", shape=_argument, lower=_leading, bounds=_within(-1, 1)),
+    _row("_polar", "the sign of a matrix", shape=_argument, lower=_polar, bounds=_within(-1, 1), decomposes=True),
+    _row(
+        "_leading", "the leading singular pair", shape=_argument, lower=_leading, bounds=_within(-1, 1), decomposes=True
+    ),
     _row(
         "_broadcast",
         "x stretched to the call's shape",

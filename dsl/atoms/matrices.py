@@ -255,6 +255,7 @@ MATRICES: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.normNuc(x),
         regularity=Regularity.CONTINUOUS,
         norm=norms.NUCLEAR,
+        decomposes=True,
         latex=r"\left\lVert #1 \right\rVert_*",
     ),
     Atom(
@@ -270,6 +271,7 @@ MATRICES: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.sigma_max(x),
         regularity=Regularity.CONTINUOUS,
         norm=norms.SPECTRAL,
+        decomposes=True,
         latex=r"\left\lVert #1 \right\rVert_{\mathrm{op}}",
     ),
 )

@@ -21,12 +21,14 @@ class Norm:
     value           (K, m, n) -> (K,)
     dual            the dual norm, (K, m, n) -> (K,)
     onto_dual_ball  (K, m, n), (K,) -> the nearest matrices (K, m, n) whose dual norms are at most these numbers
+    cvxpy           (cp, matrix) -> the norm of one matrix as an expression of CVXPY
     second_order    it is the Euclidean norm of the entries, so that |u|^2 / s - s is smooth and convex; else a norm of singular values
     """
 
     value: Callable[[Array], Array]
     dual: Callable[[Array], Array]
     onto_dual_ball: Callable[[Array, Array], Array]
+    cvxpy: Callable[[Any, Any], Any]
     second_order: bool = False
 
 
@@ -67,6 +69,6 @@ def _with_singular_values(onto: Callable[[Array, Array], Array]) -> Callable[[Ar
     return moved
 
 
-EUCLIDEAN = Norm(_lengths, _lengths, _scaled, second_order=True)
-NUCLEAR = Norm(_summed, _largest, _with_singular_values(_capped))
-SPECTRAL = Norm(_largest, _summed, _with_singular_values(_onto_sum))
+EUCLIDEAN = Norm(_lengths, _lengths, _scaled, lambda cp, m: cp.norm(m, "fro"), second_order=True)
+NUCLEAR = Norm(_summed, _largest, _with_singular_values(_capped), lambda cp, m: cp.normNuc(m))
+SPECTRAL = Norm(_largest, _summed, _with_singular_values(_onto_sum), lambda cp, m: cp.sigma_max(m))

@@ -197,7 +197,7 @@ class Geometry:
 
     def _named(self, what: str, domain: Domain) -> Callable[[Value], Value]:
         """A named function of the program, or the equations in place where they are few."""
-        if domain.kind == "box":
+        if domain.is_box:
             return lambda v: domain.project(self.t, v)
         return lambda v: self._call(what, domain, v)
 

@@ -31,8 +31,6 @@ TERMS, FEW_TERMS = 64, 32
 LARGE_PAIR = 1 << 15
 FACTORS = ("left", "weights", "right", "diagonal")
 """What the fields of a decision kept as factors end with: X = left diag(weights) right', or that plus diagonal I."""
-IDENTITY = {"nuclear_ball": False, "spectrahedron": True}
-"""The sets whose extreme points have rank one, and whether points are kept as a multiple of the identity besides."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,9 @@ def rooms(problem: Canonical, terms: int | None = None) -> tuple[Room | None, ..
 
 
 def _room(problem: Canonical, block: Block, terms: int | None) -> Room | None:
-    fits = block.domain.kind in IDENTITY and problem.feedback is Feedback.FULL and problem.horizon is not None
-    if not fits or any(s.name == f"{block.name}_{f}" for s in problem.streams for f in FACTORS):
+    factors = block.domain.factors
+    fits = problem.feedback is Feedback.FULL and problem.horizon is not None
+    if factors is None or not fits or any(s.name == f"{block.name}_{f}" for s in problem.streams for f in FACTORS):
         return None
     m, n = block.shape
     held = terms or (TERMS if m + n <= LARGE_PAIR else FEW_TERMS)
@@ -82,7 +81,7 @@ def _room(problem: Canonical, block: Block, terms: int | None) -> Room | None:
         return None
     entries = gathered * (problem.horizon or 1)
     listed = entries if terms is not None or 3 * entries < m * n else 0
-    return Room(held, listed, IDENTITY[block.domain.kind])
+    return Room(held, listed, factors.identity)
 
 
 def _gathered(problem: Canonical, block: Block) -> int | None:

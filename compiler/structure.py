@@ -65,7 +65,7 @@ def is_separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
 
 def separable_over_box(structure: Structure, domains: Sequence[Domain]) -> bool:
     """Whether a step falls apart into its entries."""
-    return structure is Structure.SEPARABLE and all(d.kind == "box" for d in domains)
+    return structure is Structure.SEPARABLE and all(d.is_box for d in domains)
 
 
 # Marks: which entry of the decisions an entry depends on (from 0), or one of these.

@@ -139,7 +139,7 @@ class Terms:
         return total if others else replace(total, exact=bends.exact)
 
     def _is_coupled(self, leaf: Name) -> bool:
-        return self.setting.blocks[leaf.name].domain.kind != "box"
+        return not self.setting.blocks[leaf.name].domain.is_box
 
     def _through(self, weights: Interval, leaf: Expr) -> Curve:
         """J' diag(w) J for the Jacobian J of an affine expression, of which each entry may stand for several of the weights."""

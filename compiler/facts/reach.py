@@ -160,7 +160,7 @@ class Climber:
 def vertex(setting: Setting, name: str, slope: Floats) -> Floats:
     """The decision of the domain that is farthest along a direction; the centre where that costs too much."""
     domain = setting.blocks[name].domain
-    if domain.kind == "box":
+    if domain.is_box:
         return np.where(slope >= 0, domain.upper, domain.lower)
     if "lmo" in domain.refusals or (len(domain.shape) == 2 and domain.size > LARGEST_SPECTRAL):
         return np.asarray(domain.centre())

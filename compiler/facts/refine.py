@@ -41,7 +41,7 @@ class Refiner:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self._tables: dict[int, Norms] = {}
-        self.coupled = frozenset(b.name for b in setting.canonical.blocks if b.domain.kind != "box")
+        self.coupled = frozenset(b.name for b in setting.canonical.blocks if not b.domain.is_box)
 
     def __call__(self, node: Expr, value: Interval, ranges: Enclosure) -> tuple[Interval, Step | None]:
         if not isinstance(node, Call):
@@ -142,8 +142,8 @@ def bilinear_supremum(setting: Setting, expr: Expr) -> float | None:
     for name, slope in slopes.items():
         domain, hull = setting.blocks[name].domain, setting.box[name]
         a = setting.ranges(slope).broadcast(domain.shape)
-        equal = a.lo.size == a.hi.size == 1
-        if not (domain.kind in ("box", "ball", "simplex") or (domain.kind == "nuclear_ball" and equal)):
+        over_ranges = domain.support_over(a)
+        if not (domain.is_box or (over_ranges is not None and over_ranges.attained)):
             return None
         most = support(domain, hull, a)
         total = total + interval(most, most)

@@ -57,7 +57,7 @@ class Search:
     @cached_property
     def coupled(self) -> frozenset[str]:
         """Decisions whose entries do not move alone."""
-        return frozenset(b.name for b in self.blocks if b.domain.kind != "box")
+        return frozenset(b.name for b in self.blocks if not b.domain.is_box)
 
     @cached_property
     def jumps(self) -> list[Call]:
@@ -131,7 +131,7 @@ class Search:
         """The point near 0, the middle, and extreme points, along all coordinates and along single ones."""
         d, pull = b.domain, INSIDE if self.jumps else 0.0
         middle = np.asarray(d.centre(), dtype=np.float64)
-        if d.kind == "box":
+        if d.is_box:
             yield np.clip(0.0, d.lower, d.upper) * (1 - pull) + middle * pull
         yield middle
         directions = [np.ones(b.shape), -np.ones(b.shape)]
@@ -146,7 +146,7 @@ class Search:
 
     def _extreme(self, b: Block, direction: Floats) -> Floats | None:
         """The point that is extreme in a direction, where the set tells cheaply."""
-        if b.domain.kind == "box":
+        if b.domain.is_box:
             ahead = np.where(direction > 0, b.domain.upper, b.domain.lower)
             return np.where(direction == 0, np.asarray(b.domain.centre()), ahead)
         cost = b.domain.extreme_cost // 2

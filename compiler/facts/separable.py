@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.domains import Domain
+from oco.compiler.domains.properties import EntrySum
 from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.entry_sup import MOST_NUMBERS, EntrySup, Supremum
 from oco.compiler.facts.leaves import Entrywise, entrywise
@@ -33,30 +32,6 @@ if TYPE_CHECKING:
 
 
 ROUGH = 2000  # cells times entries while the multiplier is sought
-
-
-@dataclass(frozen=True)
-class Coupling:
-    """sum kappa(x_i) <= level, or == level."""
-
-    kappa: Callable[[Expr], Expr]
-    level: float
-    equal: bool
-    reach: float = 1.0  # how far beyond the slopes of phi the multiplier is sought
-
-
-def coupling(domain: Domain) -> Coupling | None:
-    """What ties the entries of a decision together, where it is one sum; None for other sets."""
-    match domain.kind:
-        case "simplex":
-            return Coupling(lambda x: x, float(np.max(domain.upper)), True)
-        case "ball" | "nonneg_ball":
-            return Coupling(lambda x: call("square", x), domain.radius**2 * (1 + 2**-50), False, reach=4.0)
-        case "l1_ball":
-            return Coupling(lambda x: call("abs", x), float(np.max(domain.upper)), False)
-        case "budget":
-            return Coupling(lambda x: x, float(domain.support(np.ones(domain.shape))), False)
-    return None
 
 
 class Separable:
@@ -127,23 +102,23 @@ class Separable:
         decisions = {
             n: leaf for n, leaf in split.leaves.items() if isinstance(leaf, Name) and leaf.kind is Kind.DECISION
         }
-        ties = {n: coupling(self.setting.blocks[leaf.name].domain) for n, leaf in decisions.items()}
+        ties = {n: self.setting.blocks[leaf.name].domain.entry_sum for n, leaf in decisions.items()}
         if len(decisions) == 1:
             ((name, leaf),) = decisions.items()
             tie = ties[name]
             if tie is not None and leaf.shape == split.shape:
                 return Supremum(self._coupled(split, name, tie), False)
         found = self.entries.total(split)
-        boxes = all(self.setting.blocks[leaf.name].domain.kind == "box" for leaf in decisions.values())
+        boxes = all(self.setting.blocks[leaf.name].domain.is_box for leaf in decisions.values())
         return Supremum(found.value, found.attained and boxes)
 
-    def _coupled(self, split: Entrywise, name: str, tie: Coupling) -> float:
+    def _coupled(self, split: Entrywise, name: str, tie: EntrySum) -> float:
         """Minimize over the multiplier: the bound is convex in it, so a golden-section search finds the least."""
         x = Name(name, Kind.DECISION, shape=split.shape)
         coarse: dict[float, float] = {}
 
         def bound(v: float, most: int) -> float:
-            tied = call("sub", split.body, call("mul", v, broadcast(tie.kappa(x), split.shape)))
+            tied = call("sub", split.body, call("mul", v, broadcast(call(tie.of, x) if tie.of else x, split.shape)))
             least = self.entries.total(Entrywise(self.setting.simplify(tied), split.leaves), most).value
             return (interval(v, v) * interval(tie.level, tie.level) + interval(least, least)).greatest
 

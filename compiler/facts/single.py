@@ -18,8 +18,6 @@ from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
 
-TIGHT_HULL = ("box", "ball", "nonneg_ball", "l1_ball", "simplex", "nuclear_ball", "birkhoff")
-
 
 def occurs_once(setting: Setting, expr: Expr) -> bool:
     """Whether the range of `expr` by intervals is its range exactly."""
@@ -39,7 +37,7 @@ def occurs_once(setting: Setting, expr: Expr) -> bool:
         if uses.get(id(node), 0) > 1 or not (id(node) in taken or _once(node)):
             return False
         if isinstance(node, Name):
-            if node.name in seen or (node.kind is Kind.DECISION and setting.blocks[node.name].domain.kind != "box"):
+            if node.name in seen or (node.kind is Kind.DECISION and not setting.blocks[node.name].domain.is_box):
                 return False
             seen.add(node.name)
     return True
@@ -52,7 +50,7 @@ def is_one_entry(setting: Setting, node: Expr) -> bool:
     if node.base.name not in setting.blocks or not all(isinstance(i, (Constant, Name)) for i in node.items):
         return False
     hull = setting.box[node.base.name]
-    tight = setting.blocks[node.base.name].domain.kind in TIGHT_HULL
+    tight = setting.blocks[node.base.name].domain.tight_hull
     return tight and (all(isinstance(i, Constant) for i in node.items) or hull.lo.size == hull.hi.size == 1)
 
 

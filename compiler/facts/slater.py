@@ -74,7 +74,7 @@ def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
     No decision of the box gives that entry more, so the corner has the greatest margin; with it known, no solver is asked.
     """
     blocks = scenario.setting.canonical.blocks
-    if any(b.domain.kind != "box" for b in blocks):
+    if any(not b.domain.is_box for b in blocks):
         return None
     spared: dict[bytes, float] = {}  # by corner, the least that any inequality has to spare there
     for c in scenario.setting.canonical.inequalities:
@@ -139,7 +139,7 @@ def _candidates(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
     """Points that come to mind."""
     blocks = scenario.setting.canonical.blocks
     yield {b.name: b.domain.centre() for b in blocks}
-    if all(b.domain.kind == "box" for b in blocks):
+    if all(b.domain.is_box for b in blocks):
         yield {b.name: np.array(b.domain.lower) for b in blocks}
         yield {b.name: np.array(b.domain.upper) for b in blocks}
     zero, few = (

@@ -16,9 +16,7 @@ MOST_ENTRIES = 20_000
 MOST_SPECTRAL_ENTRIES = 400
 PROGRAM, PART, NUMBER = 60_000, 200, 3
 """Microseconds that a program takes, and more for each part and each number of its variables."""
-SPECTRAL = ("nuclear_ball", "spectrahedron")
 MOST_DENSE_NUMBERS = 200_000
-DENSE = ("ellipsoid",)
 """Sets that are a cone under a full matrix."""
 
 
@@ -33,8 +31,8 @@ def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[
 
 def within_reach(blocks: tuple[Block, ...]) -> bool:
     """Whether a program over these domains is solved in about a second."""
-    spectral = [b.domain.size for b in blocks if b.domain.kind in SPECTRAL]
-    dense = [b.domain.size**2 for b in blocks if b.domain.kind in DENSE]
+    spectral = [b.domain.size for b in blocks if b.domain.spectral]
+    dense = [b.domain.size**2 for b in blocks if b.domain.dense]
     few = sum(spectral) <= MOST_SPECTRAL_ENTRIES and sum(dense) <= MOST_DENSE_NUMBERS
     return few and sum(b.domain.size for b in blocks) <= MOST_ENTRIES
 
@@ -85,7 +83,7 @@ def into_domain(blocks: tuple[Block, ...], x: Mapping[str, Floats]) -> dict[str,
     found: dict[str, Floats] = {}
     for b in blocks:
         inside = np.clip(x[b.name], b.domain.lower, b.domain.upper)
-        if b.domain.kind != "box" and "project" not in b.domain.refusals:
+        if not b.domain.is_box and "project" not in b.domain.refusals:
             inside = b.domain.project_array(inside)
         found[b.name] = inside
     return found

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.facts.solver import SPECTRAL
 from oco.compiler.twin import to_cvxpy
 from oco.dsl import algebra as e
 from oco.dsl.atoms import form_of, forms, norms
@@ -218,7 +217,7 @@ class Program:
     def orders(self) -> list[int]:
         """Of the matrices that are to be positive semidefinite."""
         found = [sum(b.shape) for b in self.norms if not b.norm.second_order for _ in range(b.count)]
-        return found + [sum(b.shape) for b in self.region.blocks if b.domain.kind in SPECTRAL]
+        return found + [sum(b.shape) for b in self.region.blocks if b.domain.spectral]
 
     @property
     def nodes(self) -> int:

@@ -37,6 +37,7 @@ class Op:
     picks        one entry of the result needs one entry of each argument, without being elementwise or a view
     fold         of a reduction: the operation of two that it repeats
     expensive    worth computing once and passing on
+    cubic        takes the cube of the sides of a matrix
     stays        may cost more than the loop around it, so that it is never moved in front of one
     least        lower bound of the result from those of the arguments; None: none is known
     moves        entries of the result from those of the arguments, of an operation without arithmetic
@@ -55,6 +56,7 @@ class Op:
     picks: bool = False
     fold: str = ""
     expensive: bool = False
+    cubic: bool = False
     stays: bool = False
     least: BoundRule | None = None
     moves: EntryRule | None = None
@@ -245,10 +247,14 @@ def _kernels() -> Iterator[Op]:
     yield Op("argsort", (1, 1), rules.vector(NUMBER, INT), doc, (), NUMBER, stays=True)
     doc = "the least key up to which the weights, none negative, add up to an amount; infinite where they never do"
     yield Op("weighted_quantile", (3, 3), rules.weighted_quantile, doc, (), (FLOAT,), stays=True)
-    yield Op("solve", (2, 2), rules.solve, "x with a x = b", (), (FLOAT,), stays=True, lanes=lanes.solve_lanes)
-    yield Op("svd", (1, 1), rules.svd, "u, s, vt with x = u diag(s) vt, s decreasing", (), (FLOAT,), stays=True)
+    yield Op(
+        "solve", (2, 2), rules.solve, "x with a x = b", (), (FLOAT,), cubic=True, stays=True, lanes=lanes.solve_lanes
+    )
+    yield Op(
+        "svd", (1, 1), rules.svd, "u, s, vt with x = u diag(s) vt, s decreasing", (), (FLOAT,), cubic=True, stays=True
+    )
     doc = "w, v with x = v diag(w) v.T of a symmetric x, w increasing"
-    yield Op("eigh", (1, 1), rules.eigh, doc, (), (FLOAT,), stays=True)
+    yield Op("eigh", (1, 1), rules.eigh, doc, (), (FLOAT,), cubic=True, stays=True)
 
 
 def _rows() -> Iterator[Op]:

@@ -110,21 +110,24 @@ def _to_int(args: Sequence[Operand]) -> str:
     return text.code if made.dtype is INT else f"__builtin_convertvector({text.code}, @whole)"
 
 
-def _lane(text: Text, made: Type, lane: int) -> Text:
-    if not is_vector(made):
-        return text
-    return Text(f"(({text.code})[{lane}] != 0)" if made.dtype is BOOL else f"({text.code})[{lane}]")
-
-
 def lane_by_lane(template: Callable[[Sequence[Text], DType], Text], args: Sequence[Operand], made: DType) -> str:
     """An operation without a template over vectors, by its template over numbers in each lane."""
+    names = {
+        k: f"own_{k}_{len(text.code)}" for k, (text, given) in enumerate(args) if is_vector(given)
+    }  # longer than those within
+    declared = "".join(f"{TYPES[args[k][1].dtype]} {name} = {args[k][0].code}; " for k, name in names.items())
+
+    def number(k: int, lane: int) -> Text:
+        text, given = args[k]
+        if k not in names:
+            return text
+        return Text(f"({names[k]}[{lane}] != 0)" if given.dtype is BOOL else f"{names[k]}[{lane}]")
 
     def entry(lane: int) -> str:
-        numbers = [_lane(text, given, lane) for text, given in args]
-        code = template(numbers, args[-1][1].dtype).code
+        code = template([number(k, lane) for k in range(len(args))], args[-1][1].dtype).code
         return f"-({code})" if made is BOOL else code
 
-    return f"(({TYPES[made]}){{{', '.join(map(entry, range(WIDTH)))}}})"
+    return f"(__extension__ ({{ {declared}({TYPES[made]}){{{', '.join(map(entry, range(WIDTH)))}}}; }}))"
 
 
 TEMPLATES: dict[str, Template] = {

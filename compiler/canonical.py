@@ -22,6 +22,7 @@ from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, InternalError, fail
 from oco.dsl.dims import SymbolicDim
 from oco.dsl.distributions import Law, law_of
+from oco.dsl.domains import DOMAINS
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
 from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, Made, Sizes, check_count, check_entries, check_work, numbers
@@ -357,7 +358,7 @@ def _horizon(rounds: Expr) -> int:
 
 def _steps(model: Model) -> int:
     """What the linear programs of one decision may take: a share of those of all. An error where decisions in polyhedra are too many."""
-    found = [d for d in model.decisions if d.domain.kind in ("polytope", "flow") or d.domain.cuts]
+    found = [d for d in model.decisions if DOMAINS[d.domain.kind].polyhedral or d.domain.cuts]
     if len(found) > MOST_POLYHEDRA:
         said = f"{len(found)} decisions have domains of inequalities of their own, more than {MOST_POLYHEDRA}"
         raise fail("OCO420", said, found[-1].span, "join them into one decision: the rows of each beside the others")

@@ -14,7 +14,6 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, names
-from oco.dsl.limits import FACTORED
 from oco.dsl.meter import charge
 from oco.dsl.model import DomainSpec, Relation
 from oco.dsl.source import Span
@@ -57,9 +56,9 @@ class Sets:
 
 def _steps(base: Domain, rows: int) -> int:
     """Of the work of a check: what finding the inside of a cut takes."""
-    if base.kind in FACTORED:
+    if base.factors is not None:
         return (MATRIX_STEPS + ROW_STEPS * rows) * base.size
-    return 0 if base.kind == "box" or base.halfspaces() is not None else CURVED_STEPS
+    return 0 if base.is_box or base.halfspaces() is not None else CURVED_STEPS
 
 
 def _identity(value: Any) -> Hashable:

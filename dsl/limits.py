@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from oco.dsl.chains import PLAIN, balanced, counts, levels, wholes
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.dims import known
+from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Call, Constant, Expr, parts, walk
 from oco.dsl.meter import WAYS_OUT, allowed
 from oco.dsl.model import Model
@@ -61,7 +62,7 @@ MOST_CONSTRAINTS = 30
 MOST_WORKED = 2 * 10**7
 """How many numbers the formulas of params, bounds and arguments of a model may make, all parts together: half a second, 160 MB."""
 
-FACTORED = ("nuclear_ball", "spectrahedron")
+FACTORED = tuple(row.name for row in DOMAINS.values() if row.factored)
 """Domains whose decisions may be kept as factors, so that they may have more entries than an array."""
 
 MOST_DECIDED, MOST_REVEALED = 2 * 10**6, 10**7

@@ -73,6 +73,7 @@ class Atom:
                 written without `bounds`, in plain floating point, for the second reading of proofs (see `replay.py`)
     norm        what second-order and spectral cones need of a norm of a vector or a matrix (see `norms.py`)
     latex       how a call is set, with #1 for its argument; "": by its name
+    ufunc       NumPy's name of the operator
     misuse      the hint for a call with too many arguments
     decomposes  its value takes the singular values of its first argument
     """
@@ -102,6 +103,7 @@ class Atom:
     replay: Callable[..., Any] | None = None
     norm: Norm | None = None
     latex: str = ""
+    ufunc: str = ""
     misuse: str = ""
     decomposes: bool = False
 

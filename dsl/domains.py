@@ -58,9 +58,6 @@ class DomainKind:
         return f"{self.name}({', '.join(self.parameters)})" if self.parameters else self.name
 
 
-# Shapes
-
-
 def _fits(shape: Shape, argument: str, given: Shape) -> Complaint | None:
     if broadcast(given, shape) == shape:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
+from oco.backends import BACKENDS
 from oco.backends.base import Compiled
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
@@ -13,12 +14,6 @@ from oco.backends.given import is_whole
 from oco.backends.learner import Learner
 from oco.compiler.ir.program import Program
 from oco.dsl.diagnostics import fail
-
-BACKENDS = {
-    "numpy": "oco.backends.python.backend:NumpyBackend",
-    "c": "oco.backends.c99.backend:CBackend",
-}
-"""Modules and classes of the backends; a module is imported when its backend is first asked for. The first is the default."""
 
 
 class Backend(Protocol):

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from oco.backends.registry import backend
+from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Program
 from oco.compiler.ir.rewrite import all_functions, equations_of
 
@@ -25,7 +26,6 @@ SECONDS_TO_START, SECONDS_A_LINE = 0.3, 0.004
 """Of a C compiler: to begin with, and for each operation of the program."""
 TURNS = 2
 """Of a loop whose number of turns is not written out."""
-DECOMPOSITIONS = frozenset({"svd", "eigh", "solve"})
 LARGE = 10_000
 """Entries of a matrix on which LAPACK, which NumPy calls, is quicker than loops."""
 LARGE_PRODUCT = 1 << 21
@@ -147,4 +147,5 @@ def _has_large_matrix(e: Equation) -> bool:
     shapes = [a.type.shape for a in e.args if len(a.type.shape) == 2]
     if e.op == "matmul" and len(shapes) == 2:
         return math.prod(shapes[0]) * shapes[1][1] >= LARGE_PRODUCT
-    return e.op in DECOMPOSITIONS and any(math.prod(shape) >= LARGE for shape in shapes)
+    row = OPS.get(e.op)
+    return row is not None and row.cubic and any(math.prod(shape) >= LARGE for shape in shapes)

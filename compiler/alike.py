@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms import ATOMS
-from oco.dsl.atoms.shapes import entrywise
+from oco.dsl.atoms import form_of, forms, is_entrywise
 from oco.dsl.build import applied, call, index
 from oco.dsl.chains import PLAIN, Signed, balanced, is_sum
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, constant, walk
@@ -22,9 +21,6 @@ MOST_TERMS = 20_000
 
 LEAST = 8
 """The fewest terms that are put together."""
-
-ARITHMETIC = ("add", "sub", "mul", "div")
-"""Atoms under which the numbers of alike terms may differ; an exponent, say, is the same in all."""
 
 Key = tuple[object, ...]
 Slot = Constant | Index
@@ -88,7 +84,7 @@ def _terms(node: Expr) -> list[Signed]:
         minus, top = stack.pop()
         if _adds(top):
             left, right = top.children
-            turned = isinstance(top, Call) and top.atom == "sub"
+            turned = form_of(top) is forms.DIFFERENCE
             stack += [(minus != turned, right), (minus, left)]
         else:
             found.append((minus, top))
@@ -147,14 +143,15 @@ def _key(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
         case Index(base=base, items=items) if all(isinstance(i, Constant) and i.shape == () for i in items):
             slots.append(term)
             return ("entry", base.name if isinstance(base, Name) else id(base))
-        case Call(atom=atom, args=args, options=()) if ATOMS[atom].shape is entrywise:
-            keys = [("fixed", a) if _is_fixed(a, atom) else _key(a, slots, level + 1) for a in args]
+        case Call(atom=atom, args=args, options=()) if is_entrywise(term):
+            keys = [("fixed", a) if _is_fixed(a, term) else _key(a, slots, level + 1) for a in args]
             return None if None in keys else (atom, *keys)
     return None
 
 
-def _is_fixed(arg: Expr, atom: str) -> bool:
-    return isinstance(arg, Constant) and atom not in ARITHMETIC
+def _is_fixed(arg: Expr, call: Expr) -> bool:
+    """Whether alike terms have this argument in common: a number does not differ but in sums, products and quotients."""
+    return isinstance(arg, Constant) and form_of(call) not in (forms.SUM, forms.DIFFERENCE, forms.TIMES, forms.QUOTIENT)
 
 
 def _is_data(base: Expr) -> bool:
@@ -171,7 +168,11 @@ def _whole(members: list[Member], span: Span | None) -> Expr:
     vector = _vector(members[0][0], zip(*(slots for _, slots in members)))
     if vector.shape == ():
         return call("mul", len(members), vector, span=span)
-    if isinstance(vector, Call) and vector.atom == "mul" and all(a.shape == vector.shape for a in vector.args):
+    if (
+        isinstance(vector, Call)
+        and form_of(vector) is forms.TIMES
+        and all(a.shape == vector.shape for a in vector.args)
+    ):
         return call("matmul", *vector.args, span=span)
     return call("sum", vector, span=span)
 
@@ -185,7 +186,7 @@ def _vector(term: Expr, columns: Iterator[tuple[Slot, ...]]) -> Expr:
         case Index(base=base):
             return _entries(base, np.array([_places(s) for s in next(columns) if isinstance(s, Index)]), term)
         case Call(atom=atom, args=args):
-            parts = (a if _is_fixed(a, atom) else _vector(a, columns) for a in args)
+            parts = (a if _is_fixed(a, term) else _vector(a, columns) for a in args)
             return applied(atom, tuple(parts), span=term.span)
     return term
 

@@ -16,14 +16,13 @@ from oco.compiler.ir.value import Value
 from oco.compiler.jacobians import diagonal
 from oco.compiler.structure import is_affine
 from oco.dsl import algebra
-from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms import ATOMS, form_of, forms
+from oco.dsl.build import applied
 from oco.dsl.evaluate import OPS
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, rewrite, walk
 
 MOST_NODES = 2000
 """Of a constraint that is looked at: nodes are compared with each other."""
-SPELLED = {"sum_squares": "square", "norm1": "abs"}
-"""Sums of a function of each entry, and that function."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,8 @@ def bends_of(exprs: Sequence[Expr], decisions: Sequence[str]) -> Bends | None:
     found: dict[str, list[Bend]] = {d: [] for d in decisions}
 
     def name_bends(node: Expr) -> Expr:
-        if isinstance(node, Call) and node.atom in SPELLED:
-            return algebra.call("sum", name_bends(algebra.call(SPELLED[node.atom], node.args[0])))
+        if isinstance(node, Call) and isinstance(form := form_of(node), forms.Total) and form.entrywise:
+            return applied("sum", (name_bends(algebra.call(form.of, *node.args)),), node.options)
         within = _bend(node, decisions)
         if within is None:
             return node

@@ -22,6 +22,7 @@ from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, InternalError, fail
 from oco.dsl.dims import SymbolicDim
 from oco.dsl.distributions import Law, law_of
+from oco.dsl.domains import DOMAINS
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
 from oco.dsl.limits import Made, Sizes, check_entries, numbers
@@ -344,7 +345,7 @@ def _horizon(rounds: Expr) -> int:
 
 def _steps(model: Model) -> int:
     """What the linear programs of one decision may take: a share of those of all."""
-    polyhedra = sum(d.domain.kind in ("polytope", "flow") or bool(d.domain.cuts) for d in model.decisions)
+    polyhedra = sum(DOMAINS[d.domain.kind].polyhedral or bool(d.domain.cuts) for d in model.decisions)
     return max(MOST_STEPS // max(1, polyhedra), FEWEST_STEPS)
 
 

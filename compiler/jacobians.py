@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from oco.compiler.calculus import dependence, gradient
 from oco.dsl import algebra as e
-from oco.dsl.atoms import ATOMS
-from oco.dsl.atoms.shapes import entrywise
+from oco.dsl.atoms import ATOMS, form_of, forms, is_entrywise
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, constant, walk
 
@@ -94,15 +93,15 @@ class _Towards:
         if node.shape == ():
             return Dense(gradient(node, (self.name,))[self.name])
         if isinstance(node, Call):
-            if ATOMS[node.atom].shape is entrywise and not ATOMS[node.atom].options:  # softmax mixes entries
+            if is_entrywise(node):
                 return self._entrywise(node)
-            if node.atom == "matmul" and sum(id(a) in self.depends for a in node.args) == 1:
+            if form_of(node) is forms.MATRIX_PRODUCT and sum(id(a) in self.depends for a in node.args) == 1:
                 found = self._product(node)
                 if found is not None:
                     return found
-            if node.atom == "_broadcast":
+            if isinstance(form_of(node), forms.Stretched):
                 return self._stretched(node.args[0], known(node.shape))
-            if node.atom == "_scatter" and not any(id(i) in self.depends for i in node.args[1:]):
+            if isinstance(form_of(node), forms.Scattered) and not any(id(i) in self.depends for i in node.args[1:]):
                 values, *items = node.args
                 return Dense(e.call("_scatter", self.dense(values), *items, shape=known(node.shape) + self.shape))
         if isinstance(node, Array):

@@ -8,7 +8,7 @@ from typing import Any
 from oco.compiler.domains.combination import Combination
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.atoms.index import lower_index, slice_ends
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import known
@@ -67,7 +67,7 @@ class Lowering:
         raise InternalError(f"no equations for a {type(node).__name__}")
 
     def _arguments(self, node: Call, args: tuple[Expr, ...]) -> list[Any]:
-        if node.atom == "_scatter":
+        if isinstance(form_of(node), forms.Scattered):
             items = [self._place(item, size) for item, size in zip(args[1:], known(node.shape))]
             return [self.found[id(args[0])], *items]
         return [self.found[id(a)] for a in args]

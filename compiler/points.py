@@ -161,7 +161,7 @@ class Geometry:
     @property
     def is_entrywise(self) -> bool:
         """True where a projection cuts each entry alone."""
-        return all(d.kind == "box" for d in self.domains)
+        return all(d.is_box for d in self.domains)
 
     @property
     def least_width(self) -> float:
@@ -215,7 +215,7 @@ class Geometry:
 
     def _named(self, what: str, domain: Domain) -> Callable[[Value], Value]:
         """A named function of the program, or the equations in place where they are few."""
-        if domain.kind == "box":
+        if domain.is_box:
             return lambda v: domain.project(self.t, v)
         return lambda v: self._call(what, domain, v)
 

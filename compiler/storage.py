@@ -19,6 +19,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lower import Lowering
 from oco.dsl import algebra
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
 from oco.dsl.model import Feedback
@@ -30,8 +31,6 @@ TERMS, FEW_TERMS = 64, 32
 LARGE_PAIR = 1 << 15
 FACTORS = ("left", "weights", "right", "diagonal")
 """What the fields of a decision kept as factors end with: X = left diag(weights) right', or that plus diagonal I."""
-IDENTITY = {"nuclear_ball": False, "spectrahedron": True}
-"""The sets whose extreme points have rank one, and whether points are kept as a multiple of the identity besides."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,9 @@ def rooms(problem: Canonical, terms: int | None = None) -> tuple[Room | None, ..
 
 
 def _room(problem: Canonical, block: Block, terms: int | None) -> Room | None:
-    fits = block.domain.kind in IDENTITY and problem.feedback is Feedback.FULL and problem.horizon is not None
-    if not fits or any(s.name == f"{block.name}_{f}" for s in problem.streams for f in FACTORS):
+    factors = block.domain.factors
+    fits = problem.feedback is Feedback.FULL and problem.horizon is not None
+    if factors is None or not fits or any(s.name == f"{block.name}_{f}" for s in problem.streams for f in FACTORS):
         return None
     m, n = block.shape
     held = terms or (TERMS if m + n <= LARGE_PAIR else FEW_TERMS)
@@ -81,7 +81,7 @@ def _room(problem: Canonical, block: Block, terms: int | None) -> Room | None:
         return None
     entries = gathered * (problem.horizon or 1)
     listed = entries if terms is not None or 3 * entries < m * n else 0
-    return Room(held, listed, IDENTITY[block.domain.kind])
+    return Room(held, listed, factors.identity)
 
 
 def _gathered(problem: Canonical, block: Block) -> int | None:
@@ -117,10 +117,10 @@ def scattered(slope: Expr) -> list[Call] | None:
     """A gradient as the scattered lists that add up to it; None where it is something else."""
     if isinstance(slope, Constant) and algebra.value_of(slope) == 0:
         return []
-    if algebra.is_call(slope, "_scatter"):
+    if isinstance(form_of(slope), forms.Scattered):
         assert isinstance(slope, Call)
         return [slope]
-    if algebra.is_call(slope, "add"):
+    if form_of(slope) is forms.SUM:
         assert isinstance(slope, Call)
         parts = [scattered(a) for a in slope.args]
         return None if any(p is None for p in parts) else [c for p in parts if p is not None for c in p]

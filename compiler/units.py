@@ -43,7 +43,7 @@ class Units:
         return Point(tuple(self._cut(b + c if np.any(o) else b, d) for b, d, o, c in parts))
 
     def _cut(self, x: Value, domain: Domain) -> Value:
-        return domain.project(self.t, x) if domain.kind == "box" else x
+        return domain.project(self.t, x) if domain.is_box else x
 
     def inward(self, x: Point) -> Point:
         """u = (x - c) / R."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl import build
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import Shape
 from oco.dsl.dims import broadcast as broadcast_shapes
@@ -28,16 +29,12 @@ def number(value: float) -> Constant:
 
 def value_of(expr: Expr) -> float | None:
     """The value of a constant all of whose entries are equal."""
-    if isinstance(expr, Call) and expr.atom in ("ones", "zeros"):
-        return float(expr.atom == "ones")
+    if isinstance(form := form_of(expr), forms.Uniform):
+        return form.value
     if not isinstance(expr, Constant) or expr.value.array.size == 0:
         return None
     first = expr.value.array.flat[0]
     return float(first) if expr.shape == () or bool(np.all(expr.value.array == first)) else None
-
-
-def is_call(expr: Expr, atom: str) -> bool:
-    return isinstance(expr, Call) and expr.atom == atom
 
 
 def _args(expr: Expr) -> tuple[Expr, ...]:
@@ -54,9 +51,9 @@ def _stretched(shape: Shape, *others: Shape) -> bool:
 def minus(x: Expr) -> Expr:
     if isinstance(x, Constant):
         return constant(-x.value.array)
-    if is_call(x, "minus"):
+    if form_of(x) is forms.NEGATIVE:
         return _args(x)[0]
-    if is_call(x, "sub"):
+    if form_of(x) is forms.DIFFERENCE:
         return sub(_args(x)[1], _args(x)[0])
     return mul(number(-1), x) if _leads(x) else call("minus", x)
 
@@ -78,9 +75,9 @@ def add(a: Expr, b: Expr) -> Expr:
         return a
     if (found := _folded(operator.add, a, b)) is not None:
         return found
-    if is_call(b, "minus"):
+    if form_of(b) is forms.NEGATIVE:
         return sub(a, _args(b)[0])
-    if is_call(a, "minus"):
+    if form_of(a) is forms.NEGATIVE:
         return sub(b, _args(a)[0])
     return call("add", a, b)
 
@@ -92,7 +89,7 @@ def sub(a: Expr, b: Expr) -> Expr:
         return minus(b)
     if (found := _folded(operator.sub, a, b)) is not None:
         return found
-    return add(a, _args(b)[0]) if is_call(b, "minus") else call("sub", a, b)
+    return add(a, _args(b)[0]) if form_of(b) is forms.NEGATIVE else call("sub", a, b)
 
 
 def mul(a: Expr, b: Expr) -> Expr:
@@ -112,19 +109,19 @@ def mul(a: Expr, b: Expr) -> Expr:
         return found
     if factor == -1:
         return minus(b)
-    if is_call(a, "minus"):
+    if form_of(a) is forms.NEGATIVE:
         return minus(mul(_args(a)[0], b))
-    if is_call(b, "minus"):
+    if form_of(b) is forms.NEGATIVE:
         return minus(mul(a, _args(b)[0]))
     return _product(a, b)
 
 
 def _leads(x: Expr) -> bool:
     """Whether a product or quotient begins with a number."""
-    if not isinstance(x, Call) or x.atom not in ("mul", "div"):
+    if form_of(x) not in (forms.TIMES, forms.QUOTIENT):
         return False
-    first = x.args[0]
-    return _is_number(first) or (x.atom == "div" and is_call(first, "mul") and _leads(first))
+    first = _args(x)[0]
+    return _is_number(first) or (form_of(x) is forms.QUOTIENT and form_of(first) is forms.TIMES and _leads(first))
 
 
 def _is_number(x: Expr) -> bool:
@@ -133,7 +130,7 @@ def _is_number(x: Expr) -> bool:
 
 def _absorbed(factor: Expr, b: Call) -> Expr | None:
     """A number times a call that already begins with a number: they become one. None where their product is beyond doubles."""
-    if b.atom == "minus":
+    if form_of(b) is forms.NEGATIVE:
         return mul(minus(factor), b.args[0])
     if not _leads(b):
         return None
@@ -141,17 +138,17 @@ def _absorbed(factor: Expr, b: Call) -> Expr | None:
     lead = _absorbed(factor, first) if isinstance(first, Call) else _folded(operator.mul, factor, first)
     if lead is None:
         return None
-    return mul(lead, second) if b.atom == "mul" else div(lead, second)
+    return mul(lead, second) if form_of(b) is forms.TIMES else div(lead, second)
 
 
 def _product(a: Expr, b: Expr) -> Expr:
     """(c / d) * b is (c * b) / d, and a number in front of either factor goes in front of both."""
     for one, other in ((a, b), (b, a)):
-        if isinstance(one, Call) and one.atom in ("mul", "div") and _is_number(one.args[0]):
-            lead, rest = one.args
-            if isinstance(other, Constant) and (one.atom == "mul" or _folded(operator.mul, lead, other) is None):
+        if (form := form_of(one)) in (forms.TIMES, forms.QUOTIENT) and _is_number(_args(one)[0]):
+            lead, rest = _args(one)
+            if isinstance(other, Constant) and (form is forms.TIMES or _folded(operator.mul, lead, other) is None):
                 continue
-            if one.atom == "div":
+            if form is forms.QUOTIENT:
                 return div(mul(lead, other), rest)
             return mul(lead, mul(rest, other) if one is a else mul(other, rest))
     return call("mul", a, b)
@@ -162,7 +159,7 @@ def div(a: Expr, b: Expr) -> Expr:
         return a
     if (found := _folded(operator.truediv, a, b)) is not None:
         return found
-    if is_call(a, "minus"):
+    if form_of(a) is forms.NEGATIVE:
         return minus(div(_args(a)[0], b))
     return call("div", a, b)
 
@@ -184,7 +181,7 @@ def pow(x: Expr, p: Expr) -> Expr:
 def transpose(x: Expr) -> Expr:
     if len(x.shape) < 2:
         return x
-    return _args(x)[0] if is_call(x, "transpose") else call("transpose", x)
+    return _args(x)[0] if form_of(x) is forms.TRANSPOSE else call("transpose", x)
 
 
 def broadcast(x: Expr, shape: Shape) -> Expr:
@@ -208,7 +205,7 @@ def collapse(g: Expr, shape: Shape, target: Shape) -> Expr:
     stretched = [k for k in range(len(shape)) if k < lead or target[k - lead] != shape[k]]
     if g.shape == ():
         return mul(number(math.prod(_length(shape[k]) for k in stretched)), g)
-    if is_call(g, "minus"):
+    if form_of(g) is forms.NEGATIVE:
         return minus(collapse(_args(g)[0], shape, target))
     if all(d == 1 for d in target):
         return reshape(_total(broadcast(g, shape)), target)
@@ -220,7 +217,7 @@ def collapse(g: Expr, shape: Shape, target: Shape) -> Expr:
 
 def _total(g: Expr) -> Expr:
     """The sum of all entries; of a product of two vectors, their inner product."""
-    if is_call(g, "mul") and all(a.shape == g.shape and len(a.shape) == 1 for a in _args(g)):
+    if form_of(g) is forms.TIMES and all(a.shape == g.shape and len(a.shape) == 1 for a in _args(g)):
         return matmul(*_args(g))
     return call("sum", g)
 
@@ -249,10 +246,10 @@ def as_column(g: Expr, shape: Shape) -> Expr:
 def matmul(a: Expr, b: Expr) -> Expr:
     """The product; a number in front of either factor goes in front of both."""
     for one, other in ((a, b), (b, a)):
-        if is_call(one, "minus"):
+        if form_of(one) is forms.NEGATIVE:
             inner = _args(one)[0]
             return minus(matmul(inner, other) if one is a else matmul(other, inner))
-        if is_call(one, "mul") and _args(one)[0].shape == () and isinstance(_args(one)[0], Constant):
+        if form_of(one) is forms.TIMES and _args(one)[0].shape == () and isinstance(_args(one)[0], Constant):
             lead, rest = _args(one)
             return mul(lead, matmul(rest, other) if one is a else matmul(other, rest))
     return call("matmul", a, b)
@@ -262,5 +259,7 @@ def matmul_all(matrix: Expr, g: Expr, shape: Shape) -> Expr:
     """`matrix @ g`, where g stands for a vector of this shape: equal entries are the sum of the columns."""
     if g.shape != () or shape == ():
         return matmul(matrix, g)
-    columns = call("sum", _args(matrix)[0], axis=0) if is_call(matrix, "transpose") else call("sum", matrix, axis=1)
+    columns = (
+        call("sum", _args(matrix)[0], axis=0) if form_of(matrix) is forms.TRANSPOSE else call("sum", matrix, axis=1)
+    )
     return mul(g, columns)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import applied
-from oco.dsl.expressions import Call, Expr, walk
+from oco.dsl.expressions import Expr, walk
 
 PLAIN = 64
 """The most terms of a chain that stays nested to the left."""
@@ -25,7 +26,7 @@ def levels(terms: int) -> int:
 
 
 def is_sum(node: Expr) -> bool:
-    return isinstance(node, Call) and node.atom in ("add", "sub")
+    return form_of(node) in (forms.SUM, forms.DIFFERENCE)
 
 
 def counts(root: Expr) -> dict[int, int]:
@@ -69,7 +70,7 @@ def halved(top: Expr, done: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
         first = first.children[0]
     links.reverse()  # links[k - 1] ends with term k
     terms = [done.get(id(term), term) for term in (first, *(link.children[1] for link in links))]
-    minus = [False, *(isinstance(link, Call) and link.atom == "sub" for link in links)]
+    minus = [False, *(form_of(link) is forms.DIFFERENCE for link in links)]
 
     def part(start: int, end: int) -> Expr:
         if end - start == 1:
@@ -102,6 +103,6 @@ def flat(node: Expr, terms: int) -> list[Signed] | None:
             found.append((minus, top))
             continue
         left, right = top.children
-        turned = isinstance(top, Call) and top.atom == "sub"
+        turned = form_of(top) is forms.DIFFERENCE
         stack += [(right, size // 2, minus != turned), (left, size - size // 2, minus)]
     return found if found and not is_sum(found[0][1]) else None

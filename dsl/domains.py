@@ -35,6 +35,8 @@ class DomainKind:
     doc         the set, in a line
     shapes      (shape of the decision, shapes of the arguments) -> a complaint or None; dimensions may be symbolic
     values      (shape of the decision, values of the arguments) -> a complaint or None; only what values tell
+    polyhedral  linear programs find its size
+    factored    its points may be kept as factors, so that they may have more entries than an array
     """
 
     name: str
@@ -43,14 +45,13 @@ class DomainKind:
     shapes: Callable[[Shape, Shapes], Complaint | None]
     values: Callable[[tuple[int, ...], Values], Complaint | None]
     optional: int = 0
+    polyhedral: bool = False
+    factored: bool = False
 
     @property
     def signature(self) -> str:
         """`box(lo, hi)`, as in the language."""
         return f"{self.name}({', '.join(self.parameters)})" if self.parameters else self.name
-
-
-# Shapes
 
 
 def _fits(shape: Shape, argument: str, given: Shape) -> Complaint | None:
@@ -323,7 +324,7 @@ DOMAINS: dict[str, DomainKind] = {
             1,
         ),
         DomainKind("nonneg_ball", ("r",), "x >= 0, and the l2 norm of x is at most r", _numbers("r"), _positive("r")),
-        DomainKind("polytope", ("A", "b"), "A @ x <= b, bounded", _polytope_shapes, _polytope_values),
+        DomainKind("polytope", ("A", "b"), "A @ x <= b, bounded", _polytope_shapes, _polytope_values, polyhedral=True),
         DomainKind(
             "ellipsoid",
             ("P", "c"),
@@ -338,6 +339,7 @@ DOMAINS: dict[str, DomainKind] = {
             "the singular values of x sum to at most r",
             _numbers("r", wants=_matrix("nuclear_ball")),
             _positive("r"),
+            factored=True,
         ),
         DomainKind(
             "spectrahedron",
@@ -345,6 +347,7 @@ DOMAINS: dict[str, DomainKind] = {
             "symmetric positive semidefinite matrices of this trace",
             _numbers("trace", wants=_square("spectrahedron")),
             _positive("trace"),
+            factored=True,
         ),
         DomainKind(
             "birkhoff",
@@ -380,6 +383,7 @@ DOMAINS: dict[str, DomainKind] = {
             "that an entry leads from and to: `[[0, 1], [1, 2]]`",
             _flow_shapes,
             _flow_values,
+            polyhedral=True,
         ),
     )
 }

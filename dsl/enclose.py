@@ -14,23 +14,6 @@ from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, walk
 from oco.dsl.intervals import Interval, interval, point
 
-HEAVY = {
-    "kl_div": 20,
-    "rel_entr": 20,
-    "quad_form": 35,
-    "_softmax": 15,
-    "log_sum_exp": 14,
-    "nuclear_norm": 15,
-    "sigma_max": 30,
-    "norm2": 8,
-    "matmul": 5,
-    "dot": 5,
-    "sum": 4,
-    "sum_squares": 4,
-    "div": 3,
-}
-"""Steps that the range of a part takes, where it is more than one."""
-
 
 def enclosures(root: Expr, names: Mapping[str, Interval]) -> dict[int, Interval]:
     """The interval of every node under `root`, by its `id`. Sound: each encloses every value that the node takes."""

@@ -18,7 +18,6 @@ Floats = np.ndarray[Any, Any]
 OPS = ArrayOps()
 ENTRIES = 1000
 """Entries that take as long as a node does at least."""
-DECOMPOSED = ("nuclear_norm", "sigma_max", "_polar", "_leading")
 
 
 def evaluate(expr: Expr, env: Mapping[str, Any], t: float | None = None) -> Floats:
@@ -52,7 +51,7 @@ class Evaluation:
 
 def _decomposed(node: Expr) -> int:
     """Steps that the singular values of a part take."""
-    if not isinstance(node, Call) or node.atom not in DECOMPOSED:
+    if not isinstance(node, Call) or not ATOMS[node.atom].decomposes:
         return 0
     sides = [d for d in node.args[0].shape if isinstance(d, int)]
     return math.prod(sides) * min(sides, default=0) // 5_000

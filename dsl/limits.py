@@ -10,6 +10,7 @@ import math
 
 from oco.dsl.chains import PLAIN, balanced, counts, levels, wholes
 from oco.dsl.diagnostics import Diagnostic, OcoError
+from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Constant, Expr, walk
 from oco.dsl.model import Model
 from oco.dsl.source import Span
@@ -47,7 +48,7 @@ MOST_ENTRIES = 10**7
 MOST_ROW_NUMBERS = 25 * 10**6
 """Numbers of the rows of a polyhedron: 200 MB, of which there are a dozen copies while its size is worked out."""
 
-FACTORED = ("nuclear_ball", "spectrahedron")
+FACTORED = tuple(row.name for row in DOMAINS.values() if row.factored)
 """Domains whose decisions may be kept as factors, so that they may have more entries than an array."""
 
 MOST_FACTORED = 10**12

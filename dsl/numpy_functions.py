@@ -8,15 +8,7 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.source import Span
 
-ARITHMETIC: Mapping[str, str] = {
-    "add": "add",
-    "subtract": "sub",
-    "multiply": "mul",
-    "divide": "div",
-    "power": "pow",
-    "matmul": "matmul",
-    "negative": "minus",
-}
+ARITHMETIC: Mapping[str, str] = {row.ufunc: row.name for row in ATOMS.values() if row.ufunc}
 """The atom that an operator of arrays is."""
 
 RELATIONS: Mapping[str, str] = {"less_equal": "<=", "greater_equal": ">=", "equal": "=="}

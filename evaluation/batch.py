@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.ir.ops import OPS, Op
 from oco.dsl.atoms import ATOMS
 from oco.dsl.atoms.index import lower_index
 from oco.dsl.diagnostics import InternalError
@@ -20,8 +21,6 @@ from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, 
 from oco.dsl.primitives import PRIMITIVES
 
 Array = np.ndarray[Any, Any]
-
-_REDUCTIONS = frozenset({"sum", "max", "min", "prod", "any", "all"})
 
 
 class Batched:
@@ -156,25 +155,25 @@ def matmul(a: Value, b: Value) -> Value:
 
 
 class BatchOps:
-    """The primitives as methods: `ops.exp(x)`; what has no method of its own works entry by entry."""
+    """The primitives as methods: `ops.exp(x)`; what is elementwise or a reduction needs no method of its own."""
 
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         word = name.rstrip("_")
-        if word in _REDUCTIONS:
-            return lambda x, *, axis=None: self._reduce(word, x, axis)
-        if word not in PRIMITIVES:
+        row = OPS.get(word)
+        if row is None or not (row.fold or row.elementwise):
             raise AttributeError(name)
-        return lambda *args: elementwise(PRIMITIVES[word], *args)
+        if row.fold:
+            return lambda x, *, axis=None: self._reduce(row, x, axis)
+        return lambda *args: elementwise(row.meaning, *args)
 
-    def _reduce(self, word: str, x: Value, axis: int | None) -> Value:
-        operation = getattr(np, word)
+    def _reduce(self, row: Op, x: Value, axis: int | None) -> Value:
         if not isinstance(x, Batched):
-            return operation(x, axis=axis)
+            return row.meaning(x, axis=axis)
         axes = tuple(range(1, x.array.ndim)) if axis is None else (axis + 1 if axis >= 0 else axis)
-        return Batched(operation(x.array, axis=axes))
+        return Batched(np.asarray(row.meaning(x.array, axis=axes)))
 
     def _all(self, value: Value) -> Array:
         return values_of(value, self.rounds)

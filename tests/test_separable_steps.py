@@ -14,7 +14,9 @@ from oco.compiler import separable_response
 from oco.compiler.bends import bends_of
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.plan import compile_plan
+from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Kind, Name
 from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]
@@ -149,3 +151,13 @@ def test_closed_forms_equal_newtons_method_in_other_units(monkeypatch: pytest.Mo
 def test_what_has_no_closed_form_is_left_to_newtons_method(g: str) -> None:
     source = MODEL.format(g=g, width=2, low=1, high=9)
     assert bends(canonical(parse(source))) is None
+
+
+def test_sums_along_an_axis_bend_along_it() -> None:
+    X = Name("X", Kind.DECISION, shape=(2, 3))
+    constraint = call("sub", call("norm1", X, axis=0), 1.0)
+    bends = bends_of([constraint], ["X"])
+    assert bends is not None and bends.names == ("_bend_X",)
+    at = np.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
+    found = evaluate(bends.affine[0], {"_bend_X": np.abs(at)})
+    np.testing.assert_array_equal(found, evaluate(constraint, {"X": at}))

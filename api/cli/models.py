@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from oco.backends import BACKENDS
 from oco.cli.options import (
     DataPath,
     Force,
@@ -40,7 +41,7 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=FORMULA", help="A setting, as a formula in t and T: alpha=2*sqrt(t)."),
 ]
-Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="numpy or c.")]
+Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help=f"{' or '.join(BACKENDS)}.")]
 
 
 def check(

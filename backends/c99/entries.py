@@ -71,7 +71,10 @@ class Entries:
     def elementwise(self, e: Equation, index: Index) -> Text:
         args = [self.at(a, stretched(index, a.type.shape)) for a in e.args]
         if is_vector(e.outs[0].type):
-            return Text(vectors.TEMPLATES[e.op](list(zip(args, (a.type for a in e.args)))))
+            operands = list(zip(args, (a.type for a in e.args)))
+            if e.op in vectors.TEMPLATES:
+                return Text(vectors.TEMPLATES[e.op](operands))
+            return Text(vectors.lane_by_lane(TEMPLATES[e.op], operands, e.outs[0].type.dtype))
         return TEMPLATES[e.op](args, e.args[-1].type.dtype)
 
     def pointer(self, operand: Operand) -> str | None:

@@ -110,6 +110,26 @@ def _to_int(args: Sequence[Operand]) -> str:
     return text.code if made.dtype is INT else f"__builtin_convertvector({text.code}, @whole)"
 
 
+def lane_by_lane(template: Callable[[Sequence[Text], DType], Text], args: Sequence[Operand], made: DType) -> str:
+    """An operation without a template over vectors, by its template over numbers in each lane."""
+    names = {
+        k: f"own_{k}_{len(text.code)}" for k, (text, given) in enumerate(args) if is_vector(given)
+    }  # longer than those within
+    declared = "".join(f"{TYPES[args[k][1].dtype]} {name} = {args[k][0].code}; " for k, name in names.items())
+
+    def number(k: int, lane: int) -> Text:
+        text, given = args[k]
+        if k not in names:
+            return text
+        return Text(f"({names[k]}[{lane}] != 0)" if given.dtype is BOOL else f"{names[k]}[{lane}]")
+
+    def entry(lane: int) -> str:
+        code = template([number(k, lane) for k in range(len(args))], args[-1][1].dtype).code
+        return f"-({code})" if made is BOOL else code
+
+    return f"(__extension__ ({{ {declared}({TYPES[made]}){{{', '.join(map(entry, range(WIDTH)))}}}; }}))"
+
+
 TEMPLATES: dict[str, Template] = {
     "neg": lambda args: f"(-{_wide(args[0])})",
     "not": lambda args: f"(~{_wide(args[0])})",
@@ -133,7 +153,7 @@ TEMPLATES: dict[str, Template] = {
     "or": _infix("|"),
     "where": _where,
 }
-"""One row for each elementwise operation."""
+"""Elementwise operations that are quicker than lane by lane."""
 
 # Running values over vectors: where they begin, and how an entry {1} joins {0}; then those of whole numbers and masks.
 REDUCTIONS: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {

@@ -102,7 +102,7 @@ def _strongly_convex(s: Situation) -> Objection | None:
 
 
 def _one_simplex(s: Situation) -> Objection | None:
-    if len(s.domains) == 1 and s.domains[0].kind == "simplex":
+    if len(s.domains) == 1 and s.domains[0].is_simplex:
         return None
     return Objection("its decisions lie in a simplex, those of the model do not", "write `decision x[n] in simplex`")
 

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.properties import EntrySum, Factors, Greatest, QuadraticInequality
 from oco.dsl.diagnostics import InternalError, fail
 
 if TYPE_CHECKING:
     from oco.compiler.domains.combination import Combination
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
+    from oco.dsl.intervals import Interval
 
 ArrayFunction = Callable[..., tuple[Floats, ...]]
 
@@ -199,6 +201,39 @@ class Domain(ABC):
         """max D(x, centre()) over the set for the divergence of `geometry`."""
         radius = float(self.radius_about_centre)
         return radius * radius / 2
+
+    # Properties that hold of few sets. Each has a default that is safe for any set.
+
+    is_box: ClassVar[bool] = False
+    """It is the box between `lower` and `upper`: every entry moves alone."""
+    is_ball: ClassVar[bool] = False
+    """It is the ball of `radius` about 0."""
+    is_simplex: ClassVar[bool] = False
+    """Its points are nonnegative and have one sum."""
+    tight_hull: ClassVar[bool] = False
+    """`lower` and `upper` are the ends of the range of each entry, without rounding."""
+    sign_symmetric: ClassVar[bool] = False
+    """With a point, the set holds what every change of the signs of its entries, or of its singular values, makes of it."""
+    spectral: ClassVar[bool] = False
+    """A solver of conic programs takes it by a matrix that is to be positive semidefinite."""
+    dense: ClassVar[bool] = False
+    """A solver of conic programs takes it by a number for each pair of entries."""
+    factors: ClassVar[Factors | None] = None
+    """How points are kept that are too large as arrays; None where they are not."""
+
+    def support_over(self, a: Interval) -> Greatest | None:
+        """A bound of max <c, x> over the set and all c in the range `a`; None where `support` and the bounds alone tell."""
+        return None
+
+    @property
+    def entry_sum(self) -> EntrySum | None:
+        """The one condition beside the bounds that makes the set, or a set around it, where that is a sum over the entries."""
+        return None
+
+    @property
+    def quadratic(self) -> QuadraticInequality | None:
+        """The one condition that makes the set beside its bounds and affine hull, where that is a convex quadratic inequality."""
+        return None
 
     # In other units.
 

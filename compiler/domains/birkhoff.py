@@ -32,6 +32,7 @@ class Birkhoff(Domain):
     """{ X >= 0 : X 1 = 1, X' 1 = 1 }, the convex hull of the permutation matrices."""
 
     kind: ClassVar[str] = "birkhoff"
+    tight_hull: ClassVar[bool] = True
 
     n: float = 1.0
 

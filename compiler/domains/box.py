@@ -22,6 +22,8 @@ class Box(Domain):
     """{ x : lo <= x <= hi }. Bounds are numbers or arrays that fill the shape; equal bounds fix an entry."""
 
     kind: ClassVar[str] = "box"
+    is_box: ClassVar[bool] = True
+    tight_hull: ClassVar[bool] = True
     lengths = ("lo", "hi")
 
     lo: Floats = field(default_factory=lambda: np.zeros(()))

@@ -37,7 +37,7 @@ def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None
         A, b, E, f = (np.concatenate(pair) for pair in pairs)
         return cut(base.base, A, b, E, f, steps)
     rows = Halfspaces(A, b, E, f)
-    one_row = base.kind == "box" and len(b) + len(f) == 1 and bool(np.any(A) or np.any(E))
+    one_row = base.is_box and len(b) + len(f) == 1 and bool(np.any(A) or np.any(E))
     if one_row and base.size > SMALL:
         return BoxRow(base.shape, base=base, rows_added=rows)
     if base.kind in FACETED:

@@ -115,7 +115,7 @@ class Cut(Domain):
     def bounds_only(self) -> frozenset[str]:
         """A cut ball has points as far apart as the bound says, and as far out, along what is orthogonal to all rows."""
         loose = {"diameter.l1", "diameter.l2", "radius", "radius_about_centre", "bregman_radius"}
-        if self.base.kind == "ball" and np.linalg.matrix_rank(self._matrix) < self.size:
+        if self.base.is_ball and np.linalg.matrix_rank(self._matrix) < self.size:
             loose -= {"diameter.l2", "radius"}
         if self._inequalities < len(self._sides) or self.base.kind in ("ellipsoid", "affine", "product"):
             loose |= {"inner_radius"}

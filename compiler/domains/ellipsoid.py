@@ -13,6 +13,7 @@ import numpy as np
 from oco.compiler.domains.arguments import filling, finite, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, exact_sum, scaled_norm, vector_norm
+from oco.compiler.domains.properties import QuadraticInequality
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -26,6 +27,7 @@ class Ellipsoid(Domain):
     """{ x : (x - c)' P^-1 (x - c) <= 1 } for vectors x; P = Q diag(d) Q' has the semi-axes sqrt(d)."""
 
     kind: ClassVar[str] = "ellipsoid"
+    dense: ClassVar[bool] = True
 
     P: Floats = field(default_factory=lambda: np.eye(1))
     c: Floats = field(default_factory=lambda: np.zeros(()))
@@ -36,6 +38,11 @@ class Ellipsoid(Domain):
     def __post_init__(self) -> None:
         object.__setattr__(self, "P", finite("P", self.P))
         object.__setattr__(self, "c", filling("c", self.c, self.shape))
+
+    @property
+    def quadratic(self) -> QuadraticInequality:
+        inverse, centre = np.linalg.inv((self.P + self.P.T) / 2), np.broadcast_to(self.c, (self.size,))
+        return QuadraticInequality(float(centre @ inverse @ centre) - 1.0, -2.0 * inverse @ centre, 2.0 * inverse)
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:

@@ -15,6 +15,7 @@ from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.l1_ball import shrink_to_sum
 from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.properties import Factors, Greatest
 from oco.compiler.domains.spectral import (
     RESIDUAL,
     SMALL,
@@ -27,6 +28,7 @@ from oco.compiler.domains.spectral import (
     stirred,
     top_singular_pair,
 )
+from oco.dsl.intervals import Interval, point
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -38,6 +40,10 @@ class NuclearBall(Domain):
     """{ X of shape (m, n) : sum of singular values <= r }, the convex hull of r u v' over unit vectors u, v."""
 
     kind: ClassVar[str] = "nuclear_ball"
+    tight_hull: ClassVar[bool] = True
+    sign_symmetric: ClassVar[bool] = True
+    spectral: ClassVar[bool] = True
+    factors: ClassVar[Factors | None] = Factors(identity=False)
     lengths = ("r",)
 
     r: float = 1.0
@@ -55,6 +61,13 @@ class NuclearBall(Domain):
     @property
     def dear(self) -> Mapping[str, str]:
         return dear_decompositions(self.shape)
+
+    def support_over(self, a: Interval) -> Greatest | None:
+        """r times the spectral norm of a matrix with equal entries."""
+        if not a.lo.size == a.hi.size == 1:
+            return None
+        most = point(self.radius) * point(float(a.magnitude.max())) * point(float(a.size)).sqrt()
+        return Greatest(most.greatest, True)
 
     def excess(self, x: Floats) -> float:
         return math.fsum(np.linalg.svd(x / self.r, compute_uv=False)) - 1

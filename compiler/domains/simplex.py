@@ -11,6 +11,8 @@ import numpy as np
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.properties import EntrySum, Greatest
+from oco.dsl.intervals import Interval, point
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -60,6 +62,8 @@ class Simplex(Domain):
     """{ x >= 0 : sum x = s }, over all entries of the array."""
 
     kind: ClassVar[str] = "simplex"
+    is_simplex: ClassVar[bool] = True
+    tight_hull: ClassVar[bool] = True
     lengths = ("s",)
 
     s: float = 1.0
@@ -112,6 +116,13 @@ class Simplex(Domain):
     @property
     def upper(self) -> Floats:
         return np.full(self.shape, self.s)
+
+    def support_over(self, a: Interval) -> Greatest:
+        return Greatest((point(self.s) * point(a.greatest)).greatest, True)
+
+    @property
+    def entry_sum(self) -> EntrySum:
+        return EntrySum("", self.s, equal=True)
 
     def support(self, c: Floats) -> float:
         return self.s * float(np.max(c))

@@ -52,7 +52,7 @@ class Attack:
         self.effort = self.count / PLACES  # the share of the usual number of trials that large places leave time for
         self.inside = {b.name: self._inside(b, max(2, self.count // 2)) for b in problem.blocks}
         self.places = [*self._ends_of_all(), *(self._place() for _ in range(self.count - 4))]
-        self.boxes = {b.name for b in problem.blocks if b.domain.kind == "box"}
+        self.boxes = {b.name for b in problem.blocks if b.domain.is_box}
         self._drawn: dict[str, Array] = {}
         self._found_inside: dict[int, tuple[Place, bool]] = {}
         self.functions = dict(self._functions())
@@ -69,7 +69,7 @@ class Attack:
 
     def _farthest(self, b: Block, direction: Array) -> Array:
         """A point of the set that is extreme in a direction, where the set tells."""
-        if b.domain.kind == "box":
+        if b.domain.is_box:
             return np.asarray(np.where(direction > 0, b.domain.upper, b.domain.lower))
         if "lmo" in b.domain.refusals or dear(b):
             return np.asarray(self.rng.choice(self.inside[b.name]))

@@ -18,7 +18,7 @@ from oco.compiler.facts.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.facts.kinks import continuous
 from oco.compiler.facts.leaves import Entrywise, entrywise
 from oco.compiler.facts.simplify import Simplifier
-from oco.compiler.facts.single import TIGHT_HULL, is_one_entry
+from oco.compiler.facts.single import is_one_entry
 from oco.dsl.build import call
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
@@ -81,7 +81,7 @@ class Bends:
         ((name, leaf),) = self.moving.items()
         second, fixed = self._seconds[name, name], [u for n, u in self.split.leaves.items() if n not in self.moving]
         if isinstance(leaf, Name):
-            alone = leaf.shape == self.split.shape and self.setting.blocks[leaf.name].domain.kind in TIGHT_HULL
+            alone = leaf.shape == self.split.shape and self.setting.blocks[leaf.name].domain.tight_hull
         else:
             alone = is_one_entry(self.setting, leaf)
         names_only = all(isinstance(u, Name) and u.shape == self.split.shape for u in fixed)

@@ -19,9 +19,10 @@ from oco.compiler.facts.single import occurs_once
 from oco.compiler.facts.tangent import tangent_sup
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.diagnostics import InternalError, OcoError
-from oco.dsl.expressions import Call, Expr, entries, names
+from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
@@ -183,8 +184,8 @@ def _plain(value: float | None) -> Supremum | None:
 
 def _largest_entry(separable: Separable, expr: Expr) -> Supremum | None:
     """max(abs(G)) through the entries of G and of -G."""
-    match expr:
-        case Call(atom="max", args=(Call(atom="abs", args=(body,)),)):
+    match [(form_of(e), e.children) for e in (expr, *expr.children)]:
+        case [(forms.LARGEST_ENTRY, _), (forms.SIZE, (body,))]:
             sides = separable.greatest_entry(body), separable.greatest_entry(call("minus", body))
             return max(sides, key=lambda s: s.value)
     return None

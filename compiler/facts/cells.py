@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from oco.compiler.facts.entry import is_entrywise
-from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms import ATOMS, form_of, forms, is_entrywise
 from oco.dsl.atoms.index import slice_ends
+from oco.dsl.build import applied
 from oco.dsl.dims import Shape, known
-from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, walk
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
 from oco.dsl.intervals import Interval, point
 
 MOST_NUMBERS = 2_000_000  # in one array
@@ -60,10 +61,10 @@ def _node(
             _within(math.prod(np.broadcast_shapes(*(end.shape for a in args for end in (a.lo, a.hi)))))
             result: Interval = ATOMS[node.atom].bounds(node, *args)
             return result
-        case Call(atom="_scatter", args=(values, *items)):
+        case Call(args=(values, *items)) if isinstance(form_of(node), forms.Scattered):
             return _scattered(node, found[id(values)], tuple(items))
         case Call() if not any(isinstance(a, Slice) for a in node.args):
-            return _call(node, [found[id(a)] for a in node.args], count)
+            return _call(node, [found[id(a)] for a in node.args])
         case Index(base=base, items=items):
             _within(math.prod(found[id(base)].shape))
             return _indexed(node, found[id(base)], items)
@@ -104,91 +105,42 @@ def _ranked(x: Interval, rank: int) -> Interval:
     )
 
 
-def _call(node: Call, args: list[Interval], count: int) -> Interval:
-    base = args[0] if args else point(0.0)
-    axis = node.option("axis")
-    match node.atom:
-        case "sum":
-            return _summed(base, axis)
-        case "mean":
-            of = known(node.args[0].shape)
-            return _summed(base, axis) / point(float(math.prod(of) if axis is None else of[int(axis)]))
-        case "sum_squares":
-            return _summed(base.square(), None)
-        case "norm1":
-            return _summed(base.abs(), axis)
-        case "norm2":
-            return _summed(base.square(), axis).sqrt()
-        case "norm_inf":
-            return _extreme(base.abs(), axis, largest=True)
-        case "log_sum_exp" if axis is None:
-            return _log_sum_exp(base)
-        case "_softmax" if axis is None:
-            return _softmax(base)
-        case "_unit" if axis is None:
-            return _unit(base)
-        case "_peak" if axis is None:
-            return _peak(base)
-        case "max" | "min":
-            return _extreme(base, axis, largest=node.atom == "max")
-        case "dot" | "matmul":
-            return _product(node, args[0], args[1])
-        case "transpose" if len(node.shape) < 3:
+def _call(node: Call, args: list[Interval]) -> Interval:
+    row, of = ATOMS[node.atom], tuple(known(a.shape) for a in node.args)
+    match row.form, args:
+        case _, (base,) if "axis" in row.options:
+            return _along(node, base, of[0])
+        case forms.Total(entry, mean=False, root=False), (base,) if entry:
+            return _summed(ATOMS[entry].bounds(node, base))
+        case forms.MATRIX_PRODUCT, (left, right):
+            return _product(node, left, right)
+        case forms.TRANSPOSE, (base,) if len(node.shape) < 3:
             _within(math.prod(base.shape))
             lo, hi = base.expanded()
             turned = (0, *range(len(node.shape), 0, -1))
             return Interval(lo.transpose(turned), hi.transpose(turned), (base.shape[0], *known(node.shape)))
-        case "_broadcast":
+        case forms.Stretched(), (base,):
             return _stretched(base, known(node.shape))
-        case "_reshape":
+        case forms.Reshaped(), (base,):
             _within(math.prod(base.shape))
-            lo, hi = base.expanded()
-            shape = (base.shape[0], *known(node.shape))
-            return Interval(lo.reshape(shape), hi.reshape(shape), shape)
-        case "quad_form":
-            vector, matrix = args
+            return _reshaped(base, known(node.shape))
+        case forms.Quadratic(), (vector, matrix):
             spread = _ranked(vector, 2).reshape((vector.shape[0], vector.shape[1], 1)) * _ranked(vector, 2) * matrix
-            return _summed(spread, None)
+            return _summed(spread)
     raise NotCovered
 
 
-def _log_sum_exp(x: Interval) -> Interval:
-    """It grows with every entry, so its ends are at theirs."""
-    low, high = (_summed(Interval(end, end, x.shape).exp(), None).log() for end in (x.lo, x.hi))
-    return Interval(low.lo, high.hi, low.shape)
-
-
-def _softmax(x: Interval) -> Interval:
-    """Each entry grows with its own argument and falls with the others; shifted so that no exponential overflows."""
-    top = np.max(np.broadcast_to(x.hi, x.shape), axis=tuple(range(1, len(x.shape))), keepdims=True)
-    if not x.bounded:
-        raise NotCovered
-    x = x - Interval(top, top, top.shape)
-    low, high = Interval(x.lo, x.lo, x.shape).exp(), Interval(x.hi, x.hi, x.shape).exp()
-    ones = (1,) * (len(x.shape) - 1)
-    least = low / (low + (_shaped(_summed(high, None), ones) - high))
-    most = high / (high + (_shaped(_summed(low, None), ones) - low))
-    return Interval(np.clip(least.lo, 0.0, 1.0), np.clip(most.hi, 0.0, 1.0), x.shape)
-
-
-def _unit(x: Interval) -> Interval:
-    """x over its norm, between -1 and 1."""
-    size = _shaped(_summed(x.square(), None).sqrt(), (1,) * (len(x.shape) - 1))
-    found = x / size
-    lo, hi = np.where(size.lo > 0, found.lo, -1.0), np.where(size.lo > 0, found.hi, 1.0)
-    return Interval(np.clip(lo, -1.0, 1.0), np.clip(hi, -1.0, 1.0), x.shape)
-
-
-def _peak(x: Interval) -> Interval:
-    """The weight of an entry: none where it is below another, all where it is alone on top."""
-    axes, (lo, hi) = tuple(range(1, len(x.shape))), x.expanded()
-    ahead = hi >= lo.max(axis=axes, keepdims=True)
-    alone = ahead & (ahead.sum(axis=axes, keepdims=True) == 1)
-    return Interval(alone.astype(np.float64), ahead.astype(np.float64), x.shape)
-
-
-def _shaped(x: Interval, ones: tuple[int, ...]) -> Interval:
-    return x.reshape((x.shape[0], *ones))
+def _along(node: Call, base: Interval, of: tuple[int, ...]) -> Interval:
+    """An atom of all entries, or of those along an axis: the atom along the axis behind that of the cells."""
+    axis = node.option("axis")
+    if axis is None and len(of) != 1:
+        _within(math.prod(base.shape))
+        base, of = _reshaped(base, (math.prod(of),)), (math.prod(of),)
+    stacked = Name("cells", Kind.STREAM, shape=(base.shape[0], *of))
+    whole = applied(node.atom, (stacked,), (("axis", 0 if axis is None else int(axis)),))
+    shifted = replace(whole, options=(("axis", 1 if axis is None else int(axis) + 1),))
+    found: Interval = ATOMS[node.atom].bounds(shifted, base)
+    return _reshaped(found, known(node.shape)) if axis is None and len(node.shape) > 1 else found
 
 
 def _stretched(x: Interval, shape: tuple[int, ...]) -> Interval:
@@ -196,18 +148,9 @@ def _stretched(x: Interval, shape: tuple[int, ...]) -> Interval:
     return Interval(ranked.lo, ranked.hi, (x.shape[0], *shape))
 
 
-def _summed(x: Interval, axis: int | float | None) -> Interval:
-    if axis is not None:
-        return x.sum(int(axis) + 1)
+def _summed(x: Interval) -> Interval:
     while len(x.shape) > 1:
         x = x.sum(len(x.shape) - 1)
-    return x
-
-
-def _extreme(x: Interval, axis: int | float | None, largest: bool) -> Interval:
-    axes = [int(axis) + 1] if axis is not None else list(range(len(x.shape) - 1, 0, -1))
-    for at in axes:
-        x = x.max(at) if largest else x.min(at)
     return x
 
 
@@ -217,7 +160,7 @@ def _product(node: Call, left: Interval, right: Interval) -> Interval:
     if math.prod(a) * (b[-1] if len(b) == 2 else 1) * max(left.shape[0], right.shape[0]) > MOST_NUMBERS:
         raise NotCovered
     if len(a) == 1 and len(b) == 1:
-        return _summed(left.square() if node.args[0] is node.args[1] else left * right, None)
+        return _summed(left.square() if node.args[0] is node.args[1] else left * right)
     first = left if len(a) == 2 else _reshaped(left, (1, *a))
     second = right if len(b) == 2 else _reshaped(right, (*b, 1))
     rows, meet, columns = first.shape[1], first.shape[2], second.shape[2]

@@ -10,13 +10,11 @@ from oco.compiler.facts.curvature import FLAT_KINDS, Culprit
 from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status
 from oco.compiler.facts.words import say
-from oco.dsl.atoms import Curvature
+from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Call, Expr
 from oco.dsl.model import Relation
 from oco.dsl.source import Span
-
-PRODUCTS = ("mul", "matmul", "dot", "outer")
 
 
 def complaints(setting: Setting, facts: Mapping[str, Fact]) -> Iterator[Diagnostic]:
@@ -79,7 +77,7 @@ def _way_out(culprit: Culprit | None, what: str) -> str:
     if culprit is None:
         return ""
     node = culprit.expr
-    if isinstance(node, Call) and node.atom in PRODUCTS and culprit.own is Curvature.UNKNOWN:
+    if isinstance(node, Call) and isinstance(form_of(node), forms.Product) and culprit.own is Curvature.UNKNOWN:
         return "one factor of a product must be a number, a param or a stream"
     if culprit.wanted is Curvature.AFFINE and isinstance(culprit.inside, Call):
         return _affine_place(node, culprit.inside)
@@ -92,7 +90,7 @@ def _way_out(culprit: Culprit | None, what: str) -> str:
 
 def _affine_place(node: Expr, inside: Call) -> str:
     """Why `inside` takes an affine expression alone: it neither only rises nor only falls with it."""
-    if inside.atom in PRODUCTS or inside.atom == "div":
+    if isinstance(form_of(inside), (forms.Product, forms.Quotient)):
         factors = [a for a in inside.args if a is not node]
         if factors:
             return f"{say(factors[0])} takes both signs; where it is never negative, its range says so: `in [0, ...]`"

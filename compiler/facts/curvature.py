@@ -14,7 +14,7 @@ from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.sums import summands, within_sums
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import Phrases
-from oco.dsl.atoms import ATOMS, Curvature, Monotone
+from oco.dsl.atoms import ATOMS, Curvature, Monotone, form_of, forms
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, walk
 from oco.dsl.intervals import Interval
 
@@ -127,10 +127,10 @@ class Curvatures:
 
     def _square_over_positive(self, node: Call, found: list[Curvature], intervals: tuple[Interval, ...]) -> bool:
         """u^2 / v is jointly convex for affine u and positive v, and falls as v grows, so v may be concave."""
-        if node.atom != "div" or found[1] not in CONCAVE_KINDS or not intervals[1].positive:
+        if form_of(node) != forms.QUOTIENT or found[1] not in CONCAVE_KINDS or not intervals[1].positive:
             return False
         above = node.args[0]
-        if not isinstance(above, Call) or above.atom not in ("square", "sum_squares"):
+        if not isinstance(above, Call) or form_of(above) not in (forms.SQUARE, forms.SUM_OF_SQUARES):
             return False
         return self._known[id(above.args[0])][1].curvature in FLAT_KINDS
 
@@ -158,8 +158,8 @@ class Curvatures:
 
     def _claim(self, node: Expr, verdict: Verdict) -> str:
         claim = f"{self._phrases.say(node)} is {verdict.curvature}"
-        if isinstance(node, Call) and node.atom in _LINEAR_WORDS and verdict.own is Curvature.AFFINE:
-            return f"{claim}: {_LINEAR_WORDS[node.atom]}"
+        if verdict.own is Curvature.AFFINE and (words := _linear_words(form_of(node))):
+            return f"{claim}: {words}"
         return f"{claim}: {self._composition_words(node, verdict)}" if isinstance(node, Call) else claim
 
     def _composition_words(self, node: Call, verdict: Verdict) -> str:
@@ -174,9 +174,12 @@ class Curvatures:
         """Whether the rule used a child's range: the sign of a factor, or the range where a function is curved one way."""
         if not isinstance(node, Call) or isinstance(child, Constant):
             return False
-        if node.atom in ("mul", "div", "matmul", "dot"):
-            return not self.varies(child) and self._known[id(node)][1].curvature is not Curvature.AFFINE
-        return node.atom in ("pow", "power", "abs", "square", "inv_pos", "div") and self(child) is not Curvature.AFFINE
+        match form_of(node):
+            case forms.TIMES | forms.MATRIX_PRODUCT | forms.QUOTIENT:
+                return not self.varies(child) and self._known[id(node)][1].curvature is not Curvature.AFFINE
+            case forms.SIZE | forms.SQUARE | forms.RECIPROCAL | forms.Power(exponent=None):
+                return self(child) is not Curvature.AFFINE
+        return False
 
     # ---- what is wrong
 
@@ -238,22 +241,28 @@ def _worst(found: list[Curvature]) -> Curvature:
 
 
 def _own_words(node: Call, own: Curvature) -> str:
-    if own is Curvature.UNKNOWN and node.atom in ("mul", "matmul", "dot", "outer"):
+    if own is Curvature.UNKNOWN and isinstance(form_of(node), forms.Product):
         return "it multiplies two expressions that both depend on the decision"
     if own is Curvature.UNKNOWN:
         return "it is neither convex nor concave on its range"
     return f"it is {own}"
 
 
-_LINEAR_WORDS = {
-    "add": "a sum keeps the curvature of its terms",
-    "sub": "a difference of these",
-    "minus": "the negative turns curvature round",
-    "sum": "a sum keeps the curvature of its terms",
-    "mean": "a mean keeps the curvature of its terms",
-    "transpose": "a transpose keeps the curvature of the entries",
-    "mul": "a product with a factor that the decision does not change",
-    "div": "a quotient by what the decision does not change",
-    "matmul": "a product with a factor that the decision does not change",
-    "dot": "a product with a factor that the decision does not change",
-}
+def _linear_words(form: forms.Form | None) -> str:
+    """Why an affine function of this form keeps the curvature of its arguments."""
+    match form:
+        case forms.NEGATIVE:
+            return "the negative turns curvature round"
+        case forms.DIFFERENCE:
+            return "a difference of these"
+        case forms.Signed() | forms.TOTAL:
+            return "a sum keeps the curvature of its terms"
+        case forms.MEAN:
+            return "a mean keeps the curvature of its terms"
+        case forms.TRANSPOSE:
+            return "a transpose keeps the curvature of the entries"
+        case forms.TIMES | forms.MATRIX_PRODUCT:
+            return "a product with a factor that the decision does not change"
+        case forms.QUOTIENT:
+            return "a quotient by what the decision does not change"
+    return ""

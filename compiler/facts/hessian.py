@@ -19,12 +19,13 @@ from oco.compiler.facts.attained import SecondDerivatives
 from oco.compiler.facts.budget import size
 from oco.compiler.facts.curve import LARGEST, Curve
 from oco.compiler.facts.hessian_terms import Terms
-from oco.compiler.facts.kinks import KINKED, differentiable
+from oco.compiler.facts.kinks import differentiable
 from oco.compiler.facts.spectrum import SLACK, eigenvalues
 from oco.compiler.facts.types import Step
 from oco.compiler.facts.words import number, say
 from oco.compiler.jacobians import jacobian
-from oco.dsl.expressions import Call, Expr, walk
+from oco.dsl.atoms import Regularity, regularity_of
+from oco.dsl.expressions import Expr, walk
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Hessians:
 
     def smooth(self, expr: Expr) -> bool:
         """Whether every function in it that the decision enters has a continuous slope."""
-        return all(n.atom not in KINKED for n in walk(expr) if isinstance(n, Call) and self.setting.depends(n))
+        return all(regularity_of(n) is Regularity.SMOOTH for n in walk(expr) if self.setting.depends(n))
 
     def differentiable(self, expr: Expr) -> bool:
         """Whether the gradient has no jump on the domain."""

@@ -17,13 +17,13 @@ from oco.compiler.calculus import gradient
 from oco.compiler.facts import curve as curves
 from oco.compiler.facts.bends import Bends, of_entries
 from oco.compiler.facts.curve import LARGEST, Curve, Rows
+from oco.compiler.facts.matching import options_of
 from oco.compiler.facts.spectrum import SLACK, Stretch, eigenvalues, matrix_norm
 from oco.compiler.facts.sums import summands
-from oco.dsl.atoms import ATOMS, Curvature
-from oco.dsl.atoms.shapes import entrywise
+from oco.dsl.atoms import Curvature, form_of, forms, is_entrywise
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Array, Call, Expr, Kind, Name
+from oco.dsl.expressions import Array, Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval, point
 
 if TYPE_CHECKING:
@@ -64,19 +64,19 @@ class Terms:
 
     def _rule(self, node: Expr) -> Curve:
         depends = self.setting.depends
-        match node:
-            case Call(atom="add" | "sub" | "minus") if all(a.shape == node.shape for a in node.args):
+        match form_of(node), node.children:
+            case forms.Signed(), args if all(a.shape == node.shape for a in args):
                 return self._sum(node)
-            case Call(atom="mul", args=(left, right)) if depends(left) != depends(right):
+            case forms.TIMES, (left, right) if depends(left) != depends(right):
                 factor, base = (left, right) if not depends(left) else (right, left)
                 return self(base).times(self.setting.ranges(factor))
-            case Call(atom="div", args=(base, divisor)) if not depends(divisor):
+            case forms.QUOTIENT, (base, divisor) if not depends(divisor):
                 return self(base).times(point(1.0) / self.setting.ranges(divisor))
-            case Call(atom="quad_form", args=(base, matrix)) if not depends(matrix) and self._affine(base):
+            case forms.Quadratic(), (base, matrix) if not depends(matrix) and self._affine(base):
                 return self._quadratic(node, base, self.setting.ranges(matrix))
-            case Call(atom="log_sum_exp", args=(base,)) if not node.options:
+            case forms.SoftMaximum(), (base,) if not options_of(node):
                 return self._soft_maximum(node, base)
-            case Call(atom="norm2", args=(base,)) if not node.options and self._affine(base):
+            case forms.LENGTH, (base,) if not options_of(node) and self._affine(base):
                 return self._length(node, base)
         body = summed_up(node)
         bends = None if body is None else of_entries(self.setting, body)
@@ -138,7 +138,7 @@ class Terms:
         return total if others else replace(total, exact=bends.exact)
 
     def _is_coupled(self, leaf: Name) -> bool:
-        return self.setting.blocks[leaf.name].domain.kind != "box"
+        return not self.setting.blocks[leaf.name].domain.is_box
 
     def _through(self, weights: Interval, leaf: Expr) -> Curve:
         """J' diag(w) J for the Jacobian J of an affine expression, of which each entry may stand for several of the weights."""
@@ -252,20 +252,15 @@ class Terms:
 
 def summed_up(node: Expr) -> Expr | None:
     """The array of which the scalar `node` is the sum, entry by entry; None where it is of another form."""
-    match node:
-        case Call(atom="sum", args=(base,)) if not node.options:
-            return base
-        case Call(atom="mean", args=(base,)) if not node.options:
-            return call("div", base, float(math.prod(known(base.shape))))
-        case Call(atom="sum_squares", args=(base,)):
-            return call("square", base)
-        case Call(atom="dot" | "matmul", args=(left, right)) if left.shape == right.shape and len(left.shape) == 1:
+    match form_of(node), node.children:
+        case forms.Total(of, mean, root=False), (base,) if not options_of(node):
+            body = call(of, base) if of else base
+            return call("div", body, float(math.prod(known(base.shape)))) if mean else body
+        case forms.MATRIX_PRODUCT, (left, right) if left.shape == right.shape and len(left.shape) == 1:
             return call("mul", left, right)
-        case Call(atom="mul", args=(left, right)) if left.shape == () and (inner := _inner(right)) is not None:
+        case forms.TIMES, (left, right) if left.shape == () and (inner := _inner(right)) is not None:
             return call("mul", left, inner)
-        case Call(atom=atom) if ATOMS[atom].shape is entrywise and not ATOMS[atom].options:
-            return node
-    return None
+    return node if is_entrywise(node) else None
 
 
 def _inner(node: Expr) -> Expr | None:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from oco.compiler.calculus import gradient
-from oco.compiler.facts.entry import is_entrywise
 from oco.dsl.algebra import broadcast
+from oco.dsl.atoms import is_entrywise
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, walk

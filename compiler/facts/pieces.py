@@ -12,10 +12,13 @@ import numpy as np
 
 from oco.compiler.facts.budget import size
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.matching import options_of
 from oco.compiler.facts.sums import Terms, summands, total
+from oco.dsl import algebra
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr, constant
+from oco.dsl.expressions import Expr
 
 MOST_PIECES = 64
 MOST_NODES = 20_000  # of all pieces together
@@ -30,29 +33,18 @@ def pieces(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:
 
 
 def _pieces(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:
-    zero = constant(0.0)
-    match expr:
-        case _ if not depends(expr):
-            return [expr]
-        case Call(atom="max" | "min", args=(base,)) if not expr.options and _few(base):
-            return [p for u in _entries(base) for p in _pieces(u, depends)]
-        case Call(atom="norm_inf", args=(base,)) if not expr.options and _few(base):
-            return [p for u in _entries(base) for v in (u, call("minus", u)) for p in _pieces(v, depends)]
-        case Call(atom="maximum" | "minimum", args=args) if expr.shape == ():
-            return [p for u in args for p in _pieces(u, depends)]
-        case Call(atom="abs", args=(base,)) if expr.shape == ():
-            return [p for u in (base, call("minus", base)) for p in _pieces(u, depends)]
-        case Call(atom="pos", args=(base,)) if expr.shape == ():
-            return [*_pieces(base, depends), zero]
-        case Call(atom="neg", args=(base,)) if expr.shape == ():
-            return [*_pieces(call("minus", base), depends), zero]
-        case Call(atom="hinge", args=(base,)) if expr.shape == ():
-            return [*_pieces(call("sub", 1.0, base), depends), zero]
-        case Call(atom="add" | "sub" | "minus") if expr.shape == ():
+    if not depends(expr):
+        return [expr]
+    match form_of(expr), expr.children:
+        case forms.Extreme(pieces=pieces, over=True), (base,) if not options_of(expr) and _few(base):
+            return [p for u in _entries(base) for v in pieces(algebra, u) for p in _pieces(v, depends)]
+        case forms.Extreme(pieces=pieces, over=False), args if expr.shape == ():
+            return [p for u in pieces(algebra, *args) for p in _pieces(u, depends)]
+        case forms.Signed(), _ if expr.shape == ():
             return _of_sum(expr, depends)
-        case Call(atom="mul", args=(left, right)) if left.shape == right.shape == () and not depends(left):
+        case forms.TIMES, (left, right) if left.shape == right.shape == () and not depends(left):
             return _mapped(expr, right, depends, lambda p: call("mul", left, p))
-        case Call(atom="div", args=(left, right)) if left.shape == right.shape == () and not depends(right):
+        case forms.QUOTIENT, (left, right) if left.shape == right.shape == () and not depends(right):
             return _mapped(expr, left, depends, lambda p: call("div", p, right))
     return [expr]
 

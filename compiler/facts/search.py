@@ -16,8 +16,7 @@ import numpy as np
 from oco.compiler.canonical import Block
 from oco.compiler.facts.budget import size
 from oco.compiler.facts.cells import NotCovered, over_cells
-from oco.compiler.facts.kinks import JUMPS
-from oco.dsl.build import applied, call
+from oco.compiler.facts.kinks import distance, jumps
 from oco.dsl.dims import known
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Call, Expr, names, walk
@@ -60,12 +59,12 @@ class Search:
     @cached_property
     def coupled(self) -> frozenset[str]:
         """Decisions whose entries do not move alone."""
-        return frozenset(b.name for b in self.blocks if b.domain.kind != "box")
+        return frozenset(b.name for b in self.blocks if not b.domain.is_box)
 
     @cached_property
     def jumps(self) -> list[Call]:
         """Parts with jumps, each once."""
-        found = {id(n): n for e in self.exprs.values() for n in walk(e) if isinstance(n, Call) and n.atom in JUMPS}
+        found = {id(n): n for e in self.exprs.values() for n in walk(e) if isinstance(n, Call) and jumps(n)}
         return list(found.values())
 
     def allowed(self) -> bool:
@@ -95,9 +94,10 @@ class Search:
         """At which places no jump is met."""
         fine = np.ones(count, dtype=bool)
         for node in self.jumps:
-            value = self.over(_measure(node), places, count)
+            apart = distance(node)
+            value = self.over(apart or node, places, count)
             lo, hi = (end.reshape(len(end), -1) for end in value.expanded())
-            fine = fine & ((lo > 0) | (hi < 0) if node.atom in BY_SIGN else lo == hi).all(axis=1)
+            fine = fine & (lo == hi if apart is None else (lo > 0) | (hi < 0)).all(axis=1)
         return fine
 
     # ---- places
@@ -133,7 +133,7 @@ class Search:
         """The point near 0, the middle, and extreme points, along all coordinates and along single ones."""
         d, pull = b.domain, INSIDE if self.jumps else 0.0
         middle = np.asarray(d.centre(), dtype=np.float64)
-        if d.kind == "box":
+        if d.is_box:
             yield np.clip(0.0, d.lower, d.upper) * (1 - pull) + middle * pull
         yield middle
         directions = [np.ones(b.shape), -np.ones(b.shape)]
@@ -148,7 +148,7 @@ class Search:
 
     def _extreme(self, b: Block, direction: Floats) -> Floats | None:
         """The point that is extreme in a direction, where the set tells cheaply."""
-        if b.domain.kind == "box":
+        if b.domain.is_box:
             ahead = np.where(direction > 0, b.domain.upper, b.domain.lower)
             return np.where(direction == 0, np.asarray(b.domain.centre()), ahead)
         if "lmo" in b.domain.refusals or not self.setting.attaining.take(b.domain.extreme_cost):
@@ -182,18 +182,3 @@ class Search:
 
 def _entries(node: Expr) -> int:
     return math.prod(known(node.shape))
-
-
-BY_SIGN = frozenset({"_sign", "_positive", "_nonneg", "_within", "_unit"})
-
-
-def _measure(node: Call) -> Expr:
-    """What is not 0 where the node has no jump; the node itself where it is one number there."""
-    match node.atom:
-        case "_within":
-            return call("sub", call("abs", node.args[0]), node.args[1])
-        case "_unit":
-            return applied("norm2", node.args, node.options)
-        case atom if atom in BY_SIGN:
-            return node.args[0]
-    return node

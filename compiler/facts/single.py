@@ -10,30 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.facts.entry import is_entrywise
+from oco.compiler.facts.kinks import jumps
+from oco.dsl.atoms import ATOMS, form_of, forms, is_entrywise
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
 
 if TYPE_CHECKING:
     from oco.compiler.facts.setting import Setting
-
-MERGING = (
-    "sum",
-    "mean",
-    "sum_squares",
-    "norm1",
-    "norm2",
-    "norm_inf",
-    "max",
-    "min",
-    "dot",
-    "log_sum_exp",
-    "minus",
-    "transpose",
-    "_reshape",
-)
-TIGHT_HULL = ("box", "ball", "nonneg_ball", "l1_ball", "simplex", "nuclear_ball", "birkhoff")
-SINGULAR = ("_sign", "_positive", "_nonneg", "_peak", "_unit", "_softmax", "_polar", "_leading")
 
 
 def occurs_once(setting: Setting, expr: Expr) -> bool:
@@ -54,7 +37,7 @@ def occurs_once(setting: Setting, expr: Expr) -> bool:
         if uses.get(id(node), 0) > 1 or not (id(node) in taken or _once(node)):
             return False
         if isinstance(node, Name):
-            if node.name in seen or (node.kind is Kind.DECISION and setting.blocks[node.name].domain.kind != "box"):
+            if node.name in seen or (node.kind is Kind.DECISION and not setting.blocks[node.name].domain.is_box):
                 return False
             seen.add(node.name)
     return True
@@ -67,16 +50,16 @@ def is_one_entry(setting: Setting, node: Expr) -> bool:
     if node.base.name not in setting.blocks or not all(isinstance(i, (Constant, Name)) for i in node.items):
         return False
     hull = setting.box[node.base.name]
-    tight = setting.blocks[node.base.name].domain.kind in TIGHT_HULL
+    tight = setting.blocks[node.base.name].domain.tight_hull
     return tight and (all(isinstance(i, Constant) for i in node.items) or hull.lo.size == hull.hi.size == 1)
 
 
 def _once(node: Expr) -> bool:
     """Whether the node uses each entry of its children once."""
+    if isinstance(node, Call) and (jumps(node) or not ATOMS[node.atom].exact):
+        return False
     match node:
-        case Call(atom=atom) if atom in SINGULAR:
-            return False
-        case Call(atom="matmul", args=(left, right)):
+        case Call(args=(left, right)) if form_of(node) == forms.MATRIX_PRODUCT:
             moving = [a for a in (left, right) if not isinstance(a, Constant)]
             return (len(left.shape) == 1 or left not in moving or len(right.shape) == 1) and all(
                 _meets_once(node, a) for a in moving
@@ -84,8 +67,8 @@ def _once(node: Expr) -> bool:
         case Call() if is_entrywise(node):
             size = math.prod(known(node.shape))
             return all(isinstance(a, Constant) or math.prod(known(a.shape)) == size for a in node.args)
-        case Call(atom=atom):
-            return atom in MERGING
+        case Call():
+            return True
         case Index(items=items):
             return all(isinstance(i, (Slice, Constant)) for i in items) and _distinct(items)
         case Array() | Name():

@@ -78,7 +78,7 @@ def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
     """
     setting, search = scenario.setting, scenario.search
     inequalities = setting.canonical.inequalities
-    if any(b.domain.kind != "box" for b in setting.canonical.blocks):
+    if any(not b.domain.is_box for b in setting.canonical.blocks):
         return None
     own: list[tuple[float, dict[str, Floats]]] = []  # what each entry has to spare at its own corner
     for c in inequalities:
@@ -148,7 +148,7 @@ def _candidates(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
     """Points that come to mind: a few whatever they take, so that rows with much to spare are proved however many they are."""
     blocks = scenario.setting.canonical.blocks
     yield {b.name: b.domain.centre() for b in blocks}
-    if all(b.domain.kind == "box" for b in blocks):
+    if all(b.domain.is_box for b in blocks):
         yield {b.name: np.array(b.domain.lower) for b in blocks}
         yield {b.name: np.array(b.domain.upper) for b in blocks}
     zero, few = (

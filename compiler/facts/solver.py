@@ -14,10 +14,8 @@ Floats = np.ndarray[Any, Any]
 PROGRAM, NUMBER, PAIR, DENSE_ENTRY = 10_000, 5, 2, 5
 """Steps that a program takes, and more for each number of its variables, for each pair of entries of a matrix whose eigenvalues are
 bounded, and for each entry of a full matrix."""
-SPECTRAL = ("nuclear_ball", "spectrahedron")
 MOST_SPECTRAL_ENTRIES = 400
 """Entries of matrices whose eigenvalues are bounded up to which a second-order solver is a method for them."""
-DENSE = ("ellipsoid",)
 """Sets that are a cone under a full matrix."""
 
 
@@ -32,8 +30,8 @@ def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[
 
 def affords_program(blocks: tuple[Block, ...], search: Allowance) -> bool:
     """Whether a program over these domains can be solved, and take the steps that it needs beside its constraints."""
-    spectral = [b.domain.size for b in blocks if b.domain.kind in SPECTRAL]
-    dense = sum(b.domain.size**2 for b in blocks if b.domain.kind in DENSE)
+    spectral = [b.domain.size for b in blocks if b.domain.spectral]
+    dense = sum(b.domain.size**2 for b in blocks if b.domain.dense)
     numbers = sum(b.domain.size for b in blocks)
     steps = PROGRAM + NUMBER * numbers + PAIR * sum(n**2 for n in spectral) + DENSE_ENTRY * dense
     return sum(spectral) <= MOST_SPECTRAL_ENTRIES and search.take(steps)
@@ -77,7 +75,7 @@ def into_domain(blocks: tuple[Block, ...], x: Mapping[str, Floats]) -> dict[str,
     found: dict[str, Floats] = {}
     for b in blocks:
         inside = np.clip(x[b.name], b.domain.lower, b.domain.upper)
-        if b.domain.kind != "box" and "project" not in b.domain.refusals:
+        if not b.domain.is_box and "project" not in b.domain.refusals:
             inside = b.domain.project_array(inside)
         found[b.name] = inside
     return found

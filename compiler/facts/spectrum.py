@@ -13,8 +13,9 @@ import numpy as np
 
 from oco.compiler.facts.budget import Allowance
 from oco.compiler.jacobians import jacobian
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
+from oco.dsl.expressions import Constant, Expr, Index, Kind, Name, Slice, names, walk
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
@@ -124,33 +125,33 @@ class Stretch:
         ranges, depends = self.setting.ranges, self.setting.depends
         if not depends(node):
             return 0.0, 0.0
-        match node:
-            case Name(kind=Kind.DECISION):
-                return (1.0 if len(self.setting.canonical.blocks) == 1 else 0.0), 1.0
-            case Call(atom="minus" | "transpose" | "_reshape", args=(base,)):
+        if isinstance(node, Name) and node.kind is Kind.DECISION:
+            return (1.0 if len(self.setting.canonical.blocks) == 1 else 0.0), 1.0
+        match form_of(node), node.children:
+            case forms.NEGATIVE | forms.TRANSPOSE | forms.Reshaped(), (base,):
                 return self._rules(base)
-            case Call(atom="add" | "sub", args=args):
+            case forms.Signed(), args:
                 return self._sum(args, known(node.shape))
-            case Call(atom="mul", args=(left, right)):
+            case forms.TIMES, (left, right):
                 factor, base = (left, right) if not depends(left) else (right, left)
                 least, most = self._stretched(base, known(node.shape))
                 scale = ranges(factor).abs().square()
                 return least * scale.least, most * scale.greatest
-            case Call(atom="div", args=(base, divisor)):
+            case forms.QUOTIENT, (base, divisor):
                 least, most = self._stretched(base, known(node.shape))
                 scale = ranges(divisor).abs().square()
                 return least / scale.greatest, most / scale.least
-            case Call(atom="matmul", args=(left, right)):
+            case forms.MATRIX_PRODUCT, (left, right):
                 matrix, base = (left, right) if not depends(left) else (right, left)
                 found = ranges(matrix)
                 shape = found.shape if len(found.shape) == 2 else (1, found.size)
                 return 0.0, self._rules(base)[1] * matrix_norm(found.reshape(shape), self.setting.search) ** 2
-            case Call(atom="sum" | "mean", args=(base,)):
+            case forms.Total("", mean, False), (base,):
                 count = math.prod(known(base.shape)) / max(1, math.prod(known(node.shape)))
                 most = self._rules(base)[1]
-                return 0.0, most * count if node.atom == "sum" else most / count
-            case Index(base=base, items=items):
-                return 0.0, self._rules(base)[1] * _multiplicity(node, items)
+                return 0.0, most / count if mean else most * count
+        if isinstance(node, Index):
+            return 0.0, self._rules(node.base)[1] * _multiplicity(node, node.items)
         return 0.0, math.inf
 
     def _sum(self, args: tuple[Expr, ...], shape: tuple[int, ...]) -> tuple[float, float]:

@@ -18,8 +18,8 @@ from oco.compiler.facts.attack import TOLERANCE, Outcome, Place, Verdict
 from oco.compiler.facts.replay_calculus import Calculus
 from oco.compiler.facts.replay_claims import CONVEX_WORDS, Claims, top
 from oco.compiler.facts.replay_points import Points
-from oco.compiler.facts.replay_ranges import replayed
 from oco.compiler.facts.types import Fact, Facts, Status, Step
+from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array as Stack
 from oco.dsl.expressions import Call, Constant, Expr, Index, Slice
@@ -220,9 +220,10 @@ class _Replay(Claims, Calculus, Points):
             ranges.append(ends)
         if sum(r[0].size for r in ranges) > MOST_NUMBERS:
             return self._within_samples(step)
-        found = replayed(node, ranges)
-        if found is None:
+        rule = ATOMS[node.atom].replay
+        if rule is None:
             return self._within_samples(step)
+        found = rule(node, *ranges)
         claimed = _ends(step.value, node)
         assert claimed is not None
         slack = TOLERANCE * np.maximum(1.0, np.maximum(np.abs(found[0]), np.abs(found[1])))
@@ -233,7 +234,7 @@ class _Replay(Claims, Calculus, Points):
         return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the range of the operation is wider than claimed")
 
     def _norm(self, step: Step) -> Verdict:
-        if not isinstance(step.subject, Call) or step.subject.atom not in ("norm2", "sum_squares"):
+        if form_of(step.subject) not in (forms.LENGTH, forms.SUM_OF_SQUARES):
             return Outcome.FAILED, "it is no norm"
         return self._within_samples(step)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
+from oco.dsl.atoms.forms import Form
+from oco.dsl.atoms.norms import Norm
 from oco.dsl.dims import Shape
 from oco.dsl.expressions import Call, Expr
 
@@ -25,6 +27,17 @@ class Monotone(StrEnum):
     UP = "nondecreasing"
     DOWN = "nonincreasing"
     NEITHER = "neither"
+
+
+class Regularity(IntEnum):
+    """How regular an atom is in all arguments together, where it is allowed."""
+
+    ANY = 0
+    """It may jump."""
+    CONTINUOUS = 1
+    """It has no jumps; its derivative, as the rule `vjp` writes it, may have some."""
+    SMOOTH = 2
+    """It has a continuous derivative, which itself has a derivative almost everywhere."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,22 @@ class Atom:
     allowed     (call, *intervals) -> "" or the words that say why an argument's range is not allowed
     proximal    (ops, call, v, w) -> w f'(z) at z = argmin (z - v)^2 / 2 + w f(z), f the atom in its first argument and w f convex; it may
                 give None, where this call has no closed form (see `proximal.py`)
+
+    What follows has defaults that are safe: an atom that says nothing is a general function that may jump.
+
+    form        what it is algebraically, for every stage that can do more with a sum, a product or a largest of pieces
+    regularity  whether it jumps or has kinks
+    exact       `bounds` is the range itself up to rounding, where each entry of the arguments enters once and moves alone
+    away        (e, call) -> an expression that is nowhere 0 where the atom keeps away from its jumps; without it the atom keeps away
+                from them where its range is one number
+    decided     (e, call, *intervals) -> another expression of the same value and derivative on those ranges; None: there is none
+    replay      (call, *ends) -> the least and greatest values on those ranges, each (least, greatest) arrays of the argument's shape;
+                written without `bounds`, in plain floating point, for the second reading of proofs (see `replay.py`)
+    norm        what second-order and spectral cones need of a norm of a vector or a matrix (see `norms.py`)
+    latex       how a call is set, with #1 for its argument; "": by its name
+    ufunc       NumPy's name of the operator
+    misuse      the hint for a call with too many arguments
+    decomposes  its value takes the singular values of its first argument
     """
 
     name: str
@@ -66,6 +95,17 @@ class Atom:
     integer: Callable[[Call], bool] | None = None
     allowed: Callable[..., str] | None = None
     proximal: Callable[..., Any] | None = None
+    form: Form | None = None
+    regularity: Regularity = Regularity.ANY
+    exact: bool = False
+    away: Callable[..., Expr] | None = None
+    decided: Callable[..., Expr | None] | None = None
+    replay: Callable[..., Any] | None = None
+    norm: Norm | None = None
+    latex: str = ""
+    ufunc: str = ""
+    misuse: str = ""
+    decomposes: bool = False
 
     @property
     def argument_names(self) -> tuple[str, ...]:

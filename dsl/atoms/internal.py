@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms.base import Atom
+from oco.dsl.atoms import forms, pieces, replay
+from oco.dsl.atoms.base import Atom, Regularity
 from oco.dsl.atoms.constructors import no_vjp
 from oco.dsl.atoms.index import lower_scatter, slice_ends, twin_scatter
 from oco.dsl.atoms.reductions import AXIS
@@ -208,13 +209,27 @@ def _row(name: str, doc: str, **columns: Any) -> Atom:
 _LINEAR: dict[str, Any] = {"shape": _given, "curvature": always(AFFINE), "monotone": up}
 
 INTERNAL: tuple[Atom, ...] = (
-    _row("_sign", "-1, 0 or 1", lower=lambda o, c, x: o.sign(x), bounds=lambda c, x: x.sign(), monotone=up),
+    _row(
+        "_sign",
+        "-1, 0 or 1",
+        lower=lambda o, c, x: o.sign(x),
+        bounds=lambda c, x: x.sign(),
+        monotone=up,
+        form=forms.SIGN,
+        away=lambda e, c: c.args[0],
+        decided=pieces.sign,
+        replay=replay.rising(np.sign),
+    ),
     _row(
         "_positive",
         "1 where x > 0, else 0",
         lower=lambda o, c, x: o.to_float(o.lt(0.0, x)),
         bounds=_step(strict=True),
         monotone=up,
+        form=forms.STEP,
+        away=lambda e, c: c.args[0],
+        decided=pieces.positive,
+        replay=replay.rising(lambda v: (v > 0) * 1.0),
     ),
     _row(
         "_nonneg",
@@ -222,6 +237,9 @@ INTERNAL: tuple[Atom, ...] = (
         lower=lambda o, c, x: o.to_float(o.le(0.0, x)),
         bounds=_step(strict=False),
         monotone=up,
+        away=lambda e, c: c.args[0],
+        decided=pieces.nonnegative,
+        replay=replay.rising(lambda v: (v >= 0) * 1.0),
     ),
     _row(
         "_sigmoid",
@@ -230,6 +248,9 @@ INTERNAL: tuple[Atom, ...] = (
         bounds=lambda c, x: x.sigmoid(),
         monotone=up,
         vjp=lambda e, c, g: (e.mul(g, e.call("_bell", c.args[0])),),
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.monotone(replay.sigmoid),
     ),
     _row(
         "_bell",
@@ -239,6 +260,8 @@ INTERNAL: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (
             e.mul(g, e.mul(c, e.sub(e.number(1), e.mul(e.number(2), e.call("_sigmoid", c.args[0]))))),
         ),
+        regularity=Regularity.SMOOTH,
+        exact=True,
     ),
     _row(
         "_clip",
@@ -248,6 +271,9 @@ INTERNAL: tuple[Atom, ...] = (
         bounds=_clip_bounds,
         monotone=lambda c, *args: (UP, NEITHER),
         vjp=_clip_vjp,
+        regularity=Regularity.CONTINUOUS,
+        exact=True,
+        decided=pieces.clip,
     ),
     _row(
         "_within",
@@ -255,12 +281,41 @@ INTERNAL: tuple[Atom, ...] = (
         arity=(2, 2),
         lower=lambda o, c, x, limit: o.to_float(o.le(o.abs(x), limit)),
         bounds=_within_bounds,
+        away=lambda e, c: e.call("sub", e.call("abs", c.args[0]), c.args[1]),
+        decided=pieces.within,
     ),
-    _row("_peak", "the weight 1 shared among the largest entries", lower=_peak, bounds=_peak_bounds, options=AXIS),
-    _row("_softmax", "exp(x) over its sum", lower=_softmax, bounds=_softmax_bounds, vjp=_softmax_vjp, options=AXIS),
-    _row("_unit", "x over its norm", lower=_unit, bounds=_unit_bounds, vjp=_unit_vjp, options=AXIS),
-    _row("_polar", "the sign of a matrix", shape=_argument, lower=_polar, bounds=_within(-1, 1)),
-    _row("_leading", "the leading singular pair", shape=_argument, lower=_leading, bounds=_within(-1, 1)),
+    _row(
+        "_peak",
+        "the weight 1 shared among the largest entries",
+        lower=_peak,
+        bounds=_peak_bounds,
+        options=AXIS,
+        form=forms.UnitVector(),
+    ),
+    _row(
+        "_softmax",
+        "exp(x) over its sum",
+        lower=_softmax,
+        bounds=_softmax_bounds,
+        vjp=_softmax_vjp,
+        options=AXIS,
+        form=forms.UnitVector(),
+        regularity=Regularity.SMOOTH,
+    ),
+    _row(
+        "_unit",
+        "x over its norm",
+        lower=_unit,
+        bounds=_unit_bounds,
+        vjp=_unit_vjp,
+        options=AXIS,
+        form=forms.UnitVector(),
+        away=lambda e, c: e.call("norm2", c.args[0], **dict(c.options)),
+    ),
+    _row("_polar", "the sign of a matrix", shape=_argument, lower=_polar, bounds=_within(-1, 1), decomposes=True),
+    _row(
+        "_leading", "the leading singular pair", shape=_argument, lower=_leading, bounds=_within(-1, 1), decomposes=True
+    ),
     _row(
         "_broadcast",
         "x stretched to the call's shape",
@@ -268,6 +323,8 @@ INTERNAL: tuple[Atom, ...] = (
         bounds=lambda c, x: x.broadcast(c.shape),
         vjp=lambda e, c, g: (e.collapse(g, c.shape, c.args[0].shape),),
         cvxpy=lambda cp, c, x: cp.broadcast_to(x, known(c.shape)),
+        form=forms.Stretched(),
+        regularity=Regularity.SMOOTH,
         **_LINEAR,
     ),
     _row(
@@ -277,6 +334,9 @@ INTERNAL: tuple[Atom, ...] = (
         bounds=_reshape_bounds,
         vjp=lambda e, c, g: (e.reshape(e.broadcast(g, c.shape), c.args[0].shape),),
         cvxpy=lambda cp, c, x: cp.reshape(x, known(c.shape), order="C"),
+        form=forms.Reshaped(),
+        regularity=Regularity.SMOOTH,
+        exact=True,
         **_LINEAR,
     ),
     _row(
@@ -287,6 +347,8 @@ INTERNAL: tuple[Atom, ...] = (
         bounds=_scatter_bounds,
         vjp=lambda e, c, g: (e.index(e.broadcast(g, c.shape), c.args[1:]), *(None for _ in c.args[1:])),
         cvxpy=twin_scatter,
+        form=forms.Scattered(),
+        regularity=Regularity.SMOOTH,
         **_LINEAR,
     ),
 )

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms import shapes
-from oco.dsl.atoms.base import Atom, Curvature, Monotone
+from oco.dsl.atoms import forms, norms, replay, shapes
+from oco.dsl.atoms.base import Atom, Curvature, Monotone, Regularity
 from oco.dsl.atoms.rules import (
     AFFINE,
     CONCAVE,
@@ -173,6 +173,8 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_quadratic_vjp,
         cvxpy=_quadratic_twin,
         integer=whole,
+        form=forms.Quadratic(),
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "dot",
@@ -186,6 +188,10 @@ MATRICES: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.mul(g, c.args[1]), e.mul(g, c.args[0])),
         cvxpy=lambda cp, c, a, b: cp.scalar_product(a, b),
         integer=whole,
+        form=forms.MATRIX_PRODUCT,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.product,
     ),
     Atom(
         "outer",
@@ -199,6 +205,8 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_outer_vjp,
         cvxpy=lambda cp, c, a, b: cp.outer(a, b),
         integer=whole,
+        form=forms.OUTER_PRODUCT,
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "trace",
@@ -212,6 +220,9 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_trace_vjp,
         cvxpy=lambda cp, c, x: cp.trace(x),
         integer=whole,
+        form=forms.Diagonal(),
+        regularity=Regularity.SMOOTH,
+        latex=r"\operatorname{tr}\left(#1\right)",
     ),
     Atom(
         "diag",
@@ -225,6 +236,8 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_diagonal_vjp,
         cvxpy=lambda cp, c, x: cp.diag(x),
         integer=whole,
+        form=forms.Diagonal(),
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "nuclear_norm",
@@ -237,6 +250,10 @@ MATRICES: tuple[Atom, ...] = (
         monotone=neither,
         vjp=lambda e, c, g: (e.mul(g, e.call("_polar", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.normNuc(x),
+        regularity=Regularity.CONTINUOUS,
+        norm=norms.NUCLEAR,
+        decomposes=True,
+        latex=r"\left\lVert #1 \right\rVert_*",
     ),
     Atom(
         "sigma_max",
@@ -249,5 +266,9 @@ MATRICES: tuple[Atom, ...] = (
         monotone=neither,
         vjp=lambda e, c, g: (e.mul(g, e.call("_leading", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.sigma_max(x),
+        regularity=Regularity.CONTINUOUS,
+        norm=norms.SPECTRAL,
+        decomposes=True,
+        latex=r"\left\lVert #1 \right\rVert_{\mathrm{op}}",
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -22,41 +22,6 @@ LONGEST = 6  # entries of a constant array that are written out
 
 Part = tuple[str, int]
 """LaTeX, and the precedence of its outermost operator."""
-
-
-def _norm(which: str) -> Callable[[str], str]:
-    return lambda u: rf"\left\lVert {u} \right\rVert{which}"
-
-
-def _function(name: str) -> Callable[[str], str]:
-    return lambda u: rf"{name}\left({u}\right)"
-
-
-FORMS: Mapping[str, Callable[[str], str]] = {
-    "abs": lambda u: rf"\left\lvert {u} \right\rvert",
-    "norm1": _norm("_1"),
-    "norm2": _norm("_2"),
-    "norm_inf": _norm(r"_\infty"),
-    "nuclear_norm": _norm("_*"),
-    "sigma_max": _norm(r"_{\mathrm{op}}"),
-    "sum_squares": _norm("_2^2"),
-    "square": lambda u: rf"\left({u}\right)^2",
-    "sqrt": lambda u: rf"\sqrt{{{u}}}",
-    "exp": _function(r"\exp"),
-    "log": _function(r"\log"),
-    "log1p": lambda u: rf"\log\left(1 + {u}\right)",
-    "logistic": lambda u: rf"\log\left(1 + e^{{{u}}}\right)",
-    "log_sum_exp": _function(r"\log\textstyle\sum\exp"),
-    "sum": _function(r"\textstyle\sum"),
-    "max": _function(r"\max"),
-    "min": _function(r"\min"),
-    "pos": lambda u: rf"\left[{u}\right]_+",
-    "neg": lambda u: rf"\left[-({u})\right]_+",
-    "hinge": lambda u: rf"\left[1 - ({u})\right]_+",
-    "trace": _function(r"\operatorname{tr}"),
-    "inv_pos": lambda u: rf"\frac{{1}}{{{u}}}",
-}
-"""Atoms of one argument that have a notation of their own."""
 
 
 def expression_latex(expr: Expr) -> str:
@@ -105,8 +70,8 @@ def _call(node: Call, args: list[Part]) -> Part:
     own = row.precedence
     if not row.operator:
         texts = [text for text, _ in args]
-        if len(args) == 1 and node.atom in FORMS and not node.options:
-            return FORMS[node.atom](texts[0]), ATOMIC
+        if len(args) == 1 and row.latex and not node.options:
+            return row.latex.replace("#1", texts[0]), ATOMIC
         options = [rf"\text{{{k} = {v}}}" for k, v in node.options]
         return rf"\operatorname{{{escaped(node.atom.strip('_'))}}}\left({', '.join(texts + options)}\right)", ATOMIC
     if len(args) == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from oco.dsl.atoms import ATOMS, forms
 from oco.dsl.source import Source, Span
 
 
@@ -67,7 +68,7 @@ def sum_of(node: Call) -> tuple[Expression, list[Call]]:
     """The first term of a chain of + and -, and its operators from the left, whose second arguments are the other terms."""
     links: list[Call] = []
     first: Expression = node
-    while isinstance(first, Call) and first.name in ("add", "sub") and first.operator:
+    while isinstance(first, Call) and first.operator and ATOMS[first.name].form in (forms.SUM, forms.DIFFERENCE):
         links.append(first)
         first = first.args[0]
     return first, links[::-1]

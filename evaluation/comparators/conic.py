@@ -10,22 +10,21 @@ is at most z_k, so that the bound of `certificate.py` holds with these terms in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.facts.solver import SPECTRAL
 from oco.compiler.twin import to_cvxpy
 from oco.dsl import algebra as e
+from oco.dsl.atoms import form_of, forms, norms
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, constant, walk
+from oco.dsl.expressions import Constant, Expr, Kind, Name, constant, walk
 from oco.dsl.model import Timing
 from oco.evaluation.comparators.affine_rows import Rows, Space
 from oco.evaluation.comparators.functions import OfRounds
-from oco.evaluation.comparators.lift import Lifted, Norm
+from oco.evaluation.comparators.lift import Lifted, NormOf
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.structure import degree
@@ -34,25 +33,12 @@ Array = np.ndarray[Any, Any]
 
 NODES = 25  # of expressions that take as long as a norm of a matrix
 
-DUAL_NORMS: Mapping[str, Callable[[Array], Array]] = {
-    "norm2": lambda w: np.sqrt(np.square(w).sum(axis=(1, 2))),
-    "nuclear_norm": lambda w: np.linalg.norm(w, 2, axis=(1, 2)),
-    "sigma_max": lambda w: np.linalg.svd(w, compute_uv=False).sum(axis=1),
-}
-"""Of a stack of matrices (K, m, n): (K,)."""
-
-NORMS: Mapping[str, Callable[[Array], Array]] = {
-    "norm2": DUAL_NORMS["norm2"],
-    "nuclear_norm": DUAL_NORMS["sigma_max"],
-    "sigma_max": DUAL_NORMS["nuclear_norm"],
-}
-
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """`atom` of each of the matrices U_k (m, n) in the rows of `inner` is at most z[places_k]."""
+    """`norm` of each of the matrices U_k (m, n) in the rows of `inner` is at most z[places_k]."""
 
-    atom: str
+    norm: norms.Norm
     places: Array
     inner: Rows
     shape: tuple[int, int]
@@ -66,7 +52,7 @@ class Bounded:
         return self.inner.at(z).reshape(self.count, *self.shape)
 
     def excess(self, z: Array) -> Array:
-        return np.asarray(NORMS[self.atom](self.at(z)) - z[self.places])
+        return np.asarray(self.norm.value(self.at(z)) - z[self.places])
 
 
 class Function(Protocol):
@@ -187,16 +173,11 @@ class Added:
 
 def terms(expr: Expr) -> list[Expr]:
     """What an expression is a sum of, each with its sign, where all have its shape."""
-    if isinstance(expr, Call) and all(a.shape == expr.shape for a in expr.args):
-        if expr.atom == "add":
-            return [t for a in expr.args for t in terms(a)]
-        if expr.atom == "sub":
-            return [*terms(expr.args[0]), *map(e.minus, terms(expr.args[1]))]
-        if expr.atom == "minus":
-            return list(map(e.minus, terms(expr.args[0])))
-    if isinstance(expr, Call) and expr.atom == "mul" and isinstance(expr.args[0], Constant):
-        factor, inner = expr.args
-        return [e.mul(factor, t) for t in terms(inner)] if inner.shape == expr.shape else [expr]
+    match form_of(expr), expr.children:
+        case forms.Signed(signs), args if all(a.shape == expr.shape for a in args):
+            return [t if sign > 0 else e.minus(t) for sign, a in zip(signs, args) for t in terms(a)]
+        case forms.TIMES, (Constant() as factor, inner) if inner.shape == expr.shape:
+            return [e.mul(factor, t) for t in terms(inner)]
     return [expr]
 
 
@@ -235,8 +216,8 @@ class Program:
     @property
     def orders(self) -> list[int]:
         """Of the matrices that are to be positive semidefinite."""
-        found = [sum(b.shape) for b in self.norms if b.atom != "norm2" for _ in range(b.count)]
-        return found + [sum(b.shape) for b in self.region.blocks if b.domain.kind in SPECTRAL]
+        found = [sum(b.shape) for b in self.norms if not b.norm.second_order for _ in range(b.count)]
+        return found + [sum(b.shape) for b in self.region.blocks if b.domain.spectral]
 
     @property
     def nodes(self) -> int:
@@ -351,7 +332,7 @@ def _function(space: Space, expr: Expr, mean: bool) -> Function:
     return Added((space.mean(straight), *bent))
 
 
-def _bent_norm(space: Space, definition: Expr, name: str, norm: Norm) -> Limits:
+def _bent_norm(space: Space, definition: Expr, name: str, norm: NormOf) -> Limits:
     """|u|_2 - s <= 0 for a u that is not affine. The slope of |u|^2 / s - s is twice as large where both are zero."""
     shape = dict(space.rounds.layout)[name]
     length = e.call("norm2", norm.argument, axis=0) if norm.several else e.call("norm2", norm.argument)
@@ -359,11 +340,11 @@ def _bent_norm(space: Space, definition: Expr, name: str, norm: Norm) -> Limits:
     return Limits(Bent(space, definition, False, words), ratio=0.5)
 
 
-def _bounded(space: Space, name: str, norm: Norm) -> Bounded:
+def _bounded(space: Space, name: str, norm: NormOf) -> Bounded:
     argument = e.transpose(norm.argument) if norm.several else norm.argument
     inner, whole, place = space.each(argument), known(argument.shape), space.rounds.places[name]
     shape = (1, whole[-1]) if norm.several else (1, 1, *whole)[-2:]
     several = np.arange(place.start, place.stop)
     times = len(inner.constant) // (len(several) * shape[0] * shape[1])
     ahead = space.own * np.arange(times) if place.start >= space.common else np.zeros(times, dtype=np.int64)
-    return Bounded(norm.atom, (several + ahead[:, None]).ravel(), inner, (int(shape[0]), int(shape[1])))
+    return Bounded(norm.norm, (several + ahead[:, None]).ravel(), inner, (int(shape[0]), int(shape[1])))

@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.facts.solver import into_domain, solve
 from oco.evaluation.comparators.certificate import Certified
-from oco.evaluation.comparators.conic import DUAL_NORMS, Bounded, Program
+from oco.evaluation.comparators.conic import Bounded, Program
 
 Array = np.ndarray[Any, Any]
 
@@ -111,7 +111,7 @@ class _Norm:
     def dual(self) -> Array:
         """The matrices W (K, m, n)."""
         b, first = self.bounded, self.constraints[0]
-        if b.atom == "norm2":
+        if b.norm.second_order:
             return np.asarray(-first.dual_value[1].T.reshape(b.count, *b.shape) / self.scale)
         return np.asarray(first.dual_value).reshape(b.count, *b.shape) / self.scale
 
@@ -120,12 +120,11 @@ def _norm(cp: Any, b: Bounded, z: Any, width: Array) -> _Norm:
     scale = float(b.inner.changes(0 * width, width).max(initial=0.0)) or 1.0
     u, s = (b.inner.matrix @ z + b.inner.constant) / scale, z[b.places] / scale
     entries = b.shape[0] * b.shape[1]
-    if b.atom == "norm2":
+    if b.norm.second_order:
         return _Norm(b, [cp.SOC(s, cp.reshape(u, (entries, b.count), order="F"))], scale)
     v = cp.Variable(entries * b.count)
-    norm = cp.normNuc if b.atom == "nuclear_norm" else cp.sigma_max
     matrices = [cp.reshape(v[k * entries : (k + 1) * entries], b.shape, order="C") for k in range(b.count)]
-    return _Norm(b, [u == v, *(norm(m) <= s[k] for k, m in enumerate(matrices))], scale)
+    return _Norm(b, [u == v, *(b.norm.cvxpy(cp, m) <= s[k] for k, m in enumerate(matrices))], scale)
 
 
 def _repaired(p: Program, z: Array) -> Array:
@@ -149,7 +148,7 @@ def certified(p: Program, z: Array, size: float, duals: Duals) -> Answer:
             off = np.abs(at) if function is p.equations else at
             worst.append(float((off / function.changes(z, p.width)).max(initial=0.0)))
         for bounded, w in zip(p.norms, duals.norms):
-            tau = DUAL_NORMS[bounded.atom](w)
+            tau = bounded.norm.dual(w)
             lagrangian += float(np.vdot(w, bounded.at(z)) - tau @ z[bounded.places])
             np.subtract.at(slope, bounded.places, tau)
             slope += bounded.inner.matrix.T @ w.ravel()

@@ -56,7 +56,7 @@ def _padded(square: Array | None, pad: tuple[int, int]) -> Array | None:
 
 
 def _least(block: Block, slopes: Array) -> Array:
-    if block.domain.kind == "box":
+    if block.domain.is_box:
         low, high = block.domain.lower.ravel(), block.domain.upper.ravel()
         return np.asarray(np.minimum(slopes * low, slopes * high).sum(axis=1))
     return np.array([-block.domain.support(-c.reshape(block.shape)) for c in slopes])
@@ -88,15 +88,9 @@ def _free_hull(block: Block) -> tuple[Array, Array]:
 
 def _inequalities(block: Block) -> list[Quadratic] | None:
     """What a set says besides its bounds and its affine hull; None where it is not of this form."""
-    domain: Any = block.domain
-    if domain.kind in ("ball", "nonneg_ball"):
-        square = np.full((1, 1, domain.size), 2.0 / domain.radius**2)
-        return [Quadratic(np.full((1, 1), -1.0), np.zeros((1, 1, domain.size)), square, True)]
-    if domain.kind == "ellipsoid":
-        inverse = np.linalg.inv((domain.P + domain.P.T) / 2)
-        centre = np.broadcast_to(domain.c, (domain.size,))
-        constant, linear = centre @ inverse @ centre - 1.0, -2.0 * inverse @ centre
-        return [Quadratic(np.full((1, 1), constant), linear[None, None], 2.0 * inverse[None, None], False)]
+    domain = block.domain
+    if (q := domain.quadratic) is not None:
+        return [Quadratic(np.full((1, 1), q.constant), q.linear[None, None], q.square[None, None], q.square.ndim == 1)]
     facets = domain.halfspaces()
     if facets is None or len(facets.A) > MOST_ROWS:
         return None

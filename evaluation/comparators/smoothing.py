@@ -7,7 +7,7 @@ stands where the function rises with it and a concave one where it falls, so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import log
 
@@ -16,11 +16,11 @@ import numpy as np
 from oco.compiler.calculus import dependence
 from oco.compiler.canonical import Canonical
 from oco.dsl import algebra as e
+from oco.dsl.atoms import Regularity, form_of, forms, regularity_of
 from oco.dsl.dims import known
 from oco.dsl.enclose import enclosures
 from oco.dsl.expressions import Call, Expr, walk
 from oco.dsl.intervals import Interval
-from oco.evaluation.comparators.structure import KINKED
 
 Ranges = Mapping[str, Interval]
 
@@ -52,7 +52,7 @@ class _Round:
     def larger(self, *us: Expr) -> Expr:
         found = us[0]
         for u in us[1:]:
-            found = e.add(u, self.positive(e.sub(found, u)))
+            found = self.positive(found) if e.value_of(u) == 0 else e.add(u, self.positive(e.sub(found, u)))
         return found
 
 
@@ -70,20 +70,20 @@ def _rounded(node: Call, args: tuple[Expr, ...], at: _Round) -> Expr | None:
     told, u = dict(node.options).get("axis"), args[0]
     axis = None if told is None else int(told)
     entries = _entries(node, axis)
-    forms: Mapping[str, Callable[[], Expr]] = {
-        "abs": lambda: at.absolute(u),
-        "norm1": lambda: _along("sum", at.absolute(u), axis),
-        "norm2": lambda: at.length(u, axis),
-        "norm_inf": lambda: at.largest(at.absolute(u), entries, axis),
-        "pos": lambda: at.positive(u),
-        "neg": lambda: at.positive(e.minus(u)),
-        "hinge": lambda: at.positive(e.sub(e.number(1.0), u)),
-        "max": lambda: at.largest(u, entries, axis),
-        "min": lambda: e.minus(at.largest(e.minus(u), entries, axis)),
-        "maximum": lambda: at.larger(*args),
-        "minimum": lambda: e.minus(at.larger(*map(e.minus, args))),
-    }
-    return forms[node.atom]() if node.atom in forms else None
+    match form_of(node):
+        case forms.SIZE:
+            return at.absolute(u)
+        case forms.SUM_OF_SIZES:
+            return _along("sum", at.absolute(u), axis)
+        case forms.LENGTH:
+            return at.length(u, axis)
+        case forms.LARGEST_SIZE:
+            return at.largest(at.absolute(u), entries, axis)
+        case forms.Extreme(largest, pieces, over):
+            parts = pieces(e, *args) if largest else tuple(map(e.minus, pieces(e, *args)))
+            whole = at.largest(parts[0], entries, axis) if over else at.larger(*parts)
+            return whole if largest else e.minus(whole)
+    return None
 
 
 def _smooth(root: Expr, variables: tuple[str, ...], ranges: Ranges, share: float, above: bool) -> Expr | None:
@@ -93,7 +93,7 @@ def _smooth(root: Expr, variables: tuple[str, ...], ranges: Ranges, share: float
     for node in nodes:
         children = tuple(done[id(c)] for c in node.children)
         new = node.with_children(children) if children else node
-        if isinstance(node, Call) and node.atom in KINKED and id(node) in depends:
+        if isinstance(node, Call) and id(node) in depends and regularity_of(node) is not Regularity.SMOOTH:
             width = max(float(np.max(values[id(a)].hi - values[id(a)].lo)) for a in node.args)
             rounded = _rounded(node, new.children, _Round(share * width, above)) if np.isfinite(width) else None
             if rounded is None:

@@ -6,48 +6,8 @@ import math
 from enum import IntEnum
 
 from oco.compiler.calculus import dependence
+from oco.dsl.atoms import Regularity, form_of, forms, is_entrywise, regularity_of
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, walk
-
-_LINEAR = frozenset({"add", "sub", "minus", "sum", "mean", "transpose", "trace", "diag"})
-_PRODUCTS = frozenset({"mul", "matmul", "dot", "outer"})
-_SQUARES = frozenset({"square", "sum_squares"})
-_ENTRYWISE = frozenset(
-    {
-        "add",
-        "sub",
-        "minus",
-        "mul",
-        "div",
-        "pow",
-        "power",
-        "square",
-        "sqrt",
-        "exp",
-        "log",
-        "log1p",
-        "logistic",
-        "huber",
-        "entr",
-    }
-    | {"kl_div", "rel_entr", "inv_pos"}
-)
-KINKED = frozenset(
-    {
-        "abs",
-        "pos",
-        "neg",
-        "hinge",
-        "max",
-        "min",
-        "maximum",
-        "minimum",
-        "norm1",
-        "norm2",
-        "norm_inf",
-        "nuclear_norm",
-        "sigma_max",
-    }
-)
 
 
 def degree(expr: Expr, decisions: tuple[str, ...]) -> float:
@@ -83,20 +43,21 @@ def _degree(node: Expr, below: list[float]) -> float:
         return max(below)
     if not isinstance(node, Call):
         return math.inf
-    if node.atom in _LINEAR:
-        result = max(below)
-    elif node.atom in _PRODUCTS:
-        result = sum(below)
-    elif node.atom == "div":
-        result = below[0] if not below[1] else math.inf
-    elif node.atom in _SQUARES:
-        result = 2 * below[0]
-    elif node.atom in ("pow", "power"):
-        result = below[0] * _exponent(node.args[1])
-    elif node.atom == "quad_form":
-        result = 2 * below[0] + below[1]
-    else:
-        result = math.inf
+    match form_of(node):
+        case forms.Signed() | forms.TOTAL | forms.MEAN | forms.TRANSPOSE | forms.Diagonal():
+            result = max(below)
+        case forms.Product():
+            result = sum(below)
+        case forms.QUOTIENT:
+            result = below[0] if not below[1] else math.inf
+        case forms.SQUARE | forms.SUM_OF_SQUARES:
+            result = 2 * below[0]
+        case forms.Power(exponent=None):
+            result = below[0] * _exponent(node.args[1])
+        case forms.Quadratic():
+            result = 2 * below[0] + below[1]
+        case _:
+            result = math.inf
     return result if result <= 2 else math.inf
 
 
@@ -151,20 +112,22 @@ def _part(node: Expr, found: dict[int, Part], decisions: tuple[str, ...]) -> Par
 
 
 def _entry_by_entry(node: Call, moving: list[Expr]) -> bool:
-    return node.atom in _ENTRYWISE and _same_decision(moving) and all(a.shape == node.shape for a in moving)
+    smooth = is_entrywise(node) and regularity_of(node) is Regularity.SMOOTH
+    return smooth and _same_decision(moving) and all(a.shape == node.shape for a in moving)
 
 
 def _adds_up(node: Call, moving: list[Expr], worst: Part) -> bool:
     """Whether a scalar node only sums and scales its arguments."""
-    if node.atom in ("add", "sub", "minus"):
-        return True
-    if len(moving) != 1:
-        return False
-    if node.atom == "mul":
-        return True
-    if node.atom == "div":
-        return moving[0] is node.args[0]
-    return worst in (Part.OWN, Part.PICKED) and node.atom in ("sum", "mean", "sum_squares", "matmul", "dot")
+    match form_of(node):
+        case forms.Signed():
+            return True
+        case forms.TIMES:
+            return len(moving) == 1
+        case forms.QUOTIENT:
+            return len(moving) == 1 and moving[0] is node.args[0]
+        case forms.TOTAL | forms.MEAN | forms.SUM_OF_SQUARES | forms.MATRIX_PRODUCT:
+            return len(moving) == 1 and worst in (Part.OWN, Part.PICKED)
+    return False
 
 
 def _same_decision(moving: list[Expr]) -> bool:
@@ -177,4 +140,4 @@ def smooth(expr: Expr, decisions: tuple[str, ...]) -> bool:
     """Whether no atom that the decisions reach has a kink."""
     nodes = list(walk(expr))
     depends = dependence(nodes, decisions)
-    return not any(isinstance(n, Call) and n.atom in KINKED for n in nodes if id(n) in depends)
+    return all(regularity_of(n) is Regularity.SMOOTH for n in nodes if id(n) in depends)

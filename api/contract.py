@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import part_names
-from oco.backends.reckoning import DUALS, OF_EQUALITIES, Constants, Limit
+from oco.backends.monitor import DUALS, OF_EQUALITIES, Constants, Limit
 from oco.compiler.canonical import entry_labels
 from oco.compiler.plan import Plan
 from oco.compiler.settings import Setting

@@ -113,8 +113,8 @@ def planned(
 ) -> Plan:
     """The plan for the horizon of the problem; `data` are its pilot rounds. Parameters and errors are those of `compile`."""
     from oco.compiler.plan import LEAST, compile_plan
+    from oco.overflow_check import rehearse
     from oco.plan import Plan
-    from oco.rehearsal import rehearse
     from oco.tuning import piloted, tuned
 
     kind = LEAST if settings is None else settings

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from oco.backends.base import Compiled
+from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
 from oco.backends.registry import make_learner
-from oco.backends.worth import BackendChoice, choose_backend
 from oco.compiler import plan as core
 from oco.compiler.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of, recipe_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.backends.reckoning import Constants
+from oco.backends.monitor import Constants
 from oco.compiler.domains import Domain
 from oco.compiler.guarantees import FROM_CENTRE
 

@@ -15,10 +15,10 @@ from oco.backends.factors import decisions_of, fields_of, names_of, part_names, 
 from oco.backends.feedback import Feedback
 from oco.backends.given import first_decision, generator, is_whole, wrong_input
 from oco.backends.mending import CHOICES, SAID, mended
+from oco.backends.monitor import DUALS, Reckoning, looked_at
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, NotFinite, Stream, StreamError
 from oco.backends.python.state_file import write_state
-from oco.backends.reckoning import DUALS, Reckoning, looked_at
 from oco.backends.saved import learner_state, restore_into
 from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import InternalError, fail
@@ -64,7 +64,7 @@ class Learner(Owned):
         self.on_out_of_bounds = on_out_of_bounds
         self.warnings: list[str] = []
         self.journal: Journal | None = None
-        self.reckoning = Reckoning(contract.constants, self.warn)
+        self.monitor = Reckoning(contract.constants, self.warn)
         self._names = tuple(f.name for f in program.decision)
         self._fields = tuple(f.name for f in program.feedback)
         self._places = {f.name: i for i, f in enumerate(program.state)}
@@ -120,7 +120,7 @@ class Learner(Owned):
             first.append(value)
         if said := self.contract.about_start(dict(zip(self._names, first))):
             self.warn(said)
-        self.reckoning.start = points_of(self.compiled.program, first)
+        self.monitor.start = points_of(self.compiled.program, first)
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
 
@@ -225,18 +225,18 @@ class Learner(Owned):
             self.look(feedback, feedback.decisions, tuple(feedback.values.values()))
 
     def look(self, worth: Feedback, decisions: Sequence[Any], values: Sequence[Any]) -> None:
-        """Dead reckoning after a round of these decisions and inputs: see `reckoning`."""
+        """Dead monitor after a round of these decisions and inputs: see `monitor`."""
         with self._owned():
-            self.reckoning.see(worth.loss, worth.constraints)
+            self.monitor.see(worth.loss, worth.constraints)
             self.glance(worth.round, decisions, values)
             duals = {name: np.asarray(self.value(name)) for name in self._places if name in DUALS}
-            self.reckoning.look(worth.round, points_of(self.compiled.program, decisions), duals)
+            self.monitor.look(worth.round, points_of(self.compiled.program, decisions), duals)
 
     def glance(self, round: int, decisions: Sequence[Any], values: Sequence[Any]) -> None:
         """See how large the gradients of a round are at its decisions, where bounds of them are known."""
         if self.compiled.slopes is not None and self.contract.constants.slopes:
             with np.errstate(all="ignore"):
-                self.reckoning.see_slopes(*self.compiled.slopes(round, *decisions, *values))
+                self.monitor.see_slopes(*self.compiled.slopes(round, *decisions, *values))
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """Many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""

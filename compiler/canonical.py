@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.alike import Together
 from oco.compiler.cuts import Sets
 from oco.compiler.domains import Domain
 from oco.compiler.domains.programs import MOST_STEPS
 from oco.compiler.structure import Structure, structure_of
+from oco.compiler.vectorize import Together
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, InternalError, fail
 from oco.dsl.dims import SymbolicDim

@@ -8,12 +8,13 @@ from functools import cached_property
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
-from oco.compiler.optimal import optimum
+from oco.compiler.best_constants import optimum
+from oco.compiler.ignored_settings import unread, unused_settings
 from oco.compiler.pilots import Pilots
-from oco.compiler.resettle import in_its_units
+from oco.compiler.resolve import GivenSettings, settle
+from oco.compiler.resolve_again import in_its_units
 from oco.compiler.restarts import first_epoch, restarted
 from oco.compiler.settings import Setting, symbols_of
-from oco.compiler.settle import GivenSettings, settle
 from oco.compiler.solvable import step_rank
 from oco.compiler.theorems import (
     Objection,
@@ -25,7 +26,6 @@ from oco.compiler.theorems import (
     without_sense,
 )
 from oco.compiler.unit_free import in_user_units, unit_free, without_units
-from oco.compiler.unused import unread, unused_settings
 from oco.compiler.verdicts import Standing, Strength, Verdict, rank, weigh, why_first, why_lost
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.model import Feedback, Measure, Timing

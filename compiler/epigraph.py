@@ -22,8 +22,8 @@ import numpy as np
 
 from oco.compiler.canonical import Block, Canonical, Inequality, StreamRange
 from oco.compiler.domains.box import Box
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.enclosure import Enclosure
-from oco.compiler.facts.setting import Setting
 from oco.compiler.jacobians import jacobian
 from oco.compiler.structure import Structure, constraint_structure, is_affine, separable_over_box
 from oco.dsl import algebra

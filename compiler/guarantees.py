@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.rounds import KEPT, Rounds, Schedule
+from oco.compiler.schedule import KEPT, Rounds, Schedule
 from oco.compiler.settings import evaluated, parse_formula, symbols_of
 
 Floats = np.ndarray[Any, Any]

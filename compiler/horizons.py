@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oco.compiler.guarantees import Guarantee
-from oco.compiler.resettle import in_its_units, resettled
+from oco.compiler.resolve_again import in_its_units, resettled
 from oco.compiler.theorems import Situation, UnknownFact
 from oco.compiler.verdicts import Verdict
 from oco.dsl.diagnostics import OcoError

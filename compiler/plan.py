@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Self
 
 from oco.compiler.assemble import assemble
+from oco.compiler.best_constants import closed
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.choice import Choice, Policy, choose, judge
 from oco.compiler.explain import explain_data, refusal
@@ -21,11 +22,10 @@ from oco.compiler.frontier import FrontierPoint, frontier
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.notebook import Explanation, plan_html, plan_latex
-from oco.compiler.optimal import closed
 from oco.compiler.problem import Task
-from oco.compiler.resettle import given_formulas, in_its_units, promised_again, resettled
+from oco.compiler.resolve import all_formulas, formulas
+from oco.compiler.resolve_again import given_formulas, in_its_units, promised_again, resettled
 from oco.compiler.settings import Setting
-from oco.compiler.settle import all_formulas, formulas
 from oco.compiler.storage import rooms
 from oco.compiler.structure import constraint_structure
 from oco.compiler.theorems import Free, Guarantee, Situation

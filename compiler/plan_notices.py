@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from oco.compiler.choice import Choice
 from oco.compiler.facts.notices import heard
-from oco.compiler.facts.words import number
+from oco.compiler.facts.phrasing import number
 from oco.compiler.horizons import useful_from
 from oco.dsl.diagnostics import Diagnostic, Severity
 

@@ -9,8 +9,8 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from oco.compiler.bends import Bends
 from oco.compiler.calculus import gradient, hessian_vector, vector_jacobian
+from oco.compiler.entry_functions import Bends
 from oco.compiler.ir.formulas import trace_formula
 from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer

@@ -16,7 +16,7 @@ from oco.compiler.algorithms.base import Rule, State, array
 from oco.compiler.guarantees import Bound, Floats, Guarantee, Quantity, exponent_of
 from oco.compiler.points import Point, Structured, if_over
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Objection, Restart, Situation, Theorem
 from oco.dsl.diagnostics import OcoError, fail

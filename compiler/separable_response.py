@@ -12,7 +12,7 @@ from functools import reduce
 
 import numpy as np
 
-from oco.compiler.bends import Bends, bends_of
+from oco.compiler.entry_functions import Bends, bends_of
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, Structured, call_over
 from oco.compiler.problem import Problem

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.settings import FORMULA_FUNCTIONS
 from oco.dsl.source import Span

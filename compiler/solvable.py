@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from oco.compiler.canonical import Canonical, Inequality
 from oco.compiler.epigraph import Unliftable, epigraph, has_kinks, kinks_hinder, lifted
-from oco.compiler.facts.words import plural
+from oco.compiler.facts.phrasing import plural
 from oco.compiler.structure import MOST_ENTRIES, Structure, constraint_structure, separable_over_box
 from oco.compiler.theorems import Objection, Situation
 from oco.dsl.atoms import ATOMS, form_of, forms

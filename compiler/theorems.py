@@ -18,7 +18,7 @@ from oco.compiler.guarantees import Bound as Bound
 from oco.compiler.guarantees import Guarantee as Guarantee
 from oco.compiler.guarantees import Quantity as Quantity
 from oco.compiler.guarantees import rate_symbols as rate_symbols
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting, along, symbols_of
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.evaluate import evaluate

@@ -21,9 +21,9 @@ import numpy as np
 from oco.compiler.canonical import Canonical, Equality, Inequality, entry_labels
 from oco.compiler.domains.norms import vector_norm
 from oco.compiler.facts.budget import Budget, size
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.domain import domain_facts, downward, upward
 from oco.compiler.facts.feasible import KEYS, Feasibility
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
 from oco.compiler.scales import Scales
 from oco.compiler.theorems import Bound, Guarantee, Situation

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from oco.compiler.algorithms import Algorithm
+from oco.compiler.best_constants import Optimum
 from oco.compiler.guarantees import Guarantee, exponent_of
 from oco.compiler.objective import terms
-from oco.compiler.optimal import Optimum
 from oco.compiler.scales import Scales
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Objection, Situation, Theorem

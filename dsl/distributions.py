@@ -12,7 +12,7 @@ from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.domains import Complaint
 from oco.dsl.expressions import Expr
-from oco.dsl.laws import LAWS, Args, Array, LawKind
+from oco.dsl.families import LAWS, Args, Array, LawKind
 from oco.dsl.model import Distribution
 
 RARE = 0.05

@@ -10,8 +10,8 @@ import numpy as np
 from oco.backends.factors import Factors, part_names
 from oco.backends.given import is_whole
 from oco.backends.learner import Learner
+from oco.backends.monitor import DUALS
 from oco.backends.play import Played
-from oco.backends.reckoning import DUALS
 from oco.compiler.canonical import Canonical
 from oco.dsl.diagnostics import fail
 from oco.evaluation.spill import spacious

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
 from oco.backends.given import CODES, is_whole
 from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
+from oco.backends.monitor import glances
 from oco.backends.play import can_play, play
-from oco.backends.reckoning import glances
-from oco.backends.worth import BackendChoice
 from oco.compiler.canonical import Canonical
 from oco.compiler.explain import formula_text
 from oco.compiler.facts.ledger import plain
@@ -141,8 +141,8 @@ def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -
 
 
 def _reckon(learner: Learner, record: Record, data: Data) -> None:
-    """Dead reckoning over the whole run: every value counts, and gradients of more rounds, where a learner by itself looks at few."""
-    rounds, seen = len(record.loss), learner.reckoning
+    """Dead monitor over the whole run: every value counts, and gradients of more rounds, where a learner by itself looks at few."""
+    rounds, seen = len(record.loss), learner.monitor
     most, least = record.constraints.max(axis=0), record.constraints.min(axis=0)
     seen.see(float(max(record.loss.max(), -record.loss.min())), np.where(most >= -least, most, least))
     seen.broken = bool((np.fmax.reduce(record.constraints[rounds // 2 :], axis=0) > 0).any())

@@ -1,4 +1,4 @@
-"""The laws of streams against scipy.stats: truncated moments by its quadrature and sums, draws by goodness of fit."""
+"""The families of streams against scipy.stats: truncated moments by its quadrature and sums, draws by goodness of fit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from oco.dsl import laws
 from oco.dsl.distributions import DISTRIBUTIONS, Law
-from oco.dsl.laws import LAWS
+from oco.dsl.families import LAWS
 from oco.dsl.load import parse
 
 INF = np.inf
@@ -175,13 +174,13 @@ def test_every_distribution_can_be_written(kind: str) -> None:
 def test_few_probabilities_of_a_normal_law_equal_those_of_scipy() -> None:
     """Without loading SciPy; far into both tails."""
     z = np.concatenate([np.linspace(-37, 37, 61), [np.inf, -np.inf, 0.0]])
-    assert z.size <= laws.FEW
-    found, expected = laws._below(z), special.ndtr(z)
+    assert z.size <= families.FEW
+    found, expected = families._below(z), special.ndtr(z)
     assert (found[-3:] == [1.0, 0.0, 0.5]).all()
     assert (
         np.abs(found / expected - 1)[:-3] <= 1e-15 * (1 + z[:-3] ** 2 / 2)
     ).all()  # exp(-z**2 / 2) has no more digits
-    assert laws._below(np.array(0.0)) == 0.5 and laws._below(np.zeros((0, 3))).shape == (0, 3)
+    assert families._below(np.array(0.0)) == 0.5 and families._below(np.zeros((0, 3))).shape == (0, 3)
 
 
 @pytest.mark.parametrize("size", [(), (1,), (5,)])

@@ -10,11 +10,11 @@ import pytest
 from facts_oracle import Oracle
 
 from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.cvxpy_form import to_cvxpy
 from oco.compiler.facts.check import check
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.function import Function
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status
-from oco.compiler.twin import to_cvxpy
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from oco.backends.worth import duration
+from oco.backends.choose import duration
 from oco.cli import main
 from oco.cli.progress import Pace, told, working
 

@@ -11,8 +11,8 @@ import pytest
 from driving import Run, plan_of
 
 from oco.compiler import separable_response
-from oco.compiler.bends import bends_of
 from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.entry_functions import bends_of
 from oco.compiler.plan import compile_plan
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate

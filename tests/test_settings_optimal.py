@@ -12,15 +12,15 @@ import pytest
 
 import oco
 from oco.compiler.algorithms import ALGORITHMS
+from oco.compiler.best_constants import least, stationary
 from oco.compiler.canonical import canonical
 from oco.compiler.choice import PAPER, Policy, judge
 from oco.compiler.explain import explain_data, explain_text
 from oco.compiler.facts.check import check
 from oco.compiler.frontier import frontier_text
 from oco.compiler.objective import normalized_sum, terms
-from oco.compiler.optimal import least, stationary
 from oco.compiler.plan import compile_plan, explain_choice
-from oco.compiler.resettle import in_its_units
+from oco.compiler.resolve_again import in_its_units
 from oco.compiler.theorems import Situation
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse

@@ -89,7 +89,7 @@ def check(
 
 def _show_replay(facts: Facts) -> None:
     """What became of every step of every derivation; status 1 where one failed."""
-    from oco.compiler.facts.attack import Outcome
+    from oco.compiler.facts.falsify import Outcome
     from oco.compiler.facts.ledger import replay_text
     from oco.compiler.facts.verify import verify
 

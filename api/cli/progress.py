@@ -77,7 +77,7 @@ def told(title: str, total: int, unit: str, silent: bool = False, left: Left | N
 
 
 def _lines(title: str, total: int, unit: str, left: Left) -> Told:
-    from oco.backends.worth import duration
+    from oco.backends.choose import duration
 
     began, due = perf_counter(), FIRST_LINE
 
@@ -93,7 +93,7 @@ def _lines(title: str, total: int, unit: str, left: Left) -> Told:
 
 
 def _to_go(seconds: float | None, before: str = "") -> str:
-    from oco.backends.worth import duration
+    from oco.backends.choose import duration
 
     return f"{before}about {duration(seconds)} to go" if seconds else ""
 
@@ -140,7 +140,7 @@ def _sign(title: str, over: Event) -> None:
         return
     from rich.text import Text
 
-    from oco.backends.worth import duration
+    from oco.backends.choose import duration
 
     began = perf_counter() - FIRST_SIGN
     with console(stderr=True).status(Text(title)) as status:
@@ -151,7 +151,7 @@ def _sign(title: str, over: Event) -> None:
 def _sign_lines(title: str, over: Event) -> None:
     began, due = perf_counter(), FIRST_LINE
     while not over.wait(max(0.0, began + due - perf_counter())):
-        from oco.backends.worth import duration
+        from oco.backends.choose import duration
 
         passed = perf_counter() - began
         due = passed + max(FIRST_LINE, LATER_LINES * passed)

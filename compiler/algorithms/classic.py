@@ -10,7 +10,7 @@ from oco.compiler.algorithms.base import Algorithm, State, point
 from oco.compiler.algorithms.common import PROJECTION
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting
 from oco.compiler.theorems import (
     Bound,

@@ -26,7 +26,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import (
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting
 from oco.compiler.theorems import (
     Bound,

@@ -26,7 +26,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Structured, select
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,

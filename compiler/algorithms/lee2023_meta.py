@@ -28,7 +28,7 @@ from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, repeated
 from oco.compiler.problem import Draw, Problem, Task
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, count, exact, number
 from oco.compiler.theorems import (
     Bound,

@@ -16,7 +16,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, MEAN_I
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,

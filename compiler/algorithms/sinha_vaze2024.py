@@ -22,7 +22,7 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import LIPSCHITZ_CONSTRAINTS, la
 from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,

@@ -25,7 +25,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting, along, number
 from oco.compiler.theorems import (
     Bound,

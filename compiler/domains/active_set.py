@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.working_set import enter, leave
+from oco.compiler.domains.qr_update import enter, leave
 from oco.compiler.ir.trace import Tracer, Values
 from oco.compiler.ir.value import Value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oco.compiler.canonical import Assumed
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.types import Fact, Status, Step
-from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.model import Relation
 

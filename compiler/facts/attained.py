@@ -18,7 +18,7 @@ from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 MOST_DENSE = 12  # entries of the decisions up to which whole Hessians are taken

@@ -11,14 +11,14 @@ from oco.compiler.facts.budget import NOT_SEARCHED, size
 from oco.compiler.facts.cells import NotCovered
 from oco.compiler.facts.corners import branch_sup, corner_sup
 from oco.compiler.facts.entry_sup import Supremum
+from oco.compiler.facts.lower_bound import LARGEST_ENTRIES, Climber, Reached
+from oco.compiler.facts.occurs_once import occurs_once
+from oco.compiler.facts.phrasing import number, say
 from oco.compiler.facts.quadratic import ball_sup
-from oco.compiler.facts.reach import LARGEST_ENTRIES, Climber, Reached
 from oco.compiler.facts.refine import bilinear_supremum
 from oco.compiler.facts.separable import Separable
-from oco.compiler.facts.single import occurs_once
 from oco.compiler.facts.tangent import tangent_sup
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import number, say
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.diagnostics import InternalError, OcoError
@@ -26,7 +26,7 @@ from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Method = Callable[[Expr, float], "Supremum | None"]
 TIGHT, LOOSE = 0.01, 0.05  # relative gaps between bound and reached value: good enough, and worth a word

@@ -12,6 +12,7 @@ from oco.compiler.facts import feasible
 from oco.compiler.facts.assumed import declared
 from oco.compiler.facts.budget import NOT_SEARCHED, USUAL, Budget
 from oco.compiler.facts.complaints import complaints
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.data_facts import measured_margin, with_data
 from oco.compiler.facts.domain import domain_facts
 from oco.compiler.facts.entry import entry
@@ -19,11 +20,10 @@ from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, Rounds, observed
 from oco.compiler.facts.notices import heard, notices
 from oco.compiler.facts.overflow import overflows
-from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.structure_facts import oracle_facts
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
 from oco.compiler.facts.vector import MOST_ENTRIES, worst_of_many
-from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Findings
 from oco.dsl.fact_keys import catalogue
 from oco.dsl.model import Model

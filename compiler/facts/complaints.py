@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from oco.compiler.canonical import Canonical, Inequality
 from oco.compiler.facts.budget import NOT_SEARCHED
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import FLAT_KINDS, Culprit
-from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.phrasing import say
 from oco.compiler.facts.types import Fact, Status
-from oco.compiler.facts.words import say
 from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Call, Expr

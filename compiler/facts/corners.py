@@ -13,13 +13,13 @@ from oco.compiler.facts.cells import CELL, over_cells
 from oco.compiler.facts.curvature import CONVEX_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.kinks import continuous
-from oco.compiler.facts.reach import slopes_of
+from oco.compiler.facts.lower_bound import slopes_of
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 MOST_CORNERS = 4096
 BRANCH = 15_000  # steps that branch and bound takes for each part of the expression

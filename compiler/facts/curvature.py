@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.phrasing import Phrases
 from oco.compiler.facts.sums import summands, within_sums
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import Phrases
 from oco.dsl.atoms import ATOMS, Curvature, Monotone, form_of, forms
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, walk
 from oco.dsl.intervals import Interval

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from oco.compiler.canonical import StreamRange
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, covered
-from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.words import number, plural
+from oco.compiler.facts.phrasing import number, plural
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, names
 

@@ -10,16 +10,16 @@ import numpy as np
 
 from oco.compiler.canonical import Assumed, Canonical, Equality, Inequality, entry_labels
 from oco.compiler.facts.cells import NotCovered, over_cells
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.data_checks import contradictions, outliers, wide_bounds
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, covered, variation_facts
+from oco.compiler.facts.phrasing import coordinates, number, plural
 from oco.compiler.facts.scenario import mean
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.slater import slater_point
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.vector import MOST_ENTRIES
-from oco.compiler.facts.words import coordinates, number, plural
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.evaluate import evaluate

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.facts.budget import NOT_SEARCHED
+from oco.compiler.facts.phrasing import Phrases, say, span_of_values
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import Phrases, say, span_of_values
 from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known

@@ -23,7 +23,7 @@ from oco.dsl.expressions import Constant, Expr, Name, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 MOST_NUMBERS = 20_000  # cells times entries
 FINEST, COARSEST = 256, 3  # parts of one leaf

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Equality, Inequality
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.infeasible import Impossible, Row, conflict, impossible, irreducible, relaxations, rows_of
 from oco.compiler.facts.mixture import Mixture, mixture, paired, written
 from oco.compiler.facts.multipliers import (
@@ -21,12 +22,11 @@ from oco.compiler.facts.multipliers import (
     interior_point,
     separating,
 )
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.policy import corner_policy
 from oco.compiler.facts.scenario import SHARE, Scenario, mean, robust
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.slater import SlaterPoint, slater_point
 from oco.compiler.facts.types import Fact, Status, Step, Witness
-from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, names
 from oco.dsl.model import Timing

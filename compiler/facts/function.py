@@ -10,14 +10,14 @@ from functools import cached_property
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.attained import TIGHT, Slopes
 from oco.compiler.facts.bounds import Bound
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import CONVEX_KINDS
-from oco.compiler.facts.pieces import pieces
-from oco.compiler.facts.reach import Reached
-from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.lower_bound import Reached
+from oco.compiler.facts.phrasing import number, printed, say
+from oco.compiler.facts.piecewise import pieces
 from oco.compiler.facts.structure_facts import structure_fact
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.witness import convexity_witness
-from oco.compiler.facts.words import number, printed, say
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, names
 from oco.dsl.intervals import Interval

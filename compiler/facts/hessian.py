@@ -20,16 +20,16 @@ from oco.compiler.facts.budget import size
 from oco.compiler.facts.curve import LARGEST, Curve
 from oco.compiler.facts.hessian_terms import Terms
 from oco.compiler.facts.kinks import differentiable
+from oco.compiler.facts.phrasing import number, say
 from oco.compiler.facts.spectrum import SLACK, eigenvalues
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import number, say
 from oco.compiler.jacobians import jacobian
 from oco.dsl.atoms import Regularity, regularity_of
 from oco.dsl.expressions import Expr, walk
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out

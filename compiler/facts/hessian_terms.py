@@ -15,9 +15,9 @@ import numpy as np
 
 from oco.compiler.calculus import gradient
 from oco.compiler.facts import curve as curves
-from oco.compiler.facts.bends import Bends, of_entries
 from oco.compiler.facts.curve import LARGEST, Curve, Rows
 from oco.compiler.facts.matching import options_of
+from oco.compiler.facts.single_nonlinearity import Bends, of_entries
 from oco.compiler.facts.spectrum import SLACK, Stretch, eigenvalues, matrix_norm
 from oco.compiler.facts.sums import summands
 from oco.dsl.atoms import Curvature, form_of, forms, is_entrywise
@@ -27,7 +27,7 @@ from oco.dsl.expressions import Array, Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval, point
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 MOST_NUMBERS = 40_000  # in the Jacobian of an affine map that is kept as it is
 FLAT = (Curvature.AFFINE, Curvature.CONSTANT)

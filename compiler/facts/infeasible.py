@@ -16,11 +16,11 @@ from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Equality, Inequality, entry_labels
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.scenario import Scenario, stream_gradient
 from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.facts.support import support
 from oco.compiler.facts.types import Step, Witness
-from oco.compiler.facts.words import number
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate

@@ -14,7 +14,7 @@ from oco.dsl.atoms import ATOMS, Regularity, regularity_of
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 
 def jumps(node: Expr) -> bool:

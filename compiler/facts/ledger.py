@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.facts.budget import NOT_SEARCHED
+from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.types import Fact, Facts, Status, Step, Witness
-from oco.compiler.facts.words import coordinates, number
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _witness_lines(witness: Witness) -> Iterator[str]:
 
 def replay_text(checks: list[Check]) -> str:
     """The outcome of a replay: how many steps of each kind, and every step that failed."""
-    from oco.compiler.facts.attack import Outcome
+    from oco.compiler.facts.falsify import Outcome
 
     counts = Counter(c.outcome for c in checks)
     said = {

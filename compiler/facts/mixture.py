@@ -20,12 +20,12 @@ import numpy as np
 
 from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.facts.curvature import CONVEX_KINDS, FLAT_KINDS
+from oco.compiler.facts.lower_bound import LARGEST_SPECTRAL
 from oco.compiler.facts.multipliers import Rows, affine_rows
-from oco.compiler.facts.reach import LARGEST_SPECTRAL
+from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.scenario import Scenario
 from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import coordinates, number
 from oco.dsl.build import call
 from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import Interval, interval, point

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Equality, Inequality, entry_labels
+from oco.compiler.facts.context import Setting
+from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.scenario import Scenario, at_mean
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve
 from oco.compiler.facts.types import Step, Witness
-from oco.compiler.facts.words import coordinates, number
 from oco.compiler.jacobians import jacobian
 
 Floats = np.ndarray[Any, Any]

@@ -16,7 +16,7 @@ from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, Slice
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 
 class Norms:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from oco.compiler.canonical import Canonical, Inequality
-from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.words import LONGEST, number, printed
+from oco.compiler.facts.context import Setting
+from oco.compiler.facts.phrasing import LONGEST, number, printed
 from oco.compiler.structure import is_affine
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, names

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from oco.compiler.facts.budget import Allowance
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.corners import stream_box_corners
 from oco.compiler.facts.curvature import CONVEX_KINDS
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.scenario import Scenario
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.slater import slater_point
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import number
 from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import point
 

@@ -22,7 +22,7 @@ from oco.dsl.expressions import Constant, Expr, Kind, names
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 MOST_ENTRIES = 200
 MOST_CORNERS = 64

@@ -15,10 +15,10 @@ from oco.compiler.facts.budget import size
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.norms import Norms, squared
-from oco.compiler.facts.single import occurs_once
+from oco.compiler.facts.occurs_once import occurs_once
+from oco.compiler.facts.phrasing import number, say, span_of_values
 from oco.compiler.facts.support import support
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import number, say, span_of_values
 from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, names, rewrite, uniform
@@ -26,7 +26,7 @@ from oco.dsl.expressions import entries as entries_within
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 SUPPORT = 500  # steps that a support function takes at least
 PART = 10  # more for each part of the expression

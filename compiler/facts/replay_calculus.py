@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from oco.compiler.facts.attack import LARGEST_BY_DIFFERENCES, Attack, Outcome, Place, Verdict
+from oco.compiler.facts.falsify import LARGEST_BY_DIFFERENCES, Attack, Outcome, Place, Verdict
 from oco.compiler.facts.types import Step
 from oco.dsl.expressions import Array, Call, Expr, Index
 

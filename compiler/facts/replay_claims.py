@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Block
-from oco.compiler.facts.attack import TOLERANCE, Attack, Outcome, Place, Verdict, dear
+from oco.compiler.facts.falsify import TOLERANCE, Attack, Outcome, Place, Verdict, dear
 from oco.compiler.facts.types import Step
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk

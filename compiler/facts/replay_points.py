@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.facts.attack import TOLERANCE, Attack, Outcome, Place, Verdict
+from oco.compiler.facts.falsify import TOLERANCE, Attack, Outcome, Place, Verdict
 from oco.compiler.facts.types import Step
 from oco.dsl.expressions import Expr
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Equality, StreamRange
+from oco.compiler.cvxpy_form import to_cvxpy
 from oco.compiler.facts.budget import Allowance, size
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import FLAT_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure, compact, entries
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.leaves import entrywise
-from oco.compiler.facts.setting import Setting
-from oco.compiler.twin import to_cvxpy
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate

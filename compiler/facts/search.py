@@ -23,7 +23,7 @@ from oco.dsl.expressions import Call, Expr, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 Places = Mapping[str, Floats]

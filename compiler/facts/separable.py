@@ -28,7 +28,7 @@ from oco.dsl.expressions import Constant, Expr, Kind, Name
 from oco.dsl.intervals import interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 
 ROUGH = 2000  # cells times entries while the multiplier is sought

@@ -18,10 +18,10 @@ from oco.compiler.domains.norms import distinct
 from oco.compiler.facts.budget import size
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.scenario import Scenario
 from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import coordinates, number
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 

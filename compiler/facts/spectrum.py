@@ -19,7 +19,7 @@ from oco.dsl.expressions import Constant, Expr, Index, Kind, Name, Slice, names,
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 SLACK = 2.0**-44

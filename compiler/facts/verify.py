@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.facts.attack import TOLERANCE, Outcome, Place, Verdict
+from oco.compiler.facts.falsify import TOLERANCE, Outcome, Place, Verdict
 from oco.compiler.facts.replay_calculus import Calculus
 from oco.compiler.facts.replay_claims import CONVEX_WORDS, Claims, top
 from oco.compiler.facts.replay_points import Points

@@ -14,8 +14,8 @@ import numpy as np
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.budget import Allowance, size
 from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.types import Witness
-from oco.compiler.facts.words import coordinates, number
 from oco.compiler.jacobians import jacobian
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import Evaluation, evaluate
@@ -23,7 +23,7 @@ from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 Decision = Mapping[str, Floats]

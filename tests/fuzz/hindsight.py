@@ -12,7 +12,7 @@ from fuzz.case import Case, Refused, Violation, product
 from fuzz.learners import streams
 
 from oco.compiler.canonical import Canonical
-from oco.compiler.twin import to_cvxpy
+from oco.compiler.cvxpy_form import to_cvxpy
 from oco.dsl.model import Timing
 from oco.evaluation.comparators import Budget, Comparator, Status
 from oco.evaluation.comparators.compare import compare, compare_prefixes

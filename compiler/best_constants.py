@@ -30,8 +30,8 @@ from oco.compiler.objective import (
     terms,
     total,
 )
+from oco.compiler.resolve import GivenSettings, defaults, settle
 from oco.compiler.settings import Partial, Setting, evaluated, symbols_of
-from oco.compiler.settle import GivenSettings, defaults, settle
 from oco.compiler.theorems import Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from oco.compiler.settle import GivenSettings, defaults
+from oco.compiler.resolve import GivenSettings, defaults
 from oco.compiler.theorems import Situation, Theorem, UnknownFact
 from oco.compiler.verdicts import Verdict
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity

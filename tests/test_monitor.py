@@ -1,4 +1,4 @@
-"""Dead reckoning: what a learner notices of itself and of the bounds that its guarantee rests on, on every backend, and says once."""
+"""Dead monitor: what a learner notices of itself and of the bounds that its guarantee rests on, on every backend, and says once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from driving import plan_of
 from test_c99 import has_compiler
 
 import oco
-from oco.backends import reckoning
-from oco.backends.reckoning import looked_at
+from oco.backends.monitor import looked_at
 from oco.compiler.ir.interpret import interpret
 from oco.dsl.load import parse
 
@@ -116,7 +115,7 @@ def test_a_compiled_learner_sees_what_one_in_numpy_sees() -> None:
         learner = plan.learner(backend=backend)
         for p, q in data:
             learner.observe(q=float(q), p=p)
-        found = learner.reckoning
+        found = learner.monitor
         assert found.values.any() and found.slopes.any() and found.duals
         seen.append((found.values, found.slopes, *found.duals.values(), found.broken, learner.warnings))
     for (*arrays, broken, said), (*others, also_broken, also_said) in [seen]:
@@ -257,7 +256,7 @@ def test_the_largest_rounds_are_found_part_by_part(shape: tuple[int, ...], monke
     sizes = np.abs(values).reshape(len(values), -1)
     expected = {int(t) for s in (sizes.max(axis=1), sizes.sum(axis=1)) for t in np.argsort(s)[-2:]}
     for together in (1, 100, 1 << 15):
-        monkeypatch.setattr(reckoning, "TOGETHER", together)
+        monkeypatch.setattr(monitor, "TOGETHER", together)
         assert (
-            expected <= reckoning.glances({"v": values}, len(values)) and reckoning._largest_rounds(values) == expected
+            expected <= monitor.glances({"v": values}, len(values)) and monitor._largest_rounds(values) == expected
         )

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.choose import work_of
 from oco.backends.python.intake import NotFinite
-from oco.backends.worth import work_of
 from oco.compiler.canonical import StreamRange
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import walk

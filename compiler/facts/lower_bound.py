@@ -23,7 +23,7 @@ from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 Place = Mapping[str, Floats]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from oco.compiler.settle import FreeNumbers, settle
+from oco.compiler.resolve import FreeNumbers, settle
 from oco.compiler.theorems import Situation
 from oco.compiler.unit_free import in_user_units, without_units
 from oco.compiler.verdicts import Verdict, weigh

@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from oco.compiler.powers import Floats, Interval, Powers, hull, total
+from oco.compiler.schedule_powers import Floats, Interval, Powers, hull, total
 
 SINGLE = 1000
 """So many rounds are stretches of their own."""

@@ -11,16 +11,16 @@ from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.facts.kinks import smooth
 from oco.compiler.facts.leaves import Entrywise, entrywise
+from oco.compiler.facts.phrasing import say, span_of_values
 from oco.compiler.facts.sums import summands, total
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import say, span_of_values
 from oco.dsl.atoms import Curvature, is_entrywise
 from oco.dsl.build import call
 from oco.dsl.expressions import Call, Expr, Name
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 BEND = 40  # steps that a node takes for each part
 MANY_CELLS = 4000  # of several leaves together

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from oco.compiler.domains.filling import SORTED
+from oco.compiler.domains.greedy_allocation import SORTED
 from oco.compiler.ir.value import Value
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.canonical import Block, Canonical
-from oco.compiler.facts.beyond import by_second_derivative
 from oco.compiler.facts.bounds import Bounds
 from oco.compiler.facts.budget import USUAL, Budget
 from oco.compiler.facts.curvature import Curvatures
 from oco.compiler.facts.enclosure import Box, Enclosure, entries
 from oco.compiler.facts.hessian import Hessians
 from oco.compiler.facts.refine import Refiner
+from oco.compiler.facts.second_order import by_second_derivative
 from oco.compiler.facts.simplify import Simplifier
 from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval

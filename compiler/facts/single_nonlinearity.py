@@ -17,14 +17,14 @@ from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.facts.kinks import continuous
 from oco.compiler.facts.leaves import Entrywise, entrywise
+from oco.compiler.facts.occurs_once import is_one_entry
 from oco.compiler.facts.simplify import Simplifier
-from oco.compiler.facts.single import is_one_entry
 from oco.dsl.build import call
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 BEND = 200  # steps that second derivatives take for each part and each leaf: they are written for each pair of leaves
 FEWEST = 2_000  # cells times entries where there are no steps for more

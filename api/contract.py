@@ -35,9 +35,9 @@ def contract_of(plan: Plan) -> Contract:
         domains={b.name: b.domain for b in problem.blocks},
         cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
         guarantee=promises(plan.guarantee),
-        ranges={s.name: Range(s.lower, s.upper, _law(s)) for s in problem.streams} if full else {},
+        ranges={s.name: Range(s.lower, s.upper, _distribution(s)) for s in problem.streams} if full else {},
         equalities=tuple(label for c in problem.equalities for label in entry_labels(c.label, c.shape)),
-        laws=plan.laws,
+        distributions=plan.distributions,
         recipe=recipe_of(plan),
         duals=_duals(plan),
         constants=_constants(plan),
@@ -150,7 +150,7 @@ class Recipe:
     mode: str
     tradeoff: float
     effort: float
-    settled: Mapping[str, str]
+    resolved: Mapping[str, str]
 
     @classmethod
     def read(cls, recipe: Any) -> Recipe:
@@ -165,8 +165,8 @@ class Recipe:
             hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
             raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint)
         name, model, algorithm, mode = map(str, texts)
-        settings, settled = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
-        return cls(name, model, algorithm, settings, mode, float(tradeoff), float(effort), settled)
+        settings, resolved = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
+        return cls(name, model, algorithm, settings, mode, float(tradeoff), float(effort), resolved)
 
 
 def _is_number(value: Any) -> bool:
@@ -183,7 +183,7 @@ def _exact(setting: Setting) -> str:
     return str(setting.formula) if setting.value is None else float(setting.value).hex()
 
 
-def _law(stream: Any) -> str:
+def _distribution(stream: Any) -> str:
     from oco.dsl.text.printer import print_distribution
 
     return "" if stream.stream.distribution is None else print_distribution(stream.stream.distribution)

@@ -75,13 +75,13 @@ class Untrusted:
         import subprocess
 
         numbers = [str(self.seconds), str(int(self.memory)), "--effort", str(effort)]
-        told = subprocess.PIPE if capture else None
+        pipe = subprocess.PIPE if capture else None
         command = [sys.executable, "-c", CHILD, *numbers, *map(os.fspath, words)]
         with subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=told,
-            stderr=told,
+            stdout=pipe,
+            stderr=pipe,
             env=_environment(),
             start_new_session=True,
             encoding="utf-8",

@@ -30,12 +30,12 @@ def load(shell: InteractiveShell) -> None:
         """%%oco NAME: the cell is a model, and becomes the variable NAME. With an error in the cell there is no model NAME."""
         name = line.strip()
         if not name.isidentifier() or iskeyword(name):
-            said = (
+            message = (
                 f"`{name}` cannot be the name of a variable"
                 if name
                 else "the cell does not say what the model is to be called"
             )
-            raise fail("OCO906", said, hint="write `%%oco scheduling` in the first line of the cell")
+            raise fail("OCO906", message, hint="write `%%oco scheduling` in the first line of the cell")
         if isinstance(shell.user_ns.get(name), Model):
             del shell.user_ns[name]  # a later cell must not go on with what an earlier version of this one said
         named = re.search(r"^\s*model\b", cell, re.M) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name)

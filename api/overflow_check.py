@@ -25,7 +25,7 @@ MOST_OPERATIONS = 5_000
 """Of a round, with the turns of its loops: some tenths of a second in all."""
 
 
-def rehearse(plan: Plan) -> None:
+def check_overflow(plan: Plan) -> None:
     """Play the first and the last rounds with streams at the ends of their ranges. Raises OCO714 where a number is not finite then.
 
     What it raises for does happen on such data; what it does not find, learners refuse in the round where it happens (OCO859).
@@ -41,10 +41,10 @@ def rehearse(plan: Plan) -> None:
         try:
             _play(plan, rounds)
         except NotFinite as error:
-            said = ", ".join(f"{n} = {s.formula if s.value is None else f'{s.value:.6g}'}" for n, s in given.items())
+            message = ", ".join(f"{n} = {s.formula if s.value is None else f'{s.value:.6g}'}" for n, s in given.items())
             raise fail(
                 "OCO714",
-                f"`{plan.algorithm}` overflows with {said}: with streams {words}, {error.name} is not finite after few rounds",
+                f"`{plan.algorithm}` overflows with {message}: with streams {words}, {error.name} is not finite after few rounds",
                 plan.model.using.span if plan.model.using else None,
                 "give settings of another size, or leave them out: `oco` settles them",
             ) from None

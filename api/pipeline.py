@@ -36,9 +36,9 @@ def check(
     from oco.compiler.facts.check import check as prove
 
     with contained("checking"):
-        settled = _settled(model, params)
+        bound = _bound(model, params)
         budget = Budget(effort)
-        return prove(settled, *(() if data is None else _observed(settled, data)), budget=budget)
+        return prove(bound, *(() if data is None else _observed(bound, data)), budget=budget)
 
 
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
@@ -95,7 +95,7 @@ def compile(
 
         check_source(data)
     with contained("compiling"):
-        bound = _settled(model, params)
+        bound = _bound(model, params)
         problem = bound if data is None else problem_for(bound, data, seed)
         return planned(problem, algorithm, settings, backend, data=data, seed=seed, tradeoff=tradeoff, effort=effort)
 
@@ -113,14 +113,14 @@ def planned(
 ) -> Plan:
     """The plan for the horizon of the problem; `data` are its pilot rounds. Parameters and errors are those of `compile`."""
     from oco.compiler.plan import LEAST, compile_plan
-    from oco.overflow_check import rehearse
+    from oco.overflow_check import check_overflow
     from oco.plan import Plan
     from oco.tuning import piloted, tuned
 
     kind = LEAST if settings is None else settings
     with contained("compiling"):
         plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort), backend)
-        rehearse(plan)
+        check_overflow(plan)
         if plan.mode != "paper":
             plan = piloted(plan, data, seed, constants=settings is None)
         return tuned(plan, data, seed).plan if settings == "tuned" else plan
@@ -207,7 +207,7 @@ def open(
     return open_journal(made, folder, snapshot_every, keep_rounds)
 
 
-def _settled(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:
+def _bound(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:
     built = model.build() if isinstance(model, ModelBuilder) else model
     require(built, Model, "a model", "oco.load(path) reads one")
     require(params, (Mapping, type(None)), "values by the names of params")

@@ -164,8 +164,8 @@ class Plan(core.Plan):
         """
         from oco.evaluation.run import run
 
-        told: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
-        return run(self, data, rounds, seed, start, draws, backend, keep, progress, **told)
+        options: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
+        return run(self, data, rounds, seed, start, draws, backend, keep, progress, **options)
 
     def replay(self, trace: Trace, progress: Progress | None = None) -> Trace:
         """Run again what gave the trace: the same data, draws and start, hence the same decisions, bit for bit.

@@ -77,9 +77,9 @@ def _plan(
     """A process compiles each of its plans once."""
     from oco.pipeline import compile
 
-    told: dict[str, Any] = {"settings": dict(settings)} if settings else {}
+    options: dict[str, Any] = {"settings": dict(settings)} if settings else {}
     model = parse(text, name="the model, as it is printed")
-    plan = compile(model, algorithm, backend=backend, tradeoff=tradeoff, effort=effort, **told)
+    plan = compile(model, algorithm, backend=backend, tradeoff=tradeoff, effort=effort, **options)
     return plan.for_rounds(rounds)
 
 
@@ -119,9 +119,9 @@ def table_for(
         from oco.compiler.plan import PLAIN
         from oco.pipeline import compile
 
-        told: dict[str, Any] = {"settings": {name: values[0] for name, values in grid.items()}} if grid else {}
+        options: dict[str, Any] = {"settings": {name: values[0] for name, values in grid.items()}} if grid else {}
         source = data if data.given else None
-        plan = compile(model, None, tradeoff=tradeoff, data=source, seed=seeds[0], effort=effort, **told)
+        plan = compile(model, None, tradeoff=tradeoff, data=source, seed=seeds[0], effort=effort, **options)
         names = [plan.algorithm if name is None else name for name in names]
         extra = {plan.algorithm: {UNITS: "free"}} if plan.mode == PLAIN else {}
     jobs = jobs_for(list(filter(None, names)), seeds, grid)
@@ -161,8 +161,8 @@ def sweep(
     loaded = load_data(canonical(built), data, rounds=rounds)
     seeds = range(seeds) if isinstance(seeds, int) else seeds
     jobs = table_for(built, loaded, algorithms, seeds, grid, tradeoff, effort)
-    told: dict[str, Any] = {"backend": backend, "budget": budget, "tradeoff": tradeoff, "effort": effort}
-    return run_table(built, loaded, jobs, folder, engine, progress, **told)
+    options: dict[str, Any] = {"backend": backend, "budget": budget, "tradeoff": tradeoff, "effort": effort}
+    return run_table(built, loaded, jobs, folder, engine, progress, **options)
 
 
 def run_table(
@@ -172,30 +172,30 @@ def run_table(
     folder: str | Path | None = None,
     engine: Engine | None = None,
     progress: Callable[[Outcome], None] | None = None,
-    **told: Any,
+    **options: Any,
 ) -> list[Outcome]:
-    """Run these jobs; `told` is the backend, the budget, the tradeoff and the effort of all of them."""
+    """Run these jobs; `options` is the backend, the budget, the tradeoff and the effort of all of them."""
     from oco.evaluation.engines import Processes
     from oco.evaluation.sweep import sweep as run_all
 
     text = print_model(self_contained(model))
-    kept = None if folder is None else outcomes_folder(folder, model, data, told)
+    kept = None if folder is None else outcomes_folder(folder, model, data, options)
     if kept is not None:
         make_folder(kept)
     with tempfile.TemporaryDirectory(prefix="oco_sweep_") as place:
         share(data, Path(place))
-        runner = Runner(text, Path(place), data.rounds, **told)
+        runner = Runner(text, Path(place), data.rounds, **options)
         return run_all(jobs, runner, engine or Processes(), kept, progress)
 
 
-def outcomes_folder(folder: str | Path, model: Model, data: Data, told: Mapping[str, Any]) -> Path:
+def outcomes_folder(folder: str | Path, model: Model, data: Data, options: Mapping[str, Any]) -> Path:
     """The folder of the outcomes of this model over this data, with this backend, budget and tradeoff, among those of others."""
-    return Path(folder) / _digest(print_model(self_contained(model)), data, told)
+    return Path(folder) / _digest(print_model(self_contained(model)), data, options)
 
 
-def _digest(text: str, data: Data, told: Mapping[str, Any]) -> str:
+def _digest(text: str, data: Data, options: Mapping[str, Any]) -> str:
     """Of all that decides what a run gives, besides its job: outcomes of others are not taken for theirs."""
-    found = hashlib.sha256(f"{text}\0{data.rounds}\0{sorted(told.items())}".encode())
+    found = hashlib.sha256(f"{text}\0{data.rounds}\0{sorted(options.items())}".encode())
     for name, array in sorted(data.given.items()):
         found.update(name.encode() + np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:16]

@@ -47,7 +47,7 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
     if plan.canonical.size > MOST_NUMBERS:
         return Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
     try:
-        data, told = rounds_for(plan, source, seed, PILOT_ROUNDS)
+        data, note = rounds_for(plan, source, seed, PILOT_ROUNDS)
     except OcoError as error:
         return Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
     first = data.first(min(data.rounds if source is None else searched(data), PILOT_ROUNDS))
@@ -59,7 +59,7 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
         }
     plans = {key: plan.taking(v).with_constants(None, first.rounds) for key, v in variants.items()}
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
-    found = pilot(plans, first, seeds, s, plan.tradeoff, told)
+    found = pilot(plans, first, seeds, s, plan.tradeoff, note)
     best = next(v for v in candidates if v.name == found.order[0])
     own = literal(s, best) if constants else None
     if own is None:
@@ -145,8 +145,8 @@ def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, fl
     chosen = plan.with_constants(numbers).promised()
     winner = chosen.choice.winner
     assert winner is not None
-    said = replace(winner, reason=f"its free constants are tuned on pilot rounds: {why}", best=None)
-    choice = replace(chosen.choice, judged=(said, *chosen.choice.judged[1:]))
+    message = replace(winner, reason=f"its free constants are tuned on pilot rounds: {why}", best=None)
+    choice = replace(chosen.choice, judged=(message, *chosen.choice.judged[1:]))
     return replace(plan, choice=choice, mode="tuned", given=dict(given))
 
 

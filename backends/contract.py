@@ -17,11 +17,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """What an input may be: `lower <= value <= upper` entrywise. `law` is the distribution in the model's words, if it has one."""
+    """What an input may be: `lower <= value <= upper` entrywise. `distribution` is the distribution in the model's words, if it has one."""
 
     lower: Array | float = -np.inf
     upper: Array | float = np.inf
-    law: str = ""
+    distribution: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Contract:
     guarantee: tuple[str, ...] = ()
     ranges: Mapping[str, Range] = field(default_factory=dict)
     equalities: tuple[str, ...] = ()
-    laws: Mapping[str, str] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
     duals: Mapping[str, Array] = field(default_factory=dict)
     constants: Constants = field(default_factory=Constants)

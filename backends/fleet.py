@@ -158,7 +158,7 @@ class Fleet(Owned):
         before = [a._state for a in self._learners]
         try:
             for a, f, state in zip(self._learners, feedbacks, after):
-                a.settle(f, state)
+                a.complete(f, state)
         except BaseException:
             for a, state in zip(self._learners, before):
                 a._state = state

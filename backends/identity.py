@@ -16,17 +16,17 @@ def model_hash(contract: Contract) -> str:
     return _digest(contract.recipe.get("model", contract.text))
 
 
-def plan_hash(program: Program, contract: Contract, settled: Mapping[str, str] | None = None) -> str:
+def plan_hash(program: Program, contract: Contract, resolved: Mapping[str, str] | None = None) -> str:
     """Of the algorithm, its settings and the horizon, and of the names, kinds and shapes of all that goes in and out or is kept.
 
     settled  the settings to count; by default all of the contract's
     """
     layout = [_layout(fields) for fields in (program.state, program.decision, program.feedback, program.draws)]
-    settings = settled_of(contract.recipe) if settled is None else settled
-    return _digest([contract.algorithm, contract.horizon, dict(settings), dict(contract.laws), layout])
+    settings = resolved_of(contract.recipe) if resolved is None else resolved
+    return _digest([contract.algorithm, contract.horizon, dict(settings), dict(contract.distributions), layout])
 
 
-def settled_of(recipe: Mapping[str, Any]) -> dict[str, str]:
+def resolved_of(recipe: Mapping[str, Any]) -> dict[str, str]:
     """The settings that a recipe came to."""
     return {str(name): str(value) for name, value in recipe.get("settled", {}).items()}
 

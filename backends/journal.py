@@ -51,7 +51,7 @@ PACKED = 8 * 4 / 3
 
 
 class Journal:
-    """Used by a learner, which calls `decide`, `reveal` and `settle` in every round, and `again` for a round that is over.
+    """Used by a learner, which calls `decide`, `reveal` and `complete` in every round, and `again` for a round that is over.
 
     every  rounds between snapshots
     keep   how many rounds are kept at least; None: all
@@ -71,8 +71,8 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
-            said = f"{str(self.path.parent)!r} cannot be made: {reason_of(error)}"
-            raise fail("OCO858", said, hint="name a folder that is there or can be made") from None
+            message = f"{str(self.path.parent)!r} cannot be made: {reason_of(error)}"
+            raise fail("OCO858", message, hint="name a folder that is there or can be made") from None
         self._process = os.getpid()
         self._places: dict[str, tuple[int, int]] = {}
         with self._errors():
@@ -112,24 +112,24 @@ class Journal:
     def _errors(self) -> Iterator[None]:
         """What SQLite says, in our words."""
         if os.getpid() != self._process:
-            said = f"{self.path.parent} is in use by the process that this one was forked from"
-            raise fail("OCO855", said, hint="open a journal after the fork, in a folder of its own")
+            message = f"{self.path.parent} is in use by the process that this one was forked from"
+            raise fail("OCO855", message, hint="open a journal after the fork, in a folder of its own")
         try:
             yield
         except UnicodeDecodeError:
             raise fail("OCO854", f"{self.path} is not a whole journal: it holds text that cannot be read") from None
         except sqlite3.DatabaseError as error:
-            said = str(error)
-            if "locked" in said:
+            message = str(error)
+            if "locked" in message:
                 who, way_out = holder_of(self.path)
                 raise fail("OCO855", f"{self.path.parent} is in use by {who}", hint=way_out) from None
-            damaged = not isinstance(error, sqlite3.OperationalError) or "malformed" in said or "no such" in said
+            damaged = not isinstance(error, sqlite3.OperationalError) or "malformed" in message or "no such" in message
             if damaged and not isinstance(error, sqlite3.ProgrammingError):
-                raise fail("OCO854", f"{self.path} is not a whole journal: {said}") from None
-            if "closed" in said:
+                raise fail("OCO854", f"{self.path} is not a whole journal: {message}") from None
+            if "closed" in message:
                 hint = "`oco.open` the folder again: it goes on where this learner ended"
                 raise fail("OCO858", f"{self.path} was closed, and its learner with it", hint=hint) from None
-            raise fail("OCO858", f"{self.path} cannot be written: {said.lower()}") from None
+            raise fail("OCO858", f"{self.path} cannot be written: {message.lower()}") from None
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -192,8 +192,8 @@ class Journal:
         try:
             yield
         except (*UNREADABLE, RecursionError) as error:
-            said = f"the record of round {round} in `{table}` of {self.path} is not whole: {error}"
-            raise fail("OCO854", said) from None
+            message = f"the record of round {round} in `{table}` of {self.path} is not whole: {error}"
+            raise fail("OCO854", message) from None
 
     def _one(self, table: str, round: int) -> Any:
         """The record of a round; None where there is none."""
@@ -240,7 +240,7 @@ class Journal:
         if other is not None:
             raise fail("OCO856", f"round {round} was observed with another {other}")
 
-    def settle(self, learner: Learner) -> None:
+    def complete(self, learner: Learner) -> None:
         """Take a snapshot where one is due. A failure leaves it to a later round: the replay is longer then, and loses nothing."""
         if (learner.round - 1) % self.every == 0 and learner.round > self._revealed:
             try:
@@ -295,8 +295,8 @@ class Journal:
         size = PACKED * sum(prod(f.type.shape) for f in (*program.decision, *program.feedback))
         if size > LARGE and self.keep is None:
             whole = f", all {T:,} rounds {size * T / 1e9:,.1f} GB" if T else ""
-            said = f"a round takes about {size / 1e6:,.1f} MB of the journal{whole}: its decision and its data are there in full"
-            learner.warn(f"{said}; `oco.open(..., keep_rounds=N)` keeps the last N of them")
+            message = f"a round takes about {size / 1e6:,.1f} MB of the journal{whole}: its decision and its data are there in full"
+            learner.warn(f"{message}; `oco.open(..., keep_rounds=N)` keeps the last N of them")
 
     def _about(self) -> dict[str, str]:
         with self._errors():
@@ -316,8 +316,8 @@ class Journal:
         if known.get("model_hash") != model_hash(learner.contract):
             raise other_model(f"{self.path} belongs", self.state(first=True).get("recipe", {}), learner.contract)
         if (began := known.get("backend", ours)) != ours:
-            said = f"{self.path} was begun with the backend {began!r}, this is {ours!r}: their decisions differ in the last bits"
-            raise fail("OCO851", said, hint=f"give backend={began!r}, for a run --backend {began}")
+            message = f"{self.path} was begun with the backend {began!r}, this is {ours!r}: their decisions differ in the last bits"
+            raise fail("OCO851", message, hint=f"give backend={began!r}, for a run --backend {began}")
 
     def state(self, first: bool) -> dict[str, Any]:
         """The first or the last snapshot."""

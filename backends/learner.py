@@ -14,8 +14,8 @@ from oco.backends.contract import Contract, Range
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
 from oco.backends.given import first_decision, generator, is_whole, wrong_input
-from oco.backends.mending import CHOICES, SAID, mended
-from oco.backends.monitor import DUALS, Reckoning, looked_at
+from oco.backends.mending import CHOICES, SAID, fixed
+from oco.backends.monitor import DUALS, Monitor, looked_at
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, NotFinite, Stream, StreamError
 from oco.backends.python.state_file import write_state
@@ -64,7 +64,7 @@ class Learner(Owned):
         self.on_out_of_bounds = on_out_of_bounds
         self.warnings: list[str] = []
         self.journal: Journal | None = None
-        self.monitor = Reckoning(contract.constants, self.warn)
+        self.monitor = Monitor(contract.constants, self.warn)
         self._names = tuple(f.name for f in program.decision)
         self._fields = tuple(f.name for f in program.feedback)
         self._places = {f.name: i for i, f in enumerate(program.state)}
@@ -105,7 +105,7 @@ class Learner(Owned):
             raise fail("OCO846", f"a start gives an array for each of {', '.join(names)}")
         for name in self.compiled.program.factored:
             parts: list[Any] = [given[f] for f in part_names(name) if f in given]
-            if self.contract.domains[name].excess_of_factors(*parts) > 1e-9:
+            if self.contract.domains[name].violation_of_factors(*parts) > 1e-9:
                 raise fail("OCO846", f"the start of {name} lies outside {self.contract.domains[name]}")
         first = []
         for field in self.compiled.program.decision:
@@ -118,8 +118,8 @@ class Learner(Owned):
             if domain is not None and not domain.contains(value):
                 raise fail("OCO846", f"the start of {field.name} lies outside {domain}")
             first.append(value)
-        if said := self.contract.about_start(dict(zip(self._names, first))):
-            self.warn(said)
+        if message := self.contract.about_start(dict(zip(self._names, first))):
+            self.warn(message)
         self.monitor.start = points_of(self.compiled.program, first)
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
@@ -151,9 +151,11 @@ class Learner(Owned):
         try:
             yield
         except NotFinite as error:
-            said = f"in round {self.round} {what} would not be finite: {error.name} overflows; the learner is as before"
+            message = (
+                f"in round {self.round} {what} would not be finite: {error.name} overflows; the learner is as before"
+            )
             hint = "give settings of another size where they are given by hand, or the streams in other units"
-            raise fail("OCO859", said, hint=hint) from None
+            raise fail("OCO859", message, hint=hint) from None
 
     def observe(self, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take what the round revealed and go on to the next. What is wrong is an error, and the learner is as before.
@@ -195,7 +197,7 @@ class Learner(Owned):
     def update(self, feedback: Feedback) -> None:
         """Go on to the state after the round of this feedback. Raises OCO859 where that is not finite."""
         with self._owned():
-            self.settle(feedback, self.following(feedback))
+            self.complete(feedback, self.following(feedback))
 
     def following(self, feedback: Feedback) -> tuple[Any, ...]:
         """The state after the round of this feedback."""
@@ -208,7 +210,7 @@ class Learner(Owned):
             now = f"the learner is in round {self.round}"
             raise fail("OCO847", f"this is the feedback of round {feedback.round}, and {now}")
 
-    def settle(self, feedback: Feedback, after: tuple[Any, ...]) -> None:
+    def complete(self, feedback: Feedback, after: tuple[Any, ...]) -> None:
         """Go on to a state that `following` gave."""
         with self._owned():
             if self.journal is not None:
@@ -216,7 +218,7 @@ class Learner(Owned):
             self._state = after
             self._passed(feedback)
             if self.journal is not None:
-                self.journal.settle(self)
+                self.journal.complete(self)
 
     def _passed(self, feedback: Feedback) -> None:
         """Say what there is to say after the round of this feedback."""
@@ -273,14 +275,14 @@ class Learner(Owned):
         if error.rule != "bounds" or self.on_out_of_bounds == "error":
             raise wrong_input(error) from None
         try:
-            values = mended(self._take, given, self.on_out_of_bounds)
+            values = fixed(self._take, given, self.on_out_of_bounds)
         except StreamError as second:
             raise wrong_input(second) from None
         done = SAID[self.on_out_of_bounds]
-        told = sum(w.endswith(done) for w in self.warnings)
-        if told < MOST_OUTSIDE:
+        times = sum(w.endswith(done) for w in self.warnings)
+        if times < MOST_OUTSIDE:
             self.warn(f"in round {self.round} {error}: {done}")
-        elif told == MOST_OUTSIDE:
+        elif times == MOST_OUTSIDE:
             self.warn(f"from round {self.round} on data outside the bounds is not listed any more: {done}")
         return values
 
@@ -317,7 +319,7 @@ class Learner(Owned):
     def _draw(self, name: str, shape: tuple[int, ...]) -> Any:
         if self._draws is not None:
             return self._given_draw(name, shape)
-        normal = self.contract.laws.get(name, "uniform") == "normal"
+        normal = self.contract.distributions.get(name, "uniform") == "normal"
         return self._random.normal(size=shape) if normal else self._random.random(shape)
 
     def _given_draw(self, name: str, shape: tuple[int, ...]) -> Array:
@@ -368,4 +370,4 @@ class Learner(Owned):
 
 def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
     bounds = given or Range()
-    return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.law)
+    return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.distribution)

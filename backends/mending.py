@@ -13,7 +13,7 @@ CHOICES = ("error", "clip", "accept")
 SAID = {"clip": "clipped to them", "accept": "used as it is; what rests on the bounds may fail"}
 
 
-def mended(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
+def fixed(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
     """The inputs of a round in order. Raises StreamError for what cannot be mended.
 
     Nothing makes a number of what is not finite. Whole numbers choose entries of arrays, so they are never taken as they are.

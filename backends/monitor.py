@@ -63,8 +63,8 @@ class Limit:
 
     def broken(self, seen: float) -> str:
         ends = f"the guarantee {'does' if self.rests else 'may'} not hold"
-        mend = f"correct what the model states, or `assume {self.fact} <= ...` with a larger number"
-        return f"{self.subject} reached {seen:.6g}{self.measured}, and its bound is {self.bound:.6g}: {ends}; {mend}"
+        fix = f"correct what the model states, or `assume {self.fact} <= ...` with a larger number"
+        return f"{self.subject} reached {seen:.6g}{self.measured}, and its bound is {self.bound:.6g}: {ends}; {fix}"
 
     def wide(self, round: int, seen: float, fact: str, others: int = 0) -> str:
         """What to do about a bound that is too wide: `fact` is what settings hang on; `others`: so many constraints are like it."""
@@ -118,7 +118,7 @@ def _largest_rounds(values: Array) -> set[int]:
 
 
 @dataclass
-class Reckoning:
+class Monitor:
     """What was seen so far. `tell` hears each sentence once."""
 
     constants: Constants
@@ -128,7 +128,7 @@ class Reckoning:
     slopes: Array = field(default_factory=lambda: np.zeros(0))
     broken: bool = False
     duals: Mapping[str, Array] = field(default_factory=dict)
-    said: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
 
     def see(self, loss: float, constraints: Array) -> None:
         """Values of a round, or the largest sizes of several."""
@@ -143,8 +143,8 @@ class Reckoning:
         """Say what is wrong after `round` rounds, at this decision and with these multipliers."""
         self.start = decision if self.start is None else self.start
         for kind, sentence in self._wrong(round, decision, duals):
-            if kind not in self.said:
-                self.said.add(kind)
+            if kind not in self.reported:
+                self.reported.add(kind)
                 self.tell(sentence)
         self.duals, self.broken = {n: np.array(v) for n, v in duals.items()}, False
 
@@ -176,10 +176,10 @@ class Reckoning:
         wide = list(self._wide()) if round >= 4 * FIRST else []
         for kind, found in (("the loss", wide[:1]), ("constraints", wide[1:])):
             # One sentence for all constraints, about the widest.
-            told = [w for w in found if w is not None]
-            if told:
-                limit, size, fact = max(told, key=lambda w: w[0].bound / w[1])
-                yield f"wide {kind}", limit.wide(round, size, fact, len(told) - 1)
+            limits = [w for w in found if w is not None]
+            if limits:
+                limit, size, fact = max(limits, key=lambda w: w[0].bound / w[1])
+                yield f"wide {kind}", limit.wide(round, size, fact, len(limits) - 1)
 
     def _wide(self) -> Iterator[tuple[Limit, float, str] | None]:
         """Of the loss and of each constraint the bound that is too wide, what was seen, and the fact to narrow; None where none is.

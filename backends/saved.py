@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.backends.contract import Contract
-from oco.backends.identity import model_hash, plan_hash, settled_of
+from oco.backends.identity import model_hash, plan_hash, resolved_of
 from oco.backends.mending import CHOICES
 from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, unpack
 from oco.compiler.ir.check import KINDS
@@ -70,13 +70,13 @@ def _check_identity(state: Mapping[str, Any], program: Program, contract: Contra
     recipe, own = state["recipe"], contract.recipe
     if state["model_hash"] != model_hash(contract):
         raise other_model("the saved state belongs", recipe, contract)
-    saved, ours = settled_of(recipe), settled_of(own)
-    told = {"algorithm": (recipe.get("algorithm"), own.get("algorithm"))}
-    told |= {name: (saved[name], ours[name]) for name in ours if name in saved}
-    for name, (its, here) in told.items():
+    saved, ours = resolved_of(recipe), resolved_of(own)
+    differences = {"algorithm": (recipe.get("algorithm"), own.get("algorithm"))}
+    differences |= {name: (saved[name], ours[name]) for name in ours if name in saved}
+    for name, (its, here) in differences.items():
         if its != here:
-            said = f"its {name} is {_readable(str(its))}, here it is {_readable(str(here))}"
-            raise fail("OCO851", f"the saved state belongs to another plan of its model: {said}", hint=_SAME_PLAN)
+            message = f"its {name} is {_readable(str(its))}, here it is {_readable(str(here))}"
+            raise fail("OCO851", f"the saved state belongs to another plan of its model: {message}", hint=_SAME_PLAN)
     if state["plan_hash"] != plan_hash(program, contract, saved):
         raise fail("OCO851", "the saved state belongs to another plan than the one that its model gives now")
 
@@ -85,8 +85,8 @@ def other_model(what: str, recipe: Mapping[str, Any], contract: Contract) -> Oco
     """That it belongs to another model, with the first line in which the models differ."""
     theirs, ours = (str(r.get("model", "")).splitlines() for r in (recipe, contract.recipe))
     pairs = [(a, b) for a, b in zip_longest(theirs, ours, fillvalue="") if a != b]
-    said = f": `{_short(pairs[0][0])}` there is `{_short(pairs[0][1])}` here" if pairs else ""
-    return fail("OCO851", f"{what} to another model, called {str(recipe.get('name', ''))!r}{said}", hint=_SAME_PLAN)
+    message = f": `{_short(pairs[0][0])}` there is `{_short(pairs[0][1])}` here" if pairs else ""
+    return fail("OCO851", f"{what} to another model, called {str(recipe.get('name', ''))!r}{message}", hint=_SAME_PLAN)
 
 
 def _short(line: str) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 import oco
 from oco.backends.c99.backend import CBackend
 from oco.backends.python.backend import NumpyBackend
-from oco.compiler.choice import Standing
+from oco.compiler.choice import Applicability
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import CALLS, LOOPS, PASSES, optimize
 from oco.compiler.plan import explain_choice
@@ -126,7 +126,7 @@ def rounds_of(plan: Plan, count: int) -> tuple[list[Array], list[Array]]:
         inputs = [drawn(f.name) for f in plan.program.feedback]
     else:
         inputs = [rng.uniform(-1, 1, (count, *f.type.shape)) for f in plan.program.feedback]
-    normal = {name for name, law in plan.laws.items() if law == "normal"}
+    normal = {name for name, distribution in plan.distributions.items() if distribution == "normal"}
     draws = [
         rng.normal(size=(count, *f.type.shape)) if f.name in normal else rng.random((count, *f.type.shape))
         for f in plan.program.draws
@@ -221,7 +221,9 @@ def rows(rounds: int, only: str, seconds: float, known: Sequence[Row]) -> Iterat
             continue
         try:
             model = made()
-            algorithms = [v.name for v in explain_choice(model).verdicts if v.standing is not Standing.REFUSED]
+            algorithms = [
+                v.name for v in explain_choice(model).verdicts if v.applicability is not Applicability.REFUSED
+            ]
         except OcoError as error:
             print(f"{name}: {error}", file=sys.stderr, flush=True)
             continue

@@ -13,16 +13,16 @@ from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.points import Point, Rows, Structured
-from oco.compiler.problem import Problem, Task
+from oco.compiler.problem import Problem, TraceSpec
 from oco.compiler.restarts import EPOCH, Restarted
-from oco.compiler.storage import Keeper, decided, started
+from oco.compiler.storage import StateLayout, decided, started
 from oco.dsl.model import Feedback
 
 MOST_SLOPES = 100_000
 """Entries of the constraints' gradients together, beyond which a learner does not look at their size."""
 
 
-def assemble(algorithm: Algorithm, task: Task, doc: str, norm: str = "l2") -> Program:
+def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") -> Program:
     """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm."""
     t = Tracer(task.canonical.name)
     rule: Rule = algorithm.rule()
@@ -77,7 +77,7 @@ def assemble(algorithm: Algorithm, task: Task, doc: str, norm: str = "l2") -> Pr
     )
 
 
-def _open(task: Task, fields: Named) -> dict[str, Value]:
+def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:
     """The open symbols of the settings, which the state carries along."""
     return {name: fields[name] for name in task.open}
 
@@ -85,7 +85,7 @@ def _open(task: Task, fields: Named) -> dict[str, Value]:
 class _Layout:
     """Points as fields: one array a decision, under the symbol itself where there is one decision; several for one kept as factors."""
 
-    def __init__(self, t: Tracer, task: Task, frank_wolfe: bool) -> None:
+    def __init__(self, t: Tracer, task: TraceSpec, frank_wolfe: bool) -> None:
         self.t = t
         self.symbols = task.names
         self.blocks = list(zip(task.canonical.blocks, task.rooms or (None,) * len(task.canonical.blocks), strict=True))
@@ -97,7 +97,7 @@ class _Layout:
         self.warm = {k: f"last_{self.blocks[k][0].name}" for k in warm if frank_wolfe}
         self.open = task.open
         self.kinds: dict[str, type[Point] | type[Rows]] = {}
-        self.keeper = Keeper(t)
+        self.keeper = StateLayout(t)
 
     # Decisions.
 

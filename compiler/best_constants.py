@@ -30,7 +30,7 @@ from oco.compiler.objective import (
     terms,
     total,
 )
-from oco.compiler.resolve import GivenSettings, defaults, settle
+from oco.compiler.resolve import GivenSettings, defaults, theorem_settings
 from oco.compiler.settings import Partial, Setting, evaluated, symbols_of
 from oco.compiler.theorems import Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
@@ -118,11 +118,11 @@ class _Search:
 
         names = {f.name: f"free_{f.name}" for f in self.free}
         symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
-        return settle(self.theorem, self.s, self.given, None, names, symbols)
+        return theorem_settings(self.theorem, self.s, self.given, None, names, symbols)
 
     def at(self, numbers: Mapping[str, float]) -> Optimum:
         """The settings and the guarantee with these numbers, as the paper has the others."""
-        settings = settle(self.theorem, self.s, self.given, None, numbers)
+        settings = theorem_settings(self.theorem, self.s, self.given, None, numbers)
         guarantee = self.theorem.guarantee(self.s, settings)
         return Optimum(settings, guarantee, total(terms(self.s, guarantee, self.weight)))
 
@@ -176,7 +176,9 @@ class _Search:
         ]
 
     def _paper(self) -> Logs:
-        settings = settle(self.theorem, self.s, self.given) if any(f.kind == "value" for f in self.free) else {}
+        settings = (
+            theorem_settings(self.theorem, self.s, self.given) if any(f.kind == "value" for f in self.free) else {}
+        )
 
         def log(f: Free) -> float:
             value = settings[f.name].value if f.kind == "value" else 1.0

@@ -21,7 +21,7 @@ from oco.compiler.vectorize import Together
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, InternalError, fail
 from oco.dsl.dims import SymbolicDim
-from oco.dsl.distributions import Law, law_of
+from oco.dsl.distributions import TruncatedDistribution, truncated
 from oco.dsl.domains import DOMAINS
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
@@ -49,7 +49,7 @@ class StreamRange:
     """What a stream may reveal: `lower <= value <= upper` entrywise (both broadcast to `shape`; infinite where nothing is said).
 
     `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
-    `law` is the distribution, cut to the bounds, where the model states it: `law.sample(rng, rounds)` draws.
+    `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
     """
 
     name: str
@@ -58,7 +58,7 @@ class StreamRange:
     upper: Floats
     integer: bool
     stream: Stream
-    law: Law | None = None
+    distribution: TruncatedDistribution | None = None
     mean: Floats | None = None
 
     @property
@@ -368,12 +368,14 @@ def _range(stream: Stream, folding: _Folding) -> StreamRange:
     if stream.bounds is not None:
         lower, upper = (np.asarray(folding.array(b), dtype=np.float64) for b in stream.bounds)
     mean = None if stream.mean is None else np.asarray(folding.array(stream.mean), dtype=np.float64)
-    law = None
+    distribution = None
     if stream.distribution is not None:
-        law = law_of(stream.distribution, folding.array, shape, None if stream.bounds is None else (lower, upper))
-        lower, upper, mean = law.lower, law.upper, law.mean()
+        distribution = truncated(
+            stream.distribution, folding.array, shape, None if stream.bounds is None else (lower, upper)
+        )
+        lower, upper, mean = distribution.lower, distribution.upper, distribution.mean()
     if stream.integer:
         lower, upper = np.ceil(lower), np.floor(upper)
     if not bool(np.all(lower <= upper)):
         raise fail("OCO426", f"no value is left for the stream `{stream.name}`: its bounds are empty", stream.span)
-    return StreamRange(stream.name, shape, lower, upper, stream.integer, stream, law, mean)
+    return StreamRange(stream.name, shape, lower, upper, stream.integer, stream, distribution, mean)

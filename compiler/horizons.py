@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oco.compiler.guarantees import Guarantee
-from oco.compiler.resolve_again import in_its_units, resettled
+from oco.compiler.resolve_again import in_its_units, revised
 from oco.compiler.theorems import Situation, UnknownFact
 from oco.compiler.verdicts import Verdict
 from oco.dsl.diagnostics import OcoError
@@ -59,7 +59,7 @@ class _Shares:
         return math.inf if share is None or math.isnan(share) else share
 
     def guarantee(self, T: int) -> Guarantee:
-        s, v = resettled(self.s, self.v, horizon=T)
+        s, v = revised(self.s, self.v, horizon=T)
         assert v.theorem is not None
         return v.theorem.guarantee(in_its_units(s, v), v.settings)
 

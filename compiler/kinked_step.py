@@ -24,7 +24,7 @@ import numpy as np
 from oco.compiler.epigraph import BASES, STEEPNESS, Epigraph, Floats
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows
-from oco.compiler.problem import Problem, Task
+from oco.compiler.problem import Problem, TraceSpec
 from oco.compiler.structure import constraint_structure
 
 TOLERANCE = 1e-12
@@ -69,7 +69,7 @@ class KinkedStep:
         steepness = t.name("steepness", self.slopes(rows, inner) * steep(K))
         caps = t.concat(weights, t.name("caps", self.caps(weights, towards[: self.count], inner)))
 
-        def unsettled(*state: Value) -> Value:
+        def not_converged(*state: Value) -> Value:
             error, last, count = state[-3:]
             falls = t.or_(error <= 0.5 * last, last > ROUNDING * self.diameter)
             return t.and_(t.and_(error > TOLERANCE * self.diameter, falls), count < MAX_STEPS)
@@ -83,7 +83,7 @@ class KinkedStep:
             return (*x.blocks, values, found[0], self.error(r, values - bases, steepness), error, count + 1)
 
         begin = (*x.blocks, bases, first, t.lift(math.inf), t.lift(math.inf), t.lift(0))
-        return Point(t.while_(unsettled, nearer, begin)[:n])
+        return Point(t.while_(not_converged, nearer, begin)[:n])
 
     def lifted(self, bases: Value, steepness: Value) -> Problem:
         return Problem(self.t, self.task, {**self.p.seen, BASES: bases, STEEPNESS: steepness}, self.p.round)
@@ -125,7 +125,7 @@ def _with(x: Point, levels: Value) -> Point:
     return Point((*x.blocks, levels))
 
 
-def _lifted(task: Task, found: Epigraph) -> tuple[Task, Floats]:
+def _lifted(task: TraceSpec, found: Epigraph) -> tuple[TraceSpec, Floats]:
     """The task of the lifted problem, and the units of its rows: each has that of the constraint that it comes from."""
     count = sum(c.size for c in task.canonical.inequalities)
     units, scales = np.ones(len(found.owner)), task.scales
@@ -142,6 +142,6 @@ def _lifted(task: Task, found: Epigraph) -> tuple[Task, Floats]:
     return replace(task, canonical=found.canonical, structure=structure, scales=scales, rooms=()), units
 
 
-def _starts(task: Task) -> list[int]:
+def _starts(task: TraceSpec) -> list[int]:
     """Where the entries of each constraint begin."""
     return [int(k) for k in np.cumsum([0, *(c.size for c in task.canonical.inequalities)])[:-1]]

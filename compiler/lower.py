@@ -49,8 +49,8 @@ class Lowering:
             case Name(name=name, kind=kind):
                 key = ROUND if kind is Kind.ROUND else name
                 if key not in self.env:
-                    said = f"the algorithm reads the constraints before the first round, and they depend on `{name}`, revealed later"
-                    raise fail("OCO705", said, node.span)
+                    message = f"the algorithm reads the constraints before the first round, and they depend on `{name}`, revealed later"
+                    raise fail("OCO705", message, node.span)
                 return self.env[key]
             case Slice():
                 return None  # its ends are read where the axis is known
@@ -84,8 +84,8 @@ _LONGEST_NAME = 24
 
 def origin(node: Expr) -> tuple[str, str]:
     """A name for a constant and where it came from: what the model says there (`level / 3` is called `level_over_3`)."""
-    said = " ".join(node.span.text.split()) if node.span is not None else ""
-    name = "_".join(_WORDS.get(word, word) for word in said.split(" "))
+    message = " ".join(node.span.text.split()) if node.span is not None else ""
+    name = "_".join(_WORDS.get(word, word) for word in message.split(" "))
     return (name if len(name) <= _LONGEST_NAME and name.isidentifier() else ""), (
-        f"`{said}` in the model" if said else ""
+        f"`{message}` in the model" if message else ""
     )

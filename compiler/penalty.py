@@ -258,7 +258,7 @@ class _Ascent:
         if count == 1:
             return t.where(held, 0.0, g / (t.reshape(bend, (1,)) + ridge))
 
-        def unsettled(newton: Value, held: Value, again: Value) -> Value:
+        def not_converged(newton: Value, held: Value, again: Value) -> Value:
             return again
 
         def solve(newton: Value, held: Value, again: Value) -> tuple[Value, Value, Value]:
@@ -268,7 +268,7 @@ class _Ascent:
             blocked = t.and_(t.not_(held), outward)
             return newton, t.or_(held, blocked), t.any(blocked)
 
-        found, _, _ = t.while_(unsettled, solve, (t.zeros((count,)), held, t.not_(t.all(held))))
+        found, _, _ = t.while_(not_converged, solve, (t.zeros((count,)), held, t.not_(t.all(held))))
         return found
 
     def search(
@@ -301,7 +301,7 @@ class _LineSearch:
         """From the dual's value and slope at lambda: lambda, D, g and the track at the end."""
         t = self.t
 
-        def unsettled(
+        def not_converged(
             share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *found: Value
         ) -> Value:
             reached, size, slope = found[:3]
@@ -323,7 +323,7 @@ class _LineSearch:
 
         whole = self.at(t.lift(1.0), track)
         begin = (t.lift(1.0), t.lift(0), t.lift(0.0), t.lift(2.0), promise, -promise, *whole)
-        share, _, _, _, _, _, value, _, _, g, *flat = t.while_(unsettled, again, begin)
+        share, _, _, _, _, _, value, _, _, g, *flat = t.while_(not_converged, again, begin)
         *before, x = self.points(tuple(flat))
         named = [*(p.named(t, "u") for p in before), x.named(t, "x")]
         lam = t.name("lam", self.lam + share * self.step)

@@ -22,14 +22,14 @@ from oco.compiler.frontier import FrontierPoint, frontier
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.notebook import Explanation, plan_html, plan_latex
-from oco.compiler.problem import Task
+from oco.compiler.problem import TraceSpec
 from oco.compiler.resolve import all_formulas, formulas
-from oco.compiler.resolve_again import given_formulas, in_its_units, promised_again, resettled
+from oco.compiler.resolve_again import given_formulas, in_its_units, promised_again, revised
 from oco.compiler.settings import Setting
 from oco.compiler.storage import rooms
 from oco.compiler.structure import constraint_structure
 from oco.compiler.theorems import Free, Guarantee, Situation
-from oco.compiler.verdicts import Standing, Verdict
+from oco.compiler.verdicts import Applicability, Verdict
 from oco.dsl.diagnostics import Diagnostic, fail
 from oco.dsl.model import Model
 from oco.dsl.settings import UNITS
@@ -99,10 +99,10 @@ class Plan:
         return optimize(self.traced)
 
     @cached_property
-    def _task(self) -> Task:
+    def _task(self) -> TraceSpec:
         structure, _ = constraint_structure(self.canonical)
         rows = self.choice.situation.dependent_rows
-        task = Task(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
+        task = TraceSpec(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
         task = replace(task, restarts=self.choice.restarts, open=self.open)
         algorithm = self._winner.algorithm
         kept = rooms(self.canonical) if algorithm.frank_wolfe(task) else ()
@@ -114,9 +114,9 @@ class Plan:
         return self._task.kept_equalities
 
     @property
-    def laws(self) -> Mapping[str, str]:
+    def distributions(self) -> Mapping[str, str]:
         """The law of each random array of the program's rounds: "uniform" on [0, 1) or "normal"."""
-        return {f.name: law for f, law in self._task.drawn().items()}
+        return {f.name: distribution for f, distribution in self._task.drawn().items()}
 
     def with_horizon(self, T: int) -> Plan:
         """The same algorithm, with settings and guarantee for another horizon."""
@@ -133,7 +133,7 @@ class Plan:
 
         Without a guarantee: `promised` works it out.
         """
-        return self._settled_again(*resettled(self.choice.situation, self._winner, numbers, T))
+        return self._revised(*revised(self.choice.situation, self._winner, numbers, T))
 
     def opened(self, fixed: Mapping[str, float], T: int | None = None) -> Self:
         """The same algorithm with its free constants left open, but for those `fixed`: one program for all their numbers.
@@ -144,10 +144,10 @@ class Plan:
 
         names = {f.name: OPEN + f.name for f in self.free if f.name not in fixed}
         symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
-        found = self._settled_again(*resettled(self.choice.situation, self._winner, {**names, **fixed}, T, symbols))
+        found = self._revised(*revised(self.choice.situation, self._winner, {**names, **fixed}, T, symbols))
         return replace(found, open=tuple(names.values()))
 
-    def _settled_again(self, s: Situation, verdict: Verdict) -> Self:
+    def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
         return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical, choice=choice)
 
@@ -180,7 +180,7 @@ class Plan:
 
     def taking(self, verdict: Verdict) -> Self:
         """The plan with another verdict on its model."""
-        chosen = replace(verdict, standing=Standing.CHOSEN)
+        chosen = replace(verdict, applicability=Applicability.CHOSEN)
         return replace(self, choice=replace(self.choice, judged=(chosen,), forced=True, others=tuple))
 
     def given_constants(self, numbers: Mapping[str, float]) -> dict[str, str | float]:
@@ -274,8 +274,8 @@ def plan_of(
 def checked_tradeoff(weight: float) -> float:
     """The weight of the violations: a positive number whose square is one too."""
     if not 1e-100 <= weight <= 1e100:
-        said = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
-        raise fail("OCO709", said, None, "1 counts both alike")
+        message = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
+        raise fail("OCO709", message, None, "1 counts both alike")
     return weight
 
 

@@ -20,7 +20,7 @@ from oco.compiler.lower import Lowering
 from oco.compiler.points import Block, Geometry, Point, Rows, Starts
 from oco.compiler.settings import count
 from oco.compiler.storage import sparse_gradient
-from oco.compiler.task import Draw, Epoch, Task
+from oco.compiler.task import Draw, Epoch, TraceSpec
 from oco.compiler.units import Units
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError, fail
@@ -31,7 +31,7 @@ from oco.dsl.model import Feedback
 FLOAT = DType.FLOAT
 
 
-__all__ = ["Draw", "Epoch", "Problem", "Task"]
+__all__ = ["Draw", "Epoch", "Problem", "TraceSpec"]
 
 
 class Problem:
@@ -44,7 +44,7 @@ class Problem:
     def __init__(
         self,
         tracer: Tracer,
-        task: Task,
+        task: TraceSpec,
         seen: Mapping[str, Value],
         round_: Value | None = None,
         drawn: Mapping[str, Value] | None = None,

@@ -15,7 +15,7 @@ FreeNumbers = Mapping[str, float | str]
 """Numbers of free constants by setting; or names, to leave them open."""
 
 
-def settle(
+def theorem_settings(
     theorem: Theorem,
     s: Situation,
     given: GivenSettings,
@@ -34,8 +34,8 @@ def settle(
         number = (free or {}).get(constant.name)
         if number is not None and constant.name in numbers and constant.name not in given:
             default = numbers[constant.name]
-            said = default.why if constant.kind == "value" else f"{default.why}, times {number}"
-            numbers[constant.name] = Default(constant.formula(default, number), said)
+            message = default.why if constant.kind == "value" else f"{default.why}, times {number}"
+            numbers[constant.name] = Default(constant.formula(default, number), message)
     formulas = {k: v for k, v in given.items() if k not in WORD_SETTINGS and k != UNITS}
     return resolve_settings(numbers, formulas, _Symbols(s, open_names or {}), s.horizon, span) | words
 

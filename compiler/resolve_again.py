@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from oco.compiler.resolve import FreeNumbers, settle
+from oco.compiler.resolve import FreeNumbers, theorem_settings
 from oco.compiler.theorems import Situation
 from oco.compiler.unit_free import in_user_units, without_units
 from oco.compiler.verdicts import Verdict, weigh
@@ -22,7 +22,7 @@ def given_formulas(v: Verdict) -> dict[str, str | float]:
     return {n: str(x.formula) for n, x in v.settings.items() if x.given}
 
 
-def resettled(
+def revised(
     s: Situation,
     v: Verdict,
     numbers: FreeNumbers | None = None,
@@ -40,7 +40,9 @@ def resettled(
         s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon)
     inner = in_its_units(s, v)
     chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
-    return s, replace(v, settings=settle(theorem, inner, given_formulas(v), None, chosen, open_names), guarantee=None)
+    return s, replace(
+        v, settings=theorem_settings(theorem, inner, given_formulas(v), None, chosen, open_names), guarantee=None
+    )
 
 
 def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
@@ -48,6 +50,6 @@ def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
     assert v.theorem is not None
     inner = in_its_units(s, v)
     guarantee = v.theorem.guarantee(inner, v.settings)
-    strength, score = weigh(inner, guarantee, weight)
+    informativeness, score = weigh(inner, guarantee, weight)
     shown = guarantee if v.scales is None else in_user_units(guarantee, s, v.scales)
-    return replace(v, guarantee=shown, strength=strength, score=score)
+    return replace(v, guarantee=shown, informativeness=informativeness, score=score)

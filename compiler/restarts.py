@@ -92,7 +92,7 @@ def first_epoch(theorem: Theorem, s: Situation, settings: Mapping[str, Setting])
     """
     T = LONGEST_FIRST
     for objection in _objections_of_length(theorem, replace(s, horizon=T)):
-        raise fail("OCO706", f"with a first epoch of {T} rounds {objection.reason}", None, objection.mend)
+        raise fail("OCO706", f"with a first epoch of {T} rounds {objection.reason}", None, objection.fix)
     while T > 1 and _holds(theorem, replace(s, horizon=T // 2), settings):
         T //= 2
     return T

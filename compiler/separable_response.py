@@ -68,7 +68,7 @@ class SeparableResponse:
         ]
         least = self.p.domain.of_bounds(lambda lo, hi: ROUNDING * np.maximum(abs(lo), abs(hi)))
 
-        def unsettled(*state: Value) -> Value:
+        def not_converged(*state: Value) -> Value:
             return t.and_(state[-2], state[-1] < MAX_STEPS)
 
         def improve(*state: Value) -> tuple[Value, ...]:
@@ -86,7 +86,7 @@ class SeparableResponse:
             return (*following.blocks, *below.blocks, *above.blocks, moved, state[-1] + 1)
 
         begin = (*near.blocks, *outside[0].blocks, *outside[1].blocks, t.lift(True), t.lift(0))
-        return Point(t.while_(unsettled, improve, begin)[:n])
+        return Point(t.while_(not_converged, improve, begin)[:n])
 
     def equation(self, multipliers: Value, x: Point) -> tuple[Point, Point]:
         """The left side of the equation of each entry, and its derivative, which is at least 2 alpha."""

@@ -67,7 +67,7 @@ class SmoothResponse:
         t, n = self.t, len(near.blocks)
         least = 1e-16 * self.diameter
 
-        def unsettled(*state: Value) -> Value:
+        def not_converged(*state: Value) -> Value:
             error = state[-3] * (1.0 + state[-2] / (2.0 * self.alpha))
             goes_on = t.and_(error > TOLERANCE * self.diameter, state[-3] > least)
             return t.and_(goes_on, state[-1] < MAX_STEPS)
@@ -86,7 +86,7 @@ class SmoothResponse:
             return (*following.blocks, left, L, t.where(stuck, MAX_STEPS, state[-1] + 1))
 
         begin = (*near.blocks, t.lift(math.inf), 2.0 * self.alpha, t.lift(0))
-        return Point(t.while_(unsettled, improve, begin)[:n])
+        return Point(t.while_(not_converged, improve, begin)[:n])
 
     def slope(self, multipliers: Value, x: Point) -> Point:
         """grad phi(x)."""

@@ -50,9 +50,9 @@ def _smooth_cost(canonical: Canonical) -> StepCost:
     return StepCost(f"{steps} {inner}", 1)
 
 
-def ask_for_it(mend: str, slow: bool) -> str:
+def ask_for_it(fix: str, slow: bool) -> str:
     """The way out of an objection; where it is about time alone there is another one."""
-    return f"{mend}, or ask for the algorithm by its name" if slow else mend
+    return f"{fix}, or ask for the algorithm by its name" if slow else fix
 
 
 @lru_cache(maxsize=8)
@@ -61,11 +61,11 @@ def solver_objection(s: Situation) -> Objection | None:
     structure, label = constraint_structure(s.canonical)
     for d in s.domains:
         for operation in ("project", "project_jacobian"):
-            why, slow = d.hindrance(operation)
+            why, slow = d.unavailable_reason(operation)
             if why:
-                said = f"its step needs a projection onto {d}: {why}"
+                message = f"its step needs a projection onto {d}: {why}"
                 return Objection(
-                    said, ask_for_it("decide in a set that has one, such as a box, a ball or a simplex", slow), slow
+                    message, ask_for_it("decide in a set that has one, such as a box, a ball or a simplex", slow), slow
                 )
     if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
         return None
@@ -97,11 +97,11 @@ def _unsolved(c: Inequality, why: str) -> Objection:
     for node in sorted(kinks, key=lambda n: not _is_round(n)):
         written = " ".join(node.span.text.split()) if node.span is not None else node.atom
         inner = written[len(node.atom) + 1 : -1] if written.startswith(f"{node.atom}(") else "v"
-        mend = _smoother(node).format(written, inner)
+        fix = _smoother(node).format(written, inner)
         how = why if why and not _is_round(node) else solved
-        return Objection(f"`{c.origin}` has kinks in `{written}`, and {how}", mend)
-    said = f"nothing bounds how fast the gradient of `{c.origin}` changes, and {solved}"
-    return Objection(said, f"`assume {key} <= ...`")
+        return Objection(f"`{c.origin}` has kinks in `{written}`, and {how}", fix)
+    message = f"nothing bounds how fast the gradient of `{c.origin}` changes, and {solved}"
+    return Objection(message, f"`assume {key} <= ...`")
 
 
 def _is_round(node: Call) -> bool:

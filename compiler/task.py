@@ -12,7 +12,7 @@ from oco.compiler.ir.program import DType, Field, Type
 from oco.compiler.ir.value import Value
 from oco.compiler.scales import Scales
 from oco.compiler.settings import Setting
-from oco.compiler.storage import Room
+from oco.compiler.storage import LowRankLayout
 from oco.compiler.structure import Structure
 from oco.compiler.theorems import Restart
 from oco.dsl.model import Feedback
@@ -22,20 +22,20 @@ FLOAT = DType.FLOAT
 
 @dataclass(frozen=True)
 class Draw:
-    """A random array of each round: `law` is "uniform" on [0, 1) or "normal".
+    """A random array of each round: `distribution` is "uniform" on [0, 1) or "normal".
 
     Without a shape there is one array a decision, of its shape; with `rows`, that many points in one array a decision.
     """
 
     name: str
-    law: str
+    distribution: str
     doc: str = ""
     shape: tuple[int, ...] | None = None
     rows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TraceSpec:
     """What does not change while a rule is traced: the problem, its structure, the settings, the horizon.
 
     `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
@@ -50,7 +50,7 @@ class Task:
     dependent_rows: frozenset[str] = frozenset()
     draws: tuple[Draw, ...] = ()
     scales: Scales | None = None
-    rooms: tuple[Room | None, ...] = ()
+    rooms: tuple[LowRankLayout | None, ...] = ()
     restarts: tuple[int, Restart] | None = None
     open: tuple[str, ...] = ()
 
@@ -96,11 +96,11 @@ class Task:
         found: dict[Field, str] = {}
         for draw in self.draws:
             if draw.shape is not None:
-                found[Field(draw.name, Type(FLOAT, draw.shape), draw.doc)] = draw.law
+                found[Field(draw.name, Type(FLOAT, draw.shape), draw.doc)] = draw.distribution
                 continue
             for name, block in zip(self.names(draw.name), self.canonical.blocks, strict=True):
                 shape = block.shape if draw.rows is None else (draw.rows, *block.shape)
-                found[Field(name, Type(FLOAT, shape), draw.doc)] = draw.law
+                found[Field(name, Type(FLOAT, shape), draw.doc)] = draw.distribution
         return found
 
 

@@ -166,7 +166,7 @@ class Objection:
     """
 
     reason: str
-    mend: str = ""
+    fix: str = ""
     slow: bool = False
     drops: bool = False
 
@@ -320,24 +320,24 @@ def needed_bounds(s: Situation, what: str) -> Floats:
 # Questions that several theorems ask.
 
 
-def fact_is_true(key: str, words: str, claim: str, refuted: str, mend: str = "") -> Hypothesis:
+def fact_is_true(key: str, words: str, claim: str, refuted: str, fix: str = "") -> Hypothesis:
     """A yes-or-no fact: `claim` in words, and what is wrong where it is `refuted`."""
 
     def test(s: Situation) -> Objection | None:
         if s.holds(key):
             return None
         if s.is_refuted(key):
-            return Objection(f"{refuted}: {s.claim(key)}" if s.claim(key) else refuted, mend)
-        return Objection(f"it is not proved that {claim}", mend)
+            return Objection(f"{refuted}: {s.claim(key)}" if s.claim(key) else refuted, fix)
+        return Objection(f"it is not proved that {claim}", fix)
 
     return Hypothesis(words, test, (key,))
 
 
-def fact_is_known(key: str, words: str, what: str, mend: str) -> Hypothesis:
+def fact_is_known(key: str, words: str, what: str, fix: str) -> Hypothesis:
     """A number that the facts bound."""
 
     def test(s: Situation) -> Objection | None:
-        return None if s.number(key) is not None else Objection(f"nothing bounds {what}", mend)
+        return None if s.number(key) is not None else Objection(f"nothing bounds {what}", fix)
 
     return Hypothesis(words, test, (key,))
 

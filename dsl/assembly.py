@@ -147,8 +147,8 @@ class Assembly:
         known = {Kind.PARAM, Kind.DECISION}
         for side in (left, right):
             if self.scope.kinds_in(side) - known or set(names(side, Kind.DECISION)) - {name}:
-                said = f"what narrows the domain of `{name}` is known before the first round: it has params and `{name}` in it"
-                raise fail("OCO419", said, side.span, "write what changes from round to round below `subject to`")
+                message = f"what narrows the domain of `{name}` is known before the first round: it has params and `{name}` in it"
+                raise fail("OCO419", message, side.span, "write what changes from round to round below `subject to`")
         if not any(name in names(side, Kind.DECISION) for side in (left, right)):
             raise fail("OCO419", f"this does not contain `{name}`, so it narrows nothing", span)
         call("sub", left, right, span=span)  # the shapes fit
@@ -228,8 +228,10 @@ class Assembly:
     def minimize(self, objective: Expr) -> None:
         """`minimize objective`: one number that depends on a decision."""
         if objective.shape:
-            said = f"the objective must be one number; {describe(objective, 'this')} has shape {show(objective.shape)}"
-            raise fail("OCO324", said, objective.span, "add its entries up: sum(...)")
+            message = (
+                f"the objective must be one number; {describe(objective, 'this')} has shape {show(objective.shape)}"
+            )
+            raise fail("OCO324", message, objective.span, "add its entries up: sum(...)")
         if self.decisions and Kind.DECISION not in self.scope.kinds_in(objective):
             raise fail("OCO521", "the objective contains no decision, so every decision costs the same", objective.span)
         self.objective = objective
@@ -278,8 +280,8 @@ class Assembly:
         for name in self.scope.given:
             if name not in declared and name not in excused:
                 other = self.scope.declared.get(name)
-                said = f"`{name}` is a {kind_of(other)}" if other else f"the model has no param `{name}`"
-                message = f"{said}, but a value was given for it"
+                message = f"`{name}` is a {kind_of(other)}" if other else f"the model has no param `{name}`"
+                message = f"{message}, but a value was given for it"
                 errors.append(fail("OCO211", message, None, did_you_mean(name, declared, hint)))
         return errors
 

@@ -62,8 +62,10 @@ class _Binder:
                 assembly.cut(d.name, self.expr(cut.left), cut.relation, self.expr(cut.right), cut.span)
         for s in m.streams:
             mean = None if s.mean is None else self.expr(s.mean)
-            law = None if s.distribution is None else self._law(s.distribution)
-            assembly.stream(s.name, self.exprs(s.dims), self._bounds(s.bounds), s.integer, s.iid, mean, law, s.span)
+            distribution = None if s.distribution is None else self._distribution(s.distribution)
+            assembly.stream(
+                s.name, self.exprs(s.dims), self._bounds(s.bounds), s.integer, s.iid, mean, distribution, s.span
+            )
         for let in m.lets:
             assembly.let(let.name, self.expr(let.value), let.span)
 
@@ -78,15 +80,19 @@ class _Binder:
     def _bounds(self, bounds: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
         return None if bounds is None else (self.expr(bounds[0]), self.expr(bounds[1]))
 
-    def _law(self, law: Distribution) -> Distribution:
-        return replace(law, args=self.exprs(law.args), options=tuple((n, self.expr(e)) for n, e in law.options))
+    def _distribution(self, distribution: Distribution) -> Distribution:
+        return replace(
+            distribution,
+            args=self.exprs(distribution.args),
+            options=tuple((n, self.expr(e)) for n, e in distribution.options),
+        )
 
     def exprs(self, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(self.expr(e) for e in exprs)
 
     def expr(self, expr: Expr) -> Expr:
         """The same expression with the shapes that it has now."""
-        return rewrite(expr, lambda node: self.scope.settle(self._again(node)))
+        return rewrite(expr, lambda node: self.scope.resolved(self._again(node)))
 
     def _again(self, node: Expr) -> Expr:
         match node:

@@ -107,8 +107,8 @@ def _options(
     if "axis" in given:
         rank, axis = len(args[0].shape), given["axis"]
         if int(axis) != axis or not -rank <= axis < rank:
-            said = ("a number has no axes", "its only axis is 0", "its axes are 0 and 1")
-            last = said[rank] if rank < len(said) else f"its axes are 0 to {rank - 1}"
+            message = ("a number has no axes", "its only axis is 0", "its axes are 0 and 1")
+            last = message[rank] if rank < len(message) else f"its axes are 0 to {rank - 1}"
             raise fail("OCO305", f"{describe(args[0], 'the argument')} has no axis {axis}", span, last)
         given = given | {"axis": int(axis) % rank}
     return tuple(sorted(given.items()))

@@ -145,7 +145,7 @@ def check_law(scope: Scope, stream: Stream) -> None:
     _raise(distributions.check_shapes(row, stream.shape, {n: a.shape for n, a in args.items()}), args, spec.span)
     values = _values(scope, args, spec.kind)
     _raise(distributions.check_values(row, values), args, spec.span)
-    if stream.integer and not row.law.discrete and spec.kind != "constant":
+    if stream.integer and not row.family.discrete and spec.kind != "constant":
         raise fail(
             "OCO425",
             f"`{stream.name}` takes whole numbers, and {spec.kind} does not give whole numbers",
@@ -168,8 +168,8 @@ def _check_reach(scope: Scope, stream: Stream, spec: Distribution, values: Mappi
     def array(e: Expr) -> Array:
         return np.asarray(fixed_value(scope, e, "an argument"))
 
-    law = distributions.law_of(spec, array, shape, (ends[0], ends[1]))
-    if not np.all(law.probability() > 0):
+    distribution = distributions.truncated(spec, array, shape, (ends[0], ends[1]))
+    if not np.all(distribution.probability() > 0):
         shown = f"{spec.kind}(...)" if spec.span is None else spec.span.text
         raise fail(
             "OCO426",

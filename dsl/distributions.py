@@ -12,7 +12,7 @@ from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.domains import Complaint
 from oco.dsl.expressions import Expr
-from oco.dsl.families import LAWS, Args, Array, LawKind
+from oco.dsl.families import FAMILIES, Args, Array, Family
 from oco.dsl.model import Distribution
 
 RARE = 0.05
@@ -33,8 +33,8 @@ class DistributionKind:
     keywords: tuple[str, ...] = ()
 
     @property
-    def law(self) -> LawKind:
-        return LAWS[self.name]
+    def family(self) -> Family:
+        return FAMILIES[self.name]
 
     @property
     def signature(self) -> str:
@@ -80,8 +80,8 @@ def check_shapes(kind: DistributionKind, shape: Shape, given: Mapping[str, Shape
     for name, found in given.items():
         if kind.name == "categorical":
             if len(found) != 1:
-                said = f"has shape {show(found)}" if found else "is a number"
-                return Complaint("OCO422", name, f"`{name}` is a vector of probabilities; here it {said}")
+                message = f"has shape {show(found)}" if found else "is a number"
+                return Complaint("OCO422", name, f"`{name}` is a vector of probabilities; here it {message}")
         elif broadcast(found, shape) != shape:
             fits = f"a stream of shape {show(shape)}" if shape else "a stream that is a number"
             return Complaint("OCO422", name, f"`{name}` has shape {show(found)}, which does not fit {fits}")
@@ -130,7 +130,7 @@ def within(low: Array, high: Array, whole: bool, ends: tuple[str, str]) -> str |
 
 
 @dataclass(frozen=True)
-class Law:
+class TruncatedDistribution:
     """The distribution of one round of a stream of `shape`, truncated (not clipped) to [lower, upper] entry by entry."""
 
     kind: str
@@ -141,7 +141,7 @@ class Law:
 
     @property
     def discrete(self) -> bool:
-        return LAWS[self.kind].discrete
+        return FAMILIES[self.kind].discrete
 
     def probability(self) -> Array:
         """P(lower <= X <= upper) of the law before it is truncated."""
@@ -163,17 +163,17 @@ class Law:
     def sample(self, rng: np.random.Generator, rounds: int) -> Array:
         """Independent draws for `rounds` rounds: (rounds, *shape), int64 for a discrete law."""
         size = (rounds, *self.shape)
-        values = np.asarray(LAWS[self.kind].draw(self.args, rng, size))
+        values = np.asarray(FAMILIES[self.kind].draw(self.args, rng, size))
         probability = self._few(0)
         if not np.all(probability > 0):
             raise InternalError(f"draws of the law {self.kind} from a range that it never falls in")
         rare = probability < RARE
         if rare.any():
             values = np.where(rare, self._invert(rng.random(size)), values)
-        least, most = LAWS[self.kind].support(self.args)
+        least, most = FAMILIES[self.kind].support(self.args)
         if np.any(least < self.lower) or np.any(most > self.upper):
             while (outside := self._outside(values)).any():
-                values = np.where(outside, LAWS[self.kind].draw(self.args, rng, size), values)
+                values = np.where(outside, FAMILIES[self.kind].draw(self.args, rng, size), values)
         return values.astype(np.int64) if self.discrete else values
 
     def _outside(self, values: Array) -> Array:
@@ -188,17 +188,17 @@ class Law:
     def _few(self, k: int) -> Array:
         """A moment in a shape that broadcasts to the stream's."""
         with np.errstate(all="ignore"):  # far tails overflow and underflow to the values that they have in the limit
-            return np.asarray(LAWS[self.kind].moment(k, self.args, self.lower, self.upper))
+            return np.asarray(FAMILIES[self.kind].moment(k, self.args, self.lower, self.upper))
 
     def _invert(self, u: Array) -> Array:
         """The u-quantiles of the truncated law, by bisection of P(lower <= X <= x)."""
-        law, total = LAWS[self.kind], self.probability()
+        family, total = FAMILIES[self.kind], self.probability()
         low, high = self._finite(*(np.broadcast_to(end, u.shape) for end in (self.lower, self.upper)))
         while True:
             middle = np.floor((low + high) / 2) if self.discrete else low + (high - low) / 2
             if np.all((low >= high) | (not self.discrete and ((middle <= low) | (middle >= high)))):
                 return high
-            reached = law.moment(0, self.args, self.lower, middle) >= u * total
+            reached = family.moment(0, self.args, self.lower, middle) >= u * total
             low, high = np.where(reached, low, middle + 1 if self.discrete else middle), np.where(reached, middle, high)
 
     def _finite(self, low: Array, high: Array) -> tuple[Array, Array]:
@@ -208,25 +208,25 @@ class Law:
         while np.isfinite(reach):
             left = np.where(np.isinf(low), anchor - reach, low)
             right = np.where(np.isinf(high), anchor + reach, high)
-            if np.all(LAWS[self.kind].moment(0, self.args, left, right) >= (1 - 1e-12) * total):
+            if np.all(FAMILIES[self.kind].moment(0, self.args, left, right) >= (1 - 1e-12) * total):
                 return left, right
             reach *= 2.0
         raise InternalError(f"no finite range holds the law {self.kind}")
 
 
-def law_of(
+def truncated(
     distribution: Distribution,
     array: Callable[[Expr], Array],
     shape: tuple[int, ...],
     bounds: tuple[Array, Array] | None = None,
-) -> Law:
+) -> TruncatedDistribution:
     """The law that `distribution` writes for a stream of `shape`; `array` gives the value of an argument."""
     kind = DISTRIBUTIONS[distribution.kind]
     exprs = dict(zip(kind.parameters, distribution.args)) | dict(distribution.options)
     args = {name: np.asarray(array(e), dtype=np.float64) for name, e in exprs.items()}
-    lower, upper = (np.asarray(end, dtype=np.float64) for end in kind.law.support(args))
+    lower, upper = (np.asarray(end, dtype=np.float64) for end in kind.family.support(args))
     if bounds is not None:
         lower, upper = np.maximum(lower, bounds[0]), np.minimum(upper, bounds[1])
-    if kind.law.discrete:
+    if kind.family.discrete:
         lower, upper = np.ceil(lower), np.floor(upper)
-    return Law(kind.name, args, shape, lower, upper)
+    return TruncatedDistribution(kind.name, args, shape, lower, upper)

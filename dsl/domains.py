@@ -88,9 +88,9 @@ def _numbers(
     """These arguments are numbers, and the decision's shape is one that `wants` has nothing against."""
 
     def rule(shape: Shape, given: Shapes) -> Complaint | None:
-        said = wants(shape)
-        if said:
-            return Complaint("OCO414", "", said)
+        message = wants(shape)
+        if message:
+            return Complaint("OCO414", "", message)
         return next(filter(None, (_number(a, given[a]) for a in arguments if a in given)), None)
 
     return rule
@@ -144,8 +144,8 @@ def _ellipsoid_shapes(shape: Shape, given: Shapes) -> Complaint | None:
 
 
 def _birkhoff_shapes(shape: Shape, given: Shapes) -> Complaint | None:
-    said = _square("birkhoff")(shape)
-    return Complaint("OCO414", "", said) if said else _number("n", given["n"])
+    message = _square("birkhoff")(shape)
+    return Complaint("OCO414", "", message) if message else _number("n", given["n"])
 
 
 def _budget_shapes(shape: Shape, given: Shapes) -> Complaint | None:
@@ -218,9 +218,9 @@ def _budget_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
     least, most, total = lo.sum(), hi.sum(), float(given["total"])
     size = np.maximum(abs(lo), abs(hi)).sum()
     rounding = lo.size * 2.0**-52 * size if np.isfinite(size) else 0.0  # of totals that were added up
-    said = _ordered(shape, given)
-    if said or least - rounding <= total <= most + rounding:
-        return said
+    message = _ordered(shape, given)
+    if message or least - rounding <= total <= most + rounding:
+        return message
     return Complaint(
         "OCO410",
         "total",
@@ -229,9 +229,9 @@ def _budget_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
 
 
 def _capped_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
-    said = _positive("cap")(shape, given) or _positive("s")(shape, given)
-    if said or "cap" not in given:
-        return said
+    message = _positive("cap")(shape, given) or _positive("s")(shape, given)
+    if message or "cap" not in given:
+        return message
     most, total = float(np.broadcast_to(given["cap"], shape).sum()), float(given.get("s", np.array(1.0)))
     if most < total:
         return Complaint(
@@ -248,8 +248,8 @@ def _ellipsoid_values(shape: tuple[int, ...], given: Values) -> Complaint | None
         return None
     if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0):
         i, j = np.argwhere(~np.isclose(matrix, matrix.T, rtol=1e-9, atol=0))[0]
-        said = f"entry [{i}, {j}] is {_show(matrix[i, j])}, entry [{j}, {i}] is {_show(matrix[j, i])}"
-        return Complaint("OCO415", "P", f"`P` must be symmetric: {said}", "(P + P.T) / 2 is symmetric")
+        message = f"entry [{i}, {j}] is {_show(matrix[i, j])}, entry [{j}, {i}] is {_show(matrix[j, i])}"
+        return Complaint("OCO415", "P", f"`P` must be symmetric: {message}", "(P + P.T) / 2 is symmetric")
     if _clearly_definite(matrix):
         return None
     least = float(np.linalg.eigvalsh(matrix)[0])

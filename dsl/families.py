@@ -21,7 +21,7 @@ FEW = 64
 
 
 @dataclass(frozen=True)
-class LawKind:
+class Family:
     """One family. `moment` as above; `support` the least interval that holds the law; `draw(args, rng, size)` untruncated values."""
 
     support: Callable[[Args], tuple[Any, Any]]
@@ -213,51 +213,51 @@ def _constant_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
     return np.where((lo <= value) & (value <= hi), np.asarray(value, dtype=float) ** k, 0.0)
 
 
-LAWS: dict[str, LawKind] = {
-    "uniform": LawKind(
+FAMILIES: dict[str, Family] = {
+    "uniform": Family(
         lambda a: (a["lo"], a["hi"]), _uniform_moment, lambda a, rng, size: rng.uniform(a["lo"], a["hi"], size)
     ),
-    "normal": LawKind(
+    "normal": Family(
         lambda a: (-np.inf, np.inf), _normal_moment, lambda a, rng, size: rng.normal(a["mean"], a["sd"], size)
     ),
-    "lognormal": LawKind(
+    "lognormal": Family(
         lambda a: (0.0, np.inf), _lognormal_moment, lambda a, rng, size: rng.lognormal(a["mu"], a["sigma"], size)
     ),
-    "exponential": LawKind(
+    "exponential": Family(
         lambda a: (0.0, np.inf),
         lambda k, a, lo, hi: _gamma_moment(k, _exponential(a), lo, hi),
         lambda a, rng, size: rng.exponential(a["mean"], size),
     ),
-    "gamma": LawKind(
+    "gamma": Family(
         lambda a: (0.0, np.inf),
         _gamma_moment,
         lambda a, rng, size: rng.gamma(a["shape"], a["mean"] / a["shape"], size),
     ),
-    "beta": LawKind(lambda a: (0.0, 1.0), _beta_moment, lambda a, rng, size: rng.beta(a["a"], a["b"], size)),
-    "pareto": LawKind(
+    "beta": Family(lambda a: (0.0, 1.0), _beta_moment, lambda a, rng, size: rng.beta(a["a"], a["b"], size)),
+    "pareto": Family(
         lambda a: (_pareto_scale(a), np.inf),
         _pareto_moment,
         lambda a, rng, size: _pareto_scale(a) * (1.0 + rng.pareto(a["shape"], size)),
     ),
-    "poisson": LawKind(
+    "poisson": Family(
         lambda a: (0.0, np.inf), _poisson_moment, lambda a, rng, size: rng.poisson(a["mean"], size), discrete=True
     ),
-    "binomial": LawKind(
+    "binomial": Family(
         lambda a: (0.0, a["n"]),
         _binomial_moment,
         lambda a, rng, size: rng.binomial(np.asarray(a["n"], dtype=np.int64), a["p"], size),
         discrete=True,
     ),
-    "bernoulli": LawKind(
+    "bernoulli": Family(
         lambda a: (0.0, 1.0),
         lambda k, a, lo, hi: _binomial_moment(k, _bernoulli(a), lo, hi),
         lambda a, rng, size: rng.binomial(1, a["p"], size),
         discrete=True,
     ),
-    "categorical": LawKind(
+    "categorical": Family(
         lambda a: (0.0, float(len(a["p"]) - 1)), _categorical_moment, _categorical_draw, discrete=True
     ),
-    "constant": LawKind(
+    "constant": Family(
         lambda a: (a["v"], a["v"]), _constant_moment, lambda a, rng, size: np.broadcast_to(a["v"], size)
     ),
 }

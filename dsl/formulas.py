@@ -25,10 +25,12 @@ def check_using(using: Using, params: Sequence[str], labels: tuple[str, ...]) ->
     for name, text in using.settings:
         if name not in (*known, UNITS):
             owner = using.algorithm or "no algorithm"
-            said = f"`{owner}` has no setting `{name}`" if using.algorithm else f"no algorithm has a setting `{name}`"
+            message = (
+                f"`{owner}` has no setting `{name}`" if using.algorithm else f"no algorithm has a setting `{name}`"
+            )
             raise fail(
                 "OCO702",
-                said,
+                message,
                 _part(using.span, name),
                 did_you_mean(name, known, f"its settings are {', '.join(known)}"),
             )

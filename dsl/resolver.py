@@ -138,8 +138,8 @@ class _Resolver:
             return
         word = ONCE.get(type(statement), "")
         if word in self.seen:
-            said = f"there is a `{word}` statement already, on line {self.seen[word].line}"
-            self.findings.add(fail("OCO208", said, statement.span, "a model has one").diagnostics)
+            message = f"there is a `{word}` statement already, on line {self.seen[word].line}"
+            self.findings.add(fail("OCO208", message, statement.span, "a model has one").diagnostics)
         elif word:
             self.seen[word] = statement.span
 
@@ -199,15 +199,21 @@ class _Resolver:
                 self._try(partial(self.assembly.cut, s.name.name, *made))
 
     def _stream(self, s: syntax.StreamStatement) -> None:
-        dims, bounds, law = self.typer.exprs(s.dims), self._bounds(s.bounds), s.distribution
+        dims, bounds, distribution = self.typer.exprs(s.dims), self._bounds(s.bounds), s.distribution
         mean = None if s.mean is None else self.typer.expr(s.mean)
-        known = law and self._try(lambda: find(law.name, DISTRIBUTIONS, "OCO402", "distribution", head_span(law)))
-        parts = self._arguments(law) if law else None
-        spec = self._try(lambda: distribution_spec(law.name, *parts, law.span)) if law and known and parts else None
+        known = distribution and self._try(
+            lambda: find(distribution.name, DISTRIBUTIONS, "OCO402", "distribution", head_span(distribution))
+        )
+        parts = self._arguments(distribution) if distribution else None
+        spec = (
+            self._try(lambda: distribution_spec(distribution.name, *parts, distribution.span))
+            if distribution and known and parts
+            else None
+        )
         if dims is None:
             self._break(s)
             return
-        if (bounds is None and s.bounds) or (spec is None and law) or (mean is None and s.mean):
+        if (bounds is None and s.bounds) or (spec is None and distribution) or (mean is None and s.mean):
             bounds, mean, spec = None, None, None
         self._declare(
             s,

@@ -82,7 +82,7 @@ class Scope:
             case _:
                 return Name(name, kind_of(declaration), shape=declaration.shape, integer=declaration.integer, span=span)
 
-    def settle(self, expr: Expr) -> Expr:
+    def resolved(self, expr: Expr) -> Expr:
         """The same expression with the dimensions that the values of params give, checked."""
         if isinstance(expr, Index):
             check_index(expr, self)

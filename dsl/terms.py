@@ -97,7 +97,7 @@ class Term:
         chosen = items if isinstance(items, tuple) else (items,)
         terms = [_item(i, span) for i in chosen]
         scope = common_scope([self, *(t for pair in terms for t in pair[1])], span)
-        return Term(settled(build.index(self.expr, tuple(expr for expr, _ in terms), span), scope), scope)
+        return Term(resolved(build.index(self.expr, tuple(expr for expr, _ in terms), span), scope), scope)
 
     def __len__(self) -> int:
         if not self.shape or not isinstance(self.shape[0], int):
@@ -208,7 +208,7 @@ def term(value: Operand, span: Span | None) -> Term:
     if isinstance(value, (list, tuple)) and _holds_terms(value):
         items = [term(v, span) for v in value]
         scope = common_scope(items, span)
-        return Term(settled(build.array(tuple(i.expr for i in items), span), scope), scope)
+        return Term(resolved(build.array(tuple(i.expr for i in items), span), scope), scope)
     return Term(_constant(value, span))
 
 
@@ -246,8 +246,8 @@ def common_scope(terms: list[Term], span: Span | None) -> Scope | None:
     return scopes[0] if scopes else None
 
 
-def settled(expr: Expr, scope: Scope | None) -> Expr:
-    return expr if scope is None else scope.settle(expr)
+def resolved(expr: Expr, scope: Scope | None) -> Expr:
+    return expr if scope is None else scope.resolved(expr)
 
 
 def apply(atom: str, *operands: Operand, **options: Any) -> Term:
@@ -263,7 +263,7 @@ def apply(atom: str, *operands: Operand, **options: Any) -> Term:
             raise fail("OCO304", f"{atom} takes no option {name}={value!r}", span)
     scope = common_scope(terms, span)
     numbers = {n: v.item() if isinstance(v, np.generic) else v for n, v in options.items()}
-    return Term(settled(build.call(atom, *(t.expr for t in terms), span=span, shape=None, **numbers), scope), scope)
+    return Term(resolved(build.call(atom, *(t.expr for t in terms), span=span, shape=None, **numbers), scope), scope)
 
 
 def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
@@ -293,5 +293,5 @@ def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> Oco
         hint = f"call it: `oco.{row.signature}`"
         return fail("OCO526", f"{what} is {wanted}; here it is the function oco.{name} itself", span, hint)
     shown = repr(given)
-    said = shown if len(shown) <= 40 else f"a {type(given).__name__}"
-    return fail("OCO526", f"{what} is {wanted}; here it is {said}", span)
+    message = shown if len(shown) <= 40 else f"a {type(given).__name__}"
+    return fail("OCO526", f"{what} is {wanted}; here it is {message}", span)

@@ -72,7 +72,7 @@ class Typer:
 
     def _build(self, step: Callable[[], Expr]) -> Expr | None:
         with self.findings.guard():
-            return self.scope.settle(step())
+            return self.scope.resolved(step())
         return None
 
     def _refuse(self, error: OcoError) -> Expr | None:
@@ -136,7 +136,7 @@ class Typer:
                 return self._refuse_range(item)
             return self.expr(item, inside)
         ends = [None if e is None else self.expr(e, inside) for e in (item.start, item.stop)]
-        if any(e is None and said is not None for e, said in zip(ends, (item.start, item.stop))):
+        if any(e is None and message is not None for e, message in zip(ends, (item.start, item.stop))):
             return None
         return Slice(ends[0], ends[1], span=item.span)
 

@@ -119,8 +119,8 @@ def param_value(scope: Scope, param: Param) -> Array | None:
 def _count_read(scope: Scope, raw: Array | None, file: File) -> None:
     scope.read += 0 if raw is None else raw.size
     if scope.read > MOST_NUMBERS:
-        said = f"up to `{file.path}` the files of this model hold {scope.read:,} numbers; at most {MOST_NUMBERS:,} are read"
-        raise fail("OCO805", said, file.span)
+        message = f"up to `{file.path}` the files of this model hold {scope.read:,} numbers; at most {MOST_NUMBERS:,} are read"
+        raise fail("OCO805", message, file.span)
 
 
 def _in_shape(raw: Array, param: Param) -> Array:
@@ -144,14 +144,14 @@ def _in_shape(raw: Array, param: Param) -> Array:
 
 def wrong_shape(name: str, declared: Shape, found: Shape, value: Expr) -> OcoError:
     """The error for a value that has not the declared shape."""
-    said = f"with shape {show(declared)}" if declared else "as a number"
+    message = f"with shape {show(declared)}" if declared else "as a number"
     has = f"shape {show(found)}" if found else "a number"
     if isinstance(value, File):
         what = f"`{value.path}` holds an array of {has}" if found else f"`{value.path}` holds {has}"
-        return fail("OCO321", f"`{name}` is declared {said}, but {what}", value.span)
+        return fail("OCO321", f"`{name}` is declared {message}, but {what}", value.span)
     hint = f"declare it as `{name}{show(found)}`" if found else ""
     return fail(
-        "OCO321", f"`{name}` is declared {said}, but its value {'has' if found else 'is'} {has}", value.span, hint
+        "OCO321", f"`{name}` is declared {message}, but its value {'has' if found else 'is'} {has}", value.span, hint
     )
 
 
@@ -175,9 +175,11 @@ def _check_bounds(scope: Scope, value: Array, param: Param) -> None:
     wrong = np.argwhere((value < low) | (value > high))
     if len(wrong):
         at = tuple(wrong[0])
-        said = f"{shown(low, at)}..{shown(high, at)}" if param.integer else f"[{shown(low, at)}, {shown(high, at)}]"
+        message = f"{shown(low, at)}..{shown(high, at)}" if param.integer else f"[{shown(low, at)}, {shown(high, at)}]"
         assert param.value is not None
-        raise fail("OCO806", f"{entry(f'`{param.name}`', at)} is {shown(value, at)}, outside {said}", param.value.span)
+        raise fail(
+            "OCO806", f"{entry(f'`{param.name}`', at)} is {shown(value, at)}, outside {message}", param.value.span
+        )
 
 
 def _of_shape(shape: Shape) -> str:

@@ -105,8 +105,8 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
-        said = {"code": self.diagnostic.code, "message": self.diagnostic.message, "hint": self.diagnostic.hint}
-        return said | {"count": self.count, "places": [p.to_json() for p in self.places]}
+        record = {"code": self.diagnostic.code, "message": self.diagnostic.message, "hint": self.diagnostic.hint}
+        return record | {"count": self.count, "places": [p.to_json() for p in self.places]}
 
 
 @dataclass
@@ -144,8 +144,8 @@ def check_values(
         block = values[start : start + step]
         for rule, wrong in _wrong(stream, block, _within(texts, start, block.shape)):
             tallies[rule].add(wrong, block, start)
-    said = {MISSING: UNHELD} if held else {}
-    return tuple(_finding(table, stream, columns, values, said.get(r, r), t) for r, t in tallies.items() if t.count)
+    notes = {MISSING: UNHELD} if held else {}
+    return tuple(_finding(table, stream, columns, values, notes.get(r, r), t) for r, t in tallies.items() if t.count)
 
 
 def _wrong(stream: StreamRange, values: Array, texts: Array | None) -> Iterator[tuple[Rule, Array]]:
@@ -218,10 +218,10 @@ def _said(table: Table, stream: StreamRange, rule: Rule, tally: _Tally, places: 
     entries = [entry for _, entry in tally.cells[:SHOWN]]
     if tally.count == 1:
         return f"{table.name}, {places[0]}: `{places[0].entry}` {_words(rule.one, stream, entries[0], places[0])}", ""
-    said = rule.many.format(stream=stream.name, least=tally.least, greatest=tally.greatest)
+    message = rule.many.format(stream=stream.name, least=tally.least, greatest=tally.greatest)
     first = [f"{p}: `{p.entry}`{_words(rule.each, stream, e, p)}" for p, e in zip(places, entries)]
     more = [f"and {tally.count - SHOWN} more"] if tally.count > SHOWN else []
-    return f"{table.name}: {tally.count} {said}", "; ".join(first + more)
+    return f"{table.name}: {tally.count} {message}", "; ".join(first + more)
 
 
 def _words(words: str, stream: StreamRange, entry: int, place: Place) -> str:

@@ -117,9 +117,9 @@ def comparison_page(dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, 
         drawings.append(
             html.drawing(picture, f"{measure.replace('_', ' ').capitalize()}: mean over the seeds, and one deviation.")
         )
-    said = "Runs with the same seed see the same data. Violations are sums over the constraints, each in units of its scale."
+    message = "Runs with the same seed see the same data. Violations are sums over the constraints, each in units of its scale."
     parts = [
-        f"<header><h1>{escape(title)}</h1>{html.paragraph(said, 'soft')}</header>",
+        f"<header><h1>{escape(title)}</h1>{html.paragraph(message, 'soft')}</header>",
         *(html.paragraph(f"failed: {label}: {why}", "warn") for label, why in failed.items()),
         *(html.section(grid.title.capitalize(), _table(grid)) for grid in grids(rows)),
         html.section("Pictures", html.gallery(drawings)),

@@ -44,7 +44,7 @@ class MappingReport:
     unused: tuple[str, ...]
     times: tuple[str, ...]
     findings: tuple[Finding, ...]
-    mended: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     wide: tuple[str, ...] = ()
 
     @property
@@ -56,17 +56,17 @@ class MappingReport:
     def notes(self) -> tuple[str, ...]:
         """What a person should know though nothing is wrong."""
         drawn = [a.stream for a in self.assignments if a.way is Way.DRAWN]
-        said = [f"{self.source} has no {_names(drawn)}: drawn from the model's distribution"] if drawn else []
-        return (*said, *self.beside)
+        notes = [f"{self.source} has no {_names(drawn)}: drawn from the model's distribution"] if drawn else []
+        return (*notes, *self.beside)
 
     @property
     def beside(self) -> tuple[str, ...]:
         """What the assignments do not say themselves."""
         by_position = [a for a in self.assignments if a.way is Way.POSITION]
-        said = [f"{self.source} has no names of columns: they fill `{a.stream}` by position" for a in by_position]
-        said += [f"columns not used: {shorten(self.unused)}"] if self.unused else []
-        said += [f"columns left out because they tell the time: {shorten(self.times)}"] if self.times else []
-        return (*said, *self.mended, *self.wide)
+        notes = [f"{self.source} has no names of columns: they fill `{a.stream}` by position" for a in by_position]
+        notes += [f"columns not used: {shorten(self.unused)}"] if self.unused else []
+        notes += [f"columns left out because they tell the time: {shorten(self.times)}"] if self.times else []
+        return (*notes, *self.fixed, *self.wide)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
@@ -234,8 +234,8 @@ def from_rounds(
     last: Blocks = {}
     for index, values in enumerate(rounds):
         if not isinstance(values, Mapping):
-            said = f"round {index + 1} of the data is of type {type(values).__name__}, not a dict of streams"
-            raise fail("OCO820", said, hint=f'yield {{"{next(iter(by_name), "stream")}": value}} for every round')
+            message = f"round {index + 1} of the data is of type {type(values).__name__}, not a dict of streams"
+            raise fail("OCO820", message, hint=f'yield {{"{next(iter(by_name), "stream")}": value}} for every round')
         masked = {name for name, value in values.items() if isinstance(value, np.ma.MaskedArray)}
         found = {name: value if name in masked else np.asarray(value) for name, value in values.items()}
         for name, stream in by_name.items():
@@ -249,7 +249,7 @@ def from_rounds(
 
 def draw(stream: StreamRange, seed: int, start: int, stop: int, last: Blocks) -> Array:
     """Values of a stream for rounds `start` to `stop` from its distribution: the same whatever the parts they are drawn in. Read-only."""
-    if stream.law is None:
+    if stream.distribution is None:
         raise InternalError(f"stream {stream.name} has no law to draw from")
     step = max(1, BLOCK_ENTRIES // max(1, size(stream)))
     parts = []
@@ -257,7 +257,7 @@ def draw(stream: StreamRange, seed: int, start: int, stop: int, last: Blocks) ->
         number, values = last.get(stream.name, (-1, np.empty(0)))
         if number != block:
             rng = np.random.default_rng([seed, zlib.crc32(stream.name.encode()), block])
-            values = stream.law.sample(rng, step)
+            values = stream.distribution.sample(rng, step)
             values.flags.writeable = False
             last[stream.name] = block, values
         parts.append(values[max(0, start - block * step) : stop - block * step])
@@ -285,24 +285,26 @@ def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
 def _refuse_undrawable(stream: StreamRange, where: str) -> None:
     if stream.stream.distribution is None:
         why = "is iid, but its law is not stated" if stream.stream.iid else "is adversarial, so it has no distribution"
-        law = _with_a_law(stream)
-        hint = "give its values (--data, in Python the first argument of run)" + (f", or a law: {law}" if law else "")
+        distribution = _with_distribution(stream)
+        hint = "give its values (--data, in Python the first argument of run)" + (
+            f", or a distribution: {distribution}" if distribution else ""
+        )
         raise fail("OCO825", f"{where} has no values for stream `{stream.name}`, which {why}", stream.stream.span, hint)
 
 
-def _with_a_law(stream: StreamRange) -> str | None:
+def _with_distribution(stream: StreamRange) -> str | None:
     """The declaration of the stream with a law that its bounds and whole numbers allow; None where there is none."""
     ends = tuple(map(print_expr, stream.stream.bounds or ()))
     low, high = (np.broadcast_to(b, stream.shape) for b in (stream.lower, stream.upper))
-    law = within(low, high, stream.integer, (ends[0], ends[-1]) if ends else ("", ""))
-    return f"{print_stream(replace(stream.stream, iid=False, mean=None))} ~ {law}" if law else None
+    distribution = within(low, high, stream.integer, (ends[0], ends[-1]) if ends else ("", ""))
+    return f"{print_stream(replace(stream.stream, iid=False, mean=None))} ~ {distribution}" if distribution else None
 
 
 def _examine(
     problem: Canonical, table: Table, mapping: StreamMap | None, on_missing: str
 ) -> tuple[MappingReport, dict[str, Array]]:
     assignments, problems = assign(problem.streams, table, mapping)
-    table, mended = repaired(table, on_missing, [c for a in assignments for c in a.columns])
+    table, fixed = repaired(table, on_missing, [c for a in assignments for c in a.columns])
     findings = [Finding(p) for p in problems]
     streams = {s.name: s for s in problem.streams}
     given: dict[str, Array] = {}
@@ -332,7 +334,7 @@ def _examine(
         unused(table, assignments),
         table.times,
         tuple(findings),
-        mended,
+        fixed,
         tuple(filter(None, wide)),
     )
     return report, given

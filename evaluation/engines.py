@@ -129,8 +129,8 @@ class Ray:
                 ray.init(**place, **quiet)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
                 where = f"the Ray cluster at {self.address}" if self.address else "a Ray cluster"
-                said = str(error).strip().partition("\n")[0]
-                raise fail("OCO909", f"{where} does not answer ({type(error).__name__}: {said})") from error
+                message = str(error).strip().partition("\n")[0]
+                raise fail("OCO909", f"{where} does not answer ({type(error).__name__}: {message})") from error
         try:
             yield ray
         finally:

@@ -76,13 +76,13 @@ def assign(
 ) -> tuple[tuple[Assignment, ...], tuple[Diagnostic, ...]]:
     """Find the columns of every stream. What cannot be found or does not fit comes back as diagnostics, all of them."""
     findings = Findings()
-    told = {name: (c,) if isinstance(c, str) else tuple(c) for name, c in (mapping or {}).items()}
+    given = {name: (c,) if isinstance(c, str) else tuple(c) for name, c in (mapping or {}).items()}
     with findings.guard():
-        _refuse_unknown_streams(told, [s.name for s in streams])
+        _refuse_unknown_streams(given, [s.name for s in streams])
     assignments: list[Assignment] = []
     for stream in streams:
         with findings.guard():
-            found = _assignment(stream, table, told.get(stream.name), streams)
+            found = _assignment(stream, table, given.get(stream.name), streams)
             _check_count(stream, found, table)
             assignments.append(found)
     return tuple(assignments), tuple(findings.items)
@@ -94,8 +94,8 @@ def unused(table: Table, assignments: Sequence[Assignment]) -> tuple[str, ...]:
     return tuple(name for name in table.arrays if name not in taken)
 
 
-def _refuse_unknown_streams(told: Mapping[str, Sequence[str]], streams: Sequence[str]) -> None:
-    for name in told:
+def _refuse_unknown_streams(given: Mapping[str, Sequence[str]], streams: Sequence[str]) -> None:
+    for name in given:
         if name not in streams:
             raise fail(
                 "OCO824", f"the mapping names `{name}`, which is no stream of the model", hint=_nearest(name, streams)
@@ -108,10 +108,10 @@ def _nearest(name: str, candidates: Sequence[str]) -> str:
 
 
 def _assignment(
-    stream: StreamRange, table: Table, told: Sequence[str] | None, streams: Sequence[StreamRange]
+    stream: StreamRange, table: Table, given: Sequence[str] | None, streams: Sequence[StreamRange]
 ) -> Assignment:
-    if told is not None:
-        return Assignment(stream.name, _expand(stream, told, table), Way.MAPPING)
+    if given is not None:
+        return Assignment(stream.name, _expand(stream, given, table), Way.MAPPING)
     name = stream.name
     if name in table.arrays:
         return Assignment(name, (name,), Way.NAME)
@@ -156,10 +156,10 @@ def _numbered(stream: StreamRange, table: Table) -> tuple[str, ...]:
     return tuple(found[place] for place in wanted) if found else ()
 
 
-def _expand(stream: StreamRange, told: Sequence[str], table: Table) -> tuple[str, ...]:
+def _expand(stream: StreamRange, given: Sequence[str], table: Table) -> tuple[str, ...]:
     """Replace patterns (`price.*`) by the columns they match, in the order of the file."""
     columns: list[str] = []
-    for text in told:
+    for text in given:
         if text in table.arrays:
             columns.append(text)
             continue
@@ -176,9 +176,9 @@ def _expand(stream: StreamRange, told: Sequence[str], table: Table) -> tuple[str
 def _not_found(stream: StreamRange, table: Table) -> Exception:
     what = "nothing" if not table.arrays else f"no column for stream `{stream.name}`"
     wanted = f"`{stream.name}`" if not stream.shape else f"`{stream.name}[0]`, ... or `{stream.name}.NAME`, ..."
-    told = _likely(stream, table)
-    in_python = json.dumps({stream.name: told[0] if len(told) == 1 else told})
-    hint = f"call it {wanted}, or say --map {stream.name}={','.join(told)}, in Python mapping={in_python}"
+    given = _likely(stream, table)
+    in_python = json.dumps({stream.name: given[0] if len(given) == 1 else given})
+    hint = f"call it {wanted}, or say --map {stream.name}={','.join(given)}, in Python mapping={in_python}"
     has = f" (it has {shorten(list(table.arrays))})" if table.arrays else ""
     return fail("OCO822", f"{table.name} has {what}{has}", stream.stream.span, hint)
 

@@ -31,20 +31,20 @@ def repaired(table: Table, on_missing: str, used: Sequence[str]) -> tuple[Table,
     if on_missing == "hold":
         arrays = {n: _held(table.arrays[n], gone) for n, gone in missing.items()}
         filled = {n: int(np.count_nonzero(gone & (np.cumsum(~gone) > 0))) for n, gone in missing.items()}
-        told = [f"`{n}` {count}" for n, count in filled.items() if count]
-        said = f"missing values that hold the last one before: {', '.join(told[:SHOWN])}{_more(told)}"
-        return replace(table, arrays={**table.arrays, **arrays}), (said,) if told else ()
+        parts = [f"`{n}` {count}" for n, count in filled.items() if count]
+        message = f"missing values that hold the last one before: {', '.join(parts[:SHOWN])}{_more(parts)}"
+        return replace(table, arrays={**table.arrays, **arrays}), (message,) if parts else ()
     keep = (
         ~np.any([gone[: table.rounds] for gone in missing.values()], axis=0) if missing else np.ones(table.rounds, bool)
     )
     if keep.all():
         return table, ()
     lost = [table.where(int(row)) for row in np.flatnonzero(~keep)[: SHOWN + 1]]
-    said = f"{np.count_nonzero(~keep)} of {table.rounds} rounds left out, which lack values: {', '.join(lost[:SHOWN])}{_more(lost)}"
+    message = f"{np.count_nonzero(~keep)} of {table.rounds} rounds left out, which lack values: {', '.join(lost[:SHOWN])}{_more(lost)}"
     numbers = np.arange(1, table.rounds + 1) if table.row_numbers is None else table.row_numbers
     kept = {n: a[: table.rounds][keep] for n, a in table.arrays.items()}
     texts = {n: _moved(cells, keep, table.width(n)) for n, cells in table.texts.items()}
-    return replace(table, arrays=kept, texts=texts, row_numbers=numbers[: table.rounds][keep]), (said,)
+    return replace(table, arrays=kept, texts=texts, row_numbers=numbers[: table.rounds][keep]), (message,)
 
 
 class Rounds:
@@ -54,7 +54,7 @@ class Rounds:
         self._rounds = rounds
         self._how = checked(on_missing)
         self._last: dict[str, Array] = {}
-        self._mended = 0
+        self._fixed = 0
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         for values in self._rounds:
@@ -62,7 +62,7 @@ class Rounds:
             if self._how != "error":
                 gone = {n: np.isnan(v) for n, v in found.items() if v.dtype.kind == "f"}
                 short = [n for n, m in gone.items() if m.any()]
-                self._mended += bool(short)
+                self._fixed += bool(short)
                 if short and self._how == "skip":
                     continue
                 found |= {n: np.where(gone[n], self._last[n], found[n]) for n in short if n in self._last}
@@ -73,8 +73,8 @@ class Rounds:
     def notes(self) -> tuple[str, ...]:
         """What was done to how many rounds."""
         done = {"skip": "left out, which lacked values", "hold": "filled with the last values before"}
-        rounds = "1 round" if self._mended == 1 else f"{self._mended} rounds"
-        return (f"{rounds} {done[self._how]}",) if self._mended else ()
+        rounds = "1 round" if self._fixed == 1 else f"{self._fixed} rounds"
+        return (f"{rounds} {done[self._how]}",) if self._fixed else ()
 
 
 def _more(named: Sequence[str]) -> str:

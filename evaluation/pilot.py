@@ -48,14 +48,14 @@ def score(trace: Trace, s: Situation, weight: float) -> tuple[float, float, floa
 
 
 def pilot(
-    plans: Mapping[Candidate, Piloted], source: Data, seeds: Sequence[int], s: Situation, weight: float, told: str
+    plans: Mapping[Candidate, Piloted], source: Data, seeds: Sequence[int], s: Situation, weight: float, note: str
 ) -> Pilots:
     """Every plan over the same rounds with each seed, the cheapest first; of equals the constants of the least guarantee."""
     found = {c: _scores(plan, source, seeds, s, weight) for c, plan in plans.items()}
     cost = {c: float(scores[:, 2].mean()) for c, scores in found.items()}
     order = sorted(found, key=lambda c: (cost[c], c[1], c[0]))
     results = tuple(_result(c, found[c], found[order[0]]) for c in order)
-    return Pilots(results, source.rounds, len(seeds), told)
+    return Pilots(results, source.rounds, len(seeds), note)
 
 
 def beside(

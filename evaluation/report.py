@@ -168,12 +168,12 @@ def _settings(promise: Promise) -> list[tuple[str, str, str]]:
 
 def _ledger(facts: Facts) -> list[str]:
     """Every fact with its status; the derivation opens when it is asked for. Those of each of many constraints are folded together."""
-    told = [fact for fact in facts.values() if fact.known or fact.witness is not None]
-    of = {fact.key: ".".join(fact.key.split(".")[:2]) for fact in told if fact.key.startswith("constraints.")}
+    known = [fact for fact in facts.values() if fact.known or fact.witness is not None]
+    of = {fact.key: ".".join(fact.key.split(".")[:2]) for fact in known if fact.key.startswith("constraints.")}
     if len(set(of.values())) <= MANY:
-        return [_fact(fact) for fact in told]
+        return [_fact(fact) for fact in known]
     parts: dict[str, list[str]] = {}
-    for fact in told:
+    for fact in known:
         parts.setdefault(of.get(fact.key, fact.key), []).append(_fact(fact))
     return [html.folded(which, *each) if which in of.values() else each[0] for which, each in parts.items()]
 
@@ -207,8 +207,8 @@ def _derivation(step: Step, depth: int) -> str:
 
 
 def _origin(trace: Trace) -> list[str]:
-    told = manifest(trace)
-    kept = {name: told[name] for name in ("oco", "numpy", "algorithm", "seed", "drawn")}
+    known = manifest(trace)
+    kept = {name: known[name] for name in ("oco", "numpy", "algorithm", "seed", "drawn")}
     return [
         html.folded("the model", html.code(print_model(trace.problem.model))),
         html.code(json.dumps(kept, indent=2)),

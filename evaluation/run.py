@@ -129,10 +129,10 @@ def run(
         seed, plan.recipe, *_given(plan.canonical, start, draws), learner.compiled.backend, _known(plan.facts)
     )
     record = recorder.record()
-    _reckon(learner, record, loaded)
-    said = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
+    _monitor(learner, record, loaded)
+    message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     promise = promise_of(plan, recorder.count)
-    return Trace(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **said)
+    return Trace(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **message)
 
 
 def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -> Learner:
@@ -140,7 +140,7 @@ def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -
     return made(None) if journal is None else open_journal(made, journal, rewind=True)
 
 
-def _reckon(learner: Learner, record: Record, data: Data) -> None:
+def _monitor(learner: Learner, record: Record, data: Data) -> None:
     """Dead monitor over the whole run: every value counts, and gradients of more rounds, where a learner by itself looks at few."""
     rounds, seen = len(record.loss), learner.monitor
     most, least = record.constraints.max(axis=0), record.constraints.min(axis=0)
@@ -193,7 +193,7 @@ def _drive(
     """The loop: decide, reveal, observe, record."""
     reveal = None if problem.feedback is Feedback.FULL else Revealed(problem)
     every = 1 if recorder.expected is None else max(1, recorder.expected // 200)
-    began = told = perf_counter()
+    began = shown = perf_counter()
     for values in feed:
         decision = learner.decide()
         if reveal is None:
@@ -203,9 +203,9 @@ def _drive(
             loss, constraints, equalities, seen = reveal(decision, values, learner.round)
             learner.observe(**seen)
         recorder.add(decision, loss, constraints, equalities, values)
-        if progress is not None and (recorder.count % every == 0 or perf_counter() > told + TELL_EVERY):
+        if progress is not None and (recorder.count % every == 0 or perf_counter() > shown + TELL_EVERY):
             progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
-            told = perf_counter()
+            shown = perf_counter()
     recorder.seconds = perf_counter() - began
     if not recorder.count:
         raise fail("OCO826", "the data has no rounds")

@@ -156,31 +156,31 @@ def load_trace(path: str | Path) -> Trace:
             check_netcdf(path, quota)
         with xarray.open_dataset(path, decode_times=False, **stored) as opened:
             dataset = opened.load()
-        told = json.loads(dataset.attrs["manifest"])
+        saved = json.loads(dataset.attrs["manifest"])
     except TooMuch as error:
         raise fail("OCO834", f"{path} is too large: {error}", hint=error.hint) from None
     except (OSError, KeyError, TypeError, RuntimeError, ValueError, MemoryError) as error:
         raise fail("OCO833", f"{path} is not a trace: {error}") from error
-    if not isinstance(told, dict):
+    if not isinstance(saved, dict):
         raise fail("OCO833", f"{path} is not a trace: its manifest is none")
-    if told.get("version") != VERSION:
-        raise fail("OCO833", f"{path} was written by another version of oco ({told.get('oco')})")
-    if hashlib.sha256(told["model"].encode()).hexdigest() != told["model_sha256"]:
+    if saved.get("version") != VERSION:
+        raise fail("OCO833", f"{path} was written by another version of oco ({saved.get('oco')})")
+    if hashlib.sha256(saved["model"].encode()).hexdigest() != saved["model_sha256"]:
         raise fail("OCO833", f"{path} has been changed: its model is not the one that its hash is of")
-    return _trace_of(dataset, told, path)
+    return _trace_of(dataset, saved, path)
 
 
-def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
+def _trace_of(dataset: Dataset, saved: dict[str, Any], path: Path) -> Trace:
     def named(prefix: str) -> dict[str, Array]:
         return {
             str(k).removeprefix(prefix): v.to_numpy() for k, v in dataset.data_vars.items() if str(k).startswith(prefix)
         }
 
-    problem = canonical(parse(told["model"], name=str(path)))
+    problem = canonical(parse(saved["model"], name=str(path)))
     given = MappingProxyType(named("stream."))
-    drawn = tuple(s for s in problem.streams if s.name in told["drawn"])
-    from_round = told.get("data_skipped", 0)
-    data = Data(problem, dataset.sizes["round"], given, drawn, told["data_seed"], skipped=from_round)
+    drawn = tuple(s for s in problem.streams if s.name in saved["drawn"])
+    from_round = saved.get("data_skipped", 0)
+    data = Data(problem, dataset.sizes["round"], given, drawn, saved["data_seed"], skipped=from_round)
     record = Record(
         dataset["loss"].to_numpy(),
         dataset["constraints"].to_numpy(),
@@ -188,15 +188,15 @@ def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
         dataset["duals"].to_numpy(),
         named("decision."),
         dataset["kept"].to_numpy() - 1,
-        told["seconds"],
+        saved["seconds"],
     )
-    scales = None if told["scales"] is None else np.asarray(told["scales"])
-    words = (told["algorithm"], told["settings"], told["theorem"])
-    promise = Promise(*words, named("guarantee."), told["rates"], tuple(told["vacuous"]), scales, told["measures"])
-    promise = replace(promise, values=told.get("values", {}), multiplied=tuple(told.get("multiplied", ())))
-    origin = Origin(told["seed"], told["recipe"], named("start."), named("draws."), told["backend"], told["facts"])
-    origin = replace(origin, versions={name: told[name] for name in versions()})
-    notes, warnings = tuple(told["notes"]), tuple(told["warnings"])
+    scales = None if saved["scales"] is None else np.asarray(saved["scales"])
+    words = (saved["algorithm"], saved["settings"], saved["theorem"])
+    promise = Promise(*words, named("guarantee."), saved["rates"], tuple(saved["vacuous"]), scales, saved["measures"])
+    promise = replace(promise, values=saved.get("values", {}), multiplied=tuple(saved.get("multiplied", ())))
+    origin = Origin(saved["seed"], saved["recipe"], named("start."), named("draws."), saved["backend"], saved["facts"])
+    origin = replace(origin, versions={name: saved[name] for name in versions()})
+    notes, warnings = tuple(saved["notes"]), tuple(saved["warnings"])
     return Trace(problem, data, record, promise, origin=origin, notes=notes, warnings=warnings)
 
 

@@ -39,14 +39,14 @@ class Job:
     @property
     def label(self) -> str:
         """The algorithm and its settings, without the seed."""
-        told = ", ".join(f"{k} = {v}" for k, v in self.settings.items())
-        return f"{self.algorithm} ({told})" if told else self.algorithm
+        record = ", ".join(f"{k} = {v}" for k, v in self.settings.items())
+        return f"{self.algorithm} ({record})" if record else self.algorithm
 
     @property
     def key(self) -> str:
         """A name that is the same whenever the job is the same."""
-        told = json.dumps([self.algorithm, self.seed, sorted(self.settings.items())])
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        record = json.dumps([self.algorithm, self.seed, sorted(self.settings.items())])
+        return hashlib.sha256(record.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -167,9 +167,9 @@ def _finished(jobs: Sequence[Job], folder: Path | None) -> dict[str, Outcome]:
     for job in jobs if folder is not None else ():
         path = folder / f"{job.key}.json" if folder is not None else Path()
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            curves = {name: tuple(values) for name, values in told["curves"].items()}
-            found[job.key] = Outcome(job, told["numbers"], curves, tuple(told["rounds"]))
+            record = json.loads(path.read_text(encoding="utf-8"))
+            curves = {name: tuple(values) for name, values in record["curves"].items()}
+            found[job.key] = Outcome(job, record["numbers"], curves, tuple(record["rounds"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     return found

@@ -128,8 +128,8 @@ class Parts:
 
 def uneven(key: str, round_: int, name: str) -> Exception:
     """The error about a round of a column that has another shape than the first."""
-    said = f"round {round_} of `{key}` in {name} has not as many numbers as the first"
-    return fail("OCO821", said, hint="give every round the same shape")
+    message = f"round {round_} of `{key}` in {name} has not as many numbers as the first"
+    return fail("OCO821", message, hint="give every round the same shape")
 
 
 def check_header(names: Sequence[str], file: str) -> None:

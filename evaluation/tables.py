@@ -59,12 +59,12 @@ def read_table(path: str | Path, quota: Quota | None = None) -> Table:
     except MemoryError:
         raise fail("OCO834", f"{path.name} does not fit into memory") from None
     except (OSError, csv.Error, *UNREADABLE) as error:
-        said, hint = str(error), ""
-        if "objects" in said:
+        message, hint = str(error), ""
+        if "objects" in message:
             hint = "rows of different lengths are objects: save arrays of numbers, with np.savez one for each stream"
         elif isinstance(error, UnicodeDecodeError):
             hint = "save it as text in UTF-8"
-        raise fail("OCO820", f"{path.name} cannot be read: {said}", hint=hint) from error
+        raise fail("OCO820", f"{path.name} cannot be read: {message}", hint=hint) from error
 
 
 def table_of_arrays(arrays: Mapping[str, Any], name: str = "the data") -> Table:
@@ -108,8 +108,8 @@ def readable(source: Any) -> bool:
 def read(source: Any) -> Table:
     """A table from a path, a mapping of arrays, an array (by position, as a NPY file), or a data frame."""
     if not readable(source):
-        said = f"data cannot be read from an object of type {type(source).__name__}"
-        raise fail("OCO820", said, hint=f"give {FORMS}, an iterator of dicts, or None to draw")
+        message = f"data cannot be read from an object of type {type(source).__name__}"
+        raise fail("OCO820", message, hint=f"give {FORMS}, an iterator of dicts, or None to draw")
     if isinstance(source, Table):
         return source
     if isinstance(source, str | os.PathLike):

@@ -159,12 +159,12 @@ def test_curvature_holds_on_segments(case: Case) -> None:
             b = {name: b[name] if varies[int(name[1:])] else a[name] for name in b}
             middle = {name: (a[name] + b[name]) / 2 for name in a}
             ends = (value(case, a) + value(case, b)) / 2
-            excess = value(case, middle) - ends
+            violation = value(case, middle) - ends
             slack = ROUNDING * (1 + np.abs(ends))
             if claimed is not Curvature.CONCAVE:
-                assert np.all(excess <= slack), (claimed, varies)
+                assert np.all(violation <= slack), (claimed, varies)
             if claimed is not Curvature.CONVEX:
-                assert np.all(excess >= -slack), (claimed, varies)
+                assert np.all(violation >= -slack), (claimed, varies)
 
 
 @every

@@ -18,7 +18,7 @@ from test_domains_hostile import SCALES, entries
 from oco.backends.contract import Contract
 from oco.backends.python.selection import weighted_quantile
 from oco.backends.registry import backend
-from oco.compiler.domains import Domain, cut, domain
+from oco.compiler.domains import Domain, cut, domain, greedy_allocation
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Field, Type
@@ -74,7 +74,9 @@ def test_filling_by_the_last_price_is_filling_in_order(rows, share: float, scale
     with pytest.MonkeyPatch.context() as patch:
         for most in (0, 12):
             patch.setattr(greedy_allocation, "SORTED", most)
-            (found,) = as_numpy("fill", lambda t, p, r: greedy_allocation.filled(t, p, r, amount), *types)(prices, scale * room)
+            (found,) = as_numpy("fill", lambda t, p, r: greedy_allocation.filled(t, p, r, amount), *types)(
+                prices, scale * room
+            )
             worst = max(abs(Fraction(float(a)) - b) for a, b in zip(found, exact))
             assert worst <= Fraction(scale) * Fraction(1, 10**14)
 

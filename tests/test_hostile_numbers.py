@@ -148,7 +148,13 @@ def test_a_nan_in_an_entry_that_nothing_reads_is_refused_all_the_same():
 def test_weights_do_not_overflow_after_many_equal_rounds():
     """Exponential weights of a loss that is always the same reach one vertex, not infinity."""
     text = BODY.format(
-        domain="simplex", loss="c @ x", constraints="", feedback="", law="", size="1", algorithm="oeg with eta = 50"
+        domain="simplex",
+        loss="c @ x",
+        constraints="",
+        feedback="",
+        distribution="",
+        size="1",
+        algorithm="oeg with eta = 50",
     )
     plan = plan_of(text)
     learner = plan.learner(backend="numpy")

@@ -14,6 +14,7 @@ from driving import plan_of
 from test_c99 import has_compiler
 
 import oco
+from oco.backends import monitor
 from oco.backends.monitor import looked_at
 from oco.compiler.ir.interpret import interpret
 from oco.dsl.load import parse
@@ -257,6 +258,4 @@ def test_the_largest_rounds_are_found_part_by_part(shape: tuple[int, ...], monke
     expected = {int(t) for s in (sizes.max(axis=1), sizes.sum(axis=1)) for t in np.argsort(s)[-2:]}
     for together in (1, 100, 1 << 15):
         monkeypatch.setattr(monitor, "TOGETHER", together)
-        assert (
-            expected <= monitor.glances({"v": values}, len(values)) and monitor._largest_rounds(values) == expected
-        )
+        assert expected <= monitor.glances({"v": values}, len(values)) and monitor._largest_rounds(values) == expected

@@ -93,10 +93,10 @@ def test_steps_equal_those_of_bisection(name: str) -> None:
 
             return halved(equation, np.zeros(7), np.full(7, width))
 
-        def excess(lam: Array, data: Any = data) -> Array:
+        def violation(lam: Array, data: Any = data) -> Array:
             return -evaluate(g, {"x": decision(float(lam)), **data})
 
-        lam = float(halved(excess, np.zeros(()), np.full((), Q)))
+        lam = float(halved(violation, np.zeros(()), np.full((), Q)))
         loose += 1e-9 < lam < Q - 1e-9
         assert np.abs(run.decisions[0] - decision(lam)).max() <= 1e-9 * width
     assert loose >= 2, "the constraint decides"

@@ -179,10 +179,10 @@ def compile(
     from oco.evaluation.rounds_file import write_rounds
 
     loaded = oco.load(model, param_values(param))
-    told = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
+    options = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"compiling {model}", silent=as_json):
-        plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, **told)
+        plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, **options)
     for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
         note(text)
     names = list(plan.files())

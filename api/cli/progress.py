@@ -15,7 +15,7 @@ from oco.cli.output import console, is_terminal, note
 if TYPE_CHECKING:
     from oco.evaluation.run import Progress
 
-Told = Callable[[int, str], None]
+Advance = Callable[[int, str], None]
 """Takes how much is done, and a few words on it."""
 Left = Callable[[int], float | None]
 """About how many seconds are left when so much is done; None where nothing tells."""
@@ -50,7 +50,7 @@ class Pace:
 
 
 @contextmanager
-def told(title: str, total: int, unit: str, silent: bool = False, left: Left | None = None) -> Iterator[Told]:
+def reporting(title: str, total: int, unit: str, silent: bool = False, left: Left | None = None) -> Iterator[Advance]:
     """Gives what is to be called as the work goes on; `left` is by the rate so far where nothing better is given."""
     screen = console(stderr=True)
     if silent:
@@ -76,7 +76,7 @@ def told(title: str, total: int, unit: str, silent: bool = False, left: Left | N
         yield show
 
 
-def _lines(title: str, total: int, unit: str, left: Left) -> Told:
+def _lines(title: str, total: int, unit: str, left: Left) -> Advance:
     from oco.backends.choose import duration
 
     began, due = perf_counter(), FIRST_LINE
@@ -114,7 +114,7 @@ class _ByRate:
 @contextmanager
 def watched(title: str, rounds: int, silent: bool = False) -> Iterator[Progress]:
     """Gives the callback of `run`: rounds a second, loss and violation so far."""
-    with told(title, rounds, "rounds", silent) as show:
+    with reporting(title, rounds, "rounds", silent) as show:
         yield lambda done, loss, violation: show(done, f"loss {loss:.5g}, violation {violation:.4g}")
 
 

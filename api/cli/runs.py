@@ -68,23 +68,23 @@ def run(
     loaded = oco.load(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     cost, settings, problem = budget_of(budget), pairs(setting, "--set"), canonical(loaded)
-    told = {"tradeoff": tradeoff, "effort": effort_of(context)}
+    options = {"tradeoff": tradeoff, "effort": effort_of(context)}
     source = load_data(problem, data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing)
     several = len(names) * seeds > 1 or bool(grid)
     if journal is not None and several:
         raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
     if several:
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
-        shared = told | {"backend": backend, "budget": cost}
+        shared = options | {"backend": backend, "budget": cost}
         table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
         raise _run_table(table, engine, out, force, o.files_read(model, loaded, data), as_json)
     _check_outputs(out, force, o.files_read(model, loaded, data))
     with working(f"compiling {model}", silent=as_json):
         if kind == "tuned" and data is not None and not settings:
-            plan, source = _tuned(loaded, source, names[0], backend, **told)
+            plan, source = _tuned(loaded, source, names[0], backend, **options)
         else:
             kinds, pilots = o.given(settings, kind).get("settings"), None if data is None else source
-            plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, seed=seed, **told)
+            plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, seed=seed, **options)
     _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, problem.horizon)
 
 
@@ -112,9 +112,9 @@ def _tuned(
 
     found = oco.tune(model, source, name, tradeoff=tradeoff, seed=source.seed, effort=effort)
     split, total = found.search.split, source.rounds
-    said = f"settings tuned on rounds 1 to {split} of the data; the run is rounds {split + 1} to {total}, which the search did not see"
+    message = f"settings tuned on rounds 1 to {split} of the data; the run is rounds {split + 1} to {total}, which the search did not see"
     later = source.after(split)
-    return replace(found.plan, target=backend), replace(later, notes=(*later.notes, said))
+    return replace(found.plan, target=backend), replace(later, notes=(*later.notes, message))
 
 
 def _run_one(

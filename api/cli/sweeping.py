@@ -11,7 +11,7 @@ import typer
 
 from oco.cli.options import check_outputs, pairs
 from oco.cli.output import console, note, say, show_json
-from oco.cli.progress import Pace, told
+from oco.cli.progress import Pace, reporting
 from oco.dsl.writing import make_folder
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ RUNS = "runs"
 class Table:
     """Which runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every seed.
 
-    `told` is the backend, the budget, the tradeoff and the effort of all of them.
+    `options` is the backend, the budget, the tradeoff and the effort of all of them.
     """
 
     model: Model
@@ -36,7 +36,7 @@ class Table:
     algorithms: tuple[str | None, ...]
     seeds: Sequence[int]
     grid: Mapping[str, Sequence[str]]
-    told: Mapping[str, Any]
+    options: Mapping[str, Any]
 
 
 def values_of(grid: list[str] | None) -> dict[str, list[str]]:
@@ -67,7 +67,7 @@ def check_table_outputs(table: Table, out: Path | None, force: bool, inputs: Seq
 
     if out is None:
         return
-    begun = outcomes_folder(out / RUNS, table.model, table.data, table.told).is_dir()
+    begun = outcomes_folder(out / RUNS, table.model, table.data, table.options).is_dir()
     check_outputs([out / name for name in FILES], force or begun, inputs, "--out")
 
 
@@ -102,11 +102,11 @@ def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[
     from oco.sweeps import run_table, table_for
 
     model, data, folder = table.model, table.data, None if out is None else out / RUNS
-    tradeoff, effort = table.told["tradeoff"], table.told["effort"]
+    tradeoff, effort = table.options["tradeoff"], table.options["effort"]
     jobs = table_for(model, data, table.algorithms, table.seeds, table.grid, tradeoff, effort)
     done: list[Outcome] = []
     pace = Pace(getattr(engine, "width", 1))
-    with told("table of runs", len(jobs), "runs", as_json, lambda done: pace.left(len(jobs) - done)) as show:
+    with reporting("table of runs", len(jobs), "runs", as_json, lambda done: pace.left(len(jobs) - done)) as show:
 
         def count(outcome: Outcome) -> None:
             done.append(outcome)
@@ -115,7 +115,7 @@ def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[
             show(len(done), f"{outcome.job.label}, seed {outcome.job.seed}")
 
         try:
-            return run_table(model, data, jobs, folder, engine, count, **table.told)
+            return run_table(model, data, jobs, folder, engine, count, **table.options)
         except KeyboardInterrupt:
             kept = (
                 f"are kept in {out}/: the same command goes on" if out is not None else "are lost; --out DIR keeps them"

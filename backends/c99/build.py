@@ -140,6 +140,6 @@ def _built(command: Sequence[str], sources: Mapping[str, str], folder: Path) -> 
         raise InternalError(f"the C compiler {command[0]} refused the emitted source: {done.stderr[:2000]}")
     made = folder / "made.so"
     if done.returncode or not made.exists():
-        said = done.stderr.strip()[-300:] or f"it ended with status {done.returncode}"
-        raise fail("OCO733", f"the C compiler {command[0]} does not work here: {said}", hint=_OTHER)
+        message = done.stderr.strip()[-300:] or f"it ended with status {done.returncode}"
+        raise fail("OCO733", f"the C compiler {command[0]} does not work here: {message}", hint=_OTHER)
     return made

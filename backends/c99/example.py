@@ -88,7 +88,7 @@ def _spread(n: Named, contract: Contract) -> str:
 
 def _within(n: Named, contract: Contract) -> tuple[np.ndarray, np.ndarray]:
     """The bounds of each entry, and no number that is too large to read."""
-    r = _DRAWN.get(contract.laws.get(n.field.name, "")) or contract.ranges.get(n.field.name, Range())
+    r = _DRAWN.get(contract.distributions.get(n.field.name, "")) or contract.ranges.get(n.field.name, Range())
     lower = np.broadcast_to(np.clip(r.lower, -1e3, 1e3), n.type.shape)
     return lower, np.maximum(np.broadcast_to(np.clip(r.upper, -1e3, 1e3), n.type.shape), lower)
 

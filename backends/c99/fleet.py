@@ -125,11 +125,11 @@ class NativeFleet(Fleet):
         return self._drawn[1]
 
     def _drawn_anew(self) -> list[Array]:
-        fields, laws = self.compiled.program.draws, self.contract.laws
+        fields, distributions = self.compiled.program.draws, self.contract.distributions
         drawn = [np.empty((self.size, *f.type.shape)) for f in fields]
         for k, random in enumerate(self._random if fields else ()):
             for f, array in zip(fields, drawn):
-                normal = laws.get(f.name, "uniform") == "normal"
+                normal = distributions.get(f.name, "uniform") == "normal"
                 array[k] = random.normal(size=f.type.shape) if normal else random.random(f.type.shape)
         return drawn
 

@@ -26,7 +26,7 @@ from oco.compiler.ir.program import Function, Program
 KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "reflections", "rotations", "svd", "eigh")
 """In the order of the source; `WITH` says which of them others are built on."""
 WITH = {"svd": ("reflections", "rotations"), "eigh": ("reflections", "rotations")}
-LAWS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
+WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 """Of random arrays, in words."""
 _BROUGHT = re.compile(r"@(\w+)")
 
@@ -148,9 +148,9 @@ def _drawn(interface: Interface, contract: Contract) -> Iterator[str]:
         return
     yield "/* The caller draws for each round anew, independent of all else, and gives decide and observe of one round the same:"
     for n in interface.draws:
-        law = LAWS[contract.laws.get(n.field.name, "uniform")]
+        distribution = WRITTEN_AS[contract.distributions.get(n.field.name, "uniform")]
         count = " x ".join(map(str, n.type.shape))
-        yield f" *     {n.name}: {f'{count} numbers' if count else 'a number'}, {law}; {comment(n.field.doc)}"
+        yield f" *     {n.name}: {f'{count} numbers' if count else 'a number'}, {distribution}; {comment(n.field.doc)}"
     yield from (" */", "")
 
 

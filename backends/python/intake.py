@@ -9,13 +9,13 @@ import numpy as np
 
 
 class Stream(NamedTuple):
-    """The shape of an input and the range of its entries; `law` is the distribution that the model gives it."""
+    """The shape of an input and the range of its entries; `distribution` is the distribution that the model gives it."""
 
     shape: tuple[int, ...]
     lower: Any = -np.inf
     upper: Any = np.inf
     integer: bool = False
-    law: str = ""
+    distribution: str = ""
 
 
 class StreamError(ValueError):
@@ -114,8 +114,8 @@ class Intake:
             with np.errstate(all="ignore"):
                 wrong = ~((value == np.floor(value)) & (np.abs(value) < 2.0**63))
             for place in np.argwhere(wrong)[:1]:
-                said = f"{_entry(name, place)} is {value[tuple(place)]}"
-                raise StreamError("whole", f"{said}, which is not a whole number below 2**63")
+                message = f"{_entry(name, place)} is {value[tuple(place)]}"
+                raise StreamError("whole", f"{message}, which is not a whole number below 2**63")
         return value.astype(kind)
 
     def _wrong_entry(self, values: list[Any]) -> StreamError:

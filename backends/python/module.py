@@ -154,8 +154,10 @@ def _interface(program: Program, contract: Contract) -> Iterator[str]:
     yield f"CONSTRAINTS = {_strings(program.labels)}"
     yield f"EQUALITIES = {_strings(contract.equalities)}"
     yield from _lipschitz(program, contract)
-    laws = {f.name: f"({f.type.shape}, {quoted(contract.laws.get(f.name, 'uniform'))})" for f in program.draws}
-    yield from _table("DRAWS", laws)
+    distributions = {
+        f.name: f"({f.type.shape}, {quoted(contract.distributions.get(f.name, 'uniform'))})" for f in program.draws
+    }
+    yield from _table("DRAWS", distributions)
     yield from _table(
         "START", {f.name: array_source(np.asarray(contract.start[f.name], float)) for f in program.decision}
     )
@@ -197,8 +199,8 @@ def stream_source(field: Field, given: Range) -> str:
     parts = [repr(field.type.shape), _bound(given.lower), _bound(given.upper)]
     if field.type.dtype is DType.INT:
         parts.append("integer=True")
-    if given.law:
-        parts.append(f"law={quoted(given.law)}")
+    if given.distribution:
+        parts.append(f"distribution={quoted(given.distribution)}")
     return f"Stream({', '.join(parts)})"
 
 

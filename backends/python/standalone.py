@@ -130,8 +130,8 @@ class Learner:
         for (name, bound), seen in zip(LIPSCHITZ, [loss, *constraints]):
             if seen > bound * (1 + 1e-9) and name not in self._steep:
                 self._steep.add(name)
-                said = f"the gradient of {name} reached {seen:.6g}, and its bound is {bound:.6g}"
-                warnings.warn(f"{said}: the guarantee may not hold", stacklevel=3)
+                message = f"the gradient of {name} reached {seen:.6g}, and its bound is {bound:.6g}"
+                warnings.warn(f"{message}: the guarantee may not hold", stacklevel=3)
 
     def _draw(self) -> list[Any]:
         """The random arrays of this round, drawn once: an interruption takes nothing from the generator."""
@@ -139,8 +139,8 @@ class Learner:
             before = self._random.bit_generator.state
             try:
                 self._drawn = [
-                    self._random.random(s) if law == "uniform" else self._random.normal(size=s)
-                    for s, law in DRAWS.values()
+                    self._random.random(s) if distribution == "uniform" else self._random.normal(size=s)
+                    for s, distribution in DRAWS.values()
                 ]
             except BaseException:
                 self._random.bit_generator.state = before
@@ -206,9 +206,10 @@ def columns_of(name: str, shape: tuple[int, ...], header: list[str]) -> list[int
         found = [plain.index(p) for p in places if p in plain]
         found = found or [k for k, h in enumerate(header) if h.startswith(name + ".")]
     if not found:
-        law = STREAMS[name].law
+        distribution = STREAMS[name].distribution
         raise ValueError(
-            f"no column for {name}" + (f": the model draws it from {law}, a file must have it" if law else "")
+            f"no column for {name}"
+            + (f": the model draws it from {distribution}, a file must have it" if distribution else "")
         )
     if len(found) != size:
         raise ValueError(f"{name} has {size} entries, the file {len(found)} columns for it")

@@ -96,7 +96,7 @@ class Walker:
                 notes += self.waiting.pop(o.name).notes
         return notes
 
-    def settle_longest(self, operands: Sequence[Operand]) -> bool:
+    def write_longest(self, operands: Sequence[Operand]) -> bool:
         """Give the longest waiting operand a line of its own; False if all are short."""
         found = [self.waiting[o.name] for o in operands if isinstance(o, Var) and o.name in self.waiting]
         longest = max(found, key=lambda w: len(w.text.code), default=None)
@@ -106,7 +106,7 @@ class Walker:
         self.bind(longest.var, longest.text, longest.notes)
         return True
 
-    def settle_noted(self) -> None:
+    def write_noted(self) -> None:
         """Give every waiting expression that carries a comment a line of its own."""
         for w in [w for w in self.waiting.values() if w.notes]:
             del self.waiting[w.var.name]
@@ -129,7 +129,7 @@ class Walker:
     def plain(self, e: Equation) -> None:
         """An equation without blocks. One with a comment comes after whatever the comment before it stands for."""
         if e.note:
-            self.settle_noted()
+            self.write_noted()
         if e.op in STATEMENTS:
             first, *rest = STATEMENTS[e.op](self.name(e.outs[0]), [self.text(a) for a in e.args], e)
             notes = self._notes(e)
@@ -139,7 +139,7 @@ class Walker:
                 self.write(line)
             return
         text = self._expression(e)
-        while len(self._target(e)) + len(text.code) + 3 > self.room and self.settle_longest(e.args):
+        while len(self._target(e)) + len(text.code) + 3 > self.room and self.write_longest(e.args):
             text = self._expression(e)
         if len(e.outs) == 1 and (e.op != "call" or len(text.code) < INLINE):
             self.place(e, text)
@@ -226,7 +226,7 @@ class Walker:
         def code() -> str:
             return ", ".join(self.text(o).code for o in operands)
 
-        while len(code()) > room and self.settle_longest(operands):
+        while len(code()) > room and self.write_longest(operands):
             pass
         return code()
 

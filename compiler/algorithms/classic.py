@@ -97,8 +97,8 @@ def _not_bandit(s: Situation) -> Objection | None:
 def _strongly_convex(s: Situation) -> Objection | None:
     if (s.number("loss.strong_convexity.l2") or 0.0) > 0:
         return None
-    mend = "add a multiple of `sum_squares` of the decision to the loss, or `assume loss.strong_convexity.l2 >= ...`"
-    return Objection("the loss is not known to be strongly convex", mend)
+    fix = "add a multiple of `sum_squares` of the decision to the loss, or `assume loss.strong_convexity.l2 >= ...`"
+    return Objection("the loss is not known to be strongly convex", fix)
 
 
 def _one_simplex(s: Situation) -> Objection | None:

@@ -121,8 +121,8 @@ def _something_to_learn(s: Situation) -> Objection | None:
 def _functions_seen(s: Situation) -> Objection | None:
     if s.canonical.feedback is Feedback.FULL:
         return None
-    said = f"{s.canonical.feedback} feedback gives no gradients away from the decision, and it needs them"
-    return Objection(said, "write `feedback full`")
+    message = f"{s.canonical.feedback} feedback gives no gradients away from the decision, and it needs them"
+    return Objection(message, "write `feedback full`")
 
 
 def _stochastic_loss(s: Situation) -> Objection | None:
@@ -134,8 +134,8 @@ def _stochastic_loss(s: Situation) -> Objection | None:
     ranges = {r.name: r for r in s.canonical.streams}
     for name in names(s.canonical.objective, Kind.STREAM):
         if not ranges[name].stochastic:
-            mend = f"if its values are independent draws, write `stream {name} ... iid` or give its distribution"
-            return Objection(f"the loss uses the stream `{name}`, which an adversary chooses", mend)
+            fix = f"if its values are independent draws, write `stream {name} ... iid` or give its distribution"
+            return Objection(f"the loss uses the stream `{name}`, which an adversary chooses", fix)
     return None
 
 
@@ -286,7 +286,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
         quantities += [Quantity("multipliers", r"|\lambda^*|_1", "largest sum of the multipliers", known)]
     violation = VIOLATION if known is None else f"min({VIOLATION}, {DUAL_VIOLATION})"
     of_regret, of_violation = _rates(oracle, settings["beta"].formula, duality)
-    said = "in expectation"
+    message = "in expectation"
     return Guarantee(
         f"Lee, Ho-Nguyen & Lee 2023, {'Theorems 1 and 3' if duality else 'Theorem 1'}, with {oracle.cite}",
         s.horizon,
@@ -296,9 +296,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
             REGRET,
             tuple(quantities),
             s.loss_range,
-            said + (IN_THE_MEAN if oracle.stochastic else ""),
+            message + (IN_THE_MEAN if oracle.stochastic else ""),
         ),
-        Bound("soft violation", of_violation, violation, tuple(quantities), s.violation_range, said),
+        Bound("soft violation", of_violation, violation, tuple(quantities), s.violation_range, message),
     )
 
 

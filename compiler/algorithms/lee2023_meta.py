@@ -27,7 +27,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, repeated
-from oco.compiler.problem import Draw, Problem, Task
+from oco.compiler.problem import Draw, Problem, TraceSpec
 from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, count, exact, number
 from oco.compiler.theorems import (
@@ -100,7 +100,7 @@ class MetaFrankWolfe:
         return Point(found[:blocks]), Rows(found[blocks : 2 * blocks]), Rows(found[2 * blocks :])
 
 
-def draws(task: Task) -> tuple[Draw, ...]:
+def draws(task: TraceSpec) -> tuple[Draw, ...]:
     """Drawn anew in every round. Algorithm 3 draws once, and its proof takes the slopes as given: but those of later rounds depend on
     the draw, through the points and the multipliers, so that one draw is not covered where new ones are."""
     K = count(task.settings, "K", task.horizon or 1)
@@ -114,8 +114,8 @@ def _fits(s: Situation) -> Objection | None:
     steps = math.isqrt(s.horizon or 1)
     if 2 * steps * s.size <= MOST_NUMBERS:
         return None
-    said = f"it keeps two points for each of sqrt(T) = {steps:,} inner steps, {2 * steps * s.size:,} numbers"
-    return Objection(said, "write a shorter horizon", slow=True)
+    message = f"it keeps two points for each of sqrt(T) = {steps:,} inner steps, {2 * steps * s.size:,} numbers"
+    return Objection(message, "write a shorter horizon", slow=True)
 
 
 def _something_to_learn(s: Situation) -> Objection | None:
@@ -249,18 +249,18 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
         quantities += [Quantity("multipliers", r"|\lambda^*|_1", "largest sum of the multipliers", known)]
     beta, half = settings["beta"].formula, exact(0.5)
     regret = f"T**({half + beta})"
-    said = "in expectation"
+    message = "in expectation"
     return Guarantee(
         f"Lee, Ho-Nguyen & Lee 2023, {'Theorems 2 and 4' if duality else 'Theorem 2'}",
         s.horizon,
-        Bound("static regret", regret, REGRET, tuple(quantities), range_of_loss, said),
+        Bound("static regret", regret, REGRET, tuple(quantities), range_of_loss, message),
         Bound(
             "soft violation",
             regret if duality else f"T**({half * (half + 1) - beta / 2})",
             VIOLATION if known is None else f"min({VIOLATION}, {DUAL_VIOLATION})",
             tuple(quantities),
             s.violation_range,
-            said,
+            message,
         ),
     )
 

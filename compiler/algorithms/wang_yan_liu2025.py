@@ -125,10 +125,10 @@ def _comparator(s: Situation) -> Objection | None:
     refuted = "no decision satisfies the constraints of every round"
     refuted = refuted if static else "some rounds have no decision that satisfies their constraints"
     helps = static and s.holds("feasible.each_round")
-    mend = "write `measure dynamic regret`" if helps else "loosen the constraints"
+    fix = "write `measure dynamic regret`" if helps else "loosen the constraints"
     if s.is_refuted(key):
-        return Objection(f"{refuted}: {s.claim(key)}", mend)
-    return Objection(f"it is not proved that {wanted}", mend)
+        return Objection(f"{refuted}: {s.claim(key)}", fix)
+    return Objection(f"it is not proved that {wanted}", fix)
 
 
 INEQUALITIES_ONLY = Hypothesis("There are inequalities only.", _no_equalities)

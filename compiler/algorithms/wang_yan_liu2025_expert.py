@@ -119,10 +119,10 @@ def _experts(settings: Mapping[str, Setting], horizon: int) -> int:
 def _most_experts(settings: Mapping[str, Setting]) -> int:
     """The experts that a restarted method has room for. Raises OCO721 where its longest epoch has more."""
     if (last := _experts(settings, LONGEST_EPOCH)) > MOST_EXPERTS:
-        said = (
+        message = (
             f"M comes to {last} experts in an epoch of {LONGEST_EPOCH:,} rounds, and there is room for {MOST_EXPERTS}"
         )
-        raise fail("OCO721", said, hint="state a horizon, or give a smaller M")
+        raise fail("OCO721", message, hint="state a horizon, or give a smaller M")
     return MOST_EXPERTS
 
 

@@ -109,8 +109,8 @@ def _independent(s: Situation) -> Objection | None:
             )
         for name in names(c.expr, Kind.STREAM):
             if not ranges[name].stochastic:
-                mend = f"if its values are independent draws, write `stream {name} ... iid` or give its distribution"
-                return Objection(f"`{label}` uses the stream `{name}`, which an adversary chooses", mend)
+                fix = f"if its values are independent draws, write `stream {name} ... iid` or give its distribution"
+                return Objection(f"`{label}` uses the stream `{name}`, which an adversary chooses", fix)
     return None
 
 
@@ -143,12 +143,12 @@ def _equalities_known(s: Situation) -> Objection | None:
 def _multipliers(s: Situation) -> Objection | None:
     if s.holds("multipliers.bounded"):
         return None
-    said = "it is not proved that the multipliers are bounded (SELM)"
+    message = "it is not proved that the multipliers are bounded (SELM)"
     if found := s.claim("multipliers.bounded") or s.claim("slater.margin"):
-        return Objection(f"{said}: {found}", "loosen the constraints, or `assume slater.margin >= ...`")
+        return Objection(f"{message}: {found}", "loosen the constraints, or `assume slater.margin >= ...`")
     unknown = "no point in the relative interior of the domain is known with E h(x) = b and E g(x) < 0"
-    mend = "give the streams of the constraints a distribution or a mean, or `assume slater.margin >= ...`"
-    return Objection(f"{said}: {unknown}", mend)
+    fix = "give the streams of the constraints a distribution or a mean, or `assume slater.margin >= ...`"
+    return Objection(f"{message}: {unknown}", fix)
 
 
 MEAN_CONSTRAINTS = Hypothesis("Constraints bind in the mean over the rounds.", _no_hard_constraint)

@@ -34,7 +34,7 @@ class Ball(Domain):
     def __post_init__(self) -> None:
         object.__setattr__(self, "r", number("r", self.r))
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         return vector_norm(x / self.r) - 1
 
     def interior_margin(self, x: Floats) -> float:

@@ -56,16 +56,16 @@ class Domain(ABC):
     # Membership.
 
     @abstractmethod
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         """How far `x` breaks the set's inequalities and equalities, in units of the set's own scale; at most 0 inside."""
 
     def contains(self, x: Any, tolerance: float = 1e-9) -> bool:
         """Whether `x` has the right shape, is finite, and breaks nothing by more than `tolerance` times the set's scale."""
         point = np.asarray(x, dtype=np.float64)
-        return point.shape == self.shape and bool(np.isfinite(point).all()) and self.excess(point) <= tolerance
+        return point.shape == self.shape and bool(np.isfinite(point).all()) and self.violation(point) <= tolerance
 
-    def excess_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
-        """`excess` of diagonal I + U diag(s) V', the latter with orthonormal columns, for a set whose points are kept so."""
+    def violation_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
+        """`violation` of diagonal I + U diag(s) V', the latter with orthonormal columns, for a set whose points are kept so."""
         raise InternalError(f"points of {self} are kept as arrays")
 
     @abstractmethod
@@ -114,14 +114,14 @@ class Domain(ABC):
         return {}
 
     @property
-    def dear(self) -> Mapping[str, str]:
+    def expensive(self) -> Mapping[str, str]:
         """The operations that are offered, but take too long for a step of every round, each with the reason in words."""
         return {}
 
-    def hindrance(self, operation: str) -> tuple[str, bool]:
+    def unavailable_reason(self, operation: str) -> tuple[str, bool]:
         """Why no step of a round should need `operation`, and whether it is offered all the same; "" where nothing is in the way."""
         refused = self.refusals.get(operation)
-        return (refused, False) if refused else (self.dear.get(operation, ""), True)
+        return (refused, False) if refused else (self.expensive.get(operation, ""), True)
 
     def require(self, operation: str) -> None:
         """Raise the refusal of `operation` as an error; do nothing where the set offers it."""

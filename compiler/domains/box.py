@@ -39,7 +39,7 @@ class Box(Domain):
 
         return bound(self.lo, "lo"), bound(self.hi, "hi")
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         below, above = self.lower - x, x - self.upper
         scale = np.maximum(np.maximum(np.abs(self.lower), np.abs(self.upper)).max(), np.finfo(float).tiny)
         return float(np.max(np.maximum(below, above)) / scale)

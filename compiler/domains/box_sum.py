@@ -83,7 +83,7 @@ class BoxSum(Domain):
 
     # Membership.
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         outside = np.maximum(self.lo - x, x - self.hi)
         return max(float(np.max(outside)), abs(exact_sum(x.ravel()) - self.total)) / self._scale
 

@@ -181,11 +181,11 @@ def _inner(a: Matrix, b: Matrix) -> Value:
 def chosen(t: Tracer, c: Value, a: Combination, b: Combination) -> Combination:
     """`a` where the truth value holds, else `b`, both settled into the room of b's first matrix."""
     like = b.terms[0][1]
-    one, other = settled(t, a, like), settled(t, b, like)
+    one, other = laid_out(t, a, like), laid_out(t, b, like)
     return Combination(((1.0, like.rebuilt(*(t.where(c, u, v) for u, v in zip(one.values, other.values)))),))
 
 
-def settled(t: Tracer, x: Combination, like: Matrix) -> Matrix:
+def laid_out(t: Tracer, x: Combination, like: Matrix) -> Matrix:
     """The sum as one matrix with the room of `like`."""
     if isinstance(like, Whole):
         return Whole(_sum([_scaled(c, m.dense()) for c, m in x.terms]))

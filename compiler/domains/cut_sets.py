@@ -108,8 +108,8 @@ class Cut(Domain):
         return {} if why is None else dict.fromkeys(("project", "project_jacobian", "lmo", "bregman_step"), why)
 
     @property
-    def dear(self) -> Mapping[str, str]:
-        return self.base.dear
+    def expensive(self) -> Mapping[str, str]:
+        return self.base.expensive
 
     @property
     def bounds_only(self) -> frozenset[str]:
@@ -140,10 +140,10 @@ class Cut(Domain):
     def _scale(self) -> float:
         return max(self.base.radius, float(np.max(np.abs(self._sides))))
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         over = self._matrix @ x.ravel() - self._sides
         over[self._inequalities :] = np.abs(over[self._inequalities :])
-        return max(self.base.excess(x), float(np.max(over)) / self._scale)
+        return max(self.base.violation(x), float(np.max(over)) / self._scale)
 
     def interior_margin(self, x: Floats) -> float:
         m, moving = self._inequalities, self._lengths > 0
@@ -304,7 +304,7 @@ class Cut(Domain):
     @property
     def _only_base(self) -> bool:
         """Whether the base's numbers bound those of the cut, since a projection takes too long or is refused."""
-        return "project" in self.refusals or bool(self.dear) or len(self._sides) > MANY
+        return "project" in self.refusals or bool(self.expensive) or len(self._sides) > MANY
 
     @property
     def inner_radius(self) -> float:

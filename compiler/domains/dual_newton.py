@@ -106,7 +106,7 @@ class CutDual:
         u, length, scale = scaled_norm(t, v)
         v = u * t.minimum(scale, FAR / t.maximum(length, 1.0))
 
-        def unsettled(lam: Value, x: Value, steps: Value) -> Value:
+        def not_converged(lam: Value, x: Value, steps: Value) -> Value:
             rounding = EPS * t.max(t.abs(lam))
             return t.and_(self._residual(lam, x) > t.maximum(rounding, SETTLED), steps < MAX_STEPS)
 
@@ -116,7 +116,7 @@ class CutDual:
             lam = self._search(v, lam, x, d, slope)
             return lam, self._point(v, lam), steps + 1
 
-        lam, x, _ = t.while_(unsettled, newton, (start, self._point(v, start), t.lift(0)))
+        lam, x, _ = t.while_(not_converged, newton, (start, self._point(v, start), t.lift(0)))
         return lam, x
 
     def _within(self, x: Value) -> Value:

@@ -62,7 +62,7 @@ class Ellipsoid(Domain):
         gauge = vector_norm(z)
         return gauge, z / (self._axes * gauge) if gauge > 0 else z
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         gauge, slope = self._gauge(x)
         if gauge <= 1:
             return gauge - 1
@@ -101,7 +101,7 @@ class Ellipsoid(Domain):
             s = weighted / (d + lam)
             return s, t.sqrt(t.sum(s * s))
 
-        def unsettled(lam: Value, before: Value) -> Value:
+        def not_converged(lam: Value, before: Value) -> Value:
             return lam > before
 
         def newton(lam: Value, before: Value) -> tuple[Value, Value]:
@@ -110,7 +110,7 @@ class Ellipsoid(Domain):
 
         _, length, scale = scaled_norm(t, weighted)
         start = t.maximum(scale * length - 1.0, 0.0)
-        lam = t.while_(unsettled, newton, (start, -1.0))[0]
+        lam = t.while_(not_converged, newton, (start, -1.0))[0]
         s, n = gauge(lam)
         return t.sqrt(d) * s / t.maximum(n, 1.0)
 

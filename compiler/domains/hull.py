@@ -48,8 +48,8 @@ def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) 
             return None
         if found.status != 0:
             side = "small" if row == 0 else "large"
-            said = f"{rows.name} is unbounded: entry {i} can be arbitrarily {side}"
-            raise fail("OCO418", said, hint="add bounds on every entry")
+            message = f"{rows.name} is unbounded: entry {i} can be arbitrarily {side}"
+            raise fail("OCO418", message, hint="add bounds on every entry")
         bounds[row, i] = sign * found.fun
         places.append((row, i))
         slopes.append(slope)

@@ -49,7 +49,7 @@ class L1Ball(Domain):
     def entry_sum(self) -> EntrySum:
         return EntrySum("abs", self.r)
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         return math.fsum(np.abs(x / self.r).ravel()) - 1
 
     def interior_margin(self, x: Floats) -> float:

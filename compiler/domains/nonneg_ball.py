@@ -44,8 +44,8 @@ class NonnegBall(Domain):
     def quadratic(self) -> QuadraticInequality:
         return self._ball.quadratic
 
-    def excess(self, x: Floats) -> float:
-        return max(float(np.max(-x / self.r)), self._ball.excess(x))
+    def violation(self, x: Floats) -> float:
+        return max(float(np.max(-x / self.r)), self._ball.violation(x))
 
     def interior_margin(self, x: Floats) -> float:
         return min(float(x.min()), self._ball.interior_margin(x))

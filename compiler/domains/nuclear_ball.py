@@ -22,8 +22,8 @@ from oco.compiler.domains.spectral import (
     WARM_RESIDUAL,
     WARM_SMALL,
     column,
-    dear_decompositions,
     each_row,
+    expensive_decompositions,
     slopes,
     stirred,
     top_singular_pair,
@@ -59,8 +59,8 @@ class NuclearBall(Domain):
         return min(self.shape)
 
     @property
-    def dear(self) -> Mapping[str, str]:
-        return dear_decompositions(self.shape)
+    def expensive(self) -> Mapping[str, str]:
+        return expensive_decompositions(self.shape)
 
     def support_over(self, a: Interval) -> Greatest | None:
         """r times the spectral norm of a matrix with equal entries."""
@@ -69,10 +69,10 @@ class NuclearBall(Domain):
         most = point(self.radius) * point(float(a.magnitude.max())) * point(float(a.size)).sqrt()
         return Greatest(most.greatest, True)
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         return math.fsum(np.linalg.svd(x / self.r, compute_uv=False)) - 1
 
-    def excess_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
+    def violation_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
         return math.fsum(s / self.r) - 1
 
     def interior_margin(self, x: Floats) -> float:

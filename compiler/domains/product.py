@@ -36,8 +36,8 @@ class Product(Domain):
         return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.refusals.items()}
 
     @property
-    def dear(self) -> Mapping[str, str]:
-        return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.dear.items()}
+    def expensive(self) -> Mapping[str, str]:
+        return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.expensive.items()}
 
     @property
     def bounds_only(self) -> frozenset[str]:
@@ -71,8 +71,8 @@ class Product(Domain):
             parts.append(t.reshape(f(d, *own), (d.size,)))
         return t.concat(*parts)
 
-    def excess(self, x: Floats) -> float:
-        return max(d.excess(part) for d, part in zip(self.blocks, self.split(x)))
+    def violation(self, x: Floats) -> float:
+        return max(d.violation(part) for d, part in zip(self.blocks, self.split(x)))
 
     def interior_margin(self, x: Floats) -> float:
         margins = [d.interior_margin(p) for d, p in zip(self.blocks, self.split(x)) if d.dimension]

@@ -138,8 +138,8 @@ def _outlined(rows: Rows, share: float) -> Reduced | None:
         return None
     centre = Centre.of(G, h, inner)
     if centre is None:
-        said = f"no bounds were found for {rows.name} of {rows.count:,} rows over {n:,} entries"
-        raise fail("OCO418", said, hint="state bounds of the entries: `with x >= lo, x <= hi`")
+        message = f"no bounds were found for {rows.name} of {rows.count:,} rows over {n:,} entries"
+        raise fail("OCO418", message, hint="state bounds of the entries: `with x >= lo, x <= hi`")
     above, below = np.split(centre.greatest(np.concatenate([Z.T, -Z.T], axis=1), share), 2)
     bounds = narrower(np.stack([found.origin - below, found.origin + above]), rows.down(rows.known))
     found = replace(found, w=largest_ball(G, h, centre.w))

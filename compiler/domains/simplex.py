@@ -45,7 +45,7 @@ def _threshold_by_passes(t: Tracer, w: Value, s: Value | float) -> Value:
     suffice and nothing is sorted.
     """
 
-    def unsettled(theta: Value, count: Value, before: Value) -> Value:
+    def not_converged(theta: Value, count: Value, before: Value) -> Value:
         return count < before
 
     def average(theta: Value, count: Value, before: Value) -> tuple[Value, Value, Value]:
@@ -54,7 +54,7 @@ def _threshold_by_passes(t: Tracer, w: Value, s: Value | float) -> Value:
         return (t.sum(w * above) - s) / kept, kept, count
 
     n = float(w.size)
-    return t.while_(unsettled, average, ((t.sum(w) - s) / n, n, n + 1.0))[0]
+    return t.while_(not_converged, average, ((t.sum(w) - s) / n, n, n + 1.0))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Simplex(Domain):
     def geometry(self) -> str:
         return "entropy"
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         share = x / self.s
         return max(float(-share.min()), abs(math.fsum(share.ravel()) - 1))
 

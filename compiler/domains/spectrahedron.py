@@ -21,8 +21,8 @@ from oco.compiler.domains.spectral import (
     SMALL,
     WARM_RESIDUAL,
     bottom_eigenvector,
-    dear_decompositions,
     each_row,
+    expensive_decompositions,
     slopes,
     stirred,
 )
@@ -68,8 +68,8 @@ class Spectrahedron(Domain):
         return self.shape[0]
 
     @property
-    def dear(self) -> Mapping[str, str]:
-        return dear_decompositions(self.shape)
+    def expensive(self) -> Mapping[str, str]:
+        return expensive_decompositions(self.shape)
 
     def support_over(self, a: Interval) -> Greatest | None:
         """The trace times the greatest eigenvalue of m 11' + B with entries of B of at most r in size: n (max(m, 0) + r)."""
@@ -79,12 +79,12 @@ class Spectrahedron(Domain):
         share = max(high.greatest, ((high - low) * point(0.5)).greatest)
         return Greatest((point(self.radius) * point(float(self._order)) * point(share)).greatest, False)
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         share = x / self.trace
         least = float(np.linalg.eigvalsh((share + share.T) / 2)[0])
         return max(-least, abs(math.fsum(np.diag(share)) - 1), float(np.max(np.abs(share - share.T))))
 
-    def excess_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
+    def violation_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
         uneven = np.sqrt(np.einsum("ik,ik->k", U - V, U - V))
         total = math.fsum(s / self.trace) + diagonal / self.trace * self._order
         return max(float(np.max(s * uneven, initial=-diagonal)) / self.trace, abs(total - 1))

@@ -11,7 +11,7 @@ from oco.compiler.facts.budget import NOT_SEARCHED, size
 from oco.compiler.facts.cells import NotCovered
 from oco.compiler.facts.corners import branch_sup, corner_sup
 from oco.compiler.facts.entry_sup import Supremum
-from oco.compiler.facts.lower_bound import LARGEST_ENTRIES, Climber, Reached
+from oco.compiler.facts.lower_bound import LARGEST_ENTRIES, Attained, Climber
 from oco.compiler.facts.occurs_once import occurs_once
 from oco.compiler.facts.phrasing import number, say
 from oco.compiler.facts.quadratic import ball_sup
@@ -45,7 +45,7 @@ class Bound:
 
     value: float
     step: Step
-    reached: Reached | None = None
+    reached: Attained | None = None
     exact: bool = False
     scale: float = 0.0
 
@@ -156,7 +156,7 @@ class Bounds:
         claim = f"{say(expr)} is at most {number(bound.value)}, {NOT_SEARCHED}: {self.setting.search.advice}"
         return Step(NOT_SEARCHED, claim, bound.value, (bound.step,), expr.span, expr)
 
-    def _reached(self, expr: Expr, enough: float) -> Reached | None:
+    def _reached(self, expr: Expr, enough: float) -> Attained | None:
         numbers = sum(self.setting.box[n].size for n in names(expr))
         if numbers > LARGEST_CLIMB or entries(expr) > LARGEST_ENTRIES:
             return None
@@ -171,7 +171,7 @@ class Bounds:
         return Bound(value, bound.step, reached, bound.exact, point(bound.scale).sqrt().greatest)
 
 
-def _above(reached: Reached, bound: float, expr: Expr) -> float:
+def _above(reached: Attained, bound: float, expr: Expr) -> float:
     """The bound, which no value that is reached may pass by more than the rounding of a method and of the point."""
     if reached.value - bound > ROUNDING * max(abs(reached.value), abs(bound), reached.sensitivity):
         raise InternalError(f"{say(expr)} reaches {number(reached.value)} and was bounded by {number(bound)}")

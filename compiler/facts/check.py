@@ -18,7 +18,7 @@ from oco.compiler.facts.domain import domain_facts
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, Rounds, observed
-from oco.compiler.facts.notices import heard, notices
+from oco.compiler.facts.notices import notices, without_allowed
 from oco.compiler.facts.overflow import overflows
 from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.structure_facts import oracle_facts
@@ -65,7 +65,7 @@ def check_canonical(
         found.add(with_data(setting, known, seen))
     found.raise_if_any()
     later = Deferred(feasible.KEYS, lambda: _solved(setting, seen))
-    return Facts(model, known, heard(found.items), (later,), budget.effort)
+    return Facts(model, known, without_allowed(found.items), (later,), budget.effort)
 
 
 LOSS = "loss"
@@ -122,20 +122,20 @@ def _solved(setting: Setting, seen: Observed | None) -> tuple[Mapping[str, Fact]
     found.add(warnings)
     found.add(_declare(setting.canonical, known, frozenset(known), {}))
     found.raise_if_any()
-    return known, heard(found.items)
+    return known, without_allowed(found.items)
 
 
 def _declare(
     problem: Canonical, known: dict[str, Fact], keys: frozenset[str], attained: Mapping[str, float]
 ) -> list[Diagnostic]:
     """Put the assumptions about `keys` into `known`; what there is to say about them."""
-    said: list[Diagnostic] = []
+    message: list[Diagnostic] = []
     attained = {**attained, **dict(_attained_sizes(problem, known))} if problem.assumptions else attained
     for a in problem.assumptions:
         if a.key in keys:
             known[a.key], about = declared(a, known[a.key], attained)
-            said += [] if about is None else [about]
-    return said
+            message += [] if about is None else [about]
+    return message
 
 
 def _attained_sizes(problem: Canonical, known: Mapping[str, Fact]) -> Iterator[tuple[str, float]]:

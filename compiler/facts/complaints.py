@@ -23,15 +23,15 @@ def complaints(setting: Setting, facts: Mapping[str, Fact]) -> Iterator[Diagnost
     yield from _judged(
         setting, canonical.objective, facts["loss.convex"], "the loss", "OCO501", canonical.objective.span
     )
-    told: set[str] = set()
+    reported: set[str] = set()
     for h in canonical.equalities:
         if setting.curvatures(setting.simplify(h.expr)) not in FLAT_KINDS:
             yield _not_affine(setting, h.label, h.expr, h.span)
     for c in canonical.inequalities:
         fact = facts[f"constraints.{c.label}.convex"]
-        if c.origin in told or fact.status is Status.PROVED:
+        if c.origin in reported or fact.status is Status.PROVED:
             continue
-        told.add(c.origin)
+        reported.add(c.origin)
         if c.label != c.origin:
             yield _not_affine(setting, c.origin, c.expr, c.span)
         else:

@@ -39,7 +39,7 @@ def contradictions(setting: Setting, seen: Observed) -> Iterator[Diagnostic]:
 def wide_bounds(setting: Setting, seen: Observed) -> Iterator[Diagnostic]:
     """Ranges that are much wider than the data, with what the loss's Lipschitz constant would be on the data's."""
     for s in setting.canonical.streams:
-        if s.name not in seen.streams or s.law is not None or not setting.box[s.name].bounded:
+        if s.name not in seen.streams or s.distribution is not None or not setting.box[s.name].bounded:
             continue
         values = np.asarray(seen.streams[s.name], dtype=np.float64)
         declared, found = float(np.max(s.upper) - np.min(s.lower)), float(values.max() - values.min())

@@ -65,8 +65,8 @@ def _placed(problem: Canonical, known: dict[str, Fact], fact: Fact) -> Iterator[
     if assumption.relation is Relation.LE and fact.value > assumption.value:
         total = fact.why.subject if fact.why is not None else None
         passed = "" if total is None else f", passed in round {int(np.argmax(total > assumption.value)) + 2}"
-        said = f"in the data it is {number(fact.value)}{passed}"
-        message = f"`{fact.key}` <= {number(assumption.value)} is assumed, and {said}"
+        message = f"in the data it is {number(fact.value)}{passed}"
+        message = f"`{fact.key}` <= {number(assumption.value)} is assumed, and {message}"
         yield Diagnostic("OCO622", message, assumption.span, "correct the number, or look at the data")
 
 

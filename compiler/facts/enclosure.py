@@ -94,10 +94,10 @@ class Enclosure:
             row = ATOMS[node.atom]
             words = row.allowed(node, *children) if row.allowed is not None else ""
             if words:
-                said = f"{say(node)} may be undefined: {words}"
+                message = f"{say(node)} may be undefined: {words}"
                 ended = (self._ended[id(n)].claim for n in walk(node) if id(n) in self._ended)
                 hint = "; ".join((_undefined_hint(node.args, children), *islice(ended, 1)))
-                self._undefined[id(node)] = fail("OCO504", said, node.span, hint)
+                self._undefined[id(node)] = fail("OCO504", message, node.span, hint)
                 return interval(-math.inf, math.inf, known(node.shape))
         return enclose_node(node, self._fitting(node, children), self.box)
 
@@ -139,8 +139,8 @@ class Enclosure:
 
 def _undefined_hint(args: tuple[Expr, ...], ranges: tuple[Interval, ...]) -> str:
     """Where the arguments lie; for a decision that ends at 0, a domain that does not."""
-    said = [f"{say(a)} lies in {span_of_values(r)}" for a, r in zip(args, ranges) if not isinstance(a, Constant)]
+    message = [f"{say(a)} lies in {span_of_values(r)}" for a, r in zip(args, ranges) if not isinstance(a, Constant)]
     for a, r in zip(args, ranges):
         if isinstance(a, Name) and a.kind is Kind.DECISION and r.least == 0:
-            said.append(f"`with {a.name} >= 1e-3` after its domain keeps it away from 0")
-    return "; ".join(said)
+            message.append(f"`with {a.name} >= 1e-3` after its domain keeps it away from 0")
+    return "; ".join(message)

@@ -71,7 +71,7 @@ class Attack:
         """A point of the set that is extreme in a direction, where the set tells."""
         if b.domain.is_box:
             return np.asarray(np.where(direction > 0, b.domain.upper, b.domain.lower))
-        if "lmo" in b.domain.refusals or dear(b):
+        if "lmo" in b.domain.refusals or is_expensive(b):
             return np.asarray(self.rng.choice(self.inside[b.name]))
         return np.asarray(b.domain.lmo_array(-direction))
 
@@ -83,7 +83,7 @@ class Attack:
 
     def _inside(self, b: Block, count: int) -> Array:
         """Points of the set; where drawing them is dear, of the ball within it."""
-        if not dear(b):
+        if not is_expensive(b):
             return b.domain.sample(self.rng, count)
         moves = (b.domain.tangent(self.rng.normal(size=b.shape)) for _ in range(count))
         return np.stack([b.domain.inner_centre + b.domain.inner_radius * d / np.linalg.norm(d) for d in moves])
@@ -194,6 +194,6 @@ class Attack:
         return level, columns
 
 
-def dear(b: Block) -> bool:
+def is_expensive(b: Block) -> bool:
     """Whether a point of the set costs a decomposition of a large matrix."""
     return len(b.shape) == 2 and b.domain.size > LARGEST_SPECTRAL

@@ -12,7 +12,7 @@ from oco.compiler.facts.attained import TIGHT, Slopes
 from oco.compiler.facts.bounds import Bound
 from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import CONVEX_KINDS
-from oco.compiler.facts.lower_bound import Reached
+from oco.compiler.facts.lower_bound import Attained
 from oco.compiler.facts.phrasing import number, printed, say
 from oco.compiler.facts.piecewise import pieces
 from oco.compiler.facts.structure_facts import structure_fact
@@ -126,7 +126,7 @@ class Function:
             return bound
         attained = self._attained_slopes[which]
         return replace(
-            bound, exact=False, reached=Reached(max(attained, bound.attained if len(self._pieces) == 1 else 0.0), {})
+            bound, exact=False, reached=Attained(max(attained, bound.attained if len(self._pieces) == 1 else 0.0), {})
         )
 
     @cached_property

@@ -74,7 +74,7 @@ def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) ->
 
 def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
     """Look for the proof with the solver's multipliers; None where there is none or none is found."""
-    solved = _least_excess(scenario, rows) if rows else None
+    solved = _least_violation(scenario, rows) if rows else None
     if solved is None or solved[0] <= 0:
         return None
     _, weights, z = solved
@@ -117,7 +117,7 @@ def irreducible(scenario: Scenario, rows: tuple[Row, ...]) -> list[Row]:
     kept = list(rows)
     for row in rows:
         fewer = [r for r in kept if r is not row]
-        solved = _least_excess(scenario, fewer) if fewer else None
+        solved = _least_violation(scenario, fewer) if fewer else None
         if solved is not None and solved[0] > 1e-9:
             kept = fewer
     return kept
@@ -141,7 +141,7 @@ def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
     if not affords_program(scenario.setting.canonical.blocks, scenario.search):
         return None
     variables, domain = decision_variables(scenario.setting.canonical.blocks)
-    twins = [scenario.twins(r.expr, variables) for r in (row, *others)]
+    twins = [scenario.in_cvxpy(r.expr, variables) for r in (row, *others)]
     if any(t is None for t in twins):
         return None
     objective, *rest = (t[0] for t in twins if t is not None)
@@ -149,7 +149,7 @@ def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def _least_excess(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats, dict[str, Floats]] | None:
+def _least_violation(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats, dict[str, Floats]] | None:
     """min over the domain of max_n g_n: the value, multipliers, and the decision."""
     blocks = scenario.setting.canonical.blocks
     if not rows or not scenario.bounded or not affords_program(blocks, scenario.search):
@@ -157,12 +157,12 @@ def _least_excess(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats, d
     import cvxpy as cp
 
     variables, domain = decision_variables(blocks)
-    twins = [scenario.twins(r.expr, variables) for r in rows]
+    twins = [scenario.in_cvxpy(r.expr, variables) for r in rows]
     if any(t is None for t in twins):
         return None
-    excess = cp.Variable()
-    constraints = [g <= excess for t in twins if t is not None for g in t]
-    least = solve(cp.Minimize(excess), [*domain, *constraints])
+    violation = cp.Variable()
+    constraints = [g <= violation for t in twins if t is not None for g in t]
+    least = solve(cp.Minimize(violation), [*domain, *constraints])
     if least is None or not np.isfinite(least):
         return None
     weights = np.maximum([float(np.sum(c.dual_value)) for c in constraints], 0.0)

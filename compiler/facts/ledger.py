@@ -74,8 +74,8 @@ def _table(facts: Iterable[Fact]) -> str:
         if before is not None and _group(before[0]) != _group(row[0]):
             lines.append("")
         head = "  ".join(cell.ljust(width) for cell, width in zip(row, widths))
-        said = textwrap.shorten(row[3], max(WIDTH - len(head) - 2, 30), placeholder=" ...") if row[3] else ""
-        lines.append(f"{head}  {said}".rstrip())
+        message = textwrap.shorten(row[3], max(WIDTH - len(head) - 2, 30), placeholder=" ...") if row[3] else ""
+        lines.append(f"{head}  {message}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -147,8 +147,8 @@ def _steps(step: Step, depth: int, shown: set[int]) -> Iterator[str]:
     head = "  " * depth
     again = id(step) in shown and step.premises
     where = f" (line {step.span.line})" if step.span is not None else ""
-    said = f"{step.claim}{where}   [{step.rule}]{' (as above)' if again else ''}"
-    yield from textwrap.wrap(said, max(WIDTH, len(head) + 40), initial_indent=head, subsequent_indent=head + "    ")
+    message = f"{step.claim}{where}   [{step.rule}]{' (as above)' if again else ''}"
+    yield from textwrap.wrap(message, max(WIDTH, len(head) + 40), initial_indent=head, subsequent_indent=head + "    ")
     if again:
         return
     shown.add(id(step))
@@ -157,7 +157,7 @@ def _steps(step: Step, depth: int, shown: set[int]) -> Iterator[str]:
 
 
 def _witness_lines(witness: Witness) -> Iterator[str]:
-    yield f"witness: {witness.words} (by {number(witness.excess)})"
+    yield f"witness: {witness.words} (by {number(witness.violation)})"
     for name, value in witness.values.items():
         yield f"  {name} = {coordinates(np.asarray(value))}"
 
@@ -167,13 +167,13 @@ def replay_text(checks: list[Check]) -> str:
     from oco.compiler.facts.falsify import Outcome
 
     counts = Counter(c.outcome for c in checks)
-    said = {
+    labels = {
         Outcome.REPLAYED: "worked out again",
         Outcome.TESTED: "attacked with samples, unbroken",
         Outcome.STATED: "taken as stated",
         Outcome.FAILED: "FAILED",
     }
-    lines = [f"{counts[outcome]:>5} steps {words}" for outcome, words in said.items() if counts[outcome]]
+    lines = [f"{counts[outcome]:>5} steps {words}" for outcome, words in labels.items() if counts[outcome]]
     for c in checks:
         if c.outcome is Outcome.FAILED:
             lines += ["", f"{c.key}: {c.words}", f"    {c.claim}   [{c.rule}]"]
@@ -195,7 +195,7 @@ def _fact_data(fact: Fact, steps: dict[int, int], listed: list[dict[str, Any]]) 
     witness = None
     if fact.witness is not None:
         values = {name: plain(value) for name, value in fact.witness.values.items()}
-        witness = {"values": values, "excess": fact.witness.excess, "words": fact.witness.words}
+        witness = {"values": values, "excess": fact.witness.violation, "words": fact.witness.words}
     return found | {"why": why, "witness": witness}
 
 

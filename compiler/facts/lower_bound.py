@@ -35,7 +35,7 @@ LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are
 
 
 @dataclass(frozen=True, eq=False)
-class Reached:
+class Attained:
     """`value` is reached at `place`, in the round `place["t"]`: evaluated there in interval arithmetic, this is the lower end.
 
     The decisions of `place` lie in their domains up to rounding; `sensitivity` is the change of the value where every entry moves
@@ -67,7 +67,7 @@ class Climber:
         """Made when a start is drawn: many climbs need none."""
         return np.random.default_rng(self.seed)
 
-    def climb(self, enough: float, starts: int = 6, steps: int = 12) -> Reached | None:
+    def climb(self, enough: float, starts: int = 6, steps: int = 12) -> Attained | None:
         """The best of several climbs; stops early once a value of `enough` is reached."""
         best: tuple[float, Place] | None = None
         for start in self._starts(starts):
@@ -141,14 +141,14 @@ class Climber:
                 found[name] = np.where(self.rng.integers(0, 2, lo.shape) if k > 2 else _upper(k, lo, hi), hi, lo)
             yield found
 
-    def _certified(self, place: Place) -> Reached | None:
+    def _certified(self, place: Place) -> Attained | None:
         """The value again, in interval arithmetic."""
         box = {**self.setting.box, **{n: point(v) for n, v in place.items()}}
         try:
             value = Enclosure(box)(self.expr).least
         except OcoError:
             return None
-        return Reached(value, place, self._sensitivity(place))
+        return Attained(value, place, self._sensitivity(place))
 
     def _sensitivity(self, place: Place) -> float:
         """The sum over the decisions of the l1 norm of the gradient times the largest entry in size."""

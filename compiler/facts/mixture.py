@@ -136,7 +136,7 @@ class _Claim:
         aside, program, decisions = cp.Variable(), [], []
         for corner in corners:
             variables, within = decision_variables(blocks)
-            twins = [self.scenario.twins(c.expr, variables) for c in self.others]
+            twins = [self.scenario.in_cvxpy(c.expr, variables) for c in self.others]
             if any(t is None for t in twins):
                 return None
             flat = cp.hstack([cp.vec(variables[b.name], order="C") for b in blocks])

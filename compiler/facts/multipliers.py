@@ -138,7 +138,7 @@ def interior_point(scenario: Scenario, rows: Rows, kept: list[int]) -> Interior 
             return best
         outer = {b.name: (1 - shrink) * inner[b.name] + shrink * b.domain.inner_centre for b in blocks}
         flat = cp.hstack([cp.vec(outer[b.name], order="C") for b in blocks])
-        found = [scenario.twins(c.expr, outer) for c in scenario.setting.canonical.inequalities]
+        found = [scenario.in_cvxpy(c.expr, outer) for c in scenario.setting.canonical.inequalities]
         if any(f is None for f in found):
             return None
         margin = cp.Variable()

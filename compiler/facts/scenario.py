@@ -75,7 +75,7 @@ class Scenario:
     def _box(self, x: Mapping[str, Floats]) -> dict[str, Interval]:
         return {**self.setting.box, **self.streams, **{n: _at(np.asarray(v)) for n, v in x.items()}}
 
-    def twins(self, expr: Expr, variables: Mapping[str, Any]) -> list[Any] | None:
+    def in_cvxpy(self, expr: Expr, variables: Mapping[str, Any]) -> list[Any] | None:
         """CVXPY expressions that are at least the entries at every stream value: one for all entries together where each has streams of
         its own, or none; else one an entry.
 
@@ -88,9 +88,9 @@ class Scenario:
         if not self.search.take((TWIN + PART * size(expr)) * entries):
             return None
         spelled_out = [expr] if whole else [entry(expr, at) for at in np.ndindex(*known(expr.shape))]
-        said = [self.setting.simplify(g) for g in spelled_out]
+        message = [self.setting.simplify(g) for g in spelled_out]
         found: list[Any] = []
-        for g in said:
+        for g in message:
             twin = self._twin(cp, g, variables)
             if twin is None or not twin.is_convex():
                 return None
@@ -183,7 +183,7 @@ def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) ->
     simple = setting.simplify(expr)
     if any(Curvatures(setting.ranges, frozenset({n}))(simple) not in FLAT_KINDS for n in used):
         return False
-    dependent = [n for n in used if means[n].law is None]
+    dependent = [n for n in used if means[n].distribution is None]
     return len(dependent) < 2 or Curvatures(setting.ranges, frozenset(dependent))(simple) in FLAT_KINDS
 
 

@@ -132,7 +132,7 @@ def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]
     margin = cp.Variable()
     twins = []
     for c in scenario.setting.canonical.inequalities:
-        found = scenario.twins(c.expr, variables)
+        found = scenario.in_cvxpy(c.expr, variables)
         if found is None:
             return None, None
         twins += found

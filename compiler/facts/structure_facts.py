@@ -75,8 +75,8 @@ def _size(node: Index) -> int:
 def oracle_facts(setting: Setting) -> Iterator[Fact]:
     """What a projection and a linear minimisation cost on each decision's domain, n being its number of entries; and a penalized step."""
     for key, cost in (("projection", "projection_cost"), ("linear_minimisation", "lmo_cost")):
-        said = [f"{getattr(b.domain, cost)} on {b.domain}" for b in setting.canonical.blocks]
-        yield _cost(key, " and ".join(said))
+        message = [f"{getattr(b.domain, cost)} on {b.domain}" for b in setting.canonical.blocks]
+        yield _cost(key, " and ".join(message))
     if setting.canonical.inequalities:
         yield _cost("penalized_step", step_cost(setting.canonical).words)
 

@@ -49,7 +49,7 @@ class Witness:
     """Where a claim fails: decisions and stream values by name, and the excess there (its units are those of the claim)."""
 
     values: Mapping[str, Any]
-    excess: float
+    violation: float
     words: str
 
 

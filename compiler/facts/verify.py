@@ -165,7 +165,7 @@ class _Replay(Claims, Calculus, Points):
         f = self.functions.get(prefix)
         if f is None or not isinstance(value, (int, float)) or isinstance(value, bool):
             return []
-        worst = max((self._excess(f, kind, float(value), p) for p in self.places[:40]), default=0.0)
+        worst = max((self._violation(f, kind, float(value), p) for p in self.places[:40]), default=0.0)
         if worst > 1e-5 * max(1.0, abs(float(value))):
             return [
                 Check(
@@ -178,7 +178,7 @@ class _Replay(Claims, Calculus, Points):
             ]
         return [Check(key, "fact", key, Outcome.TESTED)]
 
-    def _excess(self, f: Callable[[Place], float], kind: str, value: float, p: Place) -> float:
+    def _violation(self, f: Callable[[Place], float], kind: str, value: float, p: Place) -> float:
         """By how much one place breaks the number; at most 0 where it does not."""
         here = f(p)
         if not np.isfinite(here):
@@ -272,10 +272,10 @@ def _ends(value: Any, node: Expr) -> tuple[Array, Array] | None:
 
 def _agree(value: Any, step: Step) -> bool:
     """Whether the value of a fact is that of the step; arrays may stand for a point, words for a flag."""
-    said = step.value
+    message = step.value
     if isinstance(value, bool):
-        return said is value or (value and said in CONVEX_WORDS) or step.rule in WITH_MARGIN
-    number = top(said)
+        return message is value or (value and message in CONVEX_WORDS) or step.rule in WITH_MARGIN
+    number = top(message)
     if isinstance(value, (int, float)) and number is not None:
         return bool(np.isclose(value, number, rtol=1e-9, atol=0.0)) or value == number
     if isinstance(value, (dict, np.ndarray)) and isinstance(step.subject, dict):

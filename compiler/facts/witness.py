@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Floats = np.ndarray[Any, Any]
 Decision = Mapping[str, Floats]
-LEAST_EXCESS = 1e-6  # relative to the values involved
+LEAST_VIOLATION = 1e-6  # relative to the values involved
 PAIRS = 160
 MOST_WRITTEN_OUT = 40
 SHARE = 0.25
@@ -46,14 +46,14 @@ def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | 
     for x, y, env in _pairs(setting, expr, streams, rng, search):
         if not search.take(cost):
             break
-        excess = _excess(expr, x, y, env)
-        if np.isfinite(excess) and (best is None or excess > best[0]):
-            best = (excess, x, y, env)
-            if excess > 1e-3:
+        violation = _violation(expr, x, y, env)
+        if np.isfinite(violation) and (best is None or violation > best[0]):
+            best = (violation, x, y, env)
+            if violation > 1e-3:
                 found = _certified(setting, expr, x, y, env)
                 if found is not None:
                     return found
-    if best is None or best[0] <= LEAST_EXCESS:
+    if best is None or best[0] <= LEAST_VIOLATION:
         return None
     return _certified(setting, expr, *best[1:])
 
@@ -62,7 +62,7 @@ def _middle(x: Decision, y: Decision) -> Decision:
     return {n: x[n] / 2 + y[n] / 2 for n in x}
 
 
-def _excess(expr: Expr, x: Decision, y: Decision, env: Decision) -> float:
+def _violation(expr: Expr, x: Decision, y: Decision, env: Decision) -> float:
     """Relative to the largest of the three values (or 1e-300)."""
     t = float(env["t"])
     ends = float(evaluate(expr, {**env, **x}, t)), float(evaluate(expr, {**env, **y}, t))
@@ -84,17 +84,17 @@ def _certified(setting: Setting, expr: Expr, x: Decision, y: Decision, env: Deci
         first, second, middle = at(x), at(y), at(_middle(x, y))
     except OcoError:
         return None
-    excess = middle.least - (first.greatest / 2 + second.greatest / 2)
+    violation = middle.least - (first.greatest / 2 + second.greatest / 2)
     scale = max(float(v.magnitude.max()) for v in (first, second, middle))
-    if not excess > LEAST_EXCESS * max(scale, 1e-300):
+    if not violation > LEAST_VIOLATION * max(scale, 1e-300):
         return None
     where = " and ".join(", ".join(f"{n} = {coordinates(v)}" for n, v in p.items()) for p in (x, y))
     env = {n: v for n, v in env.items() if n != "t" or names(expr, Kind.ROUND)}
     with_streams = ", ".join(f"{n} = {coordinates(v)}" for n, v in env.items())
-    words = f"halfway between {where} the function is {number(excess)} above the mean of its values at the two"
+    words = f"halfway between {where} the function is {number(violation)} above the mean of its values at the two"
     words += f", with {with_streams}" if env else ""
     values = {f"{n} (first)": v for n, v in x.items()} | {f"{n} (second)": v for n, v in y.items()} | dict(env)
-    return Witness(values, excess, words)
+    return Witness(values, violation, words)
 
 
 def _pairs(

@@ -169,7 +169,7 @@ class _Machine:
             return self.until_done(
                 [Batched(t.lift(0), False), *start], _less_than(n.value), _counting(self, body, env)
             )[1:]
-        flags = self.settled([a.each for a in start], lambda f: self.each_of(body, [False, *f], env))
+        flags = self.fixed_point([a.each for a in start], lambda f: self.each_of(body, [False, *f], env))
 
         def turn(i: Value, *values: Value) -> list[Value]:
             given = [Batched(v, k) for v, k in zip(values, flags)]
@@ -179,7 +179,7 @@ class _Machine:
 
     def loop(self, start: Sequence[Batched], blocks: Sequence[Block], env: Environment) -> list[Batched]:
         condition, body = blocks
-        flags = self.settled([a.each for a in start], lambda f: self.each_of(body, f, env))
+        flags = self.fixed_point([a.each for a in start], lambda f: self.each_of(body, f, env))
         if self.each_of(condition, flags, env)[0]:
             return self.until_done(
                 start,
@@ -218,7 +218,7 @@ class _Machine:
         return [self.lanes.full(b) if k else b.value for b, k in zip(found, flags, strict=True)]
 
     # which values have lanes
-    def settled(self, flags: Sequence[bool], step: Callable[[list[bool]], list[bool]]) -> list[bool]:
+    def fixed_point(self, flags: Sequence[bool], step: Callable[[list[bool]], list[bool]]) -> list[bool]:
         """What a loop carries has lanes if it begins with them or ever gets them."""
         now = list(flags)
         while (following := _either(now, step(now))) != now:

@@ -47,9 +47,9 @@ def index_shape(base: Expr, items: tuple[Expr, ...], span: Span | None) -> Shape
             positions.append(position)
     common = broadcast(*pairing) if pairing else ()
     if common is None:
-        said = " and ".join(with_shape(i) for i in items if not isinstance(i, Slice) and i.shape)
+        message = " and ".join(with_shape(i) for i in items if not isinstance(i, Slice) and i.shape)
         raise fail(
-            "OCO314", f"these indices do not pair: {said}", span, "indices pair entry by entry: give them one length"
+            "OCO314", f"these indices do not pair: {message}", span, "indices pair entry by entry: give them one length"
         )
     neighbours = all(b - a == 1 for a, b in pairwise(positions))
     place = positions[0] if positions and (neighbours or not common) else 0

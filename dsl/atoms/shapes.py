@@ -29,10 +29,10 @@ def as_dim(expr: Expr, role: str) -> Dim:
                 return multiply(*dims)
             case "minus":
                 return multiply(-1, dims[0])
-    said = f"has shape {show(expr.shape)}" if expr.shape else "is not"
+    message = f"has shape {show(expr.shape)}" if expr.shape else "is not"
     raise fail(
         "OCO307",
-        f"{role} must be a whole number fixed before the first round; {describe(expr)} {said}",
+        f"{role} must be a whole number fixed before the first round; {describe(expr)} {message}",
         expr.span,
         "use a whole number, or a param that is one",
     )
@@ -52,8 +52,8 @@ def entrywise(call: Call) -> Shape:
     if shape is not None:
         return shape
     sides = ("the left side", "the right side") if len(call.args) == 2 else ("an argument",) * len(call.args)
-    said = [with_shape(a, side) for a, side in zip(call.args, sides)]
-    stated = ", ".join(said[:-1]) + f" and {said[-1]}"
+    message = [with_shape(a, side) for a, side in zip(call.args, sides)]
+    stated = ", ".join(message[:-1]) + f" and {message[-1]}"
     raise fail("OCO301", f"these shapes do not fit entry by entry: {stated}", call.span, _entrywise_hint(call))
 
 
@@ -164,9 +164,9 @@ def vectors(call: Call) -> tuple[Dim, Dim]:
 def dot(call: Call) -> Shape:
     left, right = vectors(call)
     if left != right:
-        said = " and ".join(with_shape(a) for a in call.args)
+        message = " and ".join(with_shape(a) for a in call.args)
         raise fail(
-            "OCO302", f"dot takes two vectors of one length; {said}", call.span, "change the length of one of them"
+            "OCO302", f"dot takes two vectors of one length; {message}", call.span, "change the length of one of them"
         )
     return ()
 

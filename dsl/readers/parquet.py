@@ -63,8 +63,8 @@ def _check_chunk(stream: IO[bytes], chunk: Any, column: Any, rows: int, quota: Q
         if column.physical_type == "BYTE_ARRAY":
             quota.add(3 * page.unpacked)  # a character may take four bytes
             if page.encoding == DELTA_BYTE_ARRAY:
-                said = "has texts written as differences, whose sizes are not known before they are read"
-                raise ValueError(f"column {column.path} {said}")
+                message = "has texts written as differences, whose sizes are not known before they are read"
+                raise ValueError(f"column {column.path} {message}")
     if max(rows, chunk.num_values) > seen:
         raise ValueError(f"column {column.path} has {seen:,} values for {rows:,} rows")
 

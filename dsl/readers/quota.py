@@ -25,8 +25,8 @@ UNREADABLE = (
 class TooMuch(ValueError):
     """A content that takes more memory than it may; `hint` says how it may be read."""
 
-    def __init__(self, said: str, hint: str = "") -> None:
-        super().__init__(said)
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
         self.hint = hint
 
 
@@ -45,5 +45,5 @@ class Quota:
         self.unpacked += unpacked
         if self.unpacked > max(self.limit, RATIO * self.stored):
             takes, most = (f"{size / 1e6:,.0f} MB" for size in (self.unpacked, self.limit))
-            said = f"a file of {self.stored:,} bytes unpacks to {takes} or more; at most {most} are unpacked"
-            raise TooMuch(said, f"save it unpacked: a file may always take {RATIO} times its bytes on the disk")
+            message = f"a file of {self.stored:,} bytes unpacks to {takes} or more; at most {most} are unpacked"
+            raise TooMuch(message, f"save it unpacked: a file may always take {RATIO} times its bytes on the disk")

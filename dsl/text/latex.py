@@ -174,8 +174,10 @@ def _constraint(c: Constraint) -> str:
 
 def _stream(stream: Stream) -> str:
     name = _name(stream.name, "t")
-    law = "" if stream.distribution is None else rf" \sim \text{{{escaped(print_distribution(stream.distribution))}}}"
+    distribution = (
+        "" if stream.distribution is None else rf" \sim \text{{{escaped(print_distribution(stream.distribution))}}}"
+    )
     bounds = "" if stream.bounds is None else rf" \in [{', '.join(expression_latex(b) for b in stream.bounds)}]"
     power = r" \times ".join(expression_latex(d) for d in stream.dims)
     iid = r"\ \text{iid}" if stream.iid else ""
-    return f"{name}{law}{bounds}{f'^{{{power}}}' if power and bounds else ''}{iid}"
+    return f"{name}{distribution}{bounds}{f'^{{{power}}}' if power and bounds else ''}{iid}"

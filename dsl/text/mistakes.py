@@ -206,8 +206,8 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
         return None
     first = trouble.before if begun else trouble.tokens[trouble.position]
     span = first.span.to(trouble.tokens[-1].span)
-    said = span.text
-    words = "each round" if any(w in said for w in ("each", "every", "all", "always", "hard")) else "on average"
+    message = span.text
+    words = "each round" if any(w in message for w in ("each", "every", "all", "always", "hard")) else "on average"
     return Diagnostic("OCO117", "a constraint ends in `each round` or `on average`", span, f"did you mean `{words}`?")
 
 

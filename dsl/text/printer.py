@@ -85,9 +85,9 @@ class Excerpts:
     def __call__(self, expr: Expr) -> str:
         self._kept.append(expr)
         for node in walk(expr, self._done):
-            said = self._instead(node)
-            self._widths[id(node)] = width(node, self._widths) if said is None else 1
-            text = _expression(node, self._done, self._widths) if said is None else _Text(said)
+            message = self._instead(node)
+            self._widths[id(node)] = width(node, self._widths) if message is None else 1
+            text = _expression(node, self._done, self._widths) if message is None else _Text(message)
             # What follows a part's first characters cannot stand among the first of the whole.
             self._done[id(node)] = _Text(text[: self._most], text.precedence)
         return str(self._done[id(expr)])
@@ -208,8 +208,8 @@ def print_model(model: Model) -> str:
 
 
 def _too_long(span: Span | None) -> OcoError:
-    said = f"the text of this model has more than {TEXT_LIMIT} characters, the most that are read back"
-    return fail("OCO129", said, span, "put large data in a file, and name what is used often with `let`")
+    message = f"the text of this model has more than {TEXT_LIMIT} characters, the most that are read back"
+    return fail("OCO129", message, span, "put large data in a file, and name what is used often with `let`")
 
 
 def _horizon(horizon: Horizon) -> str:
@@ -267,10 +267,12 @@ def print_distribution(distribution: Distribution) -> str:
 
 def print_stream(stream: Stream) -> str:
     """`stream jobs ~ poisson(2500) in [0, 3200]`."""
-    law = f" ~ {print_distribution(stream.distribution)}" if stream.distribution is not None else ""
+    distribution = f" ~ {print_distribution(stream.distribution)}" if stream.distribution is not None else ""
     iid = " iid" if stream.iid else ""
     mean = f" mean = {print_expr(stream.mean)}" if stream.mean is not None else ""
-    return f"stream {_declared(stream.name, stream.dims)}{law}{_bounds(stream.bounds, stream.integer)}{iid}{mean}"
+    return (
+        f"stream {_declared(stream.name, stream.dims)}{distribution}{_bounds(stream.bounds, stream.integer)}{iid}{mean}"
+    )
 
 
 def _constraints(constraints: tuple[Constraint, ...]) -> list[str]:

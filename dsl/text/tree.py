@@ -105,8 +105,8 @@ class TreeBuilder:
 
     def constraint(self, c: Children) -> syntax.ConstraintStatement:
         label, _, left, relation, right, timing = c
-        said = timing.text if timing is not None else ""
-        return syntax.ConstraintStatement(label, left, relation.text, right, said, span=_span(c))
+        when = timing.text if timing is not None else ""
+        return syntax.ConstraintStatement(label, left, relation.text, right, when, span=_span(c))
 
     def measure(self, c: Children) -> syntax.MeasureStatement:
         return syntax.MeasureStatement(c[1].text, span=_span(c))
@@ -142,7 +142,7 @@ class TreeBuilder:
         bounds, integer = _bounds(c[1])
         return _Clause("where the values lie", _span(c), bounds=bounds, integer=integer)
 
-    def law(self, c: Children) -> _Clause:
+    def distribution(self, c: Children) -> _Clause:
         return _Clause("the distribution", _span(c), distribution=_distribution(c[1]))
 
     def iid(self, c: Children) -> _Clause:
@@ -290,14 +290,14 @@ def _domain(domain: syntax.Expression) -> syntax.Call:
     raise fail("OCO120", "a decision lies in a domain", domain.span, hint)
 
 
-def _distribution(law: syntax.Expression) -> syntax.Call:
-    call = _as_call(law)
+def _distribution(distribution: syntax.Expression) -> syntax.Call:
+    call = _as_call(distribution)
     if call is not None:
         return call
-    if (missing := _missing_in(law)) is not None:
+    if (missing := _missing_in(distribution)) is not None:
         raise missing
     hint = "write uniform(0, 1), normal(0, 1), poisson(5), ..."
-    raise fail("OCO120", "a distribution follows `~`", law.span, hint)
+    raise fail("OCO120", "a distribution follows `~`", distribution.span, hint)
 
 
 def _missing_in(expression: syntax.Expression) -> OcoError | None:

@@ -55,7 +55,7 @@ class Rows:
         largest = change.max(axis=1).toarray().ravel() if change.nnz else np.zeros(len(self.constant))
         return np.where(largest > 0, largest, np.fmax(np.abs(self.constant), 1.0))
 
-    def told(self, z: Any) -> Any:
+    def in_cvxpy(self, z: Any) -> Any:
         """The rows over a variable of CVXPY."""
         return self.matrix @ z + self.constant
 

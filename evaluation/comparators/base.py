@@ -40,7 +40,7 @@ class Comparator:
     losses      what it costs in each round (T,); None where it was not computed
     value       the sum of the losses
     bound       no decision that satisfies the constraints costs less than this in sum
-    excess      the largest amount by which it breaks each constraint that binds it (N,), in the constraint's own units
+    violation   the largest amount by which it breaks each constraint that binds it (N,), in the constraint's own units
     impossible  rounds (from 1) whose constraints nothing satisfies
     """
 
@@ -50,7 +50,7 @@ class Comparator:
     losses: Array | None = None
     value: float = np.nan
     bound: float = -np.inf
-    excess: Array = field(default_factory=lambda: np.zeros(0))
+    violation: Array = field(default_factory=lambda: np.zeros(0))
     impossible: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     method: str = ""
     seconds: float = 0.0
@@ -78,8 +78,8 @@ class Comparator:
 
 def unsolved(kind: str, why: str, bound: float, began: float) -> Comparator:
     """No comparator, but what is proved: a lower bound. `began` is what the clock said at first."""
-    said = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
-    return Comparator(kind, Status.NOT_COMPUTED, bound=bound, why=said, seconds=perf_counter() - began)
+    message = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
+    return Comparator(kind, Status.NOT_COMPUTED, bound=bound, why=message, seconds=perf_counter() - began)
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,7 @@ class Bounded:
         """The matrices (K, m, n)."""
         return self.inner.at(z).reshape(self.count, *self.shape)
 
-    def excess(self, z: Array) -> Array:
+    def violation(self, z: Array) -> Array:
         return np.asarray(self.norm.value(self.at(z)) - z[self.places])
 
 
@@ -72,7 +72,7 @@ class Function(Protocol):
         """How much each changes in an entry of z between its bounds, by its slope at z; positive."""
         ...
 
-    def told(self, z: Any) -> Any:
+    def in_cvxpy(self, z: Any) -> Any:
         """What a solver is told in their place, over a variable of CVXPY."""
         ...
 
@@ -120,7 +120,7 @@ class Bent:
     def nodes(self) -> int:
         return len(self.rows) * sum(1 for _ in walk(self.expr))
 
-    def told(self, z: Any) -> Any:
+    def in_cvxpy(self, z: Any) -> Any:
         import cvxpy as cp
 
         rounds, space = self.space.rounds, self.space
@@ -163,8 +163,8 @@ class Added:
     def changes(self, z: Array, width: Array) -> Array:
         return np.asarray(sum(p.changes(z, width) for p in self.parts))
 
-    def told(self, z: Any) -> Any:
-        return sum(p.told(z) for p in self.parts)
+    def in_cvxpy(self, z: Any) -> Any:
+        return sum(p.in_cvxpy(z) for p in self.parts)
 
     @property
     def nodes(self) -> int:

@@ -64,9 +64,9 @@ def _solved(p: Program, until: float) -> Answer | float | None:
     y = cp.Variable(len(p.lower))
     z = cp.multiply(width, y) + p.lower
     factors = [1.0 / limits.function.changes(middle, width) for limits in p.limits]
-    below = [cp.multiply(factor, limits.function.told(z)) <= 0 for limits, factor in zip(p.limits, factors)]
+    below = [cp.multiply(factor, limits.function.in_cvxpy(z)) <= 0 for limits, factor in zip(p.limits, factors)]
     scale = p.equations.changes(middle, width)
-    equal = cp.multiply(1.0 / scale, p.equations.told(z)) == 0
+    equal = cp.multiply(1.0 / scale, p.equations.in_cvxpy(z)) == 0
     norms = [_norm(cp, bounded, z, width) for bounded in p.norms]
     inside = [
         constraint
@@ -96,7 +96,7 @@ def _objective(cp: Any, p: Program, z: Any, size: float) -> Any:
     values, vectors = np.linalg.eigh(p.square)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     bent = cp.sum_squares((root[values > 0] / np.sqrt(size)) @ z[: p.common]) / 2 if np.any(values > 0) else 0.0
-    loss = 0.0 if p.loss is None else p.loss.told(z)[0] * (p.space.rounds.count / size)
+    loss = 0.0 if p.loss is None else p.loss.in_cvxpy(z)[0] * (p.space.rounds.count / size)
     return bent + (p.linear / size) @ z + loss
 
 
@@ -152,7 +152,7 @@ def certified(p: Program, z: Array, size: float, duals: Duals) -> Answer:
             lagrangian += float(np.vdot(w, bounded.at(z)) - tau @ z[bounded.places])
             np.subtract.at(slope, bounded.places, tau)
             slope += bounded.inner.matrix.T @ w.ravel()
-            worst.append(float((bounded.excess(z) / p.width[bounded.places]).max(initial=0.0)))
+            worst.append(float((bounded.violation(z) / p.width[bounded.places]).max(initial=0.0)))
         bound = lagrangian + p.least(slope) - float(slope @ z)
     known, none = bool(np.isfinite(bound)), np.zeros((1, 0))
     found = Certified(

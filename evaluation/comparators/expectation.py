@@ -20,7 +20,9 @@ def in_expectation(problem: Canonical) -> Canonical:
     means. A stream that enters in any other way keeps its values: the mean is then that of the rounds.
     """
     means = {
-        s.name: np.broadcast_to(s.mean, s.shape) for s in problem.streams if s.mean is not None and s.law is not None
+        s.name: np.broadcast_to(s.mean, s.shape)
+        for s in problem.streams
+        if s.mean is not None and s.distribution is not None
     }
 
     def expected(expr: Expr) -> Expr:

@@ -125,10 +125,10 @@ class Solved:
 def static(setting: Setting, budget: Budget, before: Solved | None = None) -> Comparator:
     """The best decision for all rounds: `setting` has the one prefix that is the whole run. `before` as in `solve_all`."""
     began = perf_counter()
-    return settled(setting, solve_all(setting, began + budget.seconds, before), began)
+    return certified_comparator(setting, solve_all(setting, began + budget.seconds, before), began)
 
 
-def settled(setting: Setting, solved: Solved, began: float) -> Comparator:
+def certified_comparator(setting: Setting, solved: Solved, began: float) -> Comparator:
     """The comparator that the one solved program gives."""
     if solved.late[0]:
         return unsolved(
@@ -261,7 +261,7 @@ def _losses(rounds: Rounds, x: Array, ends: Array) -> list[Array]:
     return [values[:, 0] for values in values_upto(loss, x[:, : rounds.size], ends)]
 
 
-def _excess(rounds: Rounds, x: Array) -> Array:
+def _violation(rounds: Rounds, x: Array) -> Array:
     """By how much x breaks each inequality as it binds the static comparator: in the worst round, or in the mean."""
     parts = [np.zeros(0)]
     for c in rounds.problem.inequalities:
@@ -288,7 +288,7 @@ def comparator_of(setting: Setting, found: Certified, began: float, method: str 
         losses,
         value,
         bound,
-        _excess(rounds, x),
+        _violation(rounds, x),
         method=method or _method(setting.region),
         seconds=perf_counter() - began,
     )

@@ -60,8 +60,8 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
     sums = evaluated(problem, data, tried, budget, began + budget.seconds)
     if sums is None:
         return unsolved("static", "no time was left to evaluate a decision in all rounds", bound, began)
-    excess = np.maximum(sums.constraints, 0.0)
-    allowed = np.flatnonzero((excess <= SLACK * sums.size).all(axis=1))
+    violation = np.maximum(sums.constraints, 0.0)
+    allowed = np.flatnonzero((violation <= SLACK * sums.size).all(axis=1))
     if not len(allowed):
         return unsolved("static", "none of the decisions that were tried satisfies all constraints", bound, began)
     best = allowed[np.argmin(sums.losses.sum(axis=1)[allowed])]
@@ -73,7 +73,7 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
         sums.losses[best],
         value,
         bound,
-        excess[best],
+        violation[best],
         method="parts of the rounds",
         seconds=perf_counter() - began,
     )

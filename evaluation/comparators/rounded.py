@@ -14,11 +14,11 @@ from oco.evaluation.comparators.broken import Broken, broken_least
 from oco.evaluation.comparators.fixed import (
     Setting,
     Solved,
+    certified_comparator,
     least_violating,
     prefixes,
     prefixes_of,
     programs_of,
-    settled,
     solve_all,
     static,
 )
@@ -76,7 +76,7 @@ def rounded_static(rounds: Rounds, budget: Budget) -> Comparator:
             asked, broken = True, _least_broken(rounds, ends, solved.chosen, began + budget.seconds)
             if broken:
                 return replace(least_violating(*broken[0], began), method=METHOD)
-        lower = settled(pair.below, solved, began)
+        lower = certified_comparator(pair.below, solved, began)
         upper = lower if pair.same else static(pair.above, left, way)
         bound = max(best.bound, lower.bound if lower.status in (*KNOWN, Status.NOT_COMPUTED) else -np.inf)
         better = upper.status in KNOWN and not upper.value >= best.value
@@ -124,7 +124,7 @@ def _least_broken(
 def _beside(rounds: Rounds, ends: Array, members: Array, impossible: list[Comparator], budget: Budget) -> Prefixes:
     """The prefixes that nothing satisfies, and those besides."""
     names = impossible[0].decision
-    told = Prefixes(
+    certified = Prefixes(
         ends[members],
         np.array([c.value for c in impossible]),
         np.array([c.bound for c in impossible]),
@@ -134,11 +134,11 @@ def _beside(rounds: Rounds, ends: Array, members: Array, impossible: list[Compar
         impossible[-1].seconds,
     )
     if members.all():
-        return told
+        return certified
     others = ends[~members]
     empty = {n: np.full((len(ends), *np.shape(names[n])), np.nan) for n in names}
     rest = rounded_prefixes(rounds.first(int(others[-1])), others, budget)
-    return replace(unknown(ends, ""), decision=empty).with_members(members, told).with_members(~members, rest)
+    return replace(unknown(ends, ""), decision=empty).with_members(members, certified).with_members(~members, rest)
 
 
 def _status(value: float, bound: float) -> Status:

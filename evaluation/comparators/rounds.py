@@ -125,13 +125,13 @@ class _Part:
         self.x, self.losses = found.x.copy(), found.f.copy()
         self.bounds = np.maximum(found.bound, floor)
         self.sizes = np.maximum(np.abs(found.f), found.size)
-        self.excess = np.maximum(found.g[:, :constraints], 0.0)
+        self.violation = np.maximum(found.g[:, :constraints], 0.0)
         self.impossible = np.zeros(rounds.count, dtype=bool)
         self.open = np.zeros(rounds.count, dtype=bool)
         self.rounds = rounds
         self.method = "interior point"
 
-    def unsettled(self) -> Array:
+    def unsolved(self) -> Array:
         """The rounds without a decision that satisfies their constraints and is the best up to the tolerance."""
         close = self.losses - self.bounds <= TOLERANCE * self.sizes
         return np.flatnonzero(self.open | ~close)
@@ -147,7 +147,7 @@ class _Part:
             values_of(rounds.evaluate(c.expr, self.x, rows), len(rows)).reshape(len(rows), -1)
             for c in rounds.problem.inequalities
         ]
-        self.excess = np.maximum(np.concatenate([np.zeros((len(rows), 0)), *values], axis=1), 0.0)
+        self.violation = np.maximum(np.concatenate([np.zeros((len(rows), 0)), *values], axis=1), 0.0)
 
     def take(self, row: int, found: Comparator) -> None:
         """A round that was solved on its own."""
@@ -156,7 +156,7 @@ class _Part:
         if found.losses is None or not (self.open[row] or impossible or found.value < self.losses[row]):
             return
         self.x[row] = np.concatenate([np.ravel(found.decision[name]) for name, _ in self.rounds.layout])
-        self.losses[row], self.excess[row] = found.value, found.excess
+        self.losses[row], self.violation[row] = found.value, found.violation
         self.open[row], self.impossible[row] = False, impossible
         certified = found.status is not Status.INTERVAL
         self.bounds[row] = found.bound if impossible else self.bounds[row]
@@ -206,7 +206,7 @@ def _none_yet(rounds: Rounds, floor: float) -> _Part:
 def _one_after_another(part: _Part, rounds: Rounds, clock: _Clock, memory: int) -> None:
     """Conic programs of the rounds that are unsettled, as far as time allows."""
     fresh, before = part.solved == 0, int(rounds.numbers[0]) - 1
-    for row in part.unsettled():
+    for row in part.unsolved():
         if clock.spent > clock.seconds:
             return
         part.take(int(row), conic_static(rounds.one(int(row)), Budget(clock.until_of_one - perf_counter(), memory)))
@@ -253,9 +253,9 @@ def _repair(part: _Part, programs: Assembled, rows: Array) -> None:
     if not proved.any():
         return
     chosen, again = rows[proved], broken.best(np.flatnonzero(proved))
-    constraints = part.excess.shape[1]
+    constraints = part.violation.shape[1]
     part.x[chosen], part.losses[chosen], part.bounds[chosen] = again.x, again.f, again.bound
-    part.excess[chosen] = np.maximum(programs.jet(again.x, chosen).g[:, :constraints], 0.0)
+    part.violation[chosen] = np.maximum(programs.jet(again.x, chosen).g[:, :constraints], 0.0)
 
 
 def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
@@ -268,7 +268,7 @@ def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
         )
     layout = parts[0].rounds
     decision = {name: x[:, layout.places[name]].reshape(len(x), *shape) for name, shape in layout.layout}
-    excess = np.concatenate([p.excess for p in parts]).max(axis=0, initial=0.0)
+    violation = np.concatenate([p.violation for p in parts]).max(axis=0, initial=0.0)
     numbers = np.flatnonzero(impossible) + 1
     status, why = Status.CERTIFIED, ""
     if len(numbers):
@@ -285,7 +285,7 @@ def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
         losses,
         float(losses.sum()),
         float(bounds.sum()),
-        excess,
+        violation,
         numbers,
         max((p.method for p in parts), key=len),
         clock.spent,

@@ -67,8 +67,8 @@ def _entries(node: Call, axis: int | None) -> int:
 
 def _rounded(node: Call, args: tuple[Expr, ...], at: _Round) -> Expr | None:
     """An atom with a kink over smooth arguments; None for the spectral ones, which have no such form here."""
-    told, u = dict(node.options).get("axis"), args[0]
-    axis = None if told is None else int(told)
+    option, u = dict(node.options).get("axis"), args[0]
+    axis = None if option is None else int(option)
     entries = _entries(node, axis)
     match form_of(node):
         case forms.SIZE:

@@ -64,12 +64,12 @@ def _duals(plan: Plan) -> dict[str, Any]:
     winner, kept = plan.choice.winner, plan.kept_equalities
     if winner is None or winner.scales is None:
         return {}
-    found = {}
+    results = {}
     for f in (f for f in plan.program.state if f.name in DUALS):
         equality = f.name == OF_EQUALITIES
         unit = winner.scales.dual(equality, f.name in winner.algorithm.multipliers, bool(f.type.shape))
-        found[f.name] = unit[list(kept)] if equality else unit
-    return found
+        results[f.name] = unit[list(kept)] if equality else unit
+    return results
 
 
 def _constants(plan: Plan) -> Constants:
@@ -94,11 +94,11 @@ def _constants(plan: Plan) -> Constants:
     def limits(what: str, of: str, loss: bool, constraints: bool) -> tuple[Limit, ...]:
         """Of the loss, then of each constraint; without a bound where none is known. The flags: whether settings hang on them."""
         asks, all_ask = f"loss.{what}" in asked, f"constraints.*.{what}" in asked
-        found = [("the loss", f"loss.{what}", asks, asks or loss)]
-        found += [(label, f"constraints.{label}.{what}", all_ask, all_ask or constraints) for label in labels]
+        results = [("the loss", f"loss.{what}", asks, asks or loss)]
+        results += [(label, f"constraints.{label}.{what}", all_ask, all_ask or constraints) for label in labels]
         return tuple(
             Limit(name, bound, fact, of, rests, sets, bend if of else 0.0)
-            for (name, fact, rests, sets), bound, bend in zip(found, known(what), bends, strict=True)
+            for (name, fact, rests, sets), bound, bend in zip(results, known(what), bends, strict=True)
         )
 
     scaled = winner is not None and winner.scales is not None
@@ -155,10 +155,10 @@ class Recipe:
     @classmethod
     def read(cls, recipe: Any) -> Recipe:
         """The recipe in JSON values from anywhere. Raises OCO850 where a part is absent or of another kind."""
-        found = recipe if isinstance(recipe, Mapping) else {}
-        texts = [found.get(part) for part in ("name", "model", "algorithm", "mode")]
-        tables = [found.get("settings"), found.get("settled", {})]
-        tradeoff, effort = found.get("tradeoff", 1.0), found.get("effort", 1.0)
+        result = recipe if isinstance(recipe, Mapping) else {}
+        texts = [result.get(part) for part in ("name", "model", "algorithm", "mode")]
+        tables = [result.get("settings"), result.get("settled", {})]
+        tradeoff, effort = result.get("tradeoff", 1.0), result.get("effort", 1.0)
         numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0
         whole = all(isinstance(text, str) for text in texts) and all(map(_is_table, tables))
         if not (whole and numbers):

@@ -119,8 +119,8 @@ class Untrusted:
             raise fail(
                 "OCO136", f"the untrusted `oco {words[0]}` failed: {ended.errors.strip() or ended.output.strip()}"
             )
-        found: dict[str, Any] = json.loads(ended.output)
-        return found
+        results: dict[str, Any] = json.loads(ended.output)
+        return results
 
     def _ended(self, words: Sequence[str], reason: str) -> Exception:
         name = next((w for w in words if not w.startswith("-")), "oco")

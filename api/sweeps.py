@@ -195,7 +195,7 @@ def outcomes_folder(folder: str | Path, model: Model, data: Data, options: Mappi
 
 def _digest(text: str, data: Data, options: Mapping[str, Any]) -> str:
     """Of all that decides what a run gives, besides its job: outcomes of others are not taken for theirs."""
-    found = hashlib.sha256(f"{text}\0{data.rounds}\0{sorted(options.items())}".encode())
+    result = hashlib.sha256(f"{text}\0{data.rounds}\0{sorted(options.items())}".encode())
     for name, array in sorted(data.given.items()):
-        found.update(name.encode() + np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()[:16]
+        result.update(name.encode() + np.ascontiguousarray(array).tobytes())
+    return result.hexdigest()[:16]

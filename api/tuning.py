@@ -59,13 +59,13 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
         }
     plans = {key: plan.taking(v).with_constants(None, first.rounds) for key, v in variants.items()}
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
-    found = pilot(plans, first, seeds, s, plan.tradeoff, note)
-    best = next(v for v in candidates if v.name == found.order[0])
+    result = pilot(plans, first, seeds, s, plan.tradeoff, note)
+    best = next(v for v in candidates if v.name == result.order[0])
     own = literal(s, best) if constants else None
     if own is None:
-        return found
-    known = beside(found, plan.taking(own).with_constants(None, first.rounds), first, seeds, s, plan.tradeoff)
-    return replace(found, literal=known)
+        return result
+    known = beside(result, plan.taking(own).with_constants(None, first.rounds), first, seeds, s, plan.tradeoff)
+    return replace(result, literal=known)
 
 
 def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, str]:
@@ -125,10 +125,10 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
     starts: dict[str, Mapping[str, float]] = {"paper": factors}
     if winner.best is not None and winner.best.constants:
         starts["optimal"] = winner.best.numbers
-    found = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed, plan.allows)
-    given = plan.given_constants(found.best.numbers)
-    why = chosen_why(found, plan.horizon)
-    return Tuned(_with(plan, given, found.best.numbers, why), found, using_line(plan.algorithm, given))
+    result = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed, plan.allows)
+    given = plan.given_constants(result.best.numbers)
+    why = chosen_why(result, plan.horizon)
+    return Tuned(_with(plan, given, result.best.numbers, why), result, using_line(plan.algorithm, given))
 
 
 def chosen_why(search: Tuning, horizon: int | None) -> str:
@@ -155,11 +155,11 @@ def using_line(algorithm: str, given: Mapping[str, str | float]) -> str:
     return f"using {algorithm} with " + ", ".join(f"{name} = {value}" for name, value in given.items())
 
 
-def tuning_text(found: Tuned) -> str:
+def tuning_text(result: Tuned) -> str:
     """The table of what was tried, the best first, and the line for the model file."""
-    search = found.search
+    search = result.search
     lines = [
-        f"{found.plan.algorithm}: {len(search.tried)} settings, searched on rounds 1 to {search.split}, judged on rounds "
+        f"{result.plan.algorithm}: {len(search.tried)} settings, searched on rounds 1 to {search.split}, judged on rounds "
         f"{search.split + 1} to {search.rounds} (seed {search.seed})",
         "",
         f"{'':<12}{'rounds':>8}{'searched':>14}{'held out':>14}  constants",
@@ -171,11 +171,11 @@ def tuning_text(found: Tuned) -> str:
     lines += [
         "",
         "Costs a round: loss / range of the loss + tradeoff (violations / their scales).",
-        f"Chosen: {chosen_why(search, found.plan.horizon)}.",
+        f"Chosen: {chosen_why(search, result.plan.horizon)}.",
     ]
-    guarantee = found.plan.guarantee
+    guarantee = result.plan.guarantee
     if guarantee is not None and guarantee.horizon is not None:
         from oco.compiler.explain import bound_text
 
         lines += [f"Guarantee: {bound_text(b, guarantee)}" for b in guarantee.bounds]
-    return "\n".join([*lines, "", found.line]) + "\n"
+    return "\n".join([*lines, "", result.line]) + "\n"

@@ -40,15 +40,15 @@ class Factors:
     def entries(self, rows: Any, columns: Any) -> Array:
         """X[rows, columns]: places pair by broadcasting."""
         i, j = np.broadcast_arrays(np.asarray(rows), np.asarray(columns))
-        found = np.asarray(np.einsum("...k,k,...k->...", self.U[i], self.s, self.V[j]))
-        return np.asarray(found + self.diagonal * (i == j)) if self.diagonal else found
+        result = np.asarray(np.einsum("...k,k,...k->...", self.U[i], self.s, self.V[j]))
+        return np.asarray(result + self.diagonal * (i == j)) if self.diagonal else result
 
     def dense(self) -> Array:
         """X as an array of shape (m, n)."""
-        found = np.asarray((self.U * self.s) @ self.V.T)
+        result = np.asarray((self.U * self.s) @ self.V.T)
         if self.diagonal:
-            np.fill_diagonal(found, found.diagonal() + self.diagonal)
-        return found
+            np.fill_diagonal(result, result.diagonal() + self.diagonal)
+        return result
 
     def used(self) -> Factors:
         """The same without terms of weight zero; these share no memory."""
@@ -120,8 +120,8 @@ def decisions_of(program: Program, values: Sequence[Any]) -> dict[str, Any]:
 
 def points_of(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
     """A copy of the decisions in the order of the model: arrays, and the terms in use of those kept as factors."""
-    found = _joined(program, {f.name: v for f, v in zip(program.decision, values)})
-    return tuple(x.used() if isinstance(x, Factors) else np.array(x) for x in found.values())
+    result = _joined(program, {f.name: v for f, v in zip(program.decision, values)})
+    return tuple(x.used() if isinstance(x, Factors) else np.array(x) for x in result.values())
 
 
 def distance(a: Sequence[Any], b: Sequence[Any]) -> float:
@@ -149,22 +149,22 @@ def _present(fields: Mapping[str, Any], name: str) -> list[Any]:
 def fields_of(program: Program, given: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of the program from decisions by name, as far as they are given."""
     types = {f.name: f.type for f in program.decision}
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, value in given.items():
         if name in program.factored:
             kept = [f for f in part_names(name) if f in types]
-            found |= dict(zip(kept, Factors.of(value, types[kept[1]].shape[0], len(kept) == len(FACTORS)).parts))
+            results |= dict(zip(kept, Factors.of(value, types[kept[1]].shape[0], len(kept) == len(FACTORS)).parts))
         else:
-            found[name] = value
-    return found
+            results[name] = value
+    return results
 
 
 def factors_over_rounds(recorded: Mapping[str, Array], names: Sequence[str]) -> dict[str, Any]:
     """Decisions by name from recorded fields, the round first: an array, or one `Factors` a round (views, nothing is copied)."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name in names:
         if name in recorded:
-            found[name] = recorded[name]
+            results[name] = recorded[name]
         elif parts := _present(recorded, name):
-            found[name] = tuple(Factors(*rows) for rows in zip(*parts, strict=True))
-    return found
+            results[name] = tuple(Factors(*rows) for rows in zip(*parts, strict=True))
+    return results

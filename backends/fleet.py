@@ -71,7 +71,7 @@ class Fleet(Owned):
         given = {} if start is None else dict(start) if isinstance(start, Mapping) else {self._names[0]: start}
         if unknown := [name for name in given if name not in self._names]:
             raise fail("OCO846", f"{unknown[0]!r} is no decision of the model: there are {', '.join(self._names)}")
-        found: list[dict[str, Array]] = [{} for _ in range(self.size)]
+        results: list[dict[str, Array]] = [{} for _ in range(self.size)]
         for field in self.compiled.program.decision:
             if field.name not in given:
                 continue
@@ -81,8 +81,8 @@ class Fleet(Owned):
                 raise fail("OCO852", f"the start of {field.name} has the shape {value.shape}, not {wanted}")
             each = np.broadcast_to(value, (self.size, *field.type.shape))
             for k in range(self.size):
-                found[k][field.name] = each[k]
-        return found
+                results[k][field.name] = each[k]
+        return results
 
     @property
     def _names(self) -> tuple[str, ...]:

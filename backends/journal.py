@@ -150,11 +150,11 @@ class Journal:
         """Raises OCO858 where database or log are not in their places any more: what is committed would be found by nobody."""
         for path in (str(self.path), f"{self.path}-wal"):
             try:
-                found = os.stat(path)
+                result = os.stat(path)
             except OSError:
                 place = None
             else:
-                place = found.st_dev, found.st_ino
+                place = result.st_dev, result.st_ino
             known = self._places.get(path)
             if known is None and place is not None:
                 self._places[path] = place
@@ -201,8 +201,8 @@ class Journal:
 
     def _last(self, table: str) -> int:
         with self._errors():
-            found = self._base.execute(f"SELECT max(round) FROM {table}").fetchone()[0]
-        return 0 if found is None else int(found)
+            result = self._base.execute(f"SELECT max(round) FROM {table}").fetchone()[0]
+        return 0 if result is None else int(result)
 
     # What the learner calls.
 

@@ -129,10 +129,10 @@ class Learner(Owned):
     def decide(self) -> Array | Any:  # `Any` stands for the dict: a caller knows which of the two the model gives
         """Decision of this round, an array of its shape; a dict of arrays by name where the model has several."""
         with self._owned():
-            found = self.decisions()
+            result = self.decisions()
             if self.journal is not None:
-                self.journal.decide(self.round, found)
-        decided = decisions_of(self.compiled.program, found)
+                self.journal.decide(self.round, result)
+        decided = decisions_of(self.compiled.program, result)
         return next(iter(decided.values())) if len(decided) == 1 else decided
 
     def decisions(self) -> tuple[Any, ...]:
@@ -298,16 +298,16 @@ class Learner(Owned):
 
     def _random_arrays(self) -> tuple[Any, ...]:
         """The algorithm's own random arrays of this round, drawn once: an interruption takes nothing from the generator."""
-        found = self.drawn
-        if found is None:
+        results = self.drawn
+        if results is None:
             before = self._random.bit_generator.state
             try:
-                found = tuple(self._draw(f.name, f.type.shape) for f in self.compiled.program.draws)
-                self._drawn = self.round, found
+                results = tuple(self._draw(f.name, f.type.shape) for f in self.compiled.program.draws)
+                self._drawn = self.round, results
             except BaseException:
                 self._random.bit_generator.state = before
                 raise
-        return found
+        return results
 
     @property
     def drawn(self) -> tuple[Any, ...] | None:

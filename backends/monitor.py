@@ -97,11 +97,11 @@ def looked_at(round: int) -> bool:
 
 def glances(streams: Mapping[str, Array], rounds: int) -> set[int]:
     """Rounds of a run, from 0, in which gradients are looked at: some at even distances, and those with the largest data."""
-    found = {*np.linspace(0, rounds - 1, min(rounds, 32)).astype(int).tolist()}
+    results = {*np.linspace(0, rounds - 1, min(rounds, 32)).astype(int).tolist()}
     for values in streams.values():
         if 0 < values.size <= MOST_DATA:
-            found |= _largest_rounds(values[:rounds])
-    return found
+            results |= _largest_rounds(values[:rounds])
+    return results
 
 
 def _largest_rounds(values: Array) -> set[int]:
@@ -114,7 +114,7 @@ def _largest_rounds(values: Array) -> set[int]:
         for k, size in enumerate((sizes.max(axis=1), sizes.sum(axis=1))):
             last = ((float(size[i]), start + int(i)) for i in np.argsort(size)[-2:])
             best[k] = heapq.nlargest(2, [*best[k], *last])
-    return {t for found in best for _, t in found}
+    return {t for result in best for _, t in result}
 
 
 @dataclass
@@ -174,9 +174,9 @@ class Monitor:
             if size > limit.bound * (1 + SLACK):
                 yield f"broken {limit.subject}", limit.broken(size)
         wide = list(self._wide()) if round >= 4 * FIRST else []
-        for kind, found in (("the loss", wide[:1]), ("constraints", wide[1:])):
+        for kind, result in (("the loss", wide[:1]), ("constraints", wide[1:])):
             # One sentence for all constraints, about the widest.
-            limits = [w for w in found if w is not None]
+            limits = [w for w in result if w is not None]
             if limits:
                 limit, size, fact = max(limits, key=lambda w: w[0].bound / w[1])
                 yield f"wide {kind}", limit.wide(round, size, fact, len(limits) - 1)

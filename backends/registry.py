@@ -50,8 +50,8 @@ def backend(name: str | None = None) -> Backend:
         known = ", ".join(f'"{known}"' for known in BACKENDS)
         raise fail("OCO732", f"there is no backend called {name!r}", hint=f"backends: {known}")
     module, made = place.split(":")
-    found: Backend = getattr(import_module(module), made)()
-    return found
+    result: Backend = getattr(import_module(module), made)()
+    return result
 
 
 def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:

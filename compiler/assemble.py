@@ -109,10 +109,10 @@ class _Layout:
 
     def decision(self, x: Point) -> dict[str, Liftable]:
         """Their fields."""
-        found: dict[str, Liftable] = {}
+        results: dict[str, Liftable] = {}
         for (b, room), value in zip(self.blocks, x.blocks, strict=True):
-            found |= {b.name: value} if room is None else decided(self.t, b, room, value)
-        return found
+            results |= {b.name: value} if room is None else decided(self.t, b, room, value)
+        return results
 
     # Starts of linear minimisations.
 
@@ -125,25 +125,25 @@ class _Layout:
     # The rule's state.
 
     def flat(self, state: State) -> dict[str, Liftable]:
-        found: dict[str, Liftable] = {}
+        results: dict[str, Liftable] = {}
         for symbol, value in state.items():
             if isinstance(value, Point | Rows):
                 self.kinds[symbol] = type(value)
                 for name, block in zip(self.symbols(symbol), value.blocks, strict=True):
                     kept = self.keeper.fields(name, block) if isinstance(block, Combination) else {name: block}
-                    found |= kept
+                    results |= kept
             else:
-                found[symbol] = value
-        return found
+                results[symbol] = value
+        return results
 
     def state(self, fields: Named) -> State:
         """The rule's state from its fields; `init` was traced before, so it is known which symbols are points."""
-        found: dict[str, Structured] = {
+        results: dict[str, Structured] = {
             s: k(tuple(self.keeper.block(f, fields) for f in self.symbols(s))) for s, k in self.kinds.items()
         }
         used = {name for s in self.kinds for f in self.symbols(s) for name in self.keeper.names(f)}
         used |= {"round", *self.warm.values(), *self.open}
-        return found | {name: v for name, v in fields.items() if name not in used}
+        return results | {name: v for name, v in fields.items() if name not in used}
 
     def docs(self, symbols: Mapping[str, str]) -> dict[str, str]:
         return (

@@ -81,11 +81,11 @@ def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float 
         unnumbered = ", ".join(b.measure for b in start.guarantee.bounds if not b.formula)
         note = f"{unnumbered} has no number to minimize: the paper's constants, for the problem without units"
         return Optimum(start.settings, start.guarantee, note=note)
-    found = search.best()
-    best = search.at({b.name: b.number for b in found})
+    result = search.best()
+    best = search.at({b.name: b.number for b in result})
     if best.least is None or best.least > start.least or not _sum(s, best, weight) < _sum(s, start, weight):
         return start
-    return Optimum(best.settings, best.guarantee, best.least, tuple(found))
+    return Optimum(best.settings, best.guarantee, best.least, tuple(result))
 
 
 def _sum(s: Situation, at: Optimum, weight: float) -> float:
@@ -160,9 +160,9 @@ class _Search:
         return self._named(self._least(Spare(taken), best) if any(t.vacuous for t in taken) else best)
 
     def _terms(self, place: _Place) -> Terms:
-        found = self.terms_at(place.logs)
-        assert found is not None
-        return found
+        result = self.terms_at(place.logs)
+        assert result is not None
+        return result
 
     def _least(self, objective: Objective, place: _Place) -> _Place:
         return _Descent(self, objective).run(place)
@@ -207,8 +207,8 @@ class _Descent:
         return self.search.free
 
     def value(self, logs: Logs) -> float:
-        found = self.search.terms_at(logs)
-        return math.inf if found is None else self.objective(found)
+        result = self.search.terms_at(logs)
+        return math.inf if result is None else self.objective(result)
 
     def run(self, place: _Place) -> _Place:
         """The best constants that are found from a place."""
@@ -317,14 +317,14 @@ def _moved(logs: Logs, direction: Logs, by: float) -> Logs:
 def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float], horizon: int | None) -> dict[str, Setting]:
     """The settings with numbers for their open symbols."""
     values = {} if horizon is None else {"T": np.asarray(float(horizon))}
-    found = {}
+    results = {}
     for name, setting in settings.items():
         used = symbols_of(setting.formula)
         if not used & set(numbers):
-            found[name] = setting
+            results[name] = setting
             continue
         formula = Partial(setting.formula, tuple((n, x) for n, x in numbers.items() if n in used))
         known = used <= {*numbers, *values}
         value = float(evaluated(formula, values)) if known else None
-        found[name] = Setting(name, formula, value, setting.why, setting.given)
-    return found
+        results[name] = Setting(name, formula, value, setting.why, setting.given)
+    return results

@@ -83,12 +83,12 @@ def _is_entry(scatter: Call) -> bool:
 def dependence(nodes: Iterable[Expr], decisions: Iterable[str]) -> set[int]:
     """The ids of the nodes (children first) whose value depends on the decisions."""
     wanted = set(decisions)
-    found: set[int] = set()
+    results: set[int] = set()
     for node in nodes:
         named = isinstance(node, Name) and node.kind is Kind.DECISION and node.name in wanted
-        if named or any(id(c) in found for c in node.children):
-            found.add(id(node))
-    return found
+        if named or any(id(c) in results for c in node.children):
+            results.add(id(node))
+    return results
 
 
 def _shares(node: Expr, g: Expr) -> tuple[Expr | None, ...]:

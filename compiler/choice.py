@@ -210,17 +210,17 @@ def judge(
     if left:
         return Verdict(a, Applicability.REFUSED, theorem, tuple(left))
     cost = step_rank(s) if EXACT_STEP in a.requirements else 0
-    found: list[tuple[int, Verdict]] = []
+    results: list[tuple[int, Verdict]] = []
     errors: list[OcoError] = []
     for theorem in (t for t, left in objections if not left):
         try:
             promised = replace(_promised(a, theorem, s, given, span, policy), inner_cost=cost)
-            found.append((len(unread(theorem, s, given)), promised))
+            results.append((len(unread(theorem, s, given)), promised))
         except OcoError as error:  # a given formula may name what one theorem has and another lacks
             errors.append(error)
-    if found:
-        usable = [(left, v) for left, v in found if v.guarantee is not None]
-        return min(usable, key=lambda pair: (pair[0], rank(pair[1])), default=found[0])[1]
+    if results:
+        usable = [(left, v) for left, v in results if v.guarantee is not None]
+        return min(usable, key=lambda pair: (pair[0], rank(pair[1])), default=results[0])[1]
     if given:
         raise errors[0]
     message = f"its settings have no value here: {errors[0].message}"
@@ -228,17 +228,17 @@ def judge(
 
 
 def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
-    found = [o for h in a.requirements if (o := h.test(s)) is not None]
-    return [o for o in found if not (asked and o.slow)]
+    results = [o for h in a.requirements if (o := h.test(s)) is not None]
+    return [o for o in results if not (asked and o.slow)]
 
 
 def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
     """What stands in the way of a theorem on the problem that its settings are made for, in the user's numbers where it does so there."""
-    found = theorem.objections(s)
+    result = theorem.objections(s)
     if not scaled:
-        return found
+        return result
     inner = theorem.objections(without_units(s, theorem.norm)[0])
-    return inner and (found or inner)
+    return inner and (result or inner)
 
 
 def _listed(theorems: Sequence[Theorem]) -> str:
@@ -355,20 +355,20 @@ def _check_horizon(
 
 def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
     """What no setting mends: the rule reads data that the feedback or the model does not have."""
-    found: list[Objection] = []
+    results: list[Objection] = []
     hard = any(t.violation is Violation.HARD for t in a.theorems)
     reads = a.reads or (Feedback.FULL if hard else Feedback.GRADIENT)
     if s.canonical.feedback is Feedback.BANDIT and reads is not Feedback.BANDIT:
-        found.append(
+        results.append(
             Objection("it needs gradients, and bandit feedback gives only values", "write `feedback gradient`")
         )
     if reads is Feedback.FULL and s.canonical.feedback is not Feedback.FULL:
-        found.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
+        results.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
     if hard and s.equalities:
-        found.append(Objection("it has no rule for equalities on average", "write `each round` after them"))
+        results.append(Objection("it has no rule for equalities on average", "write `each round` after them"))
     if hard and not s.constraints:
-        found.append(Objection("it has no rule without constraints", "write `using ogd`"))
-    return found
+        results.append(Objection("it has no rule without constraints", "write `using ogd`"))
+    return results
 
 
 def _broken(v: Verdict, s: Situation, span: Span | None) -> list[Diagnostic]:

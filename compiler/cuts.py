@@ -63,7 +63,7 @@ def _all_rows(
         else:
             inequalities.append((A, b) if relation is Relation.LE else (-A, -b))
     (A, b), (E, f) = (
-        tuple(np.concatenate(parts) for parts in zip(*found, strict=True)) for found in (inequalities, equalities)
+        tuple(np.concatenate(parts) for parts in zip(*result, strict=True)) for result in (inequalities, equalities)
     )
     return A, b, E, f
 

@@ -22,27 +22,27 @@ def to_cvxpy(expr: Expr, variables: Mapping[str, Any], env: Mapping[str, Any], t
     """
     import cvxpy as cp
 
-    found: dict[int, Any] = {}
+    results: dict[int, Any] = {}
     depends: set[int] = set()
     for node in walk(expr):
         if isinstance(node, Slice):
-            found[id(node)] = node
+            results[id(node)] = node
         elif isinstance(node, Name) and node.kind is Kind.DECISION and node.name in variables:
             depends.add(id(node))
-            found[id(node)] = variables[node.name]
+            results[id(node)] = variables[node.name]
         elif not any(id(c) in depends for c in node.children):
-            found[id(node)] = cp.Constant(_number(node, found, env, t))
+            results[id(node)] = cp.Constant(_number(node, results, env, t))
         else:
             depends.add(id(node))
-            found[id(node)] = _twin(cp, node, found)
-    return found[id(expr)]
+            results[id(node)] = _twin(cp, node, results)
+    return results[id(expr)]
 
 
-def _number(node: Expr, found: Mapping[int, Any], env: Mapping[str, Any], t: float | None) -> Any:
+def _number(node: Expr, results: Mapping[int, Any], env: Mapping[str, Any], t: float | None) -> Any:
     """The value of a node over numbers, from its children's values: each is evaluated once."""
     if isinstance(node, (Constant, Name)):
         return evaluate(node, env, t)
-    children = tuple(c if isinstance(c, Slice) else _as_constant(c, found[id(c)]) for c in node.children)
+    children = tuple(c if isinstance(c, Slice) else _as_constant(c, results[id(c)]) for c in node.children)
     return evaluate(node.with_children(children), env, t)
 
 
@@ -53,23 +53,23 @@ def _as_constant(node: Expr, value: Any) -> Constant:
     return constant(np.rint(array).astype(np.int64) if whole else array)
 
 
-def _twin(cp: Any, node: Expr, found: Mapping[int, Any]) -> Any:
+def _twin(cp: Any, node: Expr, results: Mapping[int, Any]) -> Any:
     match node:
         case Call(atom=atom, args=args):
             row = ATOMS[atom]
             if row.cvxpy is None:
                 raise InternalError(f"{atom} has no CVXPY twin")
-            return row.cvxpy(cp, node, *(found[id(a)] for a in args))
+            return row.cvxpy(cp, node, *(results[id(a)] for a in args))
         case Array(items=items):
-            parts = [cp.reshape(found[id(i)], (1, *i.shape), order="C") for i in items]
+            parts = [cp.reshape(results[id(i)], (1, *i.shape), order="C") for i in items]
             return cp.reshape(cp.concatenate(parts, axis=0), node.shape, order="C")
         case Index(base=base, items=items):
-            return _selected(cp, node, found[id(base)], found)
+            return _selected(cp, node, results[id(base)], results)
     raise InternalError(f"no CVXPY twin of a {type(node).__name__}")
 
 
-def _selected(cp: Any, node: Index, base: Any, found: Mapping[int, Any]) -> Any:
+def _selected(cp: Any, node: Index, base: Any, results: Mapping[int, Any]) -> Any:
     """The selected entries by their places in C order: one rule for slices, numbers and arrays."""
     sizes = base.shape
-    flat = places(sizes, node.items, [found[id(i)] for i in node.items])
+    flat = places(sizes, node.items, [results[id(i)] for i in node.items])
     return cp.reshape(cp.vec(base, order="C")[np.ravel(flat)], np.shape(flat), order="C")

@@ -46,8 +46,8 @@ class Bend:
         """w f'(z) at z = argmin (z - v)^2 / 2 + w f(z)."""
         rule = ATOMS[self.call.atom].proximal
         assert rule is not None
-        found: Value = rule(t, self.call, v, w)
-        return found
+        result: Value = rule(t, self.call, v, w)
+        return result
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def bends_of(exprs: Sequence[Expr], decisions: Sequence[str]) -> Bends | None:
     """The bends of these constraints, at most one a decision; None where they are not of this form."""
     if sum(1 for e in exprs for _ in walk(e)) > MOST_NODES:
         return None
-    found: dict[str, list[Bend]] = {d: [] for d in decisions}
+    results: dict[str, list[Bend]] = {d: [] for d in decisions}
 
     def name_bends(node: Expr) -> Expr:
         if isinstance(node, Call) and isinstance(form := form_of(node), forms.Total) and form.entrywise:
@@ -75,16 +75,16 @@ def bends_of(exprs: Sequence[Expr], decisions: Sequence[str]) -> Bends | None:
         if within is None:
             return node
         decision, bend = within
-        for known in found[decision]:
+        for known in results[decision]:
             if known.call == bend.call:
                 return known.name
-        found[decision].append(bend)
+        results[decision].append(bend)
         return bend.name
 
     affine = tuple(rewrite(e, name_bends) for e in exprs)
-    if any(len(several) > 1 for several in found.values()):
+    if any(len(several) > 1 for several in results.values()):
         return None
-    bends = Bends(tuple(next(iter(found[d]), None) for d in decisions), affine)
+    bends = Bends(tuple(next(iter(results[d]), None) for d in decisions), affine)
     return bends if all(is_affine(e, (*decisions, *bends.names)) for e in affine) else None
 
 

@@ -248,10 +248,10 @@ def _check(lifted: Canonical, parts: list[Inequality]) -> None:
 
 def _bends(lifted: Canonical, origins: list[Inequality]) -> list[float]:
     """How fast the gradients of the lifted constraints change; raises where nothing bounds that of one with kinks."""
-    setting, decisions, found = Setting(lifted), tuple(b.name for b in lifted.blocks), list[float]()
+    setting, decisions, result = Setting(lifted), tuple(b.name for b in lifted.blocks), list[float]()
     for c, origin in zip(lifted.inequalities, origins, strict=True):
         if is_affine(c.expr, decisions) or not has_kinks(origin):
-            found.append(0.0)
+            result.append(0.0)
             continue
         exprs = (
             [c.expr]
@@ -262,5 +262,5 @@ def _bends(lifted: Canonical, origins: list[Inequality]) -> list[float]:
         bend = reduce(max, (max(abs(a), abs(b)) for a, b in ends), 0.0)
         if not math.isfinite(bend):
             raise Unliftable(f"nothing bounds how fast the gradient of a piece of `{origin.origin}` changes")
-        found.append(bend)
-    return found
+        result.append(bend)
+    return result

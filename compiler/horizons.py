@@ -36,11 +36,11 @@ def useful_from(s: Situation, v: Verdict) -> dict[str, Useful]:
     """For each vacuous measure of a verdict, the horizon from which it is not."""
     if v.guarantee is None or v.theorem is None or s.horizon is None:
         return {}
-    found = {}
+    results = {}
     for k, bound in enumerate(v.guarantee.bounds):
         if bound.vacuous(s.horizon):
-            found[bound.measure] = _first(_Shares(s, v, k), s.horizon)
-    return found
+            results[bound.measure] = _first(_Shares(s, v, k), s.horizon)
+    return results
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,13 +40,13 @@ def jacobian(expr: Expr, decisions: Iterable[str]) -> dict[str, Expr]:
     """For each decision the slopes of every entry, of shape `expr.shape + decision.shape`; a constant 0 where it does not occur."""
     nodes = list(walk(expr))
     shapes = {n.name: known(n.shape) for n in nodes if isinstance(n, Name) and n.kind is Kind.DECISION}
-    found: dict[str, Expr] = {}
+    results: dict[str, Expr] = {}
     for name in decisions:
         if name in shapes:
-            found[name] = _Towards(name, shapes[name], nodes).dense(expr)
+            results[name] = _Towards(name, shapes[name], nodes).dense(expr)
         else:
-            found[name] = e.number(0)
-    return found
+            results[name] = e.number(0)
+    return results
 
 
 def diagonal(expr: Expr, decision: str) -> Expr | None:
@@ -96,9 +96,9 @@ class _Towards:
             if is_entrywise(node):
                 return self._entrywise(node)
             if form_of(node) is forms.MATRIX_PRODUCT and sum(id(a) in self.depends for a in node.args) == 1:
-                found = self._product(node)
-                if found is not None:
-                    return found
+                result = self._product(node)
+                if result is not None:
+                    return result
             if isinstance(form_of(node), forms.Stretched):
                 return self._stretched(node.args[0], known(node.shape))
             if isinstance(form_of(node), forms.Scattered) and not any(id(i) in self.depends for i in node.args[1:]):

@@ -28,9 +28,9 @@ class Explanation(str):
     @classmethod
     def of(cls, choice: Choice) -> Explanation:
         """What became of each algorithm."""
-        found = cls(explain_text(choice))
-        found.choice = choice
-        return found
+        result = cls(explain_text(choice))
+        result.choice = choice
+        return result
 
     _repr_pretty_ = shown_as_text
 

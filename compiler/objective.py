@@ -55,15 +55,15 @@ def _term(s: Situation, bound: Bound, rounds: int, weight: float) -> Term:
     return Term(None if number is None else number * per, most * per, bound.vacuous(rounds))
 
 
-def total(found: Terms) -> float | None:
+def total(results: Terms) -> float | None:
     """The sum by which settings are compared; None where a bound has no number.
 
     Where every bound is vacuous it is the sum of their numbers, which is above all sums in which one says something.
     """
-    numbers = [t.number for t in found if t.number is not None]
-    if len(numbers) < len(found):
+    numbers = [t.number for t in results if t.number is not None]
+    if len(numbers) < len(results):
         return None
-    return sum(numbers) if all_vacuous(found) else sum(t.counted for t in found)
+    return sum(numbers) if all_vacuous(results) else sum(t.counted for t in results)
 
 
 def normalized_sum(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> float | None:
@@ -75,15 +75,15 @@ Objective = Callable[[Terms], float]
 """A function of the bounds that a search minimizes, infinite for those that it may not take."""
 
 
-def summed(found: Terms) -> float:
+def summed(results: Terms) -> float:
     """The sum of the numbers, vacuous or not."""
-    numbers = [math.inf if t.number is None or math.isnan(t.number) else t.number for t in found]
+    numbers = [math.inf if t.number is None or math.isnan(t.number) else t.number for t in results]
     return sum(numbers)
 
 
-def most_vacuous(found: Terms) -> float:
+def most_vacuous(results: Terms) -> float:
     """The largest share of a bound in its trivial one: below 1 every bound says something."""
-    return max((math.inf if t.number is None or math.isnan(t.number) else _share(t) for t in found), default=0.0)
+    return max((math.inf if t.number is None or math.isnan(t.number) else _share(t) for t in results), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ class Counted:
 
     usual: Terms
 
-    def __call__(self, found: Terms) -> float:
-        if not math.isfinite(summed(found)) or any(t.vacuous and _larger(t, u) for t, u in zip(found, self.usual)):
+    def __call__(self, results: Terms) -> float:
+        if not math.isfinite(summed(results)) or any(t.vacuous and _larger(t, u) for t, u in zip(results, self.usual)):
             return math.inf
-        known = sum(t.counted for t in found)
-        return (known * min(map(_share, found)) if all_vacuous(found) else known) - self._idle
+        known = sum(t.counted for t in results)
+        return (known * min(map(_share, results)) if all_vacuous(results) else known) - self._idle
 
     @property
     def _idle(self) -> float:
@@ -116,14 +116,14 @@ class Spare:
 
     taken: Terms
 
-    def __call__(self, found: Terms) -> float:
+    def __call__(self, results: Terms) -> float:
         most = sum(t.counted for t in self.taken) * (1 + ROUNDING)
-        numbers = [t.number for t, known in zip(found, self.taken) if known.vacuous]
-        return summed(found) if numbers and sum(t.counted for t in found) <= most else math.inf
+        numbers = [t.number for t, known in zip(results, self.taken) if known.vacuous]
+        return summed(results) if numbers and sum(t.counted for t in results) <= most else math.inf
 
 
-def all_vacuous(found: Terms) -> bool:
-    return all(t.vacuous for t in found)
+def all_vacuous(results: Terms) -> bool:
+    return all(t.vacuous for t in results)
 
 
 def _larger(t: Term, usual: Term) -> bool:

@@ -84,8 +84,8 @@ class Response(Protocol):
 def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Value) -> Point:
     """The minimizer; g is g(y), shape (N,), as Q is."""
     t, y, c = p.tracer, y.named(p.tracer, "y"), c.named(p.tracer, "c")
-    if (found := lifted(p.task.canonical)) is not None:
-        return _kinked_step(p, found, y, c, alpha, Q, fixed=False)
+    if (result := lifted(p.task.canonical)) is not None:
+        return _kinked_step(p, result, y, c, alpha, Q, fixed=False)
     response = _response(p, y, c, alpha, lambda: g)
 
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
@@ -98,8 +98,8 @@ def weighted_step(p: Problem, y: Point, c: Point, alpha: Value, weights: Value) 
     """argmin over the domain of <c, x> + alpha |x - y|^2 + sum_n weights_n g_n(x), for weights that are not negative."""
     if p.structure is Structure.AFFINE:
         return p.domain.project(y - (c + p.constraint_combination(y, weights)) / (2.0 * alpha))
-    if (found := lifted(p.task.canonical)) is not None:
-        return _kinked_step(p, found, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, weights, fixed=True)
+    if (result := lifted(p.task.canonical)) is not None:
+        return _kinked_step(p, result, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, weights, fixed=True)
     response = _bent(p)(p, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, *data_of_constraints(p))
     return response.at(weights, response.start())[-1]
 
@@ -205,8 +205,8 @@ class _Ascent:
             count = t.where(t.any(t.not_(t.eq(reached, lam))), count + 1, MAX_STEPS)
             return (reached, value, g_x, *self.ascent(reached, g_x, points), count, *_flat(points))
 
-        lam, *found = t.while_(unfinished, ascend, begin)
-        return lam, self.points(tuple(found[5:]))[-1]
+        lam, *result = t.while_(unfinished, ascend, begin)
+        return lam, self.points(tuple(result[5:]))[-1]
 
     def ascent(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, ...]:
         """The next step, and the gain that ends the search where it is too small."""
@@ -268,8 +268,8 @@ class _Ascent:
             blocked = t.and_(t.not_(held), outward)
             return newton, t.or_(held, blocked), t.any(blocked)
 
-        found, _, _ = t.while_(not_converged, solve, (t.zeros((count,)), held, t.not_(t.all(held))))
-        return found
+        result, _, _ = t.while_(not_converged, solve, (t.zeros((count,)), held, t.not_(t.all(held))))
+        return result
 
     def search(
         self, lam: Value, value: Value, slope: Value, step: Value, track: list[Point]
@@ -278,12 +278,12 @@ class _Ascent:
 
         def run(lam: Value, value: Value, slope: Value, step: Value, *rest: Structured) -> tuple[Value, ...]:
             points, parts = rest[: len(track)], rest[len(track) :]
-            found = _LineSearch(self, self.response.over(*parts), lam, step)
-            return found.run(value, self.t.name("promise", slope), list(points))  # type: ignore[arg-type]
+            result = _LineSearch(self, self.response.over(*parts), lam, step)
+            return result.run(value, self.t.name("promise", slope), list(points))  # type: ignore[arg-type]
 
         given = (lam, value, slope, step, *track, *self.response.parts)
-        found = call_over(self.t, "line_search", run, *given, doc=SEARCH_DOC)
-        return found[0], found[1], found[2], self.points(found[3:])
+        result = call_over(self.t, "line_search", run, *given, doc=SEARCH_DOC)
+        return result[0], result[1], result[2], self.points(result[3:])
 
     def points(self, flat: tuple[Value, ...]) -> list[Point]:
         return [Point(tuple(flat[k : k + self.blocks])) for k in range(0, len(flat), self.blocks)]
@@ -302,24 +302,24 @@ class _LineSearch:
         t = self.t
 
         def not_converged(
-            share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *found: Value
+            share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *result: Value
         ) -> Value:
-            reached, size, slope = found[:3]
+            reached, size, slope = result[:3]
             too_far = t.or_(reached < value - NOISE_OF_D * size, slope < -0.5 * promise)
             too_short = t.and_(slope > 0.5 * promise, high <= 1.0)
             return t.and_(t.or_(too_far, too_short), tries < MAX_TRIES)
 
         def again(
-            share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *found: Value
+            share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *result: Value
         ) -> tuple[Value, ...]:
-            slope = found[2]
+            slope = result[2]
             rises = slope > 0.0
             low, rise = t.where(rises, share, low), t.where(rises, slope, rise)
             high, fall = t.where(rises, high, share), t.where(rises, fall, slope)
             width = high - low
             secant = low + width * (rise / t.maximum(rise - fall, TINY))
             share = t.minimum(t.maximum(secant, low + 0.1 * width), high - 0.1 * width)
-            return (share, tries + 1, low, high, rise, fall, *self.at(share, self.points(found[4:])))
+            return (share, tries + 1, low, high, rise, fall, *self.at(share, self.points(result[4:])))
 
         whole = self.at(t.lift(1.0), track)
         begin = (t.lift(1.0), t.lift(0), t.lift(0.0), t.lift(2.0), promise, -promise, *whole)
@@ -336,10 +336,10 @@ class _LineSearch:
             points, parts = rest[: len(near)], rest[len(near) :]
             response = self.response.over(*parts)
             lam = t.name("lam", lam + t.name("share", share) * step)
-            found = response.at(lam, list(points))  # type: ignore[arg-type]
-            g = t.name("g_x", response.constraints(found[-1]))
-            value, size = dual(t, response, lam, found[-1], g)
-            return (t.name("value", value), t.name("size", size), t.name("slope", t.sum(g * step)), g, *_flat(found))
+            result = response.at(lam, list(points))  # type: ignore[arg-type]
+            g = t.name("g_x", response.constraints(result[-1]))
+            value, size = dual(t, response, lam, result[-1], g)
+            return (t.name("value", value), t.name("size", size), t.name("slope", t.sum(g * step)), g, *_flat(result))
 
         t = self.t
         return call_over(t, "along", run, share, self.lam, self.step, *near, *self.response.parts, doc=ALONG_DOC)

@@ -123,10 +123,10 @@ class Plan:
         settings: SettingsMode = dict(self.given) if self.given else self.mode
         name = self.algorithm if self.choice.forced else None
         model, effort = self.model.with_horizon(T), self.facts.effort
-        found = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff, effort=effort)
-        if self.choice.pilots is None or found.algorithm != self.algorithm:
-            return found
-        return replace(found, choice=found.choice.chosen_by(self.choice.pilots, self._winner.reason))
+        result = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff, effort=effort)
+        if self.choice.pilots is None or result.algorithm != self.algorithm:
+            return result
+        return replace(result, choice=result.choice.chosen_by(self.choice.pilots, self._winner.reason))
 
     def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
         """The same algorithm with other numbers of the theorem's free constants, for this horizon or another; facts are kept.
@@ -144,8 +144,8 @@ class Plan:
 
         names = {f.name: OPEN + f.name for f in self.free if f.name not in fixed}
         symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
-        found = self._revised(*revised(self.choice.situation, self._winner, {**names, **fixed}, T, symbols))
-        return replace(found, open=tuple(names.values()))
+        result = self._revised(*revised(self.choice.situation, self._winner, {**names, **fixed}, T, symbols))
+        return replace(result, open=tuple(names.values()))
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)

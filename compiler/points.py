@@ -220,10 +220,10 @@ class Geometry:
         return lambda v: self._call(what, domain, v)
 
     def _call(self, what: str, domain: Domain, v: Value) -> Value:
-        found: Value = self.t.call(
+        result: Value = self.t.call(
             what, lambda v: domain.project(self.t, v), v, doc=f"The point of {domain} nearest to v."
         )
-        return found
+        return result
 
 
 def _matrix(m: Value) -> Value:
@@ -266,8 +266,8 @@ def call_over(
         return fn(*given)
 
     flat = [v for a in args for v in ((a,) if isinstance(a, Value) else a.blocks)]
-    found: tuple[Value, ...] = t.call(name, run, *flat, doc=doc)
-    return found
+    results: tuple[Value, ...] = t.call(name, run, *flat, doc=doc)
+    return results
 
 
 def if_over(

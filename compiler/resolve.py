@@ -42,16 +42,16 @@ def theorem_settings(
 
 def formulas(theorem: Theorem, s: Situation, given: GivenSettings, numbers: Mapping[str, float]) -> dict[str, str]:
     """The free constants at these numbers as settings that may be given, with those that hang on them."""
-    found, _ = defaults(theorem, s, given)
-    chosen = {f.name: str(f.formula(found[f.name], numbers[f.name])) for f in theorem.free if f.name in numbers}
-    best = {n: str(d.formula) for n, d in theorem.best.items() if n in found and n not in given}
+    result, _ = defaults(theorem, s, given)
+    chosen = {f.name: str(f.formula(result[f.name], numbers[f.name])) for f in theorem.free if f.name in numbers}
+    best = {n: str(d.formula) for n, d in theorem.best.items() if n in result and n not in given}
     return chosen | (best if chosen else {})
 
 
 def all_formulas(theorem: Theorem, s: Situation, given: GivenSettings, numbers: Mapping[str, float]) -> dict[str, str]:
     """Every setting as one that may be given: the words, the free constants at these numbers, and the theorem's own of the others."""
-    found, words = defaults(theorem, s, given)
-    own = {n: str(w.formula) for n, w in words.items()} | {n: str(d.formula) for n, d in found.items()}
+    result, words = defaults(theorem, s, given)
+    own = {n: str(w.formula) for n, w in words.items()} | {n: str(d.formula) for n, d in result.items()}
     return own | formulas(theorem, s, given, numbers) | {n: str(x) for n, x in given.items()}
 
 
@@ -59,12 +59,12 @@ def defaults(
     theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None = None
 ) -> tuple[dict[str, Default], dict[str, Setting]]:
     """What the theorem says of each setting that is a number, and the settings that are words."""
-    found = theorem.settings(s)
+    results = theorem.settings(s)
     words = {
-        n: word_setting(n, WORD_SETTINGS[n], d, given.get(n), span) for n, d in found.items() if n in WORD_SETTINGS
+        n: word_setting(n, WORD_SETTINGS[n], d, given.get(n), span) for n, d in results.items() if n in WORD_SETTINGS
     }
-    found = {**found, **theorem.settings_of_words(s, {n: str(w.formula) for n, w in words.items()})}
-    return {n: d for n, d in found.items() if n not in WORD_SETTINGS}, words
+    results = {**results, **theorem.settings_of_words(s, {n: str(w.formula) for n, w in words.items()})}
+    return {n: d for n, d in results.items() if n not in WORD_SETTINGS}, words
 
 
 class _Symbols(Mapping[str, Any]):

@@ -159,8 +159,8 @@ class Schedule(NDArrayOperatorsMixin):
 
     @cached_property
     def inverse(self) -> Schedule:
-        found: Schedule = 1.0 / self
-        return found
+        result: Schedule = 1.0 / self
+        return result
 
     def sums(self) -> Floats:
         """x_1 + ... + x_t at the last round t of each stretch, or a little more."""
@@ -178,15 +178,15 @@ class Schedule(NDArrayOperatorsMixin):
     def part(self, after: Floats, stretch: Any) -> Floats:
         """The sum of x_t over the rounds t > `after` of some stretches, or a little more. `after` lies in or just before each."""
         c = self.rounds.last[stretch] - after
-        found = total(c, self.last[stretch], self.change[0][stretch], self.values[1][stretch])
-        return np.asarray(np.where(c > 0, found, 0.0))
+        result = total(c, self.last[stretch], self.change[0][stretch], self.values[1][stretch])
+        return np.asarray(np.where(c > 0, result, 0.0))
 
     def at(self, t: Floats, stretch: Any) -> Floats:
         """x_t, or a little more, for a round of each of these stretches."""
         back = self.rounds.last[stretch] - t
         with np.errstate(all="ignore"):
-            found = np.minimum(self.last[stretch] - back * self.change[0][stretch], self.most[stretch])
-        return np.asarray(np.where(back > 0, found, self.last[stretch]))
+            result = np.minimum(self.last[stretch] - back * self.change[0][stretch], self.most[stretch])
+        return np.asarray(np.where(back > 0, result, self.last[stretch]))
 
     def growth(self, free: float = 0.0) -> Floats:
         """sum_t [x_t - x_{t-1} - free]_+ with x_0 = 0 at the last round of each stretch, or a little more."""

@@ -47,14 +47,14 @@ class SeparableResponse:
             def newton(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
                 return self.over(*parts).entries(multipliers, near).blocks
 
-            found = call_over(t, "response", newton, multipliers, near[-1], *self.parts, doc=NEWTON_DOC)
+            result = call_over(t, "response", newton, multipliers, near[-1], *self.parts, doc=NEWTON_DOC)
         else:
 
             def closed(multipliers: Value, *parts: Structured) -> tuple[Value, ...]:
                 return self.over(*parts).closed(bends, multipliers).blocks
 
-            found = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC)
-        return [Point(found).named(t, "x")]
+            result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC)
+        return [Point(result).named(t, "x")]
 
     def closed(self, bends: Bends, multipliers: Value) -> Point:
         """The proximal point of every entry, cut to its bounds."""

@@ -77,10 +77,10 @@ def _marks(expr: Expr, decisions: tuple[str, ...]) -> Marks:
     nodes = list(walk(expr))
     depends = dependence(nodes, decisions)
     offsets = _offsets(nodes, decisions)
-    found: dict[int, Any] = {}
+    results: dict[int, Any] = {}
     for node in nodes:
-        found[id(node)] = _mark(node, found, offsets) if id(node) in depends else _free(node)
-    return _array(found[id(expr)])
+        results[id(node)] = _mark(node, results, offsets) if id(node) in depends else _free(node)
+    return _array(results[id(expr)])
 
 
 def _offsets(nodes: list[Expr], decisions: tuple[str, ...]) -> Mapping[str, int]:
@@ -101,17 +101,17 @@ def _free(node: Expr) -> Any:
     return None if isinstance(node, Slice) else _Marked(np.full(known(node.shape), NONE))
 
 
-def _mark(node: Expr, found: Mapping[int, Any], offsets: Mapping[str, int]) -> Any:
+def _mark(node: Expr, results: Mapping[int, Any], offsets: Mapping[str, int]) -> Any:
     match node:
         case Name(name=name, shape=shape):
             sizes = known(shape)
             return _Marked(offsets[name] + np.arange(int(np.prod(sizes, dtype=np.int64))).reshape(sizes))
         case Call(atom=atom, args=args):
-            return _as_marked(ATOMS[atom].lower(OPS, node, *(found[id(a)] for a in args)))
+            return _as_marked(ATOMS[atom].lower(OPS, node, *(results[id(a)] for a in args)))
         case Array(items=items):
-            return _Marked(np.stack([_array(found[id(i)]) for i in items]))
+            return _Marked(np.stack([_array(results[id(i)]) for i in items]))
         case Index(base=base, items=items):
-            return _Marked(_indexed(_array(found[id(base)]), items, known(node.shape)))
+            return _Marked(_indexed(_array(results[id(base)]), items, known(node.shape)))
     raise _Unmarked
 
 

@@ -75,17 +75,17 @@ class TraceSpec:
         if c.feedback is Feedback.FULL:
             return tuple(Field(s.name, Type(DType.INT if s.integer else FLOAT, s.shape)) for s in c.streams)
         n, m = sum(g.size for g in c.inequalities), sum(h.size for h in c.equalities)
-        found = [Field("loss", Type(FLOAT), "the loss at the decision")]
-        found += [Field("constraints", Type(FLOAT, (n,)), "the values of g at the decision")] if n else []
-        found += [Field("equalities", Type(FLOAT, (m,)), "the values of h at the decision")] if m else []
+        results = [Field("loss", Type(FLOAT), "the loss at the decision")]
+        results += [Field("constraints", Type(FLOAT, (n,)), "the values of g at the decision")] if n else []
+        results += [Field("equalities", Type(FLOAT, (m,)), "the values of h at the decision")] if m else []
         if c.feedback is Feedback.BANDIT:
-            return tuple(found)
+            return tuple(results)
         for b in c.blocks:
             end = "" if len(c.blocks) == 1 else f"_{b.name}"
-            found += [Field(f"gradient{end}", Type(FLOAT, b.shape), "the gradient of the loss")]
-            found += [Field(f"constraint_gradients{end}", Type(FLOAT, (n, *b.shape)))] if n else []
-            found += [Field(f"equality_gradients{end}", Type(FLOAT, (m, *b.shape)))] if m else []
-        return tuple(found)
+            results += [Field(f"gradient{end}", Type(FLOAT, b.shape), "the gradient of the loss")]
+            results += [Field(f"constraint_gradients{end}", Type(FLOAT, (n, *b.shape)))] if n else []
+            results += [Field(f"equality_gradients{end}", Type(FLOAT, (m, *b.shape)))] if m else []
+        return tuple(results)
 
     def names(self, symbol: str) -> tuple[str, ...]:
         """The fields of a point: the symbol itself where there is one decision."""
@@ -93,15 +93,15 @@ class TraceSpec:
 
     def drawn(self) -> dict[Field, str]:
         """The random arrays of a round, each with its law."""
-        found: dict[Field, str] = {}
+        results: dict[Field, str] = {}
         for draw in self.draws:
             if draw.shape is not None:
-                found[Field(draw.name, Type(FLOAT, draw.shape), draw.doc)] = draw.distribution
+                results[Field(draw.name, Type(FLOAT, draw.shape), draw.doc)] = draw.distribution
                 continue
             for name, block in zip(self.names(draw.name), self.canonical.blocks, strict=True):
                 shape = block.shape if draw.rows is None else (draw.rows, *block.shape)
-                found[Field(name, Type(FLOAT, shape), draw.doc)] = draw.distribution
-        return found
+                results[Field(name, Type(FLOAT, shape), draw.doc)] = draw.distribution
+        return results
 
 
 @dataclass(frozen=True)

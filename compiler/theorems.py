@@ -115,8 +115,8 @@ class Situation:
         ):
             return None if worst is None else np.full(size, worst)  # no entry has facts of its own
         own = [self.number(f"constraints.{name}.{what}") for name in entry_labels(label, shape)]
-        found = [worst if v is None else v if worst is None else min(v, worst) for v in own]
-        return None if any(v is None for v in found) else np.array(found, dtype=np.float64)
+        results = [worst if v is None else v if worst is None else min(v, worst) for v in own]
+        return None if any(v is None for v in results) else np.array(results, dtype=np.float64)
 
     def inequality_bounds(self, what: str) -> Floats | None:
         """A fact of every inequality, shape (N,); None where one of them is unknown."""
@@ -270,16 +270,16 @@ class Theorem:
         return frozenset(f for h in self.hypotheses for f in h.facts)
 
     def objections(self, s: Situation) -> list[Objection]:
-        found = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]
-        return found or [o for h in self.hypotheses if h.last and (o := h.test(s)) is not None]
+        results = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]
+        return results or [o for h in self.hypotheses if h.last and (o := h.test(s)) is not None]
 
 
 def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[Objection]:
     """Settings for which the formulas of a guarantee mean nothing: numbers that must be positive and are not."""
     T = s.horizon or ANY_LENGTH
     numbers = [n for n in theorem.positive if n in settings]
-    found = [n for n in numbers if not scheduled(settings, n)(Rounds.of(T), T).positive]
-    return [Objection(f"the setting {n} must be positive in every round") for n in found]
+    results = [n for n in numbers if not scheduled(settings, n)(Rounds.of(T), T).positive]
+    return [Objection(f"the setting {n} must be positive in every round") for n in results]
 
 
 def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, int], Schedule]:
@@ -311,10 +311,10 @@ def needed(s: Situation, key: str) -> float:
 
 def needed_bounds(s: Situation, what: str) -> Floats:
     """The same of every inequality, shape (N,)."""
-    found = s.inequality_bounds(what)
-    if found is None:
+    result = s.inequality_bounds(what)
+    if result is None:
         raise UnknownFact(f"constraints.*.{what}")
-    return found
+    return result
 
 
 # Questions that several theorems ask.

@@ -52,8 +52,8 @@ def _positive(value: float | None) -> float:
 
 def _sizes(s: Situation, constraints: tuple[Inequality | Equality, ...]) -> Floats:
     """The largest |g_n| of each entry."""
-    found = [s.entries(c.label, c.shape, "bound") for c in constraints]
-    sizes = [np.ones(c.size) if v is None else v for c, v in zip(constraints, found)]
+    results = [s.entries(c.label, c.shape, "bound") for c in constraints]
+    sizes = [np.ones(c.size) if v is None else v for c, v in zip(constraints, results)]
     flat = np.concatenate([np.zeros(0), *sizes])
     return np.where((flat > 0) & np.isfinite(flat), flat, 1.0)
 
@@ -193,9 +193,9 @@ class _Scaling:
         parts = sum(size(c.expr) for c in rows) * (1 + self.canonical.size // 500)
         small = sum(c.size for c in rows) <= MOST_SOUGHT and parts <= MOST_PARTS
         seek = given.status is Status.PROVED and small
-        found = Feasibility(Setting(self.canonical, Budget(self.s.facts.effort))).slater() if seek else {}
-        if "slater.margin" in found and found["slater.margin"].known:
-            return facts | found
+        result = Feasibility(Setting(self.canonical, Budget(self.s.facts.effort))).slater() if seek else {}
+        if "slater.margin" in result and result["slater.margin"].known:
+            return facts | result
         return facts | {"slater.margin": _times(given, 1 / float(self.scales.inequalities.max()))}
 
 

@@ -78,7 +78,7 @@ def _over(node: Expr, done: Mapping[int, Expr]) -> Expr:
 
 def _terms(node: Expr) -> list[Signed]:
     """All that a sum adds up, from the left."""
-    found: list[Signed] = []
+    results: list[Signed] = []
     stack: list[Signed] = [(False, node)]
     while stack:
         minus, top = stack.pop()
@@ -87,8 +87,8 @@ def _terms(node: Expr) -> list[Signed]:
             turned = form_of(top) is forms.DIFFERENCE
             stack += [(minus != turned, right), (minus, left)]
         else:
-            found.append((minus, top))
-    return found
+            results.append((minus, top))
+    return results
 
 
 def _total(terms: list[Signed], done: Mapping[int, Expr], node: Expr) -> Expr:
@@ -99,8 +99,8 @@ def _total(terms: list[Signed], done: Mapping[int, Expr], node: Expr) -> Expr:
         key = _key(term, slots) or ("apart", number)
         alike.setdefault((minus, key), []).append((term, slots))
     parts: list[Signed] = []
-    for (minus, _), found in alike.items():
-        for members in _groups(found):
+    for (minus, _), result in alike.items():
+        for members in _groups(result):
             few = len(members) < LEAST
             parts += [(minus, term) for term, _ in members] if few else [(minus, _whole(members, node.span))]
     return _added(parts, node.span)

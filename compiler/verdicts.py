@@ -80,9 +80,11 @@ def weigh(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> tuple[Info
 
     Where a number is missing or vacuous the trivial bound stands in the sum: it holds of everything.
     """
-    found = terms(s, guarantee, weight)
-    informativeness = Informativeness.RATES if any(t.number is None for t in found) else Informativeness.NUMBERS
-    return Informativeness.VACUOUS if any(t.vacuous for t in found) else informativeness, sum(t.counted for t in found)
+    result = terms(s, guarantee, weight)
+    informativeness = Informativeness.RATES if any(t.number is None for t in result) else Informativeness.NUMBERS
+    return Informativeness.VACUOUS if any(t.vacuous for t in result) else informativeness, sum(
+        t.counted for t in result
+    )
 
 
 def rank(v: Verdict) -> tuple[Any, ...]:

@@ -73,8 +73,8 @@ def add(a: Expr, b: Expr) -> Expr:
         return b
     if value_of(b) == 0 and _stretched(a.shape, b.shape):
         return a
-    if (found := _folded(operator.add, a, b)) is not None:
-        return found
+    if (result := _folded(operator.add, a, b)) is not None:
+        return result
     if form_of(b) is forms.NEGATIVE:
         return sub(a, _args(b)[0])
     if form_of(a) is forms.NEGATIVE:
@@ -87,8 +87,8 @@ def sub(a: Expr, b: Expr) -> Expr:
         return a
     if value_of(a) == 0 and _stretched(b.shape, a.shape):
         return minus(b)
-    if (found := _folded(operator.sub, a, b)) is not None:
-        return found
+    if (result := _folded(operator.sub, a, b)) is not None:
+        return result
     return add(a, _args(b)[0]) if form_of(b) is forms.NEGATIVE else call("sub", a, b)
 
 
@@ -103,10 +103,10 @@ def mul(a: Expr, b: Expr) -> Expr:
         return b
     if value_of(b) == 1 and _stretched(a.shape, b.shape):
         return a
-    if (found := _folded(operator.mul, a, b)) is not None:
-        return found
-    if factor is not None and isinstance(b, Call) and (found := _absorbed(a, b)) is not None:
-        return found
+    if (result := _folded(operator.mul, a, b)) is not None:
+        return result
+    if factor is not None and isinstance(b, Call) and (result := _absorbed(a, b)) is not None:
+        return result
     if factor == -1:
         return minus(b)
     if form_of(a) is forms.NEGATIVE:
@@ -157,16 +157,16 @@ def _product(a: Expr, b: Expr) -> Expr:
 def div(a: Expr, b: Expr) -> Expr:
     if value_of(b) == 1 and _stretched(a.shape, b.shape):
         return a
-    if (found := _folded(operator.truediv, a, b)) is not None:
-        return found
+    if (result := _folded(operator.truediv, a, b)) is not None:
+        return result
     if form_of(a) is forms.NEGATIVE:
         return minus(div(_args(a)[0], b))
     return call("div", a, b)
 
 
 def square(x: Expr) -> Expr:
-    found = _folded(np.square, x)
-    return call("square", x) if found is None else found
+    result = _folded(np.square, x)
+    return call("square", x) if result is None else result
 
 
 def pow(x: Expr, p: Expr) -> Expr:

@@ -85,8 +85,8 @@ class ModelBuilder:
 
     def _comparisons(self, cuts: Any, decision: Term, span: Span | None) -> list[Comparison]:
         """What narrows a domain."""
-        found = [] if cuts is None else cuts(decision)
-        several = list(found) if isinstance(found, Sequence) else [found]
+        results = [] if cuts is None else cuts(decision)
+        several = list(results) if isinstance(results, Sequence) else [results]
         for c in several:
             if not isinstance(c, Comparison):
                 raise wrong_argument("a cut of a domain", "a comparison such as oco.sum(x) <= 3", c, span)
@@ -233,9 +233,9 @@ class ModelBuilder:
         return None if rounds is None else self._expr(rounds, span)
 
     def _expr(self, value: Operand, span: Span | None) -> Expr:
-        found = term(value, span)
-        self._own(found, span)
-        return admitted(found.expr, span)
+        result = term(value, span)
+        self._own(result, span)
+        return admitted(result.expr, span)
 
     def _own(self, part: Any, span: Span | None) -> None:
         """Refuse what belongs to another model."""

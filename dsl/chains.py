@@ -31,11 +31,11 @@ def is_sum(node: Expr) -> bool:
 
 def counts(root: Expr) -> dict[int, int]:
     """The terms of each sum under `root`, read along its left arguments, by its `id`."""
-    found: dict[int, int] = {}
+    results: dict[int, int] = {}
     for node in walk(root):
         if is_sum(node):
-            found[id(node)] = 1 + found.get(id(node.children[0]), 1)
-    return found
+            results[id(node)] = 1 + results.get(id(node.children[0]), 1)
+    return results
 
 
 def wholes(root: Expr) -> set[int]:
@@ -95,14 +95,14 @@ def width(node: Expr, known: Mapping[int, int]) -> int:
 
 def flat(node: Expr, terms: int) -> list[Signed] | None:
     """The terms of a long chain that is the balanced tree of so many; None where it is not kept so."""
-    found: list[Signed] = []
+    results: list[Signed] = []
     stack = [(node, terms, False)] if terms > PLAIN else []
     while stack:
         top, size, minus = stack.pop()
         if size == 1:
-            found.append((minus, top))
+            results.append((minus, top))
             continue
         left, right = top.children
         turned = form_of(top) is forms.DIFFERENCE
         stack += [(right, size // 2, minus != turned), (left, size - size // 2, minus)]
-    return found if found and not is_sum(found[0][1]) else None
+    return results if results and not is_sum(results[0][1]) else None

@@ -97,8 +97,8 @@ def check_domain(scope: Scope, decision: Decision) -> None:
 
 
 def _values(scope: Scope, args: Options, kind: str) -> dict[str, Array]:
-    found = {n: fixed_value(scope, a, f"the argument `{n}` of {kind}") for n, a in args.items()}
-    return {n: np.asarray(v, dtype=np.float64) for n, v in found.items() if v is not None}
+    results = {n: fixed_value(scope, a, f"the argument `{n}` of {kind}") for n, a in args.items()}
+    return {n: np.asarray(v, dtype=np.float64) for n, v in results.items() if v is not None}
 
 
 def _raise(complaint: Complaint | None, args: Options, span: Span | None) -> None:

@@ -77,14 +77,14 @@ _WANTS: dict[str, tuple[Callable[[Array], Any], str]] = {
 
 def check_shapes(kind: DistributionKind, shape: Shape, given: Mapping[str, Shape]) -> Complaint | None:
     """Arguments stretch to the stream's shape; the probabilities of a categorical law are one vector for all entries."""
-    for name, found in given.items():
+    for name, result in given.items():
         if kind.name == "categorical":
-            if len(found) != 1:
-                message = f"has shape {show(found)}" if found else "is a number"
+            if len(result) != 1:
+                message = f"has shape {show(result)}" if result else "is a number"
                 return Complaint("OCO422", name, f"`{name}` is a vector of probabilities; here it {message}")
-        elif broadcast(found, shape) != shape:
+        elif broadcast(result, shape) != shape:
             fits = f"a stream of shape {show(shape)}" if shape else "a stream that is a number"
-            return Complaint("OCO422", name, f"`{name}` has shape {show(found)}, which does not fit {fits}")
+            return Complaint("OCO422", name, f"`{name}` has shape {show(result)}, which does not fit {fits}")
     return None
 
 

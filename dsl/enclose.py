@@ -17,11 +17,13 @@ from oco.dsl.intervals import Interval, interval, point
 
 def enclosures(root: Expr, names: Mapping[str, Interval]) -> dict[int, Interval]:
     """The interval of every node under `root`, by its `id`. Sound: each encloses every value that the node takes."""
-    found: dict[int, Interval] = {}
+    results: dict[int, Interval] = {}
     for node in walk(root):
         if not isinstance(node, Slice):
-            found[id(node)] = enclose_node(node, tuple(found[id(c)] for c in node.children if id(c) in found), names)
-    return found
+            results[id(node)] = enclose_node(
+                node, tuple(results[id(c)] for c in node.children if id(c) in results), names
+            )
+    return results
 
 
 def enclose(expr: Expr, names: Mapping[str, Interval]) -> Interval:

@@ -42,11 +42,11 @@ class Evaluation:
 
     def values(self, env: Mapping[str, Any], t: float | None = None) -> dict[int, Any]:
         """The value of every node, by its `id`."""
-        found: dict[int, Any] = {}
+        results: dict[int, Any] = {}
         with np.errstate(all="ignore"):
             for node in self.nodes:
-                found[id(node)] = _value(node, found, env, t)
-        return found
+                results[id(node)] = _value(node, results, env, t)
+        return results
 
 
 def _decomposed(node: Expr) -> int:
@@ -57,7 +57,7 @@ def _decomposed(node: Expr) -> int:
     return math.prod(sides) * min(sides, default=0) // 5_000
 
 
-def _value(node: Expr, found: dict[int, Any], env: Mapping[str, Any], t: float | None) -> Any:
+def _value(node: Expr, results: dict[int, Any], env: Mapping[str, Any], t: float | None) -> Any:
     match node:
         case Constant(value=value):
             return value.array
@@ -66,15 +66,15 @@ def _value(node: Expr, found: dict[int, Any], env: Mapping[str, Any], t: float |
         case Name(name=name, integer=integer):
             return np.asarray(env[name], dtype=np.int64 if integer else np.float64)
         case Slice():
-            return tuple(None if e is None else int(found[id(e)]) for e in (node.start, node.stop))
+            return tuple(None if e is None else int(results[id(e)]) for e in (node.start, node.stop))
         case Call():
-            args = [found[id(a)] for a in node.args]
+            args = [results[id(a)] for a in node.args]
             return ATOMS[node.atom].lower(OPS, _concrete(node, args), *args)
         case Array(items=items):
-            return np.stack([found[id(i)] for i in items])
+            return np.stack([results[id(i)] for i in items])
         case Index():
-            base = found[id(node.base)]
-            return base[tuple(_place(item, found[id(item)]) for item in node.items)]
+            base = results[id(node.base)]
+            return base[tuple(_place(item, results[id(item)]) for item in node.items)]
     raise InternalError(f"no value of a {type(node).__name__}")
 
 

@@ -74,16 +74,16 @@ class Expr:
     @cached_property
     def _within(self) -> tuple[tuple[Name, ...], Counter[str], int]:
         """The names used, in order of first use; how many parts there are of each atom, "" for all other parts; entries of calls."""
-        found: dict[tuple[str, Kind], Name] = {}
+        results: dict[tuple[str, Kind], Name] = {}
         count: Counter[str] = Counter()
         numbers = 0
         for node in walk(self):
             count[node.atom if isinstance(node, Call) else ""] += 1
             if isinstance(node, Name):
-                found.setdefault((node.name, node.kind), node)
+                results.setdefault((node.name, node.kind), node)
             elif isinstance(node, Call):
                 numbers += math.prod(n for n in node.shape if isinstance(n, int))
-        return tuple(found.values()), count, numbers
+        return tuple(results.values()), count, numbers
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def _numbers(array: Array, path: str, span: Span | None) -> Array:
 
 def _read_csv(path: Path, name: str, quota: Quota) -> Array:
     """Rows of numbers; a first row without any number is taken for the names of the columns."""
-    found, width = packed("d"), 0
+    result, width = packed("d"), 0
     with path.open(newline="", encoding="utf-8-sig") as stream:
         for number, cells in enumerate(csv.reader(lines_of(stream), strict=True), start=1):
             if not cells or (number == 1 and all(decimal(c) is None for c in cells)):
@@ -117,9 +117,9 @@ def _read_csv(path: Path, name: str, quota: Quota) -> Array:
             width = width or len(cells)
             if len(cells) != width:
                 raise ValueError(f"row {number} has {len(cells)} cells, the rows before it {width}")
-            _check_count(len(found) + width)
-            found.extend([_cell(c, number, column) for column, c in enumerate(cells, start=1)])
-    array = np.frombuffer(found) if found else np.empty(0)
+            _check_count(len(result) + width)
+            result.extend([_cell(c, number, column) for column, c in enumerate(cells, start=1)])
+    array = np.frombuffer(result) if result else np.empty(0)
     quota.add(array.nbytes)
     whole = array.astype(np.int64) if array.size and np.abs(array).max() < 2**53 else array
     return (whole if np.array_equal(whole, array) else array).reshape(-1, max(1, width))
@@ -220,18 +220,18 @@ def _read_parquet(path: Path, name: str, quota: Quota) -> Array:
                     raise ValueError(f"column {field.name} does not hold numbers")
             check_sizes(path, file, quota)
             kinds = {field.type.to_pandas_dtype() for field in file.schema_arrow}
-            found, start = np.empty((rows, width), np.result_type(*kinds) if kinds else float), 0
+            result, start = np.empty((rows, width), np.result_type(*kinds) if kinds else float), 0
             for batch in file.iter_batches(batch_size=max(1, BLOCK // max(1, width)), use_threads=False):
                 for place, column in enumerate(batch.columns):
                     if column.null_count:
                         raise ValueError(f"column {batch.schema.names[place]} lacks a value")
-                    found[start : start + len(column), place] = column.to_numpy(zero_copy_only=False)
+                    result[start : start + len(column), place] = column.to_numpy(zero_copy_only=False)
                 start += batch.num_rows
             if start != rows:
                 raise ValueError(f"it has {start:,} rows and says {rows:,}")
     except (pyarrow.ArrowException, KeyError, TypeError, IndexError) as error:
         raise ValueError(str(error)) from error
-    return found
+    return result
 
 
 READERS: dict[str, Callable[[Path, str, Quota], Array]] = {

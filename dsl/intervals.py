@@ -189,25 +189,25 @@ class Interval:
             np.all(np.abs(exponent.lo) < 2.0**53) and np.all(exponent.lo == np.round(exponent.lo))
         ):
             return self._whole_powers(exponent)
-        found = self.maximum(point(0.0))._corner_power(exponent)
+        result = self.maximum(point(0.0))._corner_power(exponent)
         if exponent.is_point or self.nonnegative:
-            return found
+            return result
         # A whole number in the range of p may turn a negative x into anything of that size.
         size = self.abs()._corner_power(exponent).hi
-        return Interval(np.where(self.lo < 0, -size, found.lo), np.where(self.lo < 0, size, found.hi), found.shape)
+        return Interval(np.where(self.lo < 0, -size, result.lo), np.where(self.lo < 0, size, result.hi), result.shape)
 
     def _whole_powers(self, exponent: Interval) -> Interval:
         """Powers whose exponents are known whole numbers, each value of them in turn."""
         shape = np.broadcast_shapes(self.shape, exponent.shape)
-        found: Interval | None = None
+        result: Interval | None = None
         for p in sorted(set(exponent.lo.ravel().tolist())):  # np.unique would import numpy.ma
             raised = self.whole_power(abs(int(p)))
             one = raised if p >= 0 else point(1.0) / raised
             chosen = exponent.lo == p
-            lo = one.lo if found is None else np.where(chosen, one.lo, found.lo)
-            hi = one.hi if found is None else np.where(chosen, one.hi, found.hi)
-            found = Interval(lo, hi, shape)
-        return self.broadcast(shape) if found is None else found
+            lo = one.lo if result is None else np.where(chosen, one.lo, result.lo)
+            hi = one.hi if result is None else np.where(chosen, one.hi, result.hi)
+            result = Interval(lo, hi, shape)
+        return self.broadcast(shape) if result is None else result
 
     def _corner_power(self, exponent: Interval) -> Interval:
         """x**p for x >= 0: monotone in each argument alone, so the extremes stand at corners."""

@@ -36,8 +36,8 @@ def _slice(x: Values, *, starts: tuple[int, ...], stops: tuple[int, ...]) -> Val
 def _weighted_quantile(keys: Values, weights: Values, amount: Values) -> Values:
     order = np.argsort(keys, kind="stable")
     reached = np.cumsum(weights[order]) >= amount
-    found = keys[order][np.argmax(reached)] if reached.any() else np.inf
-    return np.float64(np.inf if np.isnan(found) else found)
+    result = keys[order][np.argmax(reached)] if reached.any() else np.inf
+    return np.float64(np.inf if np.isnan(result) else result)
 
 
 PRIMITIVES: dict[str, Callable[..., Values]] = {

@@ -35,13 +35,13 @@ class Known(Protocol):
 
 def whole_range(expr: Expr, known: Known) -> Range | None:
     """Least and greatest value of a whole-number expression, as far as declarations tell; None where they do not."""
-    found: dict[int, Range | None] = {}
+    results: dict[int, Range | None] = {}
     for node in walk(expr):
-        found[id(node)] = _node_range(node, found, known)
-    return found[id(expr)]
+        results[id(node)] = _node_range(node, results, known)
+    return results[id(expr)]
 
 
-def _node_range(node: Expr, found: dict[int, Range | None], known: Known) -> Range | None:
+def _node_range(node: Expr, results: dict[int, Range | None], known: Known) -> Range | None:
     if not node.integer:
         return None
     match node:
@@ -54,7 +54,7 @@ def _node_range(node: Expr, found: dict[int, Range | None], known: Known) -> Ran
         case Name(name=name, kind=Kind.LET):
             return known.extremes.get(name)
         case Call(atom=atom, args=args):
-            ranges = [r for a in args if (r := found[id(a)]) is not None]
+            ranges = [r for a in args if (r := results[id(a)]) is not None]
             return _combined(atom, ranges) if len(ranges) == len(args) else None
     return None
 
@@ -92,10 +92,10 @@ def check_index(expr: Index, known: Known) -> None:
         if isinstance(item, Slice):
             _check_slice(expr, item, axis, dim, sizes)
             continue
-        found = whole_range(item, known)
-        if found is None or isinstance(item, Constant):
+        result = whole_range(item, known)
+        if result is None or isinstance(item, Constant):
             continue
-        low, high = found
+        low, high = result
         last = dim - 1 if isinstance(dim, int) else None
         if low < 0 or (last is not None and high > last):
             outside = low if low < 0 else high

@@ -271,8 +271,8 @@ def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
     if not isinstance(item, slice):
         if item is Ellipsis or item is None:
             raise fail("OCO310", "indices are whole numbers, arrays of them, or slices", span)
-        found = term(item, span)
-        return found.expr, [found]
+        result = term(item, span)
+        return result.expr, [result]
     if item.step not in (None, 1):
         raise fail("OCO313", "a slice has step one", span)
     ends = [None if e is None else term(e, span) for e in (item.start, item.stop)]

@@ -189,7 +189,7 @@ class Typer:
 
     def _options(self, node: syntax.Call) -> dict[str, int | float] | None:
         """Options such as `axis = 0` are plain numbers."""
-        found: dict[str, int | float] = {}
+        results: dict[str, int | float] = {}
         for name, value in node.options:
             if name in ("span", "shape"):
                 self._refuse(fail("OCO304", f"{node.name} has no option {name}", value.span))
@@ -200,8 +200,8 @@ class Typer:
             if not isinstance(typed, Constant) or typed.shape:
                 self._refuse(fail("OCO304", f"the option `{name}` is a plain number", value.span))
                 return None
-            found[name] = typed.value.array.item()
-        return found
+            results[name] = typed.value.array.item()
+        return results
 
 
 def head_span(call: syntax.Call) -> Span:

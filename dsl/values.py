@@ -142,16 +142,16 @@ def _in_shape(raw: Array, param: Param) -> Array:
     raise wrong_shape(param.name, param.shape, raw.shape, param.value)
 
 
-def wrong_shape(name: str, declared: Shape, found: Shape, value: Expr) -> OcoError:
+def wrong_shape(name: str, declared: Shape, result: Shape, value: Expr) -> OcoError:
     """The error for a value that has not the declared shape."""
     message = f"with shape {show(declared)}" if declared else "as a number"
-    has = f"shape {show(found)}" if found else "a number"
+    has = f"shape {show(result)}" if result else "a number"
     if isinstance(value, File):
-        what = f"`{value.path}` holds an array of {has}" if found else f"`{value.path}` holds {has}"
+        what = f"`{value.path}` holds an array of {has}" if result else f"`{value.path}` holds {has}"
         return fail("OCO321", f"`{name}` is declared {message}, but {what}", value.span)
-    hint = f"declare it as `{name}{show(found)}`" if found else ""
+    hint = f"declare it as `{name}{show(result)}`" if result else ""
     return fail(
-        "OCO321", f"`{name}` is declared {message}, but its value {'has' if found else 'is'} {has}", value.span, hint
+        "OCO321", f"`{name}` is declared {message}, but its value {'has' if result else 'is'} {has}", value.span, hint
     )
 
 

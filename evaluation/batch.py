@@ -276,8 +276,8 @@ class BatchOps:
         return Batched(np.argsort(x.array, axis=-1, kind="stable"))
 
     def weighted_quantile(self, keys: Value, weights: Value, amount: Value) -> Value:
-        found = map(PRIMITIVES["weighted_quantile"], self._all(keys), self._all(weights), self._all(amount))
-        return Batched(np.array(list(found)))
+        result = map(PRIMITIVES["weighted_quantile"], self._all(keys), self._all(weights), self._all(amount))
+        return Batched(np.array(list(result)))
 
     def solve(self, a: Value, b: Value) -> Value:
         if not isinstance(a, Batched) and not isinstance(b, Batched):
@@ -304,14 +304,16 @@ def evaluate_rounds(expr: Expr, env: Mapping[str, Value], rounds: int, t: Array 
     The same rules as `dsl.evaluate`: the `lower` column of the atoms, each shared node once, nan where there is no value.
     """
     ops = BatchOps(rounds)
-    found: dict[int, Value] = {}
+    results: dict[int, Value] = {}
     with np.errstate(all="ignore"):
         for node in walk(expr):
-            found[id(node)] = _node_value(node, found, env, ops, t)
-    return found[id(expr)]
+            results[id(node)] = _node_value(node, results, env, ops, t)
+    return results[id(expr)]
 
 
-def _node_value(node: Expr, found: dict[int, Value], env: Mapping[str, Value], ops: BatchOps, t: Array | None) -> Value:
+def _node_value(
+    node: Expr, results: dict[int, Value], env: Mapping[str, Value], ops: BatchOps, t: Array | None
+) -> Value:
     match node:
         case Constant(value=value):
             return value.array
@@ -320,15 +322,15 @@ def _node_value(node: Expr, found: dict[int, Value], env: Mapping[str, Value], o
         case Name(name=name):
             return env[name]
         case Slice():
-            return tuple(None if e is None else int(found[id(e)]) for e in (node.start, node.stop))
+            return tuple(None if e is None else int(results[id(e)]) for e in (node.start, node.stop))
         case Call():
-            return ATOMS[node.atom].lower(ops, node, *(found[id(a)] for a in node.args))
+            return ATOMS[node.atom].lower(ops, node, *(results[id(a)] for a in node.args))
         case ArrayExpr(items=items):
-            return ops.stack(*(found[id(i)] for i in items))
+            return ops.stack(*(results[id(i)] for i in items))
         case Index():
             sizes = known(node.base.shape)
-            places = [_place(item, found[id(item)], size) for item, size in zip(node.items, sizes)]
-            return lower_index(ops, found[id(node.base)], known(node.shape), sizes, places)
+            places = [_place(item, results[id(item)], size) for item, size in zip(node.items, sizes)]
+            return lower_index(ops, results[id(node.base)], known(node.shape), sizes, places)
     raise InternalError(f"no value of a {type(node).__name__}")
 
 

@@ -120,10 +120,10 @@ class _Tally:
 
     def add(self, wrong: Array, values: Array, start: int) -> None:
         """Take in a part of the rounds: `wrong` and `values` (rounds, entries) from round `start` on."""
-        found = int(np.count_nonzero(wrong))
-        if not found:
+        result = int(np.count_nonzero(wrong))
+        if not result:
             return
-        self.count += found
+        self.count += result
         self.cells += [(int(r) + start, int(e)) for r, e in np.argwhere(wrong)[: KEPT - len(self.cells)]]
         known = values[wrong & np.isfinite(values)]
         self.least = min(self.least, float(known.min(initial=np.inf)))
@@ -174,13 +174,13 @@ def _bounds(stream: StreamRange) -> tuple[Array, Array]:
 
 def _texts(table: Table, columns: Sequence[str]) -> dict[tuple[int, int], str]:
     """Cells that are no numbers, by row and entry."""
-    found, first = {}, 0
+    result, first = {}, 0
     for column in columns:
         width = table.width(column)
         for place, text in table.texts.get(column, {}).items():
-            found[place // width, first + place % width] = text
+            result[place // width, first + place % width] = text
         first += width
-    return found
+    return result
 
 
 def _within(texts: Mapping[tuple[int, int], str], start: int, shape: tuple[int, ...]) -> Array | None:
@@ -189,9 +189,9 @@ def _within(texts: Mapping[tuple[int, int], str], start: int, shape: tuple[int, 
     cells = cells[(cells[:, 0] >= 0) & (cells[:, 0] < shape[0])]
     if not len(cells):
         return None
-    found = np.zeros(shape, dtype=bool)
-    found[tuple(cells.T)] = True
-    return found
+    result = np.zeros(shape, dtype=bool)
+    result[tuple(cells.T)] = True
+    return result
 
 
 def _finding(

@@ -36,8 +36,8 @@ def largest(parts: Sequence[Array], size: Callable[[Array], Array], most: int) -
     order = order[np.argsort(first[order])]
     starts = np.cumsum([0, *(part.shape[1] for part in parts)])
     which = np.searchsorted(starts, first[order], side="right") - 1
-    found = zip(which, first[order] - starts[which], alike[order])
-    return [Column(int(part), int(index), int(count)) for part, index, count in found], len(first)
+    result = zip(which, first[order] - starts[which], alike[order])
+    return [Column(int(part), int(index), int(count)) for part, index, count in result], len(first)
 
 
 def _keys(values: Array) -> Array:

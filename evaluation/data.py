@@ -111,10 +111,10 @@ class Data:
     def read(self, start: int, stop: int) -> dict[str, Array]:
         """Rounds `start` up to, not including, `stop` (from 0): arrays with the round first."""
         stop = min(stop, self.rounds)
-        found = {name: array[start:stop] for name, array in self.given.items()}
+        results = {name: array[start:stop] for name, array in self.given.items()}
         for stream in self.drawn:
-            found[stream.name] = draw(stream, self.seed, self.skipped + start, self.skipped + stop, self._last)
-        return {s.name: found[s.name] for s in self.problem.streams if s.name in found}
+            results[stream.name] = draw(stream, self.seed, self.skipped + start, self.skipped + stop, self._last)
+        return {s.name: results[s.name] for s in self.problem.streams if s.name in results}
 
     def at(self, places: Iterable[int]) -> Iterator[tuple[int, dict[str, Array]]]:
         """Single rounds (from 0) in order, with their arrays. Rounds near each other are read at once, since draws come in blocks."""
@@ -237,14 +237,14 @@ def from_rounds(
             message = f"round {index + 1} of the data is of type {type(values).__name__}, not a dict of streams"
             raise fail("OCO820", message, hint=f'yield {{"{next(iter(by_name), "stream")}": value}} for every round')
         masked = {name for name, value in values.items() if isinstance(value, np.ma.MaskedArray)}
-        found = {name: value if name in masked else np.asarray(value) for name, value in values.items()}
+        results = {name: value if name in masked else np.asarray(value) for name, value in values.items()}
         for name, stream in by_name.items():
-            if name not in found:
+            if name not in results:
                 others = [n for n in values if n not in by_name]
                 has = f" (it has {shorten(others)})" if others else ""
                 _refuse_undrawable(stream, f"round {index + 1} of the data{has}")
-                found[name] = draw(stream, seed, index, index + 1, last)[0]
-        yield found
+                results[name] = draw(stream, seed, index, index + 1, last)[0]
+        yield results
 
 
 def draw(stream: StreamRange, seed: int, start: int, stop: int, last: Blocks) -> Array:
@@ -310,15 +310,15 @@ def _examine(
     given: dict[str, Array] = {}
     lengths: dict[int, str] = {}
     wide: list[str | None] = []
-    for found in assignments:
-        if found.way is Way.DRAWN:
+    for result in assignments:
+        if result.way is Way.DRAWN:
             continue
-        stream = streams[found.stream]
-        columns = [table.arrays[c] for c in found.columns]
+        stream = streams[result.stream]
+        columns = [table.arrays[c] for c in result.columns]
         length = min(len(c) for c in columns)
         lengths.setdefault(length, stream.name)
         stacked = _beside([c[:length].reshape(length, prod(c.shape[1:])) for c in columns])
-        findings += check_values(table, stream, found.columns, stacked, on_missing == "hold")
+        findings += check_values(table, stream, result.columns, stacked, on_missing == "hold")
         wide.append(far_within(stream, stacked))
         given[stream.name] = stacked.reshape(length, *stream.shape)
     if len(lengths) > 1:
@@ -353,11 +353,11 @@ def _beside(parts: list[Array]) -> Array:
     singles = all(p.shape[1] == 1 and p.strides[0] == first.strides[0] and p.dtype == first.dtype for p in parts)
     if singles and rounds and addresses == [addresses[0] + k * first.itemsize for k in range(width)]:
         return np.lib.stride_tricks.as_strided(first, (rounds, width), (first.strides[0], first.itemsize))
-    found = spacious((rounds, width))
+    result = spacious((rounds, width))
     step = max(1, BLOCK // width)
     for start in range(0, rounds, step):
-        found[start : start + step] = np.concatenate([p[start : start + step] for p in parts], axis=1)
-    return found
+        result[start : start + step] = np.concatenate([p[start : start + step] for p in parts], axis=1)
+    return result
 
 
 def _names(names: list[str]) -> str:

@@ -82,9 +82,9 @@ def assign(
     assignments: list[Assignment] = []
     for stream in streams:
         with findings.guard():
-            found = _assignment(stream, table, given.get(stream.name), streams)
-            _check_count(stream, found, table)
-            assignments.append(found)
+            result = _assignment(stream, table, given.get(stream.name), streams)
+            _check_count(stream, result, table)
+            assignments.append(result)
     return tuple(assignments), tuple(findings.items)
 
 
@@ -135,25 +135,27 @@ def _alone(stream: StreamRange, streams: Sequence[StreamRange]) -> bool:
 
 def _numbered(stream: StreamRange, table: Table) -> tuple[str, ...]:
     """The columns `NAME[i]`, `NAME[i, j]`, in order; of an array of more axes, each may hold the entries of the others. Raises OCO823."""
-    found: dict[tuple[int, ...], str] = {}
+    results: dict[tuple[int, ...], str] = {}
     for column in table.arrays:
         match = _NUMBERED.search(column)
         if match and column[: match.start()] == stream.name:
-            found[tuple(int(i) for i in match.group(1).split(","))] = column
-    axes = min(map(len, found), default=0)
+            results[tuple(int(i) for i in match.group(1).split(","))] = column
+    axes = min(map(len, results), default=0)
     wanted = list(np.ndindex(*stream.shape[:axes]))
-    if found and set(found) != set(wanted):
-        absent = [f"`{stream.name}[{', '.join(map(str, place))}]`" for place in wanted if place not in found]
-        beyond = [f"`{column}`" for place, column in sorted(found.items()) if place not in wanted]
+    if results and set(results) != set(wanted):
+        absent = [f"`{stream.name}[{', '.join(map(str, place))}]`" for place in wanted if place not in results]
+        beyond = [f"`{column}`" for place, column in sorted(results.items()) if place not in wanted]
         has = [f"lacks {shorten(absent)}"] if absent else []
         has += [f"has {shorten(beyond)}, which the stream has not"] if beyond else []
-        columns = ",".join(column for _, column in sorted(found.items()))
+        columns = ",".join(column for _, column in sorted(results.items()))
         hint = "entries are counted from 0"
         hint += (
-            f"; where these columns are meant: --map '{stream.name}={columns}'" if len(found) == len(wanted) < 9 else ""
+            f"; where these columns are meant: --map '{stream.name}={columns}'"
+            if len(results) == len(wanted) < 9
+            else ""
         )
         raise fail("OCO823", f"{table.name} {' and '.join(has)}", stream.stream.span, hint)
-    return tuple(found[place] for place in wanted) if found else ()
+    return tuple(results[place] for place in wanted) if results else ()
 
 
 def _expand(stream: StreamRange, given: Sequence[str], table: Table) -> tuple[str, ...]:
@@ -193,27 +195,27 @@ def _likely(stream: StreamRange, table: Table) -> list[str]:
     return near if fits else ["COLUMNS"]
 
 
-def _check_count(stream: StreamRange, found: Assignment, table: Table) -> None:
-    if found.way is Way.DRAWN:
+def _check_count(stream: StreamRange, result: Assignment, table: Table) -> None:
+    if result.way is Way.DRAWN:
         return
     need = size(stream)
-    have = sum(int(table.arrays[c][:1].size) if len(table.arrays[c]) else 1 for c in found.columns)
+    have = sum(int(table.arrays[c][:1].size) if len(table.arrays[c]) else 1 for c in result.columns)
     if have != need:
         entries = "1 number" if need == 1 else f"{need} numbers"
-        names = shorten(found.columns)
+        names = shorten(result.columns)
         raise fail(
             "OCO823",
             f"stream `{stream.name}` has {entries} a round, and {table.name} gives {have} ({names})",
             stream.stream.span,
-            _how_many(stream, found, table),
+            _how_many(stream, result, table),
         )
 
 
-def _how_many(stream: StreamRange, found: Assignment, table: Table) -> str:
+def _how_many(stream: StreamRange, result: Assignment, table: Table) -> str:
     """What to do about a wrong number of entries: an array has a shape, columns are chosen."""
-    if len(found.columns) == 1 and (found.way is Way.NAME or not table.headed):
+    if len(result.columns) == 1 and (result.way is Way.NAME or not table.headed):
         shape = "".join(f", {n}" for n in stream.shape)
-        return f"give `{found.columns[0] or stream.name}` as an array of shape (rounds{shape}), or change the shape in the model"
+        return f"give `{result.columns[0] or stream.name}` as an array of shape (rounds{shape}), or change the shape in the model"
     if not table.headed:
         return "give a file with as many columns, or with their names in the first line"
     return f'choose the columns with --map {stream.name}=..., in Python mapping={{"{stream.name}": [...]}}'

@@ -58,16 +58,16 @@ class Rounds:
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         for values in self._rounds:
-            found = dict(values)
+            results = dict(values)
             if self._how != "error":
-                gone = {n: np.isnan(v) for n, v in found.items() if v.dtype.kind == "f"}
+                gone = {n: np.isnan(v) for n, v in results.items() if v.dtype.kind == "f"}
                 short = [n for n, m in gone.items() if m.any()]
                 self._fixed += bool(short)
                 if short and self._how == "skip":
                     continue
-                found |= {n: np.where(gone[n], self._last[n], found[n]) for n in short if n in self._last}
-                self._last = {n: found[n] for n in gone}
-            yield found
+                results |= {n: np.where(gone[n], self._last[n], results[n]) for n in short if n in self._last}
+                self._last = {n: results[n] for n in gone}
+            yield results
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -51,10 +51,10 @@ def pilot(
     plans: Mapping[Candidate, Piloted], source: Data, seeds: Sequence[int], s: Situation, weight: float, note: str
 ) -> Pilots:
     """Every plan over the same rounds with each seed, the cheapest first; of equals the constants of the least guarantee."""
-    found = {c: _scores(plan, source, seeds, s, weight) for c, plan in plans.items()}
-    cost = {c: float(scores[:, 2].mean()) for c, scores in found.items()}
-    order = sorted(found, key=lambda c: (cost[c], c[1], c[0]))
-    results = tuple(_result(c, found[c], found[order[0]]) for c in order)
+    entries = {c: _scores(plan, source, seeds, s, weight) for c, plan in plans.items()}
+    cost = {c: float(scores[:, 2].mean()) for c, scores in entries.items()}
+    order = sorted(entries, key=lambda c: (cost[c], c[1], c[0]))
+    results = tuple(_result(c, entries[c], entries[order[0]]) for c in order)
     return Pilots(results, source.rounds, len(seeds), note)
 
 

@@ -178,28 +178,28 @@ def regret(trace: Trace, ax: Axes, log: bool = False) -> None:
 def violation(trace: Trace, ax: Axes, log: bool = False) -> None:
     """Violation of each constraint, of the kind that the guarantee speaks of; hard where it speaks of none."""
     kind = "soft" if "soft" in trace.promise.measures.get("violation", "") else "hard"
-    found = trace.violation(kind)  # type: ignore[arg-type]
-    curves = [Curve(label, found[:, i]) for i, label in enumerate(trace.labels)]
+    result = trace.violation(kind)  # type: ignore[arg-type]
+    curves = [Curve(label, result[:, i]) for i, label in enumerate(trace.labels)]
     if len(curves) > LINES:
-        curves = _worst(curves, found)
+        curves = _worst(curves, result)
     equal = trace.equality_violation()
     names = trace.equality_labels
     curves += [
         Curve(f"{label} (equality)", equal[:, i]) for i, label in enumerate(names[: max(0, LINES - len(curves))])
     ]
-    _chart(trace, ax, curves, f"{kind} violation" if found.shape[1] else "equality violation", "violation", log)
+    _chart(trace, ax, curves, f"{kind} violation" if result.shape[1] else "equality violation", "violation", log)
 
 
-def _worst(curves: Sequence[Curve], found: Array) -> list[Curve]:
+def _worst(curves: Sequence[Curve], result: Array) -> list[Curve]:
     """Of many constraints those that are violated most, the sum of all where more are violated, and one line for those that never are."""
-    violated = np.flatnonzero(found.max(axis=0) > 0)
-    order = violated[np.argsort(-found[-1, violated], kind="stable")]
+    violated = np.flatnonzero(result.max(axis=0) > 0)
+    order = violated[np.argsort(-result[-1, violated], kind="stable")]
     shown = [curves[i] for i in order[: LINES - 2]]
     if len(order) > len(shown):
-        shown.append(Curve(f"sum of all {len(curves)}", found.sum(axis=1)))
+        shown.append(Curve(f"sum of all {len(curves)}", result.sum(axis=1)))
     never = len(curves) - len(violated)
     words = f"{never} others" if len(violated) else f"all {never}"
-    return [*shown, Curve(f"{words}, never violated", np.zeros(len(found)))] if never else shown
+    return [*shown, Curve(f"{words}, never violated", np.zeros(len(result)))] if never else shown
 
 
 def decisions(trace: Trace, ax: Axes) -> None:

@@ -82,11 +82,11 @@ class Recorder:
     def _fields(self, decisions: Mapping[str, Any]) -> dict[str, Array]:
         """Decisions as arrays: those kept as factors under the names of their fields."""
         kept = {f.name for f in self.learner.compiled.program.decision}
-        found: dict[str, Array] = {}
+        results: dict[str, Array] = {}
         for name, x in decisions.items():
             parts = zip(part_names(name), x.parts) if isinstance(x, Factors) else [(name, x)]
-            found |= {part: np.asarray(value) for part, value in parts if part in kept}
-        return found
+            results |= {part: np.asarray(value) for part, value in parts if part in kept}
+        return results
 
     def add(
         self, decision: Any, loss: float, constraints: Array, equalities: Array, values: Mapping[str, Array]
@@ -200,10 +200,10 @@ class Recorder:
     def _multipliers(self) -> Array:
         """Those of each round in the model's units, shape (rounds, D); one field's alone without a copy."""
         rows, units = self.count, self.learner.contract.duals
-        found = []
+        results = []
         for name in self._duals:
             column = self._columns.pop(f"dual.{name}")[:rows]
             if np.any(np.asarray(units.get(name, 1.0)) != 1.0):
                 column *= units[name]
-            found.append(column.reshape(rows, -1))
-        return found[0] if len(found) == 1 else np.concatenate([np.zeros((rows, 0)), *found], axis=1)
+            results.append(column.reshape(rows, -1))
+        return results[0] if len(results) == 1 else np.concatenate([np.zeros((rows, 0)), *results], axis=1)

@@ -35,14 +35,14 @@ def difference(first: Trace, again: Trace) -> str:
         "a queue": (first.duals, again.duals),
     }
     for what, (a, b) in pairs.items():
-        found = _first(a, b)
-        if found is not None:
-            return f"{what} of round {found + 1} differs"
+        result = _first(a, b)
+        if result is not None:
+            return f"{what} of round {result + 1} differs"
     both, mine, other = np.intersect1d(first.record.kept, again.record.kept, return_indices=True)
     for name, values in first.record.decisions.items():
-        found = _first(values[mine], again.record.decisions[name][other])
-        if found is not None:
-            return f"the decision `{name}` of round {both[found] + 1} differs"
+        result = _first(values[mine], again.record.decisions[name][other])
+        if result is not None:
+            return f"the decision `{name}` of round {both[result] + 1} differs"
     return ""
 
 

@@ -42,14 +42,14 @@ def write_report(trace: Trace, path: str | Path, facts: Facts | None = None, exp
 
 def report(trace: Trace, facts: Facts | None = None, explanation: str = "") -> str:
     """The page as text."""
-    found = summarize(trace)
-    title = f"{found.model} with {found.algorithm}"
+    result = summarize(trace)
+    title = f"{result.model} with {result.algorithm}"
     parts = [
-        f"<header><h1>{escape(title)}</h1>{html.paragraph(_subtitle(found), 'soft')}</header>",
-        *(html.paragraph(note, "soft") for note in found.notes),
-        *(html.paragraph(warning, "warn") for warning in found.warnings),
-        html.section("Regret", _regret(found)),
-        html.section("Constraints", _constraints(found)),
+        f"<header><h1>{escape(title)}</h1>{html.paragraph(_subtitle(result), 'soft')}</header>",
+        *(html.paragraph(note, "soft") for note in result.notes),
+        *(html.paragraph(warning, "warn") for warning in result.warnings),
+        html.section("Regret", _regret(result)),
+        html.section("Constraints", _constraints(result)),
         html.section("Pictures", html.gallery(html.drawing(svg, CAPTIONS[n]) for n, svg in drawings(trace).items())),
         html.section("Guarantee and settings", *_promise(trace)),
     ]
@@ -90,10 +90,10 @@ def brief_latex(trace: Trace) -> str:
     return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"
 
 
-def _subtitle(found: RunSummary) -> str:
+def _subtitle(result: RunSummary) -> str:
     return (
-        f"{counted(found.rounds, 'round')}, total loss {number(found.loss)} ({number(found.mean_loss)} a round), "
-        f"{found.rounds_per_second:,.0f} rounds a second"
+        f"{counted(result.rounds, 'round')}, total loss {number(result.loss)} ({number(result.mean_loss)} a round), "
+        f"{result.rounds_per_second:,.0f} rounds a second"
     )
 
 
@@ -101,20 +101,20 @@ def _vacuous(value: float | None, vacuous: bool) -> str:
     return number(value, unknown="–") + (" (vacuous)" if vacuous and value is not None else "")
 
 
-def _regret(found: RunSummary) -> str:
+def _regret(results: RunSummary) -> str:
     rows = [
         (f"{r.kind} regret", number(r.value, unknown="–"), _vacuous(r.guarantee, r.vacuous), r.words)
-        for r in found.regret
+        for r in results.regret
     ]
     return html.table(("", "measured", "guaranteed", "compared with"), rows, numbers=(1, 2))
 
 
-def _constraints(found: RunSummary) -> str:
-    shown, others = found.foremost()
-    rows = [_violated(v, found.rounds) for v in shown]
+def _constraints(result: RunSummary) -> str:
+    shown, others = result.foremost()
+    rows = [_violated(v, result.rounds) for v in shown]
     rows += [
         (e.label, "equality on average", "", number(e.violation), "", "", number(e.scale, unknown="–"))
-        for e in found.equality
+        for e in result.equality
     ]
     if not rows and not others:
         return html.paragraph("The model has no constraints.", "soft")
@@ -123,11 +123,11 @@ def _constraints(found: RunSummary) -> str:
     if others:
         broken = sum(v.rounds > 0 for v in others) or "none"
         which = f"the other {len(others)} constraints" if rows else f"all {len(others)} constraints"
-        rest = html.table(headings, [_violated(v, found.rounds) for v in others], numbers=columns)
+        rest = html.table(headings, [_violated(v, result.rounds) for v in others], numbers=columns)
         more = [html.folded(f"{which}, {broken} of them broken", rest)]
     totals = [
         (f"{t.kind} violation, summed", number(t.papers), number(t.scaled), _vacuous(t.guarantee, t.vacuous))
-        for t in found.totals
+        for t in result.totals
     ]
     second = html.table(("", "plain sum", "in scales", "guaranteed"), totals, numbers=(1, 2, 3)) if totals else ""
     first = html.table(headings, rows, numbers=columns) if rows else ""

@@ -62,14 +62,14 @@ class Revealed:
         """By decision: the gradient of the loss, and of each entry of the inequalities and equalities."""
 
         def rows(name: str, exprs: list[Expr]) -> list[Expr]:
-            found = []
+            results = []
             for e in exprs:
                 shape = tuple(int(str(d)) for d in e.shape)
                 for place in np.ndindex(*shape):
                     unit = np.zeros(shape)
                     unit[place] = 1.0
-                    found.append(vector_jacobian(e, constant(unit), self.names)[name])
-            return found
+                    results.append(vector_jacobian(e, constant(unit), self.names)[name])
+            return results
 
         inequalities, equalities = (
             [c.expr for c in part] for part in (self.problem.inequalities, self.problem.equalities)

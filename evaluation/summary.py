@@ -92,9 +92,9 @@ class RunSummary:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; what is not finite becomes null."""
-        found = _plain(asdict(self))
-        assert isinstance(found, dict)
-        return {"version": 1} | found
+        result = _plain(asdict(self))
+        assert isinstance(result, dict)
+        return {"version": 1} | result
 
 
 def summarize(trace: Trace, kinds: tuple[RegretKind, ...] = ("static", "dynamic")) -> RunSummary:
@@ -126,12 +126,12 @@ def _guarantee(trace: Trace, measure: str, word: str) -> tuple[float | None, boo
 
 
 def _regret(trace: Trace, kind: RegretKind) -> RegretLine:
-    found: Comparator = trace.comparator(kind)
+    result: Comparator = trace.comparator(kind)
     guarantee, vacuous = _guarantee(trace, "regret", kind)
-    if found.losses is None:
-        return RegretLine(kind, None, None, None, found.status.value, found.words, guarantee, vacuous)
+    if result.losses is None:
+        return RegretLine(kind, None, None, None, result.status.value, result.words, guarantee, vacuous)
     value = float(trace.regret(kind)[-1])
-    return RegretLine(kind, value, found.value, found.gap, found.status.value, found.words, guarantee, vacuous)
+    return RegretLine(kind, value, result.value, result.gap, result.status.value, result.words, guarantee, vacuous)
 
 
 def _scale(trace: Trace, index: int) -> float | None:

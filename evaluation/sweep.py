@@ -98,10 +98,10 @@ class Work:
     def __call__(self, job: Job) -> Outcome:
         began = perf_counter()
         try:
-            found = outcome_of(job, self.execute(job))
+            result = outcome_of(job, self.execute(job))
         except Exception as error:  # whatever it is: one run that fails stops no other
-            found = Outcome(job, error=reason(error))
-        return replace(found, seconds=perf_counter() - began)
+            result = Outcome(job, error=reason(error))
+        return replace(result, seconds=perf_counter() - began)
 
 
 def reason(error: Exception) -> str:
@@ -114,12 +114,12 @@ def reason(error: Exception) -> str:
 
 def outcome_of(job: Job, trace: Trace) -> Outcome:
     """The numbers of a run, and its curves at some hundred rounds."""
-    found = summarize(trace)
-    numbers: dict[str, float] = {"loss": found.loss, "rounds_per_second": found.rounds_per_second}
-    numbers |= {f"{r.kind}_regret": r.value for r in found.regret if r.value is not None}
-    numbers |= {f"{v.kind}_violation": v.scaled for v in found.totals}
-    numbers |= {f"{kind}_violation.{v.label}": getattr(v, kind) for v in found.violation for kind in ("hard", "soft")}
-    numbers |= {f"equality_violation.{e.label}": e.violation for e in found.equality}
+    result = summarize(trace)
+    numbers: dict[str, float] = {"loss": result.loss, "rounds_per_second": result.rounds_per_second}
+    numbers |= {f"{r.kind}_regret": r.value for r in result.regret if r.value is not None}
+    numbers |= {f"{v.kind}_violation": v.scaled for v in result.totals}
+    numbers |= {f"{kind}_violation.{v.label}": getattr(v, kind) for v in result.violation for kind in ("hard", "soft")}
+    numbers |= {f"equality_violation.{e.label}": e.violation for e in result.equality}
     picked = np.unique(np.linspace(1, trace.rounds, CURVE_POINTS).astype(np.int64))
     curves: dict[str, Array] = {"loss": np.cumsum(trace.loss)}
     kinds: tuple[RegretKind, ...] = ("static", "dynamic")
@@ -163,16 +163,16 @@ def sweep(
 
 def _finished(jobs: Sequence[Job], folder: Path | None) -> dict[str, Outcome]:
     """The outcomes that an earlier sweep left; a file that cannot be read is run again."""
-    found: dict[str, Outcome] = {}
+    results: dict[str, Outcome] = {}
     for job in jobs if folder is not None else ():
         path = folder / f"{job.key}.json" if folder is not None else Path()
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             curves = {name: tuple(values) for name, values in record["curves"].items()}
-            found[job.key] = Outcome(job, record["numbers"], curves, tuple(record["rounds"]))
+            results[job.key] = Outcome(job, record["numbers"], curves, tuple(record["rounds"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
-    return found
+    return results
 
 
 # What comes out.
@@ -259,10 +259,10 @@ def grids(rows: Sequence[Row]) -> list[Grid]:
         for label in labels[1:]
     ]
     spread = " ± deviation" if any(r.deviation is not None for r in rows) else ""
-    found = [Grid(f"mean{spread}", ("", *units, "runs"), tuple((*r, str(runs[r[0]])) for r in own))]
+    results = [Grid(f"mean{spread}", ("", *units, "runs"), tuple((*r, str(runs[r[0]])) for r in own))]
     if gaps:
-        found.append(Grid(f"difference to {labels[0]}{spread}, paired by seed", ("", *units), tuple(gaps)))
-    return found
+        results.append(Grid(f"difference to {labels[0]}{spread}, paired by seed", ("", *units), tuple(gaps)))
+    return results
 
 
 def _cell(mean: float | None, deviation: float | None) -> str:
@@ -275,6 +275,6 @@ def _cell(mean: float | None, deviation: float | None) -> str:
 def _spread(values: Array, size: float) -> tuple[float | None, float | None]:
     """Mean and deviation of what is known; None where it takes more runs, 0 where it is rounding of numbers of that size."""
     known = values[np.isfinite(values)]
-    found = [float(known.mean()) if len(known) else None, float(known.std(ddof=1)) if len(known) > 1 else None]
-    mean, deviation = (0.0 if v is not None and abs(v) <= ROUNDING * size else v for v in found)
+    results = [float(known.mean()) if len(known) else None, float(known.std(ddof=1)) if len(known) > 1 else None]
+    mean, deviation = (0.0 if v is not None and abs(v) <= ROUNDING * size else v for v in results)
     return mean, deviation

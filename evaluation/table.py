@@ -145,11 +145,11 @@ def array_of(key: str, given: Any, name: str) -> Array:
     if isinstance(given, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(given.astype(np.float64), np.nan))
     try:
-        found = np.asarray(given)
-        if found.dtype == object and found.ndim == 1 and len(found) and np.ndim(found[0]):
-            given = list(found)
-            found = np.stack([np.asarray(row) for row in given])
-        return found
+        result = np.asarray(given)
+        if result.dtype == object and result.ndim == 1 and len(result) and np.ndim(result[0]):
+            given = list(result)
+            result = np.stack([np.asarray(row) for row in given])
+        return result
     except ValueError:
         sizes = [np.size(row) for row in given]
         other = next((k for k, size in enumerate(sizes, 1) if size != sizes[0]), 1)

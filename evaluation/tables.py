@@ -29,10 +29,10 @@ CELL = 80
 
 def found_file(path: str | os.PathLike[str]) -> Path:
     """The path of a file that is there. Raises OCO820."""
-    found = Path(path)
-    if not found.is_file():
-        raise fail("OCO820", f"there is no file {found}", hint="give the path of a file with one row a round")
-    return found
+    result = Path(path)
+    if not result.is_file():
+        raise fail("OCO820", f"there is no file {result}", hint="give the path of a file with one row a round")
+    return result
 
 
 def read_table(path: str | Path, quota: Quota | None = None) -> Table:

@@ -126,8 +126,8 @@ class Trace:
     @property
     def decisions(self) -> Any:
         """(T, *shape), or T factors where a large matrix is decided as `Factors`; a dict of them when the model has several decisions."""
-        found = factors_over_rounds(self.record.decisions, tuple(b.name for b in self.problem.blocks))
-        return next(iter(found.values())) if len(found) == 1 else found
+        result = factors_over_rounds(self.record.decisions, tuple(b.name for b in self.problem.blocks))
+        return next(iter(result.values())) if len(result) == 1 else result
 
     @property
     def kept(self) -> Array:
@@ -216,27 +216,27 @@ class Trace:
         return self._prefixes
 
     def _prefix_regret(self) -> Array:
-        best, found = self.prefixes(), np.full(self.rounds, np.nan)
-        found[best.rounds - 1] = np.cumsum(self.loss)[best.rounds - 1] - best.value
-        return found
+        best, result = self.prefixes(), np.full(self.rounds, np.nan)
+        result[best.rounds - 1] = np.cumsum(self.loss)[best.rounds - 1] - best.value
+        return result
 
     def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
         """(T, N) cumulative, per constraint; with `total` "papers" (plain sum) or "scaled" (each by its scale) one number: (T,)."""
         if kind not in ("hard", "soft"):
             raise fail("OCO831", f"there is no {kind} violation", hint='it is "hard" or "soft"')
-        found = measures.violation(self.constraints, kind)
+        result = measures.violation(self.constraints, kind)
         if total is None:
-            return found
+            return result
         scales = self.promise.scales
-        return measures.total(found, total, None if scales is None else scales[: found.shape[1]])
+        return measures.total(result, total, None if scales is None else scales[: result.shape[1]])
 
     def equality_violation(self, total: Total | None = None) -> Array:
         """(T, M) cumulative |sum_t h_t|, per equality; with `total` as for `violation`."""
-        found = measures.equality_violation(self.equalities)
+        result = measures.equality_violation(self.equalities)
         if total is None:
-            return found
+            return result
         scales = self.promise.scales
-        return measures.total(found, total, None if scales is None else scales[self.constraints.shape[1] :])
+        return measures.total(result, total, None if scales is None else scales[self.constraints.shape[1] :])
 
     # What can be made of it.
 

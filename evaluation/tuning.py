@@ -120,9 +120,9 @@ def tune(
     for rung in range(rungs):
         rounds = max(LEAST_ROUNDS, split // KEPT ** (rungs - 1 - rung))
         costs = _costs(plan, alive, past.first(rounds), s, weight, seed)
-        found = [Tried(n, x, costs[n], rounds) for n, x in alive.items()]
-        scored |= {t.name: t for t in found}
-        ranked = sorted(found, key=lambda t: (t.searched, t.name))
+        results = [Tried(n, x, costs[n], rounds) for n, x in alive.items()]
+        scored |= {t.name: t for t in results}
+        ranked = sorted(results, key=lambda t: (t.searched, t.name))
         kept = ranked[: max(KEPT, len(ranked) // KEPT)]
         alive = {t.name: t.numbers for t in kept}
         if rung + 1 < rungs:
@@ -147,15 +147,15 @@ def _samples(
     Theorems often ask that a product of two constants be small: every other sample moves two of them far, one up as the other goes down.
     """
     centres = list(starts.values())
-    found: dict[str, dict[str, float]] = {}
+    results: dict[str, dict[str, float]] = {}
     for k in range(TRIES * CANDIDATES):
         centre = centres[k % len(centres)]
         drawn = {f.name: _near(f, centre.get(f.name, 1.0), rng) for f in free}
         if len(free) > 1 and k // len(centres) % 2:
             drawn = _traded(free, centre, rng)
-        if len(found) < CANDIDATES - len(centres) and allowed(drawn):
-            found[f"sample {len(found) + 1}"] = drawn
-    return found
+        if len(results) < CANDIDATES - len(centres) and allowed(drawn):
+            results[f"sample {len(results) + 1}"] = drawn
+    return results
 
 
 def _traded(free: tuple[Free, ...], centre: Numbers, rng: np.random.Generator) -> dict[str, float]:
@@ -174,13 +174,13 @@ def _children(
     allowed: Callable[[Numbers], bool],
 ) -> dict[str, dict[str, float]]:
     """Constants near the best ones so far."""
-    found = {}
+    results = {}
     for parent in parents:
         for k in range(KEPT):
             drawn = {f.name: _near(f, parent.numbers.get(f.name, 1.0), rng, spread) for f in free}
             if allowed(drawn):
-                found[f"{parent.name}.{k + 1}"] = drawn
-    return found
+                results[f"{parent.name}.{k + 1}"] = drawn
+    return results
 
 
 def _near(f: Free, centre: float, rng: np.random.Generator, spread: float = SPREAD) -> float:
@@ -203,8 +203,8 @@ def _costs(
             trace = run(numbers, data, seed)
         except OcoError:
             return math.inf
-        found = score(trace, s, weight)[2]
-        return found if math.isfinite(found) else math.inf
+        result = score(trace, s, weight)[2]
+        return result if math.isfinite(result) else math.inf
 
     return {name: cost(numbers) for name, numbers in candidates.items()}
 

@@ -93,9 +93,9 @@ def _show_replay(facts: Facts) -> None:
     from oco.compiler.facts.ledger import replay_text
     from oco.compiler.facts.verify import verify
 
-    found = verify(facts)
-    paint(replay_text(found))
-    if any(c.outcome is Outcome.FAILED for c in found):
+    result = verify(facts)
+    paint(replay_text(result))
+    if any(c.outcome is Outcome.FAILED for c in result):
         raise typer.Exit(1)
 
 

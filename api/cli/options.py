@@ -95,13 +95,13 @@ def effort_of(context: typer.Context) -> float:
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     """`["a=1", "b=2"]` as a dict; the part before `=` is a name."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint=option)
-        found[name.strip()] = value.strip()
-    return found
+        results[name.strip()] = value.strip()
+    return results
 
 
 def param_values(texts: list[str] | None) -> dict[str, Any]:

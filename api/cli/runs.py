@@ -110,11 +110,11 @@ def _tuned(
     """The plan tuned on the first part of the data, and the part that the search has not seen."""
     import oco
 
-    found = oco.tune(model, source, name, tradeoff=tradeoff, seed=source.seed, effort=effort)
-    split, total = found.search.split, source.rounds
+    result = oco.tune(model, source, name, tradeoff=tradeoff, seed=source.seed, effort=effort)
+    split, total = result.search.split, source.rounds
     message = f"settings tuned on rounds 1 to {split} of the data; the run is rounds {split + 1} to {total}, which the search did not see"
     later = source.after(split)
-    return replace(found.plan, target=backend), replace(later, notes=(*later.notes, message))
+    return replace(result.plan, target=backend), replace(later, notes=(*later.notes, message))
 
 
 def _run_one(
@@ -177,15 +177,15 @@ def data(
     from oco.evaluation.data import describe
     from oco.evaluation.mapping import parse_map
 
-    found = describe(oco.load(model, param_values(param)), source, parse_map(mapping or []), on_missing)
+    result = describe(oco.load(model, param_values(param)), source, parse_map(mapping or []), on_missing)
     if as_json:
-        show_json({"version": 1} | found.to_json())
-        raise typer.Exit(1 if found.problems else 0)
-    say(f"{found.source}: {found.rounds:,} round{'' if found.rounds == 1 else 's'}")
-    for assignment in found.assignments:
+        show_json({"version": 1} | result.to_json())
+        raise typer.Exit(1 if result.problems else 0)
+    say(f"{result.source}: {result.rounds:,} round{'' if result.rounds == 1 else 's'}")
+    for assignment in result.assignments:
         say(f"  {assignment}")
-    for text in found.beside:
+    for text in result.beside:
         note(text)
-    if found.problems:
-        raise OcoError(*found.problems)
+    if result.problems:
+        raise OcoError(*result.problems)
     say("Nothing is wrong with it.")

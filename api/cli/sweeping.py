@@ -41,10 +41,10 @@ class Table:
 
 def values_of(grid: list[str] | None) -> dict[str, list[str]]:
     """`["epsilon=0.1,0.5"]` as values to try of each setting."""
-    found = {name: [v.strip() for v in text.split(",") if v.strip()] for name, text in pairs(grid, "--grid").items()}
-    if empty := [name for name, values in found.items() if not values]:
+    results = {name: [v.strip() for v in text.split(",") if v.strip()] for name, text in pairs(grid, "--grid").items()}
+    if empty := [name for name, values in results.items() if not values]:
         raise typer.BadParameter(f"no values to try of {', '.join(empty)}", param_hint="--grid")
-    return found
+    return results
 
 
 def engine_of(name: str) -> Engine:
@@ -80,14 +80,14 @@ def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> boo
         make_folder(out)
     for text in () if as_json else table.data.notes:
         note(text)
-    found = _run(table, where, out, as_json)
-    dataset = to_dataset(found)
-    rows, failed = compared(dataset), _failed(found)
+    result = _run(table, where, out, as_json)
+    dataset = to_dataset(result)
+    rows, failed = compared(dataset), _failed(result)
     if as_json:
         show_json({"version": 1, "model": table.model.name, "rows": [asdict(r) for r in rows], "failed": failed})
     else:
         _show(rows)
-    together = _together(found)
+    together = _together(result)
     for runs, why in () if as_json else together.items():
         say(f"failed: {runs}: {why}", "red")
     if out is not None:
@@ -124,14 +124,14 @@ def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[
             raise
 
 
-def _failed(found: Sequence[Outcome]) -> dict[str, str]:
-    return {f"{o.job.label}, seed {o.job.seed}": o.error for o in found if o.error}
+def _failed(results: Sequence[Outcome]) -> dict[str, str]:
+    return {f"{o.job.label}, seed {o.job.seed}": o.error for o in results if o.error}
 
 
-def _together(found: Sequence[Outcome]) -> dict[str, str]:
+def _together(results: Sequence[Outcome]) -> dict[str, str]:
     """For people: runs that differ in their seed alone and failed for the same reason, in one line."""
     seeds: dict[tuple[str, str], list[int]] = {}
-    for o in found:
+    for o in results:
         if o.error:
             seeds.setdefault((o.job.label, o.error), []).append(o.job.seed)
     return {

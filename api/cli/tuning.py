@@ -37,13 +37,13 @@ def tune(
     loaded = oco.load(model, param_values(param))
     source = rounds_of(loaded, data, on_missing, seed=seed)
     with working(f"tuning {model}", silent=as_json):
-        found = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed, effort=effort_of(context))
+        result = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed, effort=effort_of(context))
     if write:
-        write_text(model, with_using(read_text(model), found.line))
+        write_text(model, with_using(read_text(model), result.line))
     if not as_json:
         for text in () if source is None else source.notes:
             note(text)
-        say(tuning_text(found).rstrip())
+        say(tuning_text(result).rstrip())
         if write:
             note(f"{model} has the line now")
         return
@@ -55,10 +55,10 @@ def tune(
             "searched": t.searched,
             "held_out": t.held_out,
         }
-        for t in found.search.tried
+        for t in result.search.tried
     ]
     show_json(
-        {"version": 1, "model": loaded.name, "algorithm": found.plan.algorithm, "using": found.line, "tried": tried}
+        {"version": 1, "model": loaded.name, "algorithm": result.plan.algorithm, "using": result.line, "tried": tried}
     )
 
 

@@ -40,8 +40,8 @@ def compiler() -> tuple[str, ...]:
         first, *options = named.split()
         return (os.path.abspath(first) if os.sep in first else first, *options)
     for name in ("cc", "gcc", "clang"):
-        if found := shutil.which(name):
-            return (os.path.abspath(found),)
+        if result := shutil.which(name):
+            return (os.path.abspath(result),)
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     raise fail("OCO733", "no C compiler is found", hint="install gcc or clang, or `pip install ziglang`")
@@ -114,10 +114,10 @@ def _cached(name: str, sources: Mapping[str, str], options: Sequence[str]) -> tu
 @cache
 def _processor() -> str:
     """What tells processors apart that share a cache: code for one may use instructions that another lacks."""
-    found = [platform.machine(), platform.processor()]
+    results = [platform.machine(), platform.processor()]
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-        found += islice((line for line in lines if line.startswith(("flags", "Features", "isa"))), 1)
-    return " ".join(found)
+        results += islice((line for line in lines if line.startswith(("flags", "Features", "isa"))), 1)
+    return " ".join(results)
 
 
 _OTHER = 'name another in the environment variable CC, or take backend = "numpy"'

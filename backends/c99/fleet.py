@@ -88,10 +88,10 @@ class NativeFleet(Fleet):
 
     def _by_learner(self, name: str, of_one: Type, made: Type) -> Array:
         """A field of all learners, the learner first."""
-        found: Array = self._blocks[name]
+        result: Array = self._blocks[name]
         if not self._has_lanes(made, of_one):
-            return np.repeat(found, self._lanes, axis=0)[: self.size]
-        return np.moveaxis(found, -1, 1).reshape(-1, *of_one.shape)[: self.size].copy()
+            return np.repeat(result, self._lanes, axis=0)[: self.size]
+        return np.moveaxis(result, -1, 1).reshape(-1, *of_one.shape)[: self.size].copy()
 
     @property
     def round(self) -> int:
@@ -162,10 +162,10 @@ class NativeFleet(Fleet):
         function = getattr(self._library, f"{self._name}_{name}")
         function.restype = ctypes.c_int64
         memory, size = _address(self._blocks), ctypes.c_int64(self.size)
-        found = self._map(
+        result = self._map(
             lambda a, b: function(memory, ctypes.c_int64(a), ctypes.c_int64(b), size, *args), self._ranges
         )
-        return next((int(k) for k in found if k), 0)
+        return next((int(k) for k in result if k), 0)
 
     def _not_finite(self, wrong: int, values: Sequence[Array] | None = None) -> OcoError:
         """The error that names the learner of a block whose decision, or state after the round of `values`, is not finite."""

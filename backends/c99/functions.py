@@ -131,13 +131,13 @@ class _Body:
 
     def _notes(self, block: Block) -> dict[str, str]:
         """Comments by the first result of the equation that they stand above; those of what has no place wait for one that has."""
-        found, pending = dict[str, str](), list[str]()
+        result, pending = dict[str, str](), list[str]()
         for e in block.equations:
             pending += [comment(e.note)] if e.note else []
             if e.outs and pending and (e.op not in POINTWISE or e.outs[0].name in self.stored):
-                found[e.outs[0].name] = "; ".join(pending)
+                result[e.outs[0].name] = "; ".join(pending)
                 pending.clear()
-        return found
+        return result
 
     def _alone(self, e: Equation) -> None:
         match e.op:

@@ -60,8 +60,8 @@ def _entry(n: Named, pointer: str) -> str:
 
 def _side_by_side(values: Sequence[Named], base: str) -> list[str]:
     """Where each of several arrays begins when they follow each other."""
-    found, before = list[str](), 0
+    result, before = list[str](), 0
     for n in values:
-        found.append(f"{base} + {before}" if before else base)
+        result.append(f"{base} + {before}" if before else base)
         before += n.size
-    return found
+    return result

@@ -99,11 +99,11 @@ class Interface:
 
     def _named(self, fields: Sequence[Field], taken: set[str]) -> list[Named]:
         own = {f"{n.name}_new" for n in self.state} | {f"{d}_now" for d in taken}
-        used, found = _WORDS | taken | own, list[Named]()
+        used, result = _WORDS | taken | own, list[Named]()
         for f in fields:
-            found.append(Named(identifier(f.name, used), f))
-            used = used | {found[-1].name}
-        return found
+            result.append(Named(identifier(f.name, used), f))
+            used = used | {result[-1].name}
+        return result
 
     @cached_property
     def rule_work(self) -> int:
@@ -139,7 +139,7 @@ class Interface:
         results = ["double *loss", "double *constraints", "double *equalities"]
         record = f"const {self.name}_record *record"
         many = [f"const {n.c_type} *{n.name}" for n in (*self.inputs, *self.draws)]
-        found = {
+        items = {
             "init": self.head("init", "void", [own, *(f"const double *{d.name}" for d in self.decisions)]),
             "decide": self.head(
                 "decide",
@@ -153,8 +153,8 @@ class Interface:
         }
         if self.program.measure is not None:
             given = [own if self.work else known, *(d.parameter for d in self.decisions), *one_round]
-            found["measure"] = self.head("measure", "void", [*given, *results])
-        return found
+            items["measure"] = self.head("measure", "void", [*given, *results])
+        return items
 
     def prototypes(self) -> Iterator[str]:
         """What the header says of each function."""

@@ -35,12 +35,12 @@ class NativeLearner(Learner):
 
     def _parts(self, memory: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         """The fields of a struct as arrays over its memory."""
-        found: list[np.ndarray[Any, Any]] = []
+        results: list[np.ndarray[Any, Any]] = []
         for member, field in self._members:
             kind, size = KINDS[field.type.dtype], int(np.prod(field.type.shape, dtype=np.int64))
             part = memory.view(np.uint8)[member.offset : member.offset + size * np.dtype(kind).itemsize]
-            found.append(part.view(kind).reshape(field.type.shape))
-        return found
+            results.append(part.view(kind).reshape(field.type.shape))
+        return results
 
     def _quicken(self) -> None:
         """Put C in the place of `decide` and `observe`, where that is possible."""
@@ -111,13 +111,13 @@ class NativeLearner(Learner):
             self._passed(feedback)
 
     def _decision(self) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = self.compiled.native.decide_at(self._struct, self._random_arrays())
-        return found
+        results: tuple[Any, ...] = self.compiled.native.decide_at(self._struct, self._random_arrays())
+        return results
 
     @property
     def _struct(self) -> ctypes.Structure:
-        found: ctypes.Structure = self.compiled.native.layout.from_buffer(self._memory)
-        return found
+        result: ctypes.Structure = self.compiled.native.layout.from_buffer(self._memory)
+        return result
 
     @property
     def round(self) -> int:

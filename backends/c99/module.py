@@ -74,7 +74,7 @@ def _kernel(name: str) -> str:
 @cache
 def _taken() -> frozenset[str]:
     """Names of functions that identifiers of a program must not have."""
-    kernels = {found for name in KERNELS for found in _BROUGHT.findall(_kernel(name))}
+    kernels = {result for name in KERNELS for result in _BROUGHT.findall(_kernel(name))}
     return frozenset({*PUBLIC, *STATE_NAMES, *HELPERS, *kernels, "before"})
 
 
@@ -114,10 +114,10 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
 
 def _brought(lines: Sequence[str]) -> Iterator[str]:
     """The helpers and kernels that the lines use, and the helpers that those kernels use."""
-    used = {found for line in lines for found in _BROUGHT.findall(line)}
+    used = {result for line in lines for result in _BROUGHT.findall(line)}
     used |= {more for name in used for more in WITH.get(name, ())}
     kernels = [_kernel(name) for name in KERNELS if name in used]
-    used |= {found for text in kernels for found in _BROUGHT.findall(text)}
+    used |= {result for text in kernels for result in _BROUGHT.findall(text)}
     used |= {more for name in used for more in vectors.NEEDS.get(name, ())}
     used |= {more for name in used & vectors.HELPERS.keys() for more in ("choose", "splat")}
     if used & {"vector", "whole"}:

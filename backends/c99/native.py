@@ -34,15 +34,15 @@ class Native:
         self.worth = [] if program.measure is None else [r.type.shape for r in program.measure.body.results]
 
     def _function(self, name: str) -> Callable[..., Any]:
-        found = getattr(self.library, f"{self.source.name}_{name}")
-        found.restype = ctypes.c_int64 if name in ("run", "step") else None
-        call: Callable[..., Any] = found
+        result = getattr(self.library, f"{self.source.name}_{name}")
+        result.restype = ctypes.c_int64 if name in ("run", "step") else None
+        call: Callable[..., Any] = result
         return call
 
     def glue(self, name: str) -> Callable[..., Any]:
         """A function of `glue.py`."""
-        found: Callable[..., Any] = getattr(self.library, f"{self.source.name}_glue_{name}")
-        return found
+        result: Callable[..., Any] = getattr(self.library, f"{self.source.name}_glue_{name}")
+        return result
 
     def init(self, *start: Any) -> Arrays:
         struct = self._space()
@@ -59,8 +59,8 @@ class Native:
         fields = self.program.decision
         results = self._results("decide", [ctypes.byref(struct), *given], [f.type.shape for f in fields])
         with np.errstate(all="ignore"):
-            found: Arrays = finite([f.name for f in fields], results)
-        return found
+            items: Arrays = finite([f.name for f in fields], results)
+        return items
 
     def update(self, *values: Any) -> Arrays:
         struct, rest = self._struct(values)
@@ -117,12 +117,12 @@ class Native:
     def _wanted(self, keep: Collection[str]) -> Mapping[str, tuple[DType, tuple[int, ...]]]:
         """Arrays of the record that are asked for: "decisions", "loss", ..., "after_FIELD"; kinds and shapes of a round's part."""
         total = sum(_size(f.type) for f in self.program.decision)
-        found: dict[str, tuple[DType, tuple[int, ...]]] = {"decisions": (DType.FLOAT, (total,))}
-        found |= {n: (DType.FLOAT, shape) for n, shape in zip(("loss", "constraints", "equalities"), self.worth)}
+        results: dict[str, tuple[DType, tuple[int, ...]]] = {"decisions": (DType.FLOAT, (total,))}
+        results |= {n: (DType.FLOAT, shape) for n, shape in zip(("loss", "constraints", "equalities"), self.worth)}
         for member, f in zip(self.members[1:], self.program.state[1:]):
             if f"after_{f.name}" in keep:
-                found[f"after_{member}"] = (f.type.dtype, f.type.shape)
-        return {n: v for n, v in found.items() if n in keep or n.startswith("after_")}
+                results[f"after_{member}"] = (f.type.dtype, f.type.shape)
+        return {n: v for n, v in results.items() if n in keep or n.startswith("after_")}
 
     def _results(self, function: str, args: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Arrays:
         """Call a function that writes its results through pointers."""
@@ -148,12 +148,12 @@ class Native:
     def _state(self, struct: ctypes.Structure) -> Arrays:
         values: list[Any] = []
         for name, f in zip(self.members, self.program.state):
-            found = getattr(struct, name)
+            result = getattr(struct, name)
             if f.type.shape:
-                entries: Array = np.frombuffer(found, KINDS[f.type.dtype], _size(f.type))
+                entries: Array = np.frombuffer(result, KINDS[f.type.dtype], _size(f.type))
                 values.append(np.array(entries).reshape(f.type.shape))
             else:
-                values.append(KINDS[f.type.dtype](found))
+                values.append(KINDS[f.type.dtype](result))
         return tuple(values)
 
 

@@ -150,11 +150,11 @@ class Writer:
 
     def memory(self, operand: Operand) -> str:
         """A pointer to the entries of an array in row order; they are computed into a new place if they have none."""
-        found = self.entries.pointer(operand)
-        if found is None:
-            found = self.array(self.fresh("argument"), operand.type)
-            self.fill(found, operand)
-        return found
+        result = self.entries.pointer(operand)
+        if result is None:
+            result = self.array(self.fresh("argument"), operand.type)
+            self.fill(result, operand)
+        return result
 
     def copy(self, name: str, operand: Operand) -> str:
         """A new array with the entries of an operand, to be overwritten."""

@@ -44,11 +44,11 @@ class NumpyBackend:
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         entries = [f for f in program.entries if f is not program.slopes]
         source = emit_rule(program, entries, self.skip)
-        found = _executed(program, source, entries)
-        decide = _watched(found["decide"], [f.name for f in program.decision])
-        update = _watched(found["update"], [f.name for f in program.state])
+        result = _executed(program, source, entries)
+        decide = _watched(result["decide"], [f.name for f in program.decision])
+        update = _watched(result["update"], [f.name for f in program.state])
         return Compiled(
-            self.name, program, source, found["init"], decide, update, found.get("measure"), slopes_of(program)
+            self.name, program, source, result["init"], decide, update, result.get("measure"), slopes_of(program)
         )
 
 
@@ -57,8 +57,8 @@ def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[
 
     def watched(*values: Any) -> Arrays:
         with np.errstate(all="ignore"):
-            found: Arrays = finite(names, function(*values))
-        return found
+            results: Arrays = finite(names, function(*values))
+        return results
 
     return watched
 
@@ -78,8 +78,8 @@ def _executed(program: Program, source: str, entries: Sequence[Function]) -> dic
     exec(_code(source, f"<oco: {program.name}, {entries[0].name}>"), namespace)
 
     def entry(function: Function) -> Callable[..., Arrays]:
-        found: Callable[..., Any] = namespace[function.name]
-        return found if len(function.body.results) != 1 else lambda *args: (found(*args),)
+        result: Callable[..., Any] = namespace[function.name]
+        return result if len(function.body.results) != 1 else lambda *args: (result(*args),)
 
     return {f.name: entry(f) for f in entries}
 

@@ -63,8 +63,8 @@ class _Writer(Walker):
         outer, self.lines = self.lines, []
         with self.indented():
             self.equations(block)
-        found, self.lines = self.lines, outer
-        return found
+        result, self.lines = self.lines, outer
+        return result
 
     # loops
     def _loop(self, e: Equation, outer: Block, place: int) -> None:

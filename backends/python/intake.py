@@ -126,11 +126,11 @@ class Intake:
             good = finite & (lower <= value) & (value <= upper)
             if not good.all():
                 place = tuple(np.argwhere(~good)[0])
-                found = f"{_entry(name, place)} is {value[place]}"
+                result = f"{_entry(name, place)} is {value[place]}"
                 if not finite[place]:
-                    return StreamError("finite", f"{found}, which is not a finite number")
+                    return StreamError("finite", f"{result}, which is not a finite number")
                 return StreamError(
-                    "bounds", f"{found}, outside the model's bounds [{lower[place]:g}, {upper[place]:g}]"
+                    "bounds", f"{result}, outside the model's bounds [{lower[place]:g}, {upper[place]:g}]"
                 )
         raise AssertionError("every entry is within its bounds")
 

@@ -91,9 +91,9 @@ class Learner:
     def decide(self) -> Any:
         """The decision of this round; a dict of them if the model has several."""
         with self._owned(), np.errstate(all="ignore"):
-            found = self._finite(START, decide(*self._values, *self._draw()))
-        found = found if len(START) > 1 else found[0]
-        return np.array(found) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, found)}
+            result = self._finite(START, decide(*self._values, *self._draw()))
+        result = result if len(START) > 1 else result[0]
+        return np.array(result) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, result)}
 
     def observe(self, /, **streams: Any) -> Feedback:
         """Take what the round revealed, say what the decision was worth, and go on. Wrong data is an error and changes nothing."""
@@ -116,12 +116,12 @@ class Learner:
 
     def _finite(self, names: Iterable[str], values: Any) -> tuple[Any, ...]:
         """The values; an OverflowError where one is not finite, and the learner stays in the round."""
-        found = _tuple(values)
+        result = _tuple(values)
         try:
-            finite(names, found)
+            finite(names, result)
         except NotFinite as error:
             raise OverflowError(f"round {self.round}: {error}; the learner is as before") from None
-        return found
+        return result
 
     def _look(self, round: int, decisions: Any, values: list[Any]) -> None:
         """Say once of each gradient that it is larger than the guarantee allows; looked at in rounds 1, 2, 4, 8, ..."""
@@ -175,8 +175,8 @@ class Learner:
             drawn = [] if state["drawn"] is None else state["drawn"]
             if drawn and len(drawn) != len(DRAWS):
                 raise StateError("its random arrays are not as many")
-            found = [entry_of(name, a, shape, "f") for (name, (shape, _)), a in zip(DRAWS.items(), drawn)]
-            learner._drawn = found or None
+            results = [entry_of(name, a, shape, "f") for (name, (shape, _)), a in zip(DRAWS.items(), drawn)]
+            learner._drawn = results or None
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise StateError(f"this state is not whole: {type(error).__name__}: {error}") from None
         return learner
@@ -199,21 +199,21 @@ def columns_of(name: str, shape: tuple[int, ...], header: list[str]) -> list[int
     """The columns of a stream: `price`, or `price[0]`, `price[1]`, ..., or `price.ANYTHING` in the order of the file."""
     size = int(np.prod(shape))
     if not shape or name in header:
-        found = [k for k, h in enumerate(header) if h == name]
+        results = [k for k, h in enumerate(header) if h == name]
     else:
         places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*shape)]
         plain = [re.sub(r"\s", "", h) for h in header]
-        found = [plain.index(p) for p in places if p in plain]
-        found = found or [k for k, h in enumerate(header) if h.startswith(name + ".")]
-    if not found:
+        results = [plain.index(p) for p in places if p in plain]
+        results = results or [k for k, h in enumerate(header) if h.startswith(name + ".")]
+    if not results:
         distribution = STREAMS[name].distribution
         raise ValueError(
             f"no column for {name}"
             + (f": the model draws it from {distribution}, a file must have it" if distribution else "")
         )
-    if len(found) != size:
-        raise ValueError(f"{name} has {size} entries, the file {len(found)} columns for it")
-    return found
+    if len(results) != size:
+        raise ValueError(f"{name} has {size} entries, the file {len(results)} columns for it")
+    return results
 
 
 def number_of(cell: str) -> float:

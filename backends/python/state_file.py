@@ -44,12 +44,12 @@ def unpack(packed: Mapping[str, Any]) -> Any:
 
 def entry_of(name: str, packed: Mapping[str, Any], shape: tuple[int, ...], kind: str) -> Any:
     """An array of a state, of this shape and kind ("f", "i" or "b"). Learners keep finite numbers alone."""
-    found = unpack(packed)
-    if found.dtype.kind != kind or found.shape != shape:
-        raise StateError(f"{name} is {found.dtype}{found.shape}, not of the kind {kind!r} and {shape}")
-    if not np.isfinite(found).all():
+    result = unpack(packed)
+    if result.dtype.kind != kind or result.shape != shape:
+        raise StateError(f"{name} is {result.dtype}{result.shape}, not of the kind {kind!r} and {shape}")
+    if not np.isfinite(result).all():
         raise StateError(f"{name} holds numbers that are not finite")
-    return found
+    return result
 
 
 def check_round(round: int) -> None:

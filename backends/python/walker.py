@@ -98,8 +98,8 @@ class Walker:
 
     def write_longest(self, operands: Sequence[Operand]) -> bool:
         """Give the longest waiting operand a line of its own; False if all are short."""
-        found = [self.waiting[o.name] for o in operands if isinstance(o, Var) and o.name in self.waiting]
-        longest = max(found, key=lambda w: len(w.text.code), default=None)
+        results = [self.waiting[o.name] for o in operands if isinstance(o, Var) and o.name in self.waiting]
+        longest = max(results, key=lambda w: len(w.text.code), default=None)
         if longest is None or len(longest.text.code) <= _SHORT:
             return False
         del self.waiting[longest.var.name]
@@ -195,8 +195,8 @@ class Walker:
             made = e.outs[0].type
             text = call(e.attr("function"), args, made)
             return Text(text.code, text.level, made, weak=made == Type(DType.FLOAT))
-        found = TEMPLATES[e.op](args, e)
-        return found if e.outs[0].type.shape else self.known(e.outs[0], found)
+        result = TEMPLATES[e.op](args, e)
+        return result if e.outs[0].type.shape else self.known(e.outs[0], result)
 
     def assign(self, targets: Sequence[str], operands: Sequence[Operand], notes: tuple[str, ...] = ()) -> None:
         """`a, b = x, y`, all at once: an operand may read the old value of a target."""

@@ -62,10 +62,10 @@ def _slater(s: Situation) -> Objection | None:
     margin = s.number("slater.margin")
     if not s.constraints or (margin is not None and margin > 0):
         return None
-    found = s.claim("slater.margin")
+    result = s.claim("slater.margin")
     message = "no decision is known that satisfies the constraints with something to spare"
     return Objection(
-        f"{message}: {found}" if found else message, "loosen the constraints, or `assume slater.margin >= ...`"
+        f"{message}: {result}" if result else message, "loosen the constraints, or `assume slater.margin >= ...`"
     )
 
 
@@ -84,15 +84,15 @@ MIRROR_STEP = domain_offers("bregman_step", "Mirror steps can be made over the d
 
 def slopes(s: Situation) -> Floats:
     """sup |grad g_k|_2 of each constraint, shape (N,)."""
-    found = s.inequality_bounds("lipschitz.l2")
-    assert found is not None
-    return found
+    result = s.inequality_bounds("lipschitz.l2")
+    assert result is not None
+    return result
 
 
 def sizes(s: Situation) -> Floats:
     """sup |g_k| of each constraint, shape (N,); infinite where nothing bounds one."""
-    found = s.inequality_bounds("bound")
-    return np.full(s.constraints, np.inf) if found is None else found
+    result = s.inequality_bounds("bound")
+    return np.full(s.constraints, np.inf) if result is None else result
 
 
 def unknown(s: Situation, *constants: str) -> str:

@@ -96,8 +96,8 @@ def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity
         return path_weight(alpha(rounds, horizon), diameter, path_length(s, horizon))
 
     def weight(rounds: Rounds, horizon: int) -> Schedule:
-        found: Schedule = eta(rounds, horizon) * gamma(rounds, horizon)
-        return found
+        result: Schedule = eta(rounds, horizon) * gamma(rounds, horizon)
+        return result
 
     return (
         Quantity("R", "R", "diameter of the domain", diameter),

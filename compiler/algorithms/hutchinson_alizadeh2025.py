@@ -137,10 +137,10 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found, T = constant_settings(s, settings), s.horizon or 1
+    result, T = constant_settings(s, settings), s.horizon or 1
     rho = number(settings, "rho", T)
-    found += [] if number(settings, "eta", T) > 0 else ["eta must be positive"]
-    return found if 0 <= rho < needed(s, "slater.margin") else [*found, "rho must lie below the Slater margin"]
+    result += [] if number(settings, "eta", T) > 0 else ["eta must be positive"]
+    return result if 0 <= rho < needed(s, "slater.margin") else [*result, "rho must lie below the Slater margin"]
 
 
 PFS = Algorithm(

@@ -91,8 +91,8 @@ class PrimalDual:
         theta, mu = p.setting("theta"), p.setting("mu")
         moved = t.maximum((1.0 - theta * mu) * lam + mu * G, 0.0)
         anew = oracle.begin(p, following)
-        found = {name: _where(t, ends, anew[name], kept[name]) for name in kept}
-        return {"x": following, "lam": t.where(ends, moved, lam), "G": t.where(ends, 0.0, G), **found}
+        results = {name: _where(t, ends, anew[name], kept[name]) for name in kept}
+        return {"x": following, "lam": t.where(ends, moved, lam), "G": t.where(ends, 0.0, G), **results}
 
 
 def _where(t: Tracer, c: Value, a: Structured, b: Structured) -> Structured:
@@ -218,9 +218,9 @@ def largest_bend(s: Situation) -> float:
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     T, oracle = s.horizon or 1, oracle_of(settings)
     numbers = {n: v for n, v in settings.items() if n not in WORD_SETTINGS}
-    found = constant_settings(s, numbers)
-    if found:
-        return found
+    result = constant_settings(s, numbers)
+    if result:
+        return result
     value = {n: number(settings, n, T) for n in numbers}
     room, diameter, largest = 1 - 1e-12, needed(s, "domain.diameter.l2"), float(oracle.largest_beta)
     rules = {

@@ -96,8 +96,8 @@ class MetaFrankWolfe:
             return (*following.blocks, *X.replaced(k, y).blocks, *S.replaced(k, sum_k).blocks)
 
         begin = (*X.row(0).blocks, *X.blocks, *S.blocks)
-        found = t.for_(p.whole("K"), step, begin)
-        return Point(found[:blocks]), Rows(found[blocks : 2 * blocks]), Rows(found[2 * blocks :])
+        result = t.for_(p.whole("K"), step, begin)
+        return Point(result[:blocks]), Rows(result[blocks : 2 * blocks]), Rows(result[2 * blocks :])
 
 
 def draws(task: TraceSpec) -> tuple[Draw, ...]:
@@ -188,8 +188,8 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    if found := constant_settings(s, settings):
-        return found
+    if result := constant_settings(s, settings):
+        return result
     value = {n: number(settings, n, s.horizon or 1) for n in settings}
     room, diameter, slope = 1 - 1e-12, needed(s, "domain.diameter.l1"), largest_slope(s)
     pull = value["delta"] * s.size * value["R"] * value["D"] ** 2 / 2 * s.constraints

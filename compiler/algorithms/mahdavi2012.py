@@ -134,12 +134,12 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found, T = constant_settings(s, settings), s.horizon or 1
+    result, T = constant_settings(s, settings), s.horizon or 1
     delta, eta, weight = (number(settings, n, T) for n in ("delta", "eta", "weight"))
     if not weight > 0:
-        return [*found, "weight must be positive"]
+        return [*result, "weight must be positive"]
     holds = _regularized(delta, eta, _squares(s, weight)[0])
-    return found if holds else [*found, "delta must be at least (m+1) G^2 + 2 delta^2 eta^2"]
+    return result if holds else [*result, "delta must be at least (m+1) G^2 + 2 delta^2 eta^2"]
 
 
 LIPSCHITZ = inequalities_know("lipschitz.l2", "Losses and constraints are G-Lipschitz.", "the gradient")

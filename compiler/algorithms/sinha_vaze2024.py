@@ -199,20 +199,20 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
 
 
 def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found = constant_settings(s, settings)
+    result = constant_settings(s, settings)
     T = s.horizon or 1
     small = _weight(s, settings, T) * number(settings, "rate", T) * np.sqrt(T) < 1
-    return found if small else [*found, "max(beta G_f, beta_g G_g) (D^2 / D_s + D_s) rate sqrt(T) must be below 1"]
+    return result if small else [*result, "max(beta G_f, beta_g G_g) (D^2 / D_s + D_s) rate sqrt(T) must be below 1"]
 
 
 def _strong_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found = constant_settings(s, settings)
+    result = constant_settings(s, settings)
     T = s.horizon or 1
     scale = number(settings, "beta", T) * largest_slope(s) ** 2 / number(settings, "V", T)
     small = 4 * scale / number(settings, "alpha_f", T) * float(Rounds.of(T).t.inverse.sums()[-1]) < 1
-    found += [] if small else ["4 beta G^2 log(T e) / (V alpha_f) must be below 1"]
+    result += [] if small else ["4 beta G^2 log(T e) / (V alpha_f) must be below 1"]
     true = number(settings, "alpha_f", T) <= needed(s, "loss.strong_convexity.l2") * (1 + 1e-12)
-    return found if true else [*found, "alpha_f must not exceed the modulus of strong convexity"]
+    return result if true else [*result, "alpha_f must not exceed the modulus of strong convexity"]
 
 
 _BASIC = (

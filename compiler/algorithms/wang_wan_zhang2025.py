@@ -206,12 +206,12 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
 def settings_bound(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """What the proofs ask of any settings: numbers that stay, and G and D as large as the facts say."""
     T = s.horizon or 1
-    found = constant_settings(s, {n: v for n, v in settings.items() if n not in WORD_SETTINGS})
+    result = constant_settings(s, {n: v for n, v in settings.items() if n not in WORD_SETTINGS})
     least = {"G": (largest_slope(s), "the gradients"), "D": (needed(s, "domain.diameter.l2"), "the diameter")}
     for name, (least_value, what) in least.items():
         if name in settings and number(settings, name, T) < least_value * (1 - 1e-12):
-            found.append(f"{name} must bound {what}: it is at least {least_value:.6g}")
-    return found
+            result.append(f"{name} must bound {what}: it is at least {least_value:.6g}")
+    return result
 
 
 def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:

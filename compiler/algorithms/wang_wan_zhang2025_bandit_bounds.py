@@ -120,10 +120,10 @@ class StrongProof:
         size = beta * np.array([gamma * M, 2 * F])
         squares = wide**2 * np.convolve(size, size) + K * np.convolve(slope, slope)
         squares[:2] += 2 * K**2 * wide * beta**2 * F * G * size
-        found = 1.5 * harmonic / weight * squares
-        found[:2] += ((2 + D / r) * delta * T + T * far + K * D) * slope
-        found[0] += harmonic * weight * K * far**2 / 2
-        self.constant, self.linear, self.load = (float(v) for v in found)
+        result = 1.5 * harmonic / weight * squares
+        result[:2] += ((2 + D / r) * delta * T + T * far + K * D) * slope
+        result[0] += harmonic * weight * K * far**2 / 2
+        self.constant, self.linear, self.load = (float(v) for v in result)
         self.load = self.load if sizes is not None and math.isfinite(self.load) else math.inf
 
 

@@ -192,9 +192,9 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """What Algorithm 1 asks of its parameters."""
     T = s.horizon or 1
     alpha, eta = scheduled(settings, "alpha")(Rounds.of(T), T), number(settings, "eta", T)
-    found = constant_settings(s, {n: settings[n] for n in ("eta", "gamma")})
-    found += [] if alpha.nondecreasing else ["alpha must not decrease"]
-    return found + ([] if eta <= 1 else ["eta must lie between 0 and 1"])
+    result = constant_settings(s, {n: settings[n] for n in ("eta", "gamma")})
+    result += [] if alpha.nondecreasing else ["alpha must not decrease"]
+    return result + ([] if eta <= 1 else ["eta must lie between 0 and 1"])
 
 
 # Guarantees.

@@ -129,9 +129,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found, T = constant_settings(s, settings), s.horizon or 1
+    result, T = constant_settings(s, settings), s.horizon or 1
     least = number(settings, "gamma", T) ** 2 * float(np.linalg.norm(slopes(s))) ** 2 / 2
-    return found if number(settings, "alpha", T) > least else [*found, "alpha must exceed gamma^2 beta^2 / 2"]
+    return result if number(settings, "alpha", T) > least else [*result, "alpha must exceed gamma^2 beta^2 / 2"]
 
 
 YU_NEELY = Algorithm(

@@ -63,8 +63,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found = constant_settings(s, settings)
-    return found if settings["tighten"].value == 0 else [*found, "tighten must be 0"]
+    result = constant_settings(s, settings)
+    return result if settings["tighten"].value == 0 else [*result, "tighten must be 0"]
 
 
 DPP = Algorithm(

@@ -59,9 +59,9 @@ class Path(ABC):
         low, high = low - ROUNDING * t.abs(low), high + ROUNDING * t.abs(high)
 
         def again(w: Value, theta: Value, low: Value, high: Value, shifts: Value, go: Value) -> tuple[Value, ...]:
-            found, low, high = self._search(w, t.minimum(t.maximum(theta, low), high), low, high)
-            far = t.and_(t.abs(found) > self.reach(w.size), shifts < MAX_SHIFTS)
-            return self.moved(w, found), t.lift(0.0), *self.ends_from(found, low, high), shifts + 1, far
+            result, low, high = self._search(w, t.minimum(t.maximum(theta, low), high), low, high)
+            far = t.and_(t.abs(result) > self.reach(w.size), shifts < MAX_SHIFTS)
+            return self.moved(w, result), t.lift(0.0), *self.ends_from(result, low, high), shifts + 1, far
 
         state = (w, start, low, high, t.lift(0), t.lift(True))
         return self.clipped(self.entries(t.while_(lambda *state: state[-1], again, state)[0]))

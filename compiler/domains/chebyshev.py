@@ -46,8 +46,8 @@ def small_top_pair(t: Tracer, c: Value, start: Value, tolerance: float) -> tuple
             part = t.where(filters < 1, DAMPED[0], t.where(filters < 2, DAMPED[1], DAMPED[2]))
             return *pair(_damped(t, c, part * s, v)), filters + 1
 
-        *found, _ = t.while_(not_converged, better, (v, u, sigma, left, t.lift(0)))
-        return t.if_(converged(*found[2:]), lambda: tuple(found[:3]), decomposed)
+        *result, _ = t.while_(not_converged, better, (v, u, sigma, left, t.lift(0)))
+        return t.if_(converged(*result[2:]), lambda: tuple(result[:3]), decomposed)
 
     def decomposed() -> tuple[Value, ...]:
         unit, _, scale = scaled_norm(t, c)

@@ -35,12 +35,12 @@ def corners(G: Floats, h: Floats) -> Floats | None:
     rough = rough[np.all(np.isfinite(rough), axis=1)]
     if len(np.unique(np.round(rough, 6), axis=0)) > MAX_VERTICES:
         return None
-    found: dict[tuple[float, ...], Floats] = {}
+    results: dict[tuple[float, ...], Floats] = {}
     for w in rough[np.unique(np.round(rough, 9), axis=0, return_index=True)[1]]:
         tight = h - G @ w < 1e-8
         exact = w + np.linalg.lstsq(G[tight], h[tight] - G[tight] @ w, rcond=None)[0]
-        found.setdefault(tuple(np.round(exact, 8) + 0.0), exact)
-    table = np.array([found[key] for key in sorted(found)])
+        results.setdefault(tuple(np.round(exact, 8) + 0.0), exact)
+    table = np.array([results[key] for key in sorted(results)])
     return table if np.max(table @ G.T - h) <= EXACT else None
 
 

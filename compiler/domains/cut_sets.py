@@ -200,9 +200,9 @@ class Cut(Domain):
             raise fail("OCO133", f"no solver tells whether {self} of {self.size:,} entries holds a point")
         if margin.value is None or float(margin.value) < -SOLVED:
             raise fail("OCO410", f"{self} is empty")
-        found = size * np.asarray(u.value)
+        result = size * np.asarray(u.value)
         at_once = len(self._sides) > MANY and self._inequalities == len(self._sides)
-        centre = found if at_once or "project" in self.refusals else self.project_array(found)
+        centre = result if at_once or "project" in self.refusals else self.project_array(result)
         room = self.interior_margin(centre)
         if room <= SLIGHT * self._scale:
             raise fail(
@@ -223,8 +223,8 @@ class Cut(Domain):
     @cached_property
     def _lengths(self) -> Floats:
         """The lengths of the inequalities' rows along the affine hull, zero where only rounding is left."""
-        found = [vector_norm(self.tangent(row.reshape(self.shape))) for row in self._matrix[: self._inequalities]]
-        return np.array([length if length > SLIGHT else 0.0 for length in found])
+        results = [vector_norm(self.tangent(row.reshape(self.shape))) for row in self._matrix[: self._inequalities]]
+        return np.array([length if length > SLIGHT else 0.0 for length in results])
 
     @cached_property
     def _hull(self) -> tuple[Floats, Floats]:
@@ -269,12 +269,12 @@ class Cut(Domain):
 
     def _farthest(self, z: Floats) -> float:
         """A bound of max |x - z|_2: with |x - c| <= R on the base, |x - z|^2 <= R^2 + |w|^2 + 2 max <-w, x - c> for w = z - c."""
-        size, found = self.base.radius, math.inf
+        size, result = self.base.radius, math.inf
         for c, R in ((self.base.centre(), self.base.radius_about_centre), (np.zeros(self.shape), size)):
             w = np.asarray(z - c) / size
             most = (self.support(-w) + exact_sum((w * c).ravel())) / size
-            found = min(found, (R / size) ** 2 + vector_norm(w) ** 2 + 2 * most)
-        return size * math.sqrt(max(found, 0.0))
+            result = min(result, (R / size) ** 2 + vector_norm(w) ** 2 + 2 * most)
+        return size * math.sqrt(max(result, 0.0))
 
     @cached_property
     def _diameters(self) -> tuple[float, float]:

@@ -86,10 +86,10 @@ class CutDual:
             y, price = t.for_(3, put_right, (x, last))
             cost = unit + price @ self.C
             least = t.sum(cost * base.flat(t, base.lmo(t, base.shaped(t, cost)))) - t.sum(price * self.r)
-            found = t.sum(unit * y)
-            better, higher = found < value, least > bound
+            result = t.sum(unit * y)
+            better, higher = result < value, least > bound
             best = t.where(better, y, x), t.where(higher, price, lam)
-            return *best, t.minimum(found, value), t.maximum(least, bound), step * LONGER, price
+            return *best, t.minimum(result, value), t.maximum(least, bound), step * LONGER, price
 
         start = (centre, self.none, t.lift(np.inf), t.lift(-np.inf), t.lift(FIRST_STEP), self.none)
         x, lam, *_ = t.while_(uncertain, proximal, start)

@@ -167,14 +167,14 @@ class Product(Domain):
         return Halfspaces(A, np.concatenate([h.b for h in parts]), E, np.concatenate([h.f for h in parts]))
 
     def vertices(self) -> Floats | None:
-        found = np.zeros((1, 0))
+        result = np.zeros((1, 0))
         for d in self.blocks:
             corners = d.vertices()
-            if corners is None or len(corners) * len(found) > MAX_VERTICES:
+            if corners is None or len(corners) * len(result) > MAX_VERTICES:
                 return None
             flat = corners.reshape(len(corners), -1)
-            found = np.concatenate([np.repeat(found, len(flat), axis=0), np.tile(flat, (len(found), 1))], axis=1)
-        return found
+            result = np.concatenate([np.repeat(result, len(flat), axis=0), np.tile(flat, (len(result), 1))], axis=1)
+        return result
 
     @property
     def sampling_cost(self) -> int:

@@ -80,9 +80,9 @@ class Program:
         most = (steps.left - self.set_up) // self.pivot
         if most < 1 or self.expected > LARGEST:
             return None
-        found = linprog(cost, **self._given, bounds=self.bounds, method="highs", options={"maxiter": int(most)})
-        steps.left -= self.set_up + self.pivot * int(found.nit or 0)
-        return None if found.status == 1 else found
+        result = linprog(cost, **self._given, bounds=self.bounds, method="highs", options={"maxiter": int(most)})
+        steps.left -= self.set_up + self.pivot * int(result.nit or 0)
+        return None if result.status == 1 else result
 
 
 @dataclass
@@ -98,10 +98,10 @@ def cheapest_rows(c: Floats, G: Floats, h: Floats) -> Floats | None:
     None where they are not found.
     """
     d, largest = G.shape[1], float(np.max(np.abs(c)))
-    found = Program(G, h, np.zeros((0, d)), np.zeros(0)).solve(c / (largest or 1.0), Steps())
-    if found is None or found.status != 0:
+    result = Program(G, h, np.zeros((0, d)), np.zeros(0)).solve(c / (largest or 1.0), Steps())
+    if result is None or result.status != 0:
         return None
-    slack, multipliers = h - G @ found.x, -found.ineqlin.marginals
+    slack, multipliers = h - G @ result.x, -result.ineqlin.marginals
     order = np.lexsort((slack, -multipliers))[: 3 * d]
     chosen: list[int] = []
     free = np.eye(d)

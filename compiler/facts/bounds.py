@@ -90,9 +90,9 @@ class Bounds:
 
     def upper(self, expr: Expr) -> Bound:
         """An upper bound of the supremum of a scalar expression."""
-        found = self._known.get(id(expr))
-        if found is not None:
-            return found[1]
+        result = self._known.get(id(expr))
+        if result is not None:
+            return result[1]
         bound = self._improved(expr, self._natural(expr))
         self._known[id(expr)] = (expr, bound)
         return bound
@@ -110,11 +110,11 @@ class Bounds:
 
     def _natural(self, expr: Expr) -> Bound:
         """Interval arithmetic with the domain's support function."""
-        found = self.setting.ranges(expr)
+        result = self.setting.ranges(expr)
         step = self.setting.ranges.step(expr)
-        size = float(found.magnitude.max())
-        exact = occurs_once(self.setting, expr) or self._bilinear(expr, found.greatest)
-        return Bound(found.greatest, step, None, exact, size if math.isfinite(size) else 0.0)
+        size = float(result.magnitude.max())
+        exact = occurs_once(self.setting, expr) or self._bilinear(expr, result.greatest)
+        return Bound(result.greatest, step, None, exact, size if math.isfinite(size) else 0.0)
 
     def _bilinear(self, expr: Expr, value: float) -> bool:
         """Whether the range of an affine function of few ingredients is its range exactly."""
@@ -136,17 +136,17 @@ class Bounds:
                 return replace(bound, step=self._ended(expr, bound))
             enough = -math.inf if reached is None else reached.value + TIGHT / 2 * max(abs(reached.value), 1e-9)
             try:
-                found = method(expr, enough)
+                result = method(expr, enough)
             except (NotCovered, OcoError):
                 continue
-            if found is None or not found.value <= bound.value:
+            if result is None or not result.value <= bound.value:
                 continue
-            value = found.value if reached is None else _above(reached, found.value, expr)
+            value = result.value if reached is None else _above(reached, result.value, expr)
             if value < bound.value:
                 claim = f"{say(expr)} is at most {number(value)}: {words}"
                 step = Step(rule, claim, value, (bound.step,), expr.span, expr)
                 bound = replace(bound, value=value, step=step)
-            bound = replace(bound, exact=found.attained)
+            bound = replace(bound, exact=result.attained)
             if bound.exact:
                 break
         return bound

@@ -33,20 +33,20 @@ def over_cells(expr: Expr, box: Mapping[str, Interval], cells: Mapping[str, Inte
     `box` gives the ranges of the names that do not change from cell to cell, `cells` the others, with the cells first.
     Raises NotCovered where that cannot be done.
     """
-    found: dict[int, Interval] = {}
+    results: dict[int, Interval] = {}
     nodes = [n for n in walk(expr) if not isinstance(n, Slice)]
     waiting = Counter(id(c) for n in nodes for c in n.children)
     for node in nodes:
-        found[id(node)] = _node(node, found, box, cells, count)
+        results[id(node)] = _node(node, results, box, cells, count)
         for c in node.children:  # what every parent has read is let go, so that few arrays are held at a time
             waiting[id(c)] -= 1
             if not waiting[id(c)]:
-                found.pop(id(c), None)
-    return found[id(expr)]
+                results.pop(id(c), None)
+    return results[id(expr)]
 
 
 def _node(
-    node: Expr, found: Mapping[int, Interval], box: Mapping[str, Interval], cells: Mapping[str, Interval], count: int
+    node: Expr, results: Mapping[int, Interval], box: Mapping[str, Interval], cells: Mapping[str, Interval], count: int
 ) -> Interval:
     """Ranges of shape (1 or count, *shape)."""
     match node:
@@ -57,19 +57,19 @@ def _node(
         case Name(name=name):
             return _lead(box[name])
         case Call() if is_entrywise(node):
-            args = [_ranked(found[id(a)], len(node.shape)) for a in node.args]
+            args = [_ranked(results[id(a)], len(node.shape)) for a in node.args]
             _within(math.prod(np.broadcast_shapes(*(end.shape for a in args for end in (a.lo, a.hi)))))
             result: Interval = ATOMS[node.atom].bounds(node, *args)
             return result
         case Call(args=(values, *items)) if isinstance(form_of(node), forms.Scattered):
-            return _scattered(node, found[id(values)], tuple(items))
+            return _scattered(node, results[id(values)], tuple(items))
         case Call() if not any(isinstance(a, Slice) for a in node.args):
-            return _call(node, [found[id(a)] for a in node.args])
+            return _call(node, [results[id(a)] for a in node.args])
         case Index(base=base, items=items):
-            _within(math.prod(found[id(base)].shape))
-            return _indexed(node, found[id(base)], items)
+            _within(math.prod(results[id(base)].shape))
+            return _indexed(node, results[id(base)], items)
         case Array(items=items):
-            parts = [found[id(i)] for i in items]
+            parts = [results[id(i)] for i in items]
             lo = np.stack(np.broadcast_arrays(*(p.expanded()[0] for p in parts)), axis=1)
             hi = np.stack(np.broadcast_arrays(*(p.expanded()[1] for p in parts)), axis=1)
             return Interval(lo, hi, lo.shape)
@@ -139,8 +139,8 @@ def _along(node: Call, base: Interval, of: tuple[int, ...]) -> Interval:
     stacked = Name("cells", Kind.STREAM, shape=(base.shape[0], *of))
     whole = applied(node.atom, (stacked,), (("axis", 0 if axis is None else int(axis)),))
     shifted = replace(whole, options=(("axis", 1 if axis is None else int(axis) + 1),))
-    found: Interval = ATOMS[node.atom].bounds(shifted, base)
-    return _reshaped(found, known(node.shape)) if axis is None and len(node.shape) > 1 else found
+    result: Interval = ATOMS[node.atom].bounds(shifted, base)
+    return _reshaped(result, known(node.shape)) if axis is None and len(node.shape) > 1 else result
 
 
 def _stretched(x: Interval, shape: tuple[int, ...]) -> Interval:

@@ -48,24 +48,24 @@ def check_canonical(
     setting = Setting(problem, budget)
     seen = None if data is None else observed(problem, data, best)
     functions = _functions(setting)
-    known, found = _convexities(setting, functions), Findings()
-    found.add(complaints(setting, known))
-    found.raise_if_any()
+    known, result = _convexities(setting, functions), Findings()
+    result.add(complaints(setting, known))
+    result.raise_if_any()
     known |= {f.key: f for f in _worked_out(setting, functions)}
-    found.add(notices(setting))
-    found.add(overflows(setting, known))
+    result.add(notices(setting))
+    result.add(overflows(setting, known))
     labels = tuple(c.label for c in problem.constraints)
     for key in catalogue(labels):
         known.setdefault(key, Fact(key, None, Status.UNKNOWN))
     attained = (
         {k: v for fs in functions.values() for f in fs for k, v in f.attained.items()} if problem.assumptions else {}
     )
-    found.add(_declare(problem, known, frozenset(known) - frozenset(feasible.KEYS), attained))
+    result.add(_declare(problem, known, frozenset(known) - frozenset(feasible.KEYS), attained))
     if seen is not None:
-        found.add(with_data(setting, known, seen))
-    found.raise_if_any()
+        result.add(with_data(setting, known, seen))
+    result.raise_if_any()
     later = Deferred(feasible.KEYS, lambda: _solved(setting, seen))
-    return Facts(model, known, without_allowed(found.items), (later,), budget.effort)
+    return Facts(model, known, without_allowed(result.items), (later,), budget.effort)
 
 
 LOSS = "loss"
@@ -75,25 +75,25 @@ Functions = Mapping[str, list[Function]]
 def _functions(setting: Setting) -> Functions:
     """The loss under "loss", and the entries of each constraint under its label; none beyond `MOST_ENTRIES`."""
     problem = setting.canonical
-    found = {LOSS: [Function(setting, problem.objective, "loss", "the loss")]}
+    results = {LOSS: [Function(setting, problem.objective, "loss", "the loss")]}
     left = MOST_ENTRIES
     for c in problem.constraints:
         own = c.size <= (left if c.shape else MOST_ENTRIES)
         left -= c.size if own else 0
         places = zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)) if own else ()
-        found[c.label] = [Function(setting, entry(c.expr, at), f"constraints.{label}", label) for at, label in places]
-    return found
+        results[c.label] = [Function(setting, entry(c.expr, at), f"constraints.{label}", label) for at, label in places]
+    return results
 
 
 def _convexities(setting: Setting, functions: Functions) -> dict[str, Fact]:
     """Whether each function is convex. Raises OcoError with every expression that may be undefined."""
-    found, problem = Findings(), setting.canonical
+    result, problem = Findings(), setting.canonical
     known: dict[str, Fact] = {}
     for label, expr in ((LOSS, problem.objective), *((c.label, c.expr) for c in problem.constraints)):
-        with found.guard():
+        with result.guard():
             setting.ranges.must_be_defined(expr)
             known |= {f.convexity.key: f.convexity for f in functions[label]}
-    found.raise_if_any()
+    result.raise_if_any()
     for c in problem.constraints:
         if not functions[c.label]:
             fact = next(worst_of_many(setting, c))
@@ -116,13 +116,13 @@ def _worked_out(setting: Setting, functions: Functions) -> Iterator[Fact]:
 def _solved(setting: Setting, seen: Observed | None) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
     """The facts that need a solver, with what is measured and assumed of them."""
     facts, warnings = feasible.Feasibility(setting).find()
-    known, found = dict(facts), Findings()
+    known, results = dict(facts), Findings()
     if seen is not None and known["slater.margin"].status is Status.UNKNOWN:
         known |= {f.key: f for f in measured_margin(setting, seen)}
-    found.add(warnings)
-    found.add(_declare(setting.canonical, known, frozenset(known), {}))
-    found.raise_if_any()
-    return known, without_allowed(found.items)
+    results.add(warnings)
+    results.add(_declare(setting.canonical, known, frozenset(known), {}))
+    results.raise_if_any()
+    return known, without_allowed(results.items)
 
 
 def _declare(
@@ -151,14 +151,14 @@ def constraint_facts(setting: Setting, c: Inequality | Equality, entries: list[F
     if not entries:
         yield from worst_of_many(setting, c)
         return
-    found: list[Mapping[str, Fact]] = []
+    results: list[Mapping[str, Fact]] = []
     for f in entries:
         facts = list(f.facts())
-        found.append({fact.key.removeprefix(f.prefix): fact for fact in facts})
+        results.append({fact.key.removeprefix(f.prefix): fact for fact in facts})
         yield from facts
     if c.shape:
-        for kind in found[0]:
-            yield _worst(f"constraints.{c.label}{kind}", [e[kind] for e in found])
+        for kind in results[0]:
+            yield _worst(f"constraints.{c.label}{kind}", [e[kind] for e in results])
 
 
 def _worst(key: str, entries: list[Fact]) -> Fact:

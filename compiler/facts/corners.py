@@ -47,13 +47,13 @@ def corner_sup(setting: Setting, expr: Expr) -> float | None:
 
 def stream_box_corners(setting: Setting, streams: list[str], most: int) -> list[dict[str, np.ndarray]] | None:
     """Every combination of corners of these streams; None where there are more than `most`."""
-    found: list[dict[str, np.ndarray]] = [{}]
+    results: list[dict[str, np.ndarray]] = [{}]
     for name in streams:
         points = _vertices(setting, name)
-        if points is None or len(found) * len(points) > most:
+        if points is None or len(results) * len(points) > most:
             return None
-        found = [{**f, name: p} for f in found for p in points]
-    return found
+        results = [{**f, name: p} for f in results for p in points]
+    return results
 
 
 def stream_corners(setting: Setting, expr: Expr, most: int) -> tuple[dict[str, Interval], int] | None:
@@ -90,14 +90,14 @@ def _vertices(setting: Setting, name: str) -> np.ndarray | None:
 
 def _combined(lists: Mapping[str, np.ndarray], count: int) -> dict[str, Interval]:
     """Every combination, as cells of single points."""
-    found: dict[str, Interval] = {}
+    results: dict[str, Interval] = {}
     inner = count
     for name, points in lists.items():
         inner //= len(points)
         rows = np.tile(np.repeat(np.arange(len(points)), inner), count // (inner * len(points)))
         chosen = points[rows].astype(np.float64)
-        found[name] = Interval(chosen, chosen, chosen.shape)
-    return found
+        results[name] = Interval(chosen, chosen, chosen.shape)
+    return results
 
 
 def branch_sup(setting: Setting, expr: Expr, enough: float, most_cells: int = 3000) -> float | None:
@@ -160,10 +160,10 @@ def _tops(
 
 
 def _named(shapes: Mapping[str, tuple[int, ...]], lo: np.ndarray, hi: np.ndarray) -> dict[str, Interval]:
-    found, at = {}, 0
+    result, at = {}, 0
     for name, shape in shapes.items():
         size = math.prod(shape)
         full = (len(lo), *shape)
-        found[name] = Interval(lo[:, at : at + size].reshape(full), hi[:, at : at + size].reshape(full), full)
+        result[name] = Interval(lo[:, at : at + size].reshape(full), hi[:, at : at + size].reshape(full), full)
         at += size
-    return found
+    return result

@@ -88,10 +88,10 @@ class Curvatures:
         verdict = self._known[id(node)][1]
         if verdict.curvature is not Curvature.UNKNOWN or self._beyond is None or not isinstance(node, Call):
             return
-        found = self._beyond(node)
-        if found is not None:
-            self._known[id(node)] = (node, Verdict(found[0], verdict.own, verdict.monotone))
-            self._steps[id(node)] = found[1]
+        result = self._beyond(node)
+        if result is not None:
+            self._known[id(node)] = (node, Verdict(result[0], verdict.own, verdict.monotone))
+            self._steps[id(node)] = result[1]
 
     def _node(self, node: Expr) -> Verdict:
         match node:
@@ -106,13 +106,13 @@ class Curvatures:
                     curvature = Curvature.UNKNOWN
                 return Verdict(curvature, Curvature.AFFINE, (Monotone.UP,) * len(node.children))
             case Array(items=items):
-                found = [self._known[id(i)][1].curvature for i in items]
-                return Verdict(_worst(found), Curvature.AFFINE, (Monotone.UP,) * len(items))
+                results = [self._known[id(i)][1].curvature for i in items]
+                return Verdict(_worst(results), Curvature.AFFINE, (Monotone.UP,) * len(items))
         return Verdict(Curvature.CONSTANT, Curvature.CONSTANT)
 
     def _call(self, node: Call) -> Verdict:
-        found = [self._known[id(a)][1].curvature for a in node.args]
-        varies = tuple(c is not Curvature.CONSTANT for c in found)
+        results = [self._known[id(a)][1].curvature for a in node.args]
+        varies = tuple(c is not Curvature.CONSTANT for c in results)
         if not any(varies):
             return Verdict(Curvature.CONSTANT, Curvature.CONSTANT)
         intervals = tuple(self.ranges(a) for a in node.args)
@@ -121,13 +121,13 @@ class Curvatures:
         monotone = row.monotone(node, *intervals)
         if row.allowed is not None and row.allowed(node, *intervals):  # the rules of an atom hold where it has values
             return Verdict(Curvature.UNKNOWN, Curvature.UNKNOWN, monotone)
-        if self._square_over_positive(node, found, intervals):
+        if self._square_over_positive(node, results, intervals):
             return Verdict(Curvature.CONVEX, Curvature.CONVEX, monotone)
-        return Verdict(composed(own, monotone, found), own, monotone)
+        return Verdict(composed(own, monotone, results), own, monotone)
 
-    def _square_over_positive(self, node: Call, found: list[Curvature], intervals: tuple[Interval, ...]) -> bool:
+    def _square_over_positive(self, node: Call, results: list[Curvature], intervals: tuple[Interval, ...]) -> bool:
         """u^2 / v is jointly convex for affine u and positive v, and falls as v grows, so v may be concave."""
-        if form_of(node) != forms.QUOTIENT or found[1] not in CONCAVE_KINDS or not intervals[1].positive:
+        if form_of(node) != forms.QUOTIENT or results[1] not in CONCAVE_KINDS or not intervals[1].positive:
             return False
         above = node.args[0]
         if not isinstance(above, Call) or form_of(above) not in (forms.SQUARE, forms.SUM_OF_SQUARES):
@@ -203,8 +203,8 @@ class Curvatures:
             pairs = [(u, Monotone.UP if sign > 0 else Monotone.DOWN) for sign, u in terms]
         for child, monotone in pairs:
             if id(child) in self._known:
-                for found in self.culprits(child, _passed_down(wanted, monotone)):
-                    yield replace(found, inside=root) if found.expr is child else found
+                for result in self.culprits(child, _passed_down(wanted, monotone)):
+                    yield replace(result, inside=root) if result.expr is child else result
 
 
 def composed(own: Curvature, monotone: tuple[Monotone, ...], arguments: list[Curvature]) -> Curvature:
@@ -228,9 +228,9 @@ def _passed_down(wanted: Curvature, monotone: Monotone) -> Curvature:
     return Curvature.CONCAVE if wanted is Curvature.CONVEX else Curvature.CONVEX
 
 
-def _worst(found: list[Curvature]) -> Curvature:
+def _worst(results: list[Curvature]) -> Curvature:
     """One curvature for entries of several."""
-    kinds = set(found) - {Curvature.CONSTANT}
+    kinds = set(results) - {Curvature.CONSTANT}
     if not kinds:
         return Curvature.CONSTANT
     if kinds == {Curvature.AFFINE}:

@@ -42,11 +42,11 @@ def wide_bounds(setting: Setting, seen: Observed) -> Iterator[Diagnostic]:
         if s.name not in seen.streams or s.distribution is not None or not setting.box[s.name].bounded:
             continue
         values = np.asarray(seen.streams[s.name], dtype=np.float64)
-        declared, found = float(np.max(s.upper) - np.min(s.lower)), float(values.max() - values.min())
-        if found <= 0 or declared < WIDE * found:
+        declared, result = float(np.max(s.upper) - np.min(s.lower)), float(values.max() - values.min())
+        if result <= 0 or declared < WIDE * result:
             continue
         hull = f"[{number(float(values.min()))}, {number(float(values.max()))}]"
-        message = f"the range of `{s.name}` is {number(declared / found)} times as wide as that of the data, {hull}"
+        message = f"the range of `{s.name}` is {number(declared / result)} times as wide as that of the data, {hull}"
         hint = "constants and guarantees grow with it"
         yield Diagnostic("OCO606", message, s.stream.span, hint, Severity.WARNING)
 

@@ -106,8 +106,8 @@ def _refuted_by_a_round(setting: Setting, seen: Observed, assumption: Assumed) -
         return
     about = assumption.key.removesuffix(f".{kind}")
     entries = [(p, e) for p, e in functions(setting.canonical) if about in (p, of_the_whole(p))]
-    found = [v for p, e in entries if (v := _per_round(setting, seen, e, kind, p)) is not None]
-    values = np.max(found, axis=0) if found else np.zeros(1)
+    results = [v for p, e in entries if (v := _per_round(setting, seen, e, kind, p)) is not None]
+    values = np.max(results, axis=0) if results else np.zeros(1)
     if not np.max(values) > assumption.value * (1 + 1e-9):
         return
     worst = int(np.argmax(values))
@@ -170,27 +170,27 @@ def measured_margin(setting: Setting, seen: Observed) -> list[Fact]:
     )
     sampled = Setting(replace(problem, streams=streams), setting.budget)
     scenario = mean(sampled)
-    found = None if scenario is None else slater_point(scenario)
-    if scenario is None or found is None:
+    result = None if scenario is None else slater_point(scenario)
+    if scenario is None or result is None:
         return []
     count = sum(c.size for c in problem.inequalities)
     chance = math.sqrt(math.log(count / (1 - CONFIDENCE)) / (2 * seen.rounds))
     margin = math.inf
     for c in problem.inequalities:
-        margin = min(margin, -scenario.worst(c.expr, found.x).greatest - _width(setting, c) * chance)
+        margin = min(margin, -scenario.worst(c.expr, result.x).greatest - _width(setting, c) * chance)
     if not margin > 0:
         return []
-    where = ", ".join(f"{n} = {coordinates(v)}" for n, v in found.x.items())
+    where = ", ".join(f"{n} = {coordinates(v)}" for n, v in result.x.items())
     words = (
         f"every inequality has {number(margin)} to spare in the mean at {where}, with {CONFIDENCE:.0%} confidence "
         f"from {plural(seen.rounds, 'round')} of data (Hoeffding)"
     )
-    why = Step("sample mean", words, margin, (found.step,))
-    value = next(iter(found.x.values())) if len(found.x) == 1 else dict(found.x)
+    why = Step("sample mean", words, margin, (result.step,))
+    value = next(iter(result.x.values())) if len(result.x) == 1 else dict(result.x)
     return [Fact("slater.margin", margin, Status.MEASURED, why), Fact("slater.point", value, Status.MEASURED, why)]
 
 
 def _width(setting: Setting, c: Inequality | Equality) -> float:
     """The widest range of values of an entry of a constraint."""
-    found = setting.ranges(setting.simplify(c.expr))
-    return float(np.max(found.hi - found.lo))
+    results = setting.ranges(setting.simplify(c.expr))
+    return float(np.max(results.hi - results.lo))

@@ -67,9 +67,9 @@ class Enclosure:
         self._phrases = Phrases()
 
     def __call__(self, expr: Expr) -> Interval:
-        found = self._known.get(id(expr))
-        if found is not None:
-            return found[1]
+        result = self._known.get(id(expr))
+        if result is not None:
+            return result[1]
         for node in walk(expr, self._known):
             value = self._node(node)
             if self._refine is not None and isinstance(node, (Call, Index)):

@@ -22,8 +22,8 @@ def entry(expr: Expr, at: Position) -> Expr:
             return _constant(data.array[at], expr)
         case Call() if is_entrywise(expr):
             return call(expr.atom, *(entry(a, aligned(a, at)) for a in expr.args))
-        case Call() if (found := _of_call(expr, at)) is not None:
-            return found
+        case Call() if (result := _of_call(expr, at)) is not None:
+            return result
         case Array(items=items):
             return entry(items[at[0]], at[1:])
         case Index(base=base, items=items) if len(at) == len(items) == len(base.shape) and _pairs(items):

@@ -98,21 +98,21 @@ class EntrySup:
     def _ends(self, split: Entrywise, box: Mapping[str, Interval], leaves: list[str]) -> dict[str, tuple[str, ...]]:
         """The ends to look at: one where phi is monotone in the leaf, both where it is convex; other leaves are not named."""
         whole = {**self.setting.box, **box}
-        found: dict[str, tuple[str, ...]] = {}
+        results: dict[str, tuple[str, ...]] = {}
         if not continuous(split.body):
-            return found
+            return results
         bends = split.bends() if smooth(split.body) else {}
         for name, slope in split.slopes().items():
             if name not in leaves:
                 continue
             rate = over_cells(slope, whole, {}, 1)
             if rate.nonnegative:
-                found[name] = ("hi",)
+                results[name] = ("hi",)
             elif rate.nonpositive:
-                found[name] = ("lo",)
+                results[name] = ("lo",)
             elif self._convex(split, name, whole, bends.get((name, name))):
-                found[name] = ("lo", "hi")
-        return found
+                results[name] = ("lo", "hi")
+        return results
 
     def _convex(self, split: Entrywise, name: str, box: Mapping[str, Interval], bend: Expr | None) -> bool:
         """Whether phi is convex in one leaf, by its second derivative or by composition."""

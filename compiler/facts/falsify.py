@@ -168,10 +168,10 @@ class Attack:
 
     def _support(self, step: Step) -> Verdict:
         """The extremes of an affine expression over the sets, by their support functions at coefficients found by differences."""
-        found = self._within_samples(step)
+        result = self._within_samples(step)
         node, blocks = step.subject, self.problem.blocks
-        if found[0] is Outcome.FAILED or sum(b.domain.size for b in blocks) > LARGEST_BY_DIFFERENCES:
-            return found
+        if result[0] is Outcome.FAILED or sum(b.domain.size for b in blocks) > LARGEST_BY_DIFFERENCES:
+            return result
         for p in self.places[:12]:
             level, columns = self._affine_at(node, p)
             high = np.array(level)
@@ -180,7 +180,7 @@ class Attack:
                 high += np.reshape([b.domain.support(row.reshape(b.shape)) for row in rows], np.shape(level))
             if np.any(high > step.value.hi + 1e-8 * np.maximum(1.0, np.abs(high))):
                 return Outcome.FAILED, f"the value {float(np.max(high)):g} is reached"
-        return found
+        return result
 
     def _affine_at(self, node: Expr, p: Place) -> tuple[Array, dict[str, Array]]:
         """The value with all decisions at 0, and the slope towards each entry: shape (entries of the node, entries of the decision)."""

@@ -53,8 +53,8 @@ class Feasibility:
         self.mean = mean(setting, self.search)
 
     def find(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
-        found = {f.key: f for f in self.facts()}
-        return found, tuple(self.warnings())
+        results = {f.key: f for f in self.facts()}
+        return results, tuple(self.warnings())
 
     def facts(self) -> Iterator[Fact]:
         if not self.canonical.inequalities and not self.canonical.equalities:
@@ -128,19 +128,19 @@ class Feasibility:
             yield Fact("feasible.common", True, Status.PROVED, mixed.step)
             yield Fact("feasible.each_round", True, Status.PROVED, _serves_every_round(mixed.step))
             return
-        found = self.robust_proof
-        if found is None:
+        result = self.robust_proof
+        if result is None:
             yield self._undecided("feasible.common")
             yield self._each_round(None)
             return
-        yield Fact("feasible.common", False, Status.REFUTED, found.step, witness=found.witness)
-        yield self._each_round(found)
+        yield Fact("feasible.common", False, Status.REFUTED, result.step, witness=result.witness)
+        yield self._each_round(result)
 
-    def _each_round(self, found: Impossible | None) -> Fact:
+    def _each_round(self, result: Impossible | None) -> Fact:
         """Whether every round has a decision that fits, where no common one is known."""
         key = "feasible.each_round"
-        if found is not None and found.one_round:
-            return _refuted(key, found)
+        if result is not None and result.one_round:
+            return _refuted(key, result)
         policy = corner_policy(self.setting, self.search) if self.robust_mixture is None else self.robust_mixture.step
         return self._undecided(key) if policy is None else Fact(key, True, Status.PROVED, policy)
 
@@ -150,8 +150,8 @@ class Feasibility:
         return Fact(key, None, Status.UNKNOWN, ended)
 
     def _holds_always(self, expr: Any, x: Mapping[str, Floats]) -> bool:
-        found = self.robust.worst(expr, x)
-        return found.least == 0 == found.greatest
+        result = self.robust.worst(expr, x)
+        return result.least == 0 == result.greatest
 
     def _in_the_mean(self) -> Fact:
         key = "feasible.mean"
@@ -166,8 +166,8 @@ class Feasibility:
         shown = self._met_in_the_mean()
         if shown is not None:
             return Fact(key, True, Status.PROVED, shown)
-        found = self.mean_proof
-        return _refuted(key, found) if found is not None else self._undecided(key)
+        result = self.mean_proof
+        return _refuted(key, result) if result is not None else self._undecided(key)
 
     def _met_in_the_mean(self) -> Step | None:
         """The proof that some decision satisfies the constraints in the mean."""
@@ -264,16 +264,16 @@ class Feasibility:
     def _conflicts(self) -> Iterator[Diagnostic]:
         """Constraints that cannot hold together in the sense that the model calls for, as a smallest such set."""
         binding = [c for c in self.canonical.inequalities if c.timing is Timing.EACH_ROUND]
-        found, scenario = self.mean_proof if self._mean_is_open() else None, self.mean
-        if found is None and binding and self.robust_point is not None and self.robust_point.margin < 0:
+        result, scenario = self.mean_proof if self._mean_is_open() else None, self.mean
+        if result is None and binding and self.robust_point is not None and self.robust_point.margin < 0:
             scenario = self.robust
-            found = impossible(self.robust, rows_of(self.robust, binding)) if self.robust.bounded else None
-            found = found if found is not None and found.one_round else None
-        if found is None or scenario is None:
+            result = impossible(self.robust, rows_of(self.robust, binding)) if self.robust.bounded else None
+            result = result if result is not None and result.one_round else None
+        if result is None or scenario is None:
             return
-        rows = irreducible(scenario, found.rows)
+        rows = irreducible(scenario, result.rows)
         labels = list(dict.fromkeys(r.name for r in rows))
-        together = f"{conflict(labels, found.one_round)} {_when(scenario)}"
+        together = f"{conflict(labels, result.one_round)} {_when(scenario)}"
         ways = [f"relax {row.name} by {number(amount)}{_line(row)}" for row, amount in relaxations(scenario, rows)]
         hint = "to mend it " + ", or ".join(list(dict.fromkeys(ways))[:3]) if ways else "relax one of them"
         yield Diagnostic("OCO605", together, rows[0].constraint.span, hint, Severity.WARNING)
@@ -301,8 +301,8 @@ def _line(row: Row) -> str:
     return f" (line {row.constraint.span.line})" if row.constraint.span is not None else ""
 
 
-def _refuted(key: str, found: Impossible) -> Fact:
-    return Fact(key, False, Status.REFUTED, found.step, witness=found.witness)
+def _refuted(key: str, result: Impossible) -> Fact:
+    return Fact(key, False, Status.REFUTED, result.step, witness=result.witness)
 
 
 def _serves_every_round(of_common: Step) -> Step:

@@ -63,8 +63,8 @@ class Hessians:
 
     def eigenvalues(self, expr: Expr) -> tuple[float, float, Step]:
         """Least and greatest eigenvalue anywhere in the domain, for every value of the streams; infinite where nothing is known."""
-        found = self._moduli(expr, whole=True)
-        return found.least, found.most, found.step
+        result = self._moduli(expr, whole=True)
+        return result.least, result.most, result.step
 
     def moduli(self, expr: Expr) -> Moduli:
         """The same of directions in which the domain extends, with a Lipschitz constant of the gradient where it has no jumps."""
@@ -81,8 +81,8 @@ class Hessians:
         blocks = self.setting.canonical.blocks
         if self.setting.canonical.size > LARGEST or all(b.domain.dimension == b.domain.size for b in blocks):
             return None
-        found = _directions([b.domain.affine_hull()[0].reshape(-1, b.domain.size) for b in blocks])
-        return found if found.shape[1] else None
+        result = _directions([b.domain.affine_hull()[0].reshape(-1, b.domain.size) for b in blocks])
+        return result if result.shape[1] else None
 
     def smooth(self, expr: Expr) -> bool:
         """Whether every function in it that the decision enters has a continuous slope."""
@@ -96,8 +96,8 @@ class Hessians:
 
     def tight(self, expr: Expr, steepest: float, modulus: float) -> tuple[bool, bool]:
         """Whether these numbers are shown to be within 5% of the least Lipschitz constant of the gradient and of the largest modulus."""
-        found = self.moduli(expr)
-        same = found.least == found.most and found.steepest in (abs(found.least), math.inf)
+        result = self.moduli(expr)
+        same = result.least == result.most and result.steepest in (abs(result.least), math.inf)
         if same or (self.along is None and self.terms(expr).exact):
             return True, True
         attained = SecondDerivatives(self.setting, expr, self.along).extremes(steepest, modulus)
@@ -155,7 +155,7 @@ class Hessians:
     def second(self, expr: Expr) -> Mapping[tuple[str, str], Expr] | None:
         """The second derivatives towards each pair of decisions; None where they are too long to be written."""
         order = [b.name for b in self.setting.canonical.blocks]
-        found: dict[tuple[str, str], Expr] = {}
+        results: dict[tuple[str, str], Expr] = {}
         for name, slope in zip(order, gradient(expr, order).values()):
             short = self.setting.simplify(slope)
             if not self.setting.search.take(WRITING_OUT * size(short)):
@@ -163,8 +163,8 @@ class Hessians:
             second = jacobian(short, order)
             if not self.setting.search.take(WRITING_OUT * sum(map(size, second.values()))):
                 return None
-            found |= {(name, other): self.setting.simplify(e) for other, e in second.items()}
-        return found
+            results |= {(name, other): self.setting.simplify(e) for other, e in second.items()}
+        return results
 
     def _written_out(self, expr: Expr) -> Interval | None:
         second = self.second(expr)
@@ -175,8 +175,8 @@ class Hessians:
         for b in blocks:
             sides = []
             for other in blocks:
-                found = self.setting.ranges(second[b.name, other.name])
-                lo, hi = found.broadcast((*b.shape, *other.shape)).expanded()
+                result = self.setting.ranges(second[b.name, other.name])
+                lo, hi = result.broadcast((*b.shape, *other.shape)).expanded()
                 sides.append((lo.reshape(-1, other.domain.size), hi.reshape(-1, other.domain.size)))
             shape = b.domain.size, self.setting.canonical.size
             rows.append([np.broadcast_to(np.concatenate([p[k] for p in sides], axis=1), shape) for k in (0, 1)])

@@ -53,14 +53,14 @@ class Terms:
     def _affine(self, node: Expr) -> bool:
         return self.setting.composition(node) in FLAT
 
-    def _meet(self, found: Curve, node: Expr) -> Curve:
+    def _meet(self, result: Curve, node: Expr) -> Curve:
         """A convex function has no negative eigenvalue, a concave one no positive, whatever the terms say."""
         kind, blocks = self.setting.composition(node), self.setting.canonical.blocks
-        if kind is Curvature.CONVEX and found.has_negative and curves.least(found, blocks) < 0:
-            return found.nonnegative()
-        if kind is Curvature.CONCAVE and found.minus.has_negative and curves.most(found, blocks) > 0:
-            return found.minus.nonnegative().minus
-        return found
+        if kind is Curvature.CONVEX and result.has_negative and curves.least(result, blocks) < 0:
+            return result.nonnegative()
+        if kind is Curvature.CONCAVE and result.minus.has_negative and curves.most(result, blocks) > 0:
+            return result.minus.nonnegative().minus
+        return result
 
     def _rule(self, node: Expr) -> Curve:
         depends = self.setting.depends
@@ -91,20 +91,20 @@ class Terms:
 
     def _sum(self, node: Expr) -> Curve:
         """Terms that add up functions of each entry of one decision also count together: their second derivatives peak elsewhere."""
-        found = Curve()
+        result = Curve()
         groups: dict[str, list[tuple[Curve, Expr]]] = {}
         for sign, term in summands(node):
             own = self(term) if sign > 0 else self(term).minus
             body = summed_up(term)
             if len(own.diagonal) != 1 or own.rows or body is None or not _stays(own):
-                found += own
+                result += own
                 continue
             (name,) = own.diagonal
             groups.setdefault(name, []).append((own, body if sign > 0 else call("minus", body)))
         for name, members in groups.items():
             total = sum((c for c, _ in members), Curve())
-            found += total if len(members) < 2 else self._together(name, total, [b for _, b in members])
-        return found
+            result += total if len(members) < 2 else self._together(name, total, [b for _, b in members])
+        return result
 
     def _together(self, name: str, total: Curve, bodies: list[Expr]) -> Curve:
         """The sum of diagonal enclosures, met with the range of the sum of the second derivatives."""
@@ -264,8 +264,8 @@ def summed_up(node: Expr) -> Expr | None:
 
 
 def _inner(node: Expr) -> Expr | None:
-    found = summed_up(node)
-    return found if found is not None and found.shape else None
+    result = summed_up(node)
+    return result if result is not None and result.shape else None
 
 
 def _stays(own: Curve) -> bool:
@@ -311,5 +311,5 @@ def _larger(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     first, cross, second = (point(np.asarray(v, dtype=np.float64)) for v in (a, b, c))
     half = point(0.5)
     root = ((half * (first - second)).square() + cross.square()).sqrt()
-    found = half * (first + second) + root
-    return np.where(np.asarray(b) == 0, np.maximum(a, c), found.hi)
+    result = half * (first + second) + root
+    return np.where(np.asarray(b) == 0, np.maximum(a, c), result.hi)

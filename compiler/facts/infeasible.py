@@ -59,17 +59,17 @@ class Impossible:
 
 def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) -> list[Row]:
     """Every entry of the constraints; none where there are no steps for so many."""
-    found: list[Row] = []
+    results: list[Row] = []
     constraints = tuple(constraints)
     if not scenario.search.take(ROW * sum(c.size for c in constraints)):
         return []
     for c in constraints:
         for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
             g = scenario.setting.simplify(entry(c.expr, at))
-            found.append(Row(label, g, c))
+            results.append(Row(label, g, c))
             if isinstance(c, Equality):
-                found.append(Row(label, scenario.setting.simplify(call("minus", g)), c))
-    return found
+                results.append(Row(label, scenario.setting.simplify(call("minus", g)), c))
+    return results
 
 
 def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
@@ -125,13 +125,13 @@ def irreducible(scenario: Scenario, rows: tuple[Row, ...]) -> list[Row]:
 
 def relaxations(scenario: Scenario, rows: list[Row]) -> list[tuple[Row, float]]:
     """For each row of an irreducible set, by how much it alone must be relaxed so that all hold."""
-    found: list[tuple[Row, float]] = []
+    results: list[tuple[Row, float]] = []
     for row in rows:
         others = [r for r in rows if r is not row]
         least = _least_of(scenario, row, others)
         if least is not None and least > 0:
-            found.append((row, least))
-    return sorted(found, key=lambda pair: pair[1])
+            results.append((row, least))
+    return sorted(results, key=lambda pair: pair[1])
 
 
 def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
@@ -198,11 +198,11 @@ def _worst_streams(scenario: Scenario, g: Expr, z: Mapping[str, Floats]) -> dict
     free = names(g, Kind.STREAM)
     ends = {n: scenario.streams[n].expanded() for n in free}
     middle = {n: lo / 2 + hi / 2 for n, (lo, hi) in ends.items()}
-    found = {}
+    results = {}
     for name, slope in stream_gradient(g, free).items():
         value = np.broadcast_to(evaluate(slope, {**middle, **z}, 1.0), known(scenario.setting.streams[name].shape))
-        found[name] = np.where(value >= 0, ends[name][1], ends[name][0])
-    return found
+        results[name] = np.where(value >= 0, ends[name][1], ends[name][0])
+    return results
 
 
 def _merged(streams: list[dict[str, Floats]]) -> dict[str, Floats] | None:

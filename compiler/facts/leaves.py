@@ -33,12 +33,12 @@ class Entrywise:
 
     def bends(self) -> dict[tuple[str, str], Expr]:
         """The second derivatives of each entry, once for each pair of leaves."""
-        found: dict[tuple[str, str], Expr] = {}
+        results: dict[tuple[str, str], Expr] = {}
         names = list(self.leaves)
         for i, (a, slope) in enumerate(self.slopes().items()):
             towards = self.derivatives(slope)
-            found.update({(a, b): towards[b] for b in names[i:]})
-        return found
+            results.update({(a, b): towards[b] for b in names[i:]})
+        return results
 
     def derivatives(self, expr: Expr) -> dict[str, Expr]:
         """The derivative of each entry of an entrywise expression in the leaves towards the same entry of each leaf."""

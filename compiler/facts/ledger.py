@@ -42,11 +42,11 @@ def listed(facts: Facts) -> list[str]:
 
 def _grouped(keys: Iterable[str]) -> list[str]:
     """The loss, one constraint after the other, the domain, and what is said of all constraints together."""
-    found: dict[str, list[str]] = {"loss": []}
+    results: dict[str, list[str]] = {"loss": []}
     for key in keys:
-        found.setdefault(_group(key), []).append(key)
+        results.setdefault(_group(key), []).append(key)
     last = ("domain", "")
-    return [k for group in sorted(found, key=lambda g: last.index(g) + 1 if g in last else 0) for k in found[group]]
+    return [k for group in sorted(results, key=lambda g: last.index(g) + 1 if g in last else 0) for k in results[group]]
 
 
 def ledger_text(facts: Facts) -> str:
@@ -190,13 +190,13 @@ def facts_data(facts: Facts) -> dict[str, Any]:
 
 
 def _fact_data(fact: Fact, steps: dict[int, int], listed: list[dict[str, Any]]) -> dict[str, Any]:
-    found = {"value": plain(fact.value), "status": str(fact.status), "loose": fact.loose, "cite": fact.cite}
+    results = {"value": plain(fact.value), "status": str(fact.status), "loose": fact.loose, "cite": fact.cite}
     why = None if fact.why is None else _step_number(fact.why, steps, listed)
     witness = None
     if fact.witness is not None:
         values = {name: plain(value) for name, value in fact.witness.values.items()}
         witness = {"values": values, "excess": fact.witness.violation, "words": fact.witness.words}
-    return found | {"why": why, "witness": witness}
+    return results | {"why": why, "witness": witness}
 
 
 def _step_number(step: Step, steps: dict[int, int], listed: list[dict[str, Any]]) -> int:

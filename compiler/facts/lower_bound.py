@@ -110,17 +110,17 @@ class Climber:
 
     def _linear_best(self, place: Place) -> Place:
         """The maximizer of the linearisation over domain and streams; entries with slope zero stay."""
-        found = dict(place)
+        results = dict(place)
         for name in self.moving:
             slope = np.broadcast_to(self._at(self._slopes[name], place), np.shape(place[name]))
             if not np.isfinite(slope).all():
                 continue
             if name in self.setting.streams:
                 lo, hi = self._ends(name)
-                found[name] = np.where(slope > 0, hi, np.where(slope < 0, lo, place[name]))
+                results[name] = np.where(slope > 0, hi, np.where(slope < 0, lo, place[name]))
             elif np.any(slope):
-                found[name] = vertex(self.setting.blocks[name].domain, slope, self.search)
-        return found
+                results[name] = vertex(self.setting.blocks[name].domain, slope, self.search)
+        return results
 
     def _ends(self, name: str) -> tuple[Floats, Floats]:
         lo, hi = self.setting.box[name].expanded()
@@ -130,16 +130,16 @@ class Climber:
         """All upper ends, all lower ends, those farther from 0, and random corners, in the first and the last round by turns."""
         blocks = self.setting.blocks
         for k in range(count):
-            found: dict[str, Floats] = {"t": np.asarray(float(self.setting.canonical.horizon or 1) if k % 2 else 1.0)}
+            results: dict[str, Floats] = {"t": np.asarray(float(self.setting.canonical.horizon or 1) if k % 2 else 1.0)}
             for name in self.decisions:
                 domain = blocks[name].domain
                 random = self.rng.normal(size=domain.shape) if k > 2 else None
                 upwards = random if random is not None else np.where(_upper(k, domain.lower, domain.upper), 1.0, -1.0)
-                found[name] = vertex(domain, upwards, self.search)
+                results[name] = vertex(domain, upwards, self.search)
             for name in self.streams:
                 lo, hi = self._ends(name)
-                found[name] = np.where(self.rng.integers(0, 2, lo.shape) if k > 2 else _upper(k, lo, hi), hi, lo)
-            yield found
+                results[name] = np.where(self.rng.integers(0, 2, lo.shape) if k > 2 else _upper(k, lo, hi), hi, lo)
+            yield results
 
     def _certified(self, place: Place) -> Attained | None:
         """The value again, in interval arithmetic."""

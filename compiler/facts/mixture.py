@@ -66,7 +66,7 @@ def mixture(scenario: Scenario) -> Mixture | None:
     if any(setting.curvatures(setting.simplify(c.expr)) not in CONVEX_KINDS for c in others):
         return None
     claim = _Claim(scenario, tuple(rows), tuple(others))
-    return next((found for points in claim.proposals() if (found := claim.proved(points)) is not None), None)
+    return next((result for points in claim.proposals() if (result := claim.proved(points)) is not None), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,13 +195,13 @@ class _Claim:
         unit = 2.0 ** np.ceil(np.log2(self._sizes()))[:, None]
         return interval(low / unit, high / unit)
 
-    def _spare(self, found: Interval) -> float:
+    def _spare(self, result: Interval) -> float:
         """How far two values are on their sides of zero; of more, the least weight in a mixture that is zero, by a verified solution.
 
         With C about the inverse of A the solution y of A y = b has |y - C b| <= r |C b| / (1 - r), where r = |I - C A| in the
         maximum norm (Rump 2010, "Verification methods", section 10.1).
         """
-        low, high = found.expanded()
+        low, high = result.expanded()
         count = low.shape[1]
         if count == 2:
             return float(max(min(-high[0, 0], low[0, 1]), min(-high[0, 1], low[0, 0])))

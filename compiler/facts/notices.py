@@ -83,9 +83,9 @@ def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
     return f"write `with {sides if len(sides) <= LONGEST else '...'}` behind the domain of `{within[0]}`, where it always holds"
 
 
-def without_allowed(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def without_allowed(results: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics without the warnings that their own lines allow."""
-    return tuple(d for d in found if d.severity is Severity.ERROR or not _allowed(d))
+    return tuple(d for d in results if d.severity is Severity.ERROR or not _allowed(d))
 
 
 def _allowed(d: Diagnostic) -> bool:

@@ -26,10 +26,10 @@ MOST_NODES = 20_000  # of all pieces together
 
 def pieces(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:
     """Scalar expressions such that at each point `expr` has the value and the slopes of one of them; itself where there are too many."""
-    found = _pieces(expr, depends)
-    if len(found) == 1 or len(found) > MOST_PIECES or len(found) * size(expr) > MOST_NODES:
+    result = _pieces(expr, depends)
+    if len(result) == 1 or len(result) > MOST_PIECES or len(result) * size(expr) > MOST_NODES:
         return [expr]
-    return found
+    return result
 
 
 def _pieces(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:

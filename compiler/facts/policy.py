@@ -40,10 +40,10 @@ def corner_policy(setting: Setting, search: Allowance) -> Step | None:
         scenario = Scenario(setting, "at a corner of the streams", streams, search)
         if not search.take(POINTS * scenario.cost(c.expr for c in canonical.inequalities)):
             return None
-        found = slater_point(scenario)
-        if found is None or found.margin < 0:
+        result = slater_point(scenario)
+        if result is None or result.margin < 0:
             return None
-        worst = min(worst, found.margin)
+        worst = min(worst, result.margin)
     claim = (
         f"each of the {len(corners)} corners of the streams has a decision with at least {number(worst)} to spare, "
         "and between corners the mixtures of these serve: the constraints are convex in decision and streams together"

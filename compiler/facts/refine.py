@@ -65,10 +65,10 @@ class Refiner:
             return value, self.setting.search.ended(f"the range of {say(node)}", None)
         lo, hi = (np.array(end) for end in value.expanded())
         for at in np.ndindex(*lo.shape):
-            found = self._range(entry(node, at), ranges)
-            if found is None:
+            result = self._range(entry(node, at), ranges)
+            if result is None:
                 return value, None
-            lo[at], hi[at] = max(lo[at], found.least), min(hi[at], found.greatest)
+            lo[at], hi[at] = max(lo[at], result.least), min(hi[at], result.greatest)
         narrowed = interval(lo, hi, value.shape)
         if narrowed.least <= value.least and narrowed.greatest >= value.greatest:
             return value, None
@@ -120,8 +120,8 @@ def fixed_slopes(setting: Setting, expr: Expr) -> dict[str, Expr] | None:
 
     `abs(x)` for positive x is affine on its range, but not of this form: its slope is written sign(x).
     """
-    found = gradient(expr, names(expr, Kind.DECISION))
-    slopes = {name: setting.simplify(g) for name, g in found.items()}
+    result = gradient(expr, names(expr, Kind.DECISION))
+    slopes = {name: setting.simplify(g) for name, g in result.items()}
     return None if any(setting.depends(g) for g in slopes.values()) else slopes
 
 

@@ -96,13 +96,13 @@ class Claims(Attack):
             start += b.domain.size
         means = {s.name: np.asarray(s.mean) for s in self.problem.streams if s.mean is not None}
         place = {**self.places[0], **means}
-        found, labels = [], []
+        result, labels = [], []
         for c in self.problem.equalities:
             columns = [self._at_unit(c.expr, place, k) for k in range(-1, size)]
-            found.append(np.stack([np.ravel(v - columns[0]) for v in columns[1:]], axis=1))
+            result.append(np.stack([np.ravel(v - columns[0]) for v in columns[1:]], axis=1))
             names = [f"[{', '.join(map(str, at))}]" for at in np.ndindex(*c.shape)] if c.shape else [""]
             labels += [c.label + n for n in names]
-        return np.concatenate([*hulls, *found]), labels
+        return np.concatenate([*hulls, *result]), labels
 
     def _at_unit(self, expr: Expr, place: Place, k: int) -> Array:
         """The value at the k-th unit vector of all decisions together; at 0 for k = -1."""
@@ -121,11 +121,11 @@ class Claims(Attack):
             kinds = [p.value for p in step.premises]
             holds = isinstance(step.value, str) or all(k is True or k in CONVEX_WORDS for k in kinds)
             return REPLAYED if holds else failed("it is not said of every entry")
-        found = [t for p in step.premises if (t := top(p.value)) is not None]
-        if not isinstance(step.value, (int, float)) or not found:
+        results = [t for p in step.premises if (t := top(p.value)) is not None]
+        if not isinstance(step.value, (int, float)) or not results:
             return Outcome.STATED, ""
         slack = TOLERANCE * max(1.0, abs(step.value))
-        holds = min(found) - slack <= step.value <= max(found) + slack
+        holds = min(results) - slack <= step.value <= max(results) + slack
         return REPLAYED if holds else failed("it is the value of no entry")
 
     # ---- sets

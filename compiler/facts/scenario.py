@@ -89,13 +89,13 @@ class Scenario:
             return None
         spelled_out = [expr] if whole else [entry(expr, at) for at in np.ndindex(*known(expr.shape))]
         message = [self.setting.simplify(g) for g in spelled_out]
-        found: list[Any] = []
+        results: list[Any] = []
         for g in message:
             twin = self._twin(cp, g, variables)
             if twin is None or not twin.is_convex():
                 return None
-            found.append(twin)
-        return found
+            results.append(twin)
+        return results
 
     def _twin(self, cp: Any, g: Expr, variables: Mapping[str, Any]) -> Any:
         """g at the worst end of each stream in which it is monotone, plus the radius times |dg/ds| where it is linear.
@@ -146,8 +146,8 @@ def stream_gradient(expr: Expr, streams: list[str]) -> dict[str, Expr]:
         return node
 
     turned = rewrite(expr, lambda n: kind(n, Kind.DECISION, Kind.STREAM))
-    found = gradient(turned, streams)
-    return {name: rewrite(g, lambda n: kind(n, Kind.STREAM, Kind.DECISION)) for name, g in found.items()}
+    result = gradient(turned, streams)
+    return {name: rewrite(g, lambda n: kind(n, Kind.STREAM, Kind.DECISION)) for name, g in result.items()}
 
 
 def robust(setting: Setting, search: Allowance | None = None) -> Scenario:

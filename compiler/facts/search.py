@@ -64,8 +64,8 @@ class Search:
     @cached_property
     def jumps(self) -> list[Call]:
         """Parts with jumps, each once."""
-        found = {id(n): n for e in self.exprs.values() for n in walk(e) if isinstance(n, Call) and jumps(n)}
-        return list(found.values())
+        results = {id(n): n for e in self.exprs.values() for n in walk(e) if isinstance(n, Call) and jumps(n)}
+        return list(results.values())
 
     def allowed(self) -> bool:
         """Take the steps of one sweep; there is none for decisions that are vast."""
@@ -76,7 +76,7 @@ class Search:
         """The value at each place; one after the other where it is not evaluated at all at once."""
         points = {n: Interval(v, v, v.shape) for n, v in cells.items()}
         try:
-            found = over_cells(expr, self.setting.box, points, count)
+            result = over_cells(expr, self.setting.box, points, count)
         except NotCovered:
             if count > PLACES:
                 raise
@@ -88,7 +88,7 @@ class Search:
                 ]
             )
             return Interval(values, values, values.shape)
-        return Interval(*found.expanded(), found.shape)
+        return Interval(*result.expanded(), result.shape)
 
     def apart(self, places: Places, count: int) -> Floats:
         """At which places no jump is met."""
@@ -125,9 +125,9 @@ class Search:
             return list(self._points(self.setting.blocks[name]))
         lo, hi = (np.clip(end, -1e300, 1e300) for end in self.setting.box[name].expanded())
         small, large = np.clip(0.0, lo, hi), np.where(np.abs(hi) >= np.abs(lo), hi, lo)
-        found = [large, hi, lo, small, lo / 2 + hi / 2]
+        results = [large, hi, lo, small, lo / 2 + hi / 2]
         whole = name == "t" or (name in self.setting.streams and self.setting.streams[name].integer)
-        return [np.floor(v) if whole else v for v in found]
+        return [np.floor(v) if whole else v for v in results]
 
     def _points(self, b: Block) -> Iterator[Floats]:
         """The point near 0, the middle, and extreme points, along all coordinates and along single ones."""

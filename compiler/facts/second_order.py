@@ -34,9 +34,9 @@ def by_second_derivative(setting: Setting, node: Call) -> tuple[Curvature, Step]
     if not setting.search.take(BEND * size(node)):
         return None
     if is_entrywise(node):
-        found = _entry_by_entry(setting, node)
-        if found is not None:
-            return found
+        result = _entry_by_entry(setting, node)
+        if result is not None:
+            return result
     if node.shape != ():
         return None
     return _as_a_whole(setting, node) or _beside_kinks(setting, node)
@@ -96,10 +96,10 @@ def _beside_kinks(setting: Setting, node: Call) -> tuple[Curvature, Step] | None
     kinked = [(sign, u) for sign, u in terms if not setting.hessians.smooth(u)]
     if not even or not kinked:
         return None
-    found = _as_a_whole(setting, total(even))
-    if found is None:
+    result = _as_a_whole(setting, total(even))
+    if result is None:
         return None
-    kind, step = found
+    kind, step = result
     others = [setting.curvatures(u if sign > 0 else call("minus", u)) for sign, u in kinked]
     if not all(c is kind or c in FLAT for c in others):
         return None

@@ -45,13 +45,13 @@ class Separable:
         """An upper bound of the supremum. Raises NotCovered where there are too many cells."""
         groups = self.groups(expr)
         fixed = [g for g in groups if isinstance(g, Constant)]
-        found = [self._group(g) for g in groups if not isinstance(g, Constant)]
+        results = [self._group(g) for g in groups if not isinstance(g, Constant)]
         total = interval(0.0, 0.0)
         for g in fixed:
             total = total + self.setting.ranges(g).sum()
-        for s in found:
+        for s in results:
             total = total + interval(s.value, s.value)
-        return Supremum(total.greatest, len(found) == 1 and found[0].attained)
+        return Supremum(total.greatest, len(results) == 1 and results[0].attained)
 
     def greatest_entry(self, body: Expr) -> Supremum:
         """The supremum of the largest entry of an array expression."""
@@ -62,12 +62,12 @@ class Separable:
 
     def groups(self, expr: Expr) -> list[Expr]:
         """The array expressions whose entries add up to `expr`: one for each shape."""
-        found: dict[tuple[int, ...], Expr] = {}
+        results: dict[tuple[int, ...], Expr] = {}
         slopes = fixed_slopes(self.setting, expr) if self.setting.composition(expr) is Curvature.AFFINE else None
         for term in self._terms(expr) if slopes is None else self._products(expr, slopes):
             shape = known(term.shape)
-            found[shape] = term if shape not in found else call("add", found[shape], term)
-        return list(found.values())
+            results[shape] = term if shape not in results else call("add", results[shape], term)
+        return list(results.values())
 
     def _products(self, expr: Expr, slopes: dict[str, Expr]) -> list[Expr]:
         """An affine function as its slopes times the decisions, plus its value at 0: each entry of a decision stands once."""
@@ -108,9 +108,9 @@ class Separable:
             tie = ties[name]
             if tie is not None and leaf.shape == split.shape:
                 return Supremum(self._coupled(split, name, tie), False)
-        found = self.entries.total(split)
+        result = self.entries.total(split)
         boxes = all(self.setting.blocks[leaf.name].domain.is_box for leaf in decisions.values())
-        return Supremum(found.value, found.attained and boxes)
+        return Supremum(result.value, result.attained and boxes)
 
     def _coupled(self, split: Entrywise, name: str, tie: EntrySum) -> float:
         """Minimize over the multiplier: the bound is convex in it, so a golden-section search finds the least."""
@@ -136,8 +136,8 @@ class Separable:
     def _steepness(self, split: Entrywise, name: str) -> float:
         box = self.entries.box(split)
         slope = split.slopes()[name]
-        found = over_cells(slope, {**self.setting.box, **box}, {}, 1)
-        size = float(np.max(found.magnitude))
+        result = over_cells(slope, {**self.setting.box, **box}, {}, 1)
+        size = float(np.max(result.magnitude))
         width = float(np.max(np.maximum(np.abs(box[name].lo), np.abs(box[name].hi))))
         return size / max(min(width, 1.0), 1e-9) if math.isfinite(size) else 1.0
 

@@ -48,18 +48,18 @@ class Simplifier:
             if id(node) in inner:  # the sum that it is a part of is collected as a whole
                 parts[id(node)] = rebuilt
                 continue
-            found = self._rules(rebuilt)
-            self._done[id(node)] = (node, found)
-            self._done.setdefault(id(found), (found, found))
+            result = self._rules(rebuilt)
+            self._done[id(node)] = (node, result)
+            self._done.setdefault(id(result), (result, result))
         return self._done[id(expr)][1]
 
     # ---- equal nodes are one node
 
     def _shared(self, node: Expr) -> Expr:
         key = self._key(node)
-        found = self._nodes.setdefault(key, node)
-        self._keys[id(found)] = key
-        return found
+        result = self._nodes.setdefault(key, node)
+        self._keys[id(result)] = key
+        return result
 
     def _key(self, node: Expr) -> Key:
         children = tuple(id(c) for c in node.children)
@@ -87,9 +87,9 @@ class Simplifier:
         if all(isinstance(a, Constant) for a in node.args):
             return self._shared(_folded(node))
         for rule in (self._decided, self._spelled, self._unit):
-            found = rule(node)
-            if found is not None:
-                return self(found)
+            result = rule(node)
+            if result is not None:
+                return self(result)
         return self._collected(node) if is_sum(node) else node
 
     def _decided(self, node: Call) -> Expr | None:
@@ -118,8 +118,8 @@ class Simplifier:
         return None
 
     def _at_least(self, expr: Expr, value: float) -> bool:
-        found = self.ranges(expr)
-        return found is not None and found.least >= value
+        result = self.ranges(expr)
+        return result is not None and result.least >= value
 
     def _product(self, node: Call) -> Expr | None:
         """A product in order: constants, then what does not vary, then what does, pairs of these that spell an atom made one."""
@@ -150,16 +150,16 @@ class Simplifier:
         """The factors with the first pair that spells an atom replaced by it."""
         for i, a in enumerate(factors):
             for j, b in enumerate(factors):
-                if i != j and (found := self._pair(a, b, node)) is not None:
-                    return [found, *(f for k, f in enumerate(factors) if k not in (i, j))]
+                if i != j and (result := self._pair(a, b, node)) is not None:
+                    return [result, *(f for k, f in enumerate(factors) if k not in (i, j))]
         return None
 
     def _pair(self, a: Expr, b: Expr, node: Call) -> Expr | None:
         """u * u is square(u), u * log(u) is -entr(u), u * log(u / v) is rel_entr(u, v), exp(u) * exp(v) is exp(u + v)."""
         if a is b and len(node.args) == 2 and a.shape == node.shape:
             return call("square", a)
-        if (found := without_jump(a, b)) is not None:
-            return found
+        if (result := without_jump(a, b)) is not None:
+            return result
         if form_of(b) is forms.LOGARITHM and args_of(b)[0] is a and a.shape == node.shape:
             return call("minus", call("entr", a))
         if (
@@ -199,7 +199,7 @@ class Simplifier:
 
     def _terms(self, node: Expr) -> list[tuple[float, Expr]]:
         """`node` as a sum of numbers times terms; terms of another shape than the sum's (they stretch) stay as they are."""
-        found: list[tuple[float, Expr]] = []
+        results: list[tuple[float, Expr]] = []
         stack: list[tuple[float, Expr]] = [(1.0, node)]
         while stack:
             coefficient, e = stack.pop()
@@ -209,8 +209,8 @@ class Simplifier:
                 case forms.TIMES, (factor, other) if is_number(factor):
                     stack.append((coefficient * _value(factor), other))
                 case _:
-                    found.append((coefficient, e))
-        return found
+                    results.append((coefficient, e))
+        return results
 
     def _factored(self, terms: list[tuple[float, Expr]]) -> list[tuple[float, Expr]]:
         """Take factors that several products share out of them; beside `c @ u`, `sum(u)` is a product with ones."""
@@ -232,13 +232,13 @@ class Simplifier:
 
     def _with_sums_as_products(self, terms: list[tuple[float, Expr]]) -> list[tuple[float, Expr]]:
         others = {id(a) for _, u in terms if form_of(u) == forms.MATRIX_PRODUCT and u.shape == () for a in args_of(u)}
-        found = []
+        results = []
         for c, u in terms:
             if form_of(u) == forms.TOTAL and id(args_of(u)[0]) in others:
                 ones = self(uniform(1.0, known(args_of(u)[0].shape)))
                 u = self._shared(call("matmul", ones, args_of(u)[0]))
-            found.append((c, u))
-        return found
+            results.append((c, u))
+        return results
 
     def _merged(self, terms: list[tuple[float, Expr]], position: int) -> tuple[float, Expr]:
         """Products that share the factor at `position`, as one product."""

@@ -47,13 +47,13 @@ class Bends:
         Where a moving leaf ends at 0, 0 is left out: on a segment a derivative counts almost everywhere, and a leaf that is 0 all along
         does not move. So `1 / x` over [0, 1] is at least 1.
         """
-        found = {}
+        results = {}
         for name, leaf in self.split.leaves.items():
             own = self.setting.ranges(leaf).broadcast(self.split.shape)
             if name in self.moving and own.least == 0:
                 own = interval(np.where((own.lo == 0) & (own.hi > 0), TINY, own.lo), own.hi, own.shape)
-            found[name] = own
-        return found
+            results[name] = own
+        return results
 
     @cached_property
     def _ranges(self) -> Enclosure:
@@ -91,11 +91,11 @@ class Bends:
     def _seconds(self) -> dict[tuple[str, str], Expr]:
         """The second derivatives, once for each pair of moving leaves."""
         order = list(self.moving)
-        found = {}
+        results = {}
         for i, a in enumerate(order):
             towards = self.split.derivatives(self.slopes[a])
-            found.update({(a, b): self._simplify(towards[b]) for b in order[i:]})
-        return found
+            results.update({(a, b): self._simplify(towards[b]) for b in order[i:]})
+        return results
 
     def ranges(self) -> dict[tuple[str, str], Interval]:
         """The range of each second derivative, once for each pair of moving leaves."""
@@ -128,8 +128,8 @@ class Bends:
         if not self.box[name].positive:
             return interval(-np.inf, np.inf)
         variable = Name(name, Kind.DECISION, shape=self.split.shape)
-        found = self._ranges(self._simplify(call("mul", variable, self._seconds[name, name])))
-        return interval(found.least, found.greatest)
+        result = self._ranges(self._simplify(call("mul", variable, self._seconds[name, name])))
+        return interval(result.least, result.greatest)
 
 
 def _stand_once(second: Expr) -> bool:

@@ -48,10 +48,10 @@ def slater_point(scenario: Scenario) -> SlaterPoint | None:
     if not scenario.bounded:
         return None
     proposed, best = _best_corner(scenario) or _solved(scenario)
-    found: SlaterPoint | None = None
+    result: SlaterPoint | None = None
     for x in chain(_candidates(scenario), _proposals(scenario, proposed)):
-        found = _proved(scenario, x, best, -np.inf if found is None else found.margin) or found
-    return found
+        result = _proved(scenario, x, best, -np.inf if result is None else result.margin) or result
+    return result
 
 
 def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None, floor: float) -> SlaterPoint | None:
@@ -111,14 +111,14 @@ def _downhill(scenario: Scenario, g: Expr) -> dict[str, Floats] | None:
     """The corner of the box towards which a scalar falls in every entry, at every decision and stream value."""
     blocks = scenario.setting.canonical.blocks
     ranges = Enclosure({**scenario.setting.box, **scenario.streams})
-    found: dict[str, Floats] = {}
+    results: dict[str, Floats] = {}
     slopes = gradient(g, [b.name for b in blocks])
     for b in blocks:
         low, high = ranges(scenario.setting.simplify(slopes[b.name])).broadcast(b.shape).expanded()
         if not np.all((low >= 0) | (high <= 0)):
             return None
-        found[b.name] = np.where(low >= 0, b.domain.lower, b.domain.upper)
-    return found
+        results[b.name] = np.where(low >= 0, b.domain.lower, b.domain.upper)
+    return results
 
 
 def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]:
@@ -132,10 +132,10 @@ def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]
     margin = cp.Variable()
     twins = []
     for c in scenario.setting.canonical.inequalities:
-        found = scenario.in_cvxpy(c.expr, variables)
-        if found is None:
+        result = scenario.in_cvxpy(c.expr, variables)
+        if result is None:
             return None, None
-        twins += found
+        twins += result
     if not twins:
         return None, None
     best = solve(cp.Maximize(margin), [*constraints, *(g + margin <= 0 for g in twins)])

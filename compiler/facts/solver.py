@@ -72,10 +72,10 @@ def values(variables: Mapping[str, Any]) -> dict[str, Floats]:
 
 def into_domain(blocks: tuple[Block, ...], x: Mapping[str, Floats]) -> dict[str, Floats]:
     """The nearest decision within the domain: solvers end a little outside."""
-    found: dict[str, Floats] = {}
+    results: dict[str, Floats] = {}
     for b in blocks:
         inside = np.clip(x[b.name], b.domain.lower, b.domain.upper)
         if not b.domain.is_box and "project" not in b.domain.refusals:
             inside = b.domain.project_array(inside)
-        found[b.name] = inside
-    return found
+        results[b.name] = inside
+    return results

@@ -76,10 +76,10 @@ def eigenvalues(a: Interval) -> tuple[float, float]:
     np.fill_diagonal(size, 0.0)
     off = size.sum(1) * (1 + SLACK)
     gershgorin = float((np.diag(lo) - off).min()), float((np.diag(hi) + off).max())
-    found = max(by_middle[0], gershgorin[0]), min(by_middle[1], gershgorin[1])
+    result = max(by_middle[0], gershgorin[0]), min(by_middle[1], gershgorin[1])
     if not np.any(hi > lo) or not np.any(size):
-        return found
-    return max(found[0], -_compared(-np.diag(lo), size)), min(found[1], _compared(np.diag(hi), size))
+        return result
+    return max(result[0], -_compared(-np.diag(lo), size)), min(result[1], _compared(np.diag(hi), size))
 
 
 def _compared(diagonal: Floats, size: Floats) -> float:
@@ -143,9 +143,9 @@ class Stretch:
                 return least / scale.greatest, most / scale.least
             case forms.MATRIX_PRODUCT, (left, right):
                 matrix, base = (left, right) if not depends(left) else (right, left)
-                found = ranges(matrix)
-                shape = found.shape if len(found.shape) == 2 else (1, found.size)
-                return 0.0, self._rules(base)[1] * matrix_norm(found.reshape(shape), self.setting.search) ** 2
+                result = ranges(matrix)
+                shape = result.shape if len(result.shape) == 2 else (1, result.size)
+                return 0.0, self._rules(base)[1] * matrix_norm(result.reshape(shape), self.setting.search) ** 2
             case forms.Total("", mean, False), (base,):
                 count = math.prod(known(base.shape)) / max(1, math.prod(known(node.shape)))
                 most = self._rules(base)[1]

@@ -226,7 +226,7 @@ def _soft_maximum(node: Call, exponents: list[Expr] | None) -> Expr | None:
 
 def _exponents(total: Expr, node: Call) -> list[Expr] | None:
     """The logarithms of the terms of a sum, each of its shape, where every term is a positive number times an exponential or a number."""
-    found: list[Expr] = []
+    results: list[Expr] = []
     stack = [total]
     while stack:
         term = stack.pop()
@@ -237,8 +237,8 @@ def _exponents(total: Expr, node: Call) -> list[Expr] | None:
         exponent = None if several else _exponent(term, node)
         if exponent is None and not several:
             return None
-        found += several if exponent is None else [exponent]
-    return None if all(isinstance(e, Constant) for e in found) else found
+        results += several if exponent is None else [exponent]
+    return None if all(isinstance(e, Constant) for e in results) else results
 
 
 def _exponents_of_sum(term: Expr) -> list[Expr]:

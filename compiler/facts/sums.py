@@ -16,7 +16,7 @@ def is_sum(node: Expr) -> bool:
 
 def summands(expr: Expr) -> Terms:
     """Terms with signs 1 or -1 that add up to `expr`, from left to right, each of its shape: one that stretches stays in its sum."""
-    found: Terms = []
+    results: Terms = []
     stack = [(1, expr)]
     while stack:
         sign, e = stack.pop()
@@ -24,8 +24,8 @@ def summands(expr: Expr) -> Terms:
             case forms.Signed(signs) if all(a.shape == e.shape for a in e.children):
                 stack += reversed([(sign * own, a) for own, a in zip(signs, e.children)])
             case _:
-                found.append((sign, e))
-    return found
+                results.append((sign, e))
+    return results
 
 
 def total(terms: Terms) -> Expr:

@@ -63,14 +63,14 @@ class Check:
 def verify(facts: Facts, seed: int = 0) -> list[Check]:
     """Check every step of every proved fact once, and every proved number against the function it is about."""
     replay = _Replay(canonical(facts.model), np.random.default_rng(seed))
-    found: list[Check] = []
+    results: list[Check] = []
     seen: set[int] = set()
     for key, fact in facts.items():
         if fact.status is Status.PROVED and fact.why is not None:
-            found += [Check(key, s.rule, s.claim, *replay.step(s)) for s in _steps(fact.why, seen)]
-            found += replay.conclusion(fact)
-            found += replay.fact(key, fact.value)
-    return found
+            results += [Check(key, s.rule, s.claim, *replay.step(s)) for s in _steps(fact.why, seen)]
+            results += replay.conclusion(fact)
+            results += replay.fact(key, fact.value)
+    return results
 
 
 def _steps(root: Step, seen: set[int]) -> Iterator[Step]:
@@ -223,13 +223,13 @@ class _Replay(Claims, Calculus, Points):
         rule = ATOMS[node.atom].replay
         if rule is None:
             return self._within_samples(step)
-        found = rule(node, *ranges)
+        result = rule(node, *ranges)
         claimed = _ends(step.value, node)
         assert claimed is not None
-        slack = TOLERANCE * np.maximum(1.0, np.maximum(np.abs(found[0]), np.abs(found[1])))
+        slack = TOLERANCE * np.maximum(1.0, np.maximum(np.abs(result[0]), np.abs(result[1])))
         with np.errstate(invalid="ignore"):
-            holds = np.all((claimed[0] <= found[0] + slack) | np.isinf(found[0])) and np.all(
-                (claimed[1] >= found[1] - slack) | np.isinf(found[1])
+            holds = np.all((claimed[0] <= result[0] + slack) | np.isinf(result[0])) and np.all(
+                (claimed[1] >= result[1] - slack) | np.isinf(result[1])
             )
         return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the range of the operation is wider than claimed")
 

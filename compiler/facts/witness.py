@@ -50,9 +50,9 @@ def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | 
         if np.isfinite(violation) and (best is None or violation > best[0]):
             best = (violation, x, y, env)
             if violation > 1e-3:
-                found = _certified(setting, expr, x, y, env)
-                if found is not None:
-                    return found
+                result = _certified(setting, expr, x, y, env)
+                if result is not None:
+                    return result
     if best is None or best[0] <= LEAST_VIOLATION:
         return None
     return _certified(setting, expr, *best[1:])
@@ -114,13 +114,13 @@ def _pairs(
 
 def _sparse(setting: Setting, x: Decision, y: Decision, rng: np.random.Generator) -> Decision:
     """y with all but one or two entries as in x, where that stays in the domain."""
-    found = {n: v.copy() for n, v in x.items()}
+    results = {n: v.copy() for n, v in x.items()}
     name = str(rng.choice(list(x)))
-    flat = found[name].reshape(-1)
+    flat = results[name].reshape(-1)
     for i in rng.choice(flat.size, size=min(flat.size, int(rng.integers(1, 3))), replace=False):
         flat[i] = y[name].reshape(-1)[i]
     block = setting.blocks[name]
-    return found if block.domain.contains(found[name]) else y
+    return results if block.domain.contains(results[name]) else y
 
 
 def _draw(setting: Setting, streams: list[str], rng: np.random.Generator) -> dict[str, Floats]:
@@ -185,11 +185,11 @@ def _hessian(
 
 
 def _split(setting: Setting, vector: Floats) -> dict[str, Floats]:
-    found, at = {}, 0
+    result, at = {}, 0
     for b in setting.canonical.blocks:
-        found[b.name] = vector[at : at + b.domain.size].reshape(b.shape)
+        result[b.name] = vector[at : at + b.domain.size].reshape(b.shape)
         at += b.domain.size
-    return found
+    return result
 
 
 def _reach(setting: Setting, x: Decision, direction: Decision) -> float:

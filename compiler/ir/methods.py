@@ -344,5 +344,5 @@ class PrimitiveMethods(ABC):
             if not 0 <= place < size:
                 raise InternalError(f"index {index} into an axis of {size}")
             return place
-        found: Liftable = index
-        return found
+        result: Liftable = index
+        return result

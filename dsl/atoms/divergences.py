@@ -34,8 +34,8 @@ def _clipped(x: Interval) -> tuple[Ends, Ends]:
 
 def _corners(at: Any, x: Interval, y: Interval) -> Ends:
     """The largest value: of a convex function, at a corner."""
-    found = [at(a, b).hi for a in _clipped(x) for b in _clipped(y)]
-    return np.asarray(np.maximum.reduce(np.broadcast_arrays(*found)))
+    results = [at(a, b).hi for a in _clipped(x) for b in _clipped(y)]
+    return np.asarray(np.maximum.reduce(np.broadcast_arrays(*results)))
 
 
 def kl_bounds(call: Call, x: Interval, y: Interval) -> Interval:

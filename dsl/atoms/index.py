@@ -169,15 +169,15 @@ def _paired(o: Any, items: Sequence[Any]) -> list[Any]:
     place = positions[0] if positions and (neighbours or not common) else 0
     before = sum(isinstance(i, tuple) for i in items[:place])
     slices = len(items) - len(arrays)
-    rank, found, seen = slices + common, [], 0
+    rank, result, seen = slices + common, [], 0
     for item in items:
         if isinstance(item, tuple):
             axis = seen if seen < before else seen + common
             seen += 1
             whole = o.iota(n=item[1] - item[0]) + item[0] if item[0] else o.iota(n=item[1])
-            found.append(o.reshape(whole, shape=tuple(item[1] - item[0] if k == axis else 1 for k in range(rank))))
+            result.append(o.reshape(whole, shape=tuple(item[1] - item[0] if k == axis else 1 for k in range(rank))))
         elif slices and not isinstance(item, int) and item.shape:
-            found.append(o.reshape(item, shape=(*item.shape, *(1,) * (slices - before))))
+            result.append(o.reshape(item, shape=(*item.shape, *(1,) * (slices - before))))
         else:
-            found.append(item)
-    return found
+            result.append(item)
+    return result

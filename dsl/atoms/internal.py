@@ -46,8 +46,8 @@ def _within(lo: float, hi: float) -> Any:
 
 def _over(o: Any, c: Call, x: Any, reduce: str) -> Any:
     """A reduction of x that broadcasts against it."""
-    found = getattr(o, reduce)(x, axis=axis(c))
-    return o.reshape(found, shape=kept(c)) if c.args[0].shape else found
+    result = getattr(o, reduce)(x, axis=axis(c))
+    return o.reshape(result, shape=kept(c)) if c.args[0].shape else result
 
 
 def _peak(o: Any, c: Call, x: Any) -> Any:
@@ -125,8 +125,8 @@ def _softmax_bounds(c: Call, x: Interval) -> Interval:
 def _unit_bounds(c: Call, x: Interval) -> Interval:
     """x over its norm, between -1 and 1."""
     size = _spread(c, x.square().sum(axis(c)).sqrt())
-    found = x / size if size.positive else interval(-1.0, 1.0, x.shape)
-    return Interval(np.clip(found.lo, -1.0, 1.0), np.clip(found.hi, -1.0, 1.0), x.shape)
+    result = x / size if size.positive else interval(-1.0, 1.0, x.shape)
+    return Interval(np.clip(result.lo, -1.0, 1.0), np.clip(result.hi, -1.0, 1.0), x.shape)
 
 
 def _scatter_bounds(c: Call, values: Interval, *items: Interval) -> Interval:

@@ -46,7 +46,7 @@ def _extreme_vjp(largest: bool) -> Any:
     """The whole cotangent goes to the first argument that is extreme: each is compared with the most extreme of those after it."""
 
     def rule(e: Any, c: Call, g: Expr) -> tuple[Expr, ...]:
-        found: list[Expr] = []
+        results: list[Expr] = []
         left: Expr = e.number(1)
         for i, arg in enumerate(c.args):
             share = left
@@ -54,8 +54,8 @@ def _extreme_vjp(largest: bool) -> Any:
                 other = after[0] if len(after) == 1 else e.call(c.atom, *after)
                 here = e.call("_nonneg", e.sub(arg, other) if largest else e.sub(other, arg))
                 share, left = e.mul(left, here), e.mul(left, e.sub(e.number(1), here))
-            found.append(e.collapse(e.broadcast(e.mul(share, g), c.shape), c.shape, arg.shape))
-        return tuple(found)
+            results.append(e.collapse(e.broadcast(e.mul(share, g), c.shape), c.shape, arg.shape))
+        return tuple(results)
 
     return rule
 

@@ -114,5 +114,5 @@ class _Table:
 def _at(data: bytes | memoryview, form: str, place: int) -> int:
     if place < 0:
         raise ValueError("a header points before its beginning")
-    found: int = struct.unpack_from(form, data, place)[0]
-    return found
+    result: int = struct.unpack_from(form, data, place)[0]
+    return result

@@ -99,10 +99,10 @@ def _pages(stream: IO[bytes], chunk: Any) -> Iterator[Page]:
 
 
 def _integer(fields: dict[int, Any], number: int) -> int:
-    found = fields.get(number)
-    if not isinstance(found, int) or found < 0:
+    result = fields.get(number)
+    if not isinstance(result, int) or result < 0:
         raise ValueError("the header of a page lacks a size")
-    return found
+    return result
 
 
 def _header(stream: IO[bytes], start: int) -> tuple[int, dict[int, Any]]:

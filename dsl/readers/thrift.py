@@ -77,8 +77,8 @@ class Compact:
         raise ValueError("a header has a number that does not end")
 
     def _take(self, count: int) -> bytes:
-        found = self.data[self.position : self.position + count]
-        if len(found) < count:
+        result = self.data[self.position : self.position + count]
+        if len(result) < count:
             raise EOFError("a header ends before its last field")
         self.position += count
-        return found
+        return result

@@ -123,6 +123,6 @@ class Space:
         if order > 2:
             return None
         origin, every = np.zeros((1, self.rounds.size)), self.rounds.everything
-        found = implicit(self.rounds, expr).added_hessian(origin, np.ones((len(every), 1)), every, ALL)[0]
-        whole = np.diag(found) if found.ndim == 1 else found
+        result = implicit(self.rounds, expr).added_hessian(origin, np.ones((len(every), 1)), every, ALL)[0]
+        whole = np.diag(result) if result.ndim == 1 else result
         return None if np.any(whole[self.common :]) else np.asarray(whole[: self.common, : self.common])

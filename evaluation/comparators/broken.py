@@ -46,9 +46,9 @@ class Broken:
         allowed = (self.least.f[members] * (1 + FEASIBLE) + FEASIBLE)[:, None] * self.elastic.scale[members]
         relaxed, last = Relaxed(self.programs, members, allowed), self.least.last and take(self.least.last, members)
         begin = last and replace(last, x=last.x[:, :-1], z=last.z[:, :-1], w=last.w[:, :-1])
-        found = solve_certified(relaxed, self.programs.region.start, before=begin)
-        x = np.where((found.near <= FEASIBLE)[:, None], found.x, self.least.x[members, :-1])
-        return replace(found, x=x, f=self.programs.jet(x, members).f, last=None)
+        result = solve_certified(relaxed, self.programs.region.start, before=begin)
+        x = np.where((result.near <= FEASIBLE)[:, None], result.x, self.least.x[members, :-1])
+        return replace(result, x=x, f=self.programs.jet(x, members).f, last=None)
 
     def conflicting(self, member: int) -> Array:
         """The rounds (from 0) whose constraints carry a multiplier in the proof that nothing satisfies all."""

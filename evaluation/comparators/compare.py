@@ -85,13 +85,13 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
     rounds = _all_rounds(problem, data)
     clock = _Clock(perf_counter(), budget)
     made, share = _first(rounds, ends)
-    found = prefixes(made, clock.left(share)) if made else unknown(ends, "")
-    found = conic_prefixes(rounds, ends, clock.left(1.0 if made else FIRST), found)
-    open_ = np.array([s is Status.NOT_COMPUTED for s in found.status])
+    result = prefixes(made, clock.left(share)) if made else unknown(ends, "")
+    result = conic_prefixes(rounds, ends, clock.left(1.0 if made else FIRST), result)
+    open_ = np.array([s is Status.NOT_COMPUTED for s in result.status])
     if made or not open_.any() or clock.over:
-        return found
+        return result
     few = rounds.first(int(ends[open_][-1]))
-    return found.with_members(open_, _rough_prefixes(few, ends[open_], clock.left()))
+    return result.with_members(open_, _rough_prefixes(few, ends[open_], clock.left()))
 
 
 def _rough_prefixes(rounds: Rounds, ends: Array, budget: Budget) -> Prefixes:

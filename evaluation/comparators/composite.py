@@ -194,16 +194,16 @@ def affine_forms(expr: Expr, variables: tuple[str, ...]) -> list[Expr]:
     """The largest subexpressions that depend on the decisions and are affine in them, each once."""
     nodes = list(walk(expr))
     order = degrees(nodes, dependence(nodes, variables))
-    found: dict[int, Expr] = {}
+    results: dict[int, Expr] = {}
     for node in nodes:
         if order[id(node)] > 1:
-            found |= {id(c): c for c in node.children if order[id(c)] == 1}
-    return list(found.values())
+            results |= {id(c): c for c in node.children if order[id(c)] == 1}
+    return list(results.values())
 
 
-def replaced(expr: Expr, found: Mapping[int, Expr]) -> Expr:
+def replaced(expr: Expr, results: Mapping[int, Expr]) -> Expr:
     """The expression with others in the place of the nodes with these ids."""
-    done: dict[int, Expr] = dict(found)
+    done: dict[int, Expr] = dict(results)
     for node in walk(expr):
         if id(node) not in done:
             children = tuple(done[id(c)] for c in node.children)

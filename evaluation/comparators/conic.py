@@ -126,14 +126,14 @@ class Bent:
         rounds, space = self.space.rounds, self.space
         places = [(name, rounds.places[name], shape) for name, shape in rounds.layout]
         shared = {n: _shaped(cp, z, place, shape) for n, place, shape in places if place.stop <= space.common}
-        found = []
+        results = []
         for t in map(int, self.rows):
             ahead = t * space.own
             own = {n: _shaped(cp, z, _later(p, ahead), shape) for n, p, shape in places if n not in shared}
             env = {n: values[t] for n, values in rounds.streams.items()}
             twin = to_cvxpy(self.words or self.expr, shared | own, env, float(rounds.numbers[t]))
-            found.append(cp.reshape(twin, (self._function.entries,), order="C"))
-        return sum(found) / len(found) if self.mean else cp.hstack(found)
+            results.append(cp.reshape(twin, (self._function.entries,), order="C"))
+        return sum(results) / len(results) if self.mean else cp.hstack(results)
 
 
 def _later(place: slice, ahead: int) -> slice:
@@ -216,8 +216,8 @@ class Program:
     @property
     def orders(self) -> list[int]:
         """Of the matrices that are to be positive semidefinite."""
-        found = [sum(b.shape) for b in self.norms if not b.norm.second_order for _ in range(b.count)]
-        return found + [sum(b.shape) for b in self.region.blocks if b.domain.spectral]
+        results = [sum(b.shape) for b in self.norms if not b.norm.second_order for _ in range(b.count)]
+        return results + [sum(b.shape) for b in self.region.blocks if b.domain.spectral]
 
     @property
     def nodes(self) -> int:

@@ -77,15 +77,15 @@ class _Whole:
     def scales(self) -> list[Array]:
         """By how much each constraint can change over the set: for each constraint, in its shape."""
         p, problem = self.program, self.rounds.problem
-        middle, found = 0.5 * (p.lower + p.upper), []
+        middle, result = 0.5 * (p.lower + p.upper), []
         for limits in p.limits:
             if limits.origin is not None:
                 shape = problem.inequalities[limits.origin].shape
                 changes = limits.function.changes(middle, p.width)
-                found.append(np.max(changes.reshape(-1, *shape), axis=0))
+                result.append(np.max(changes.reshape(-1, *shape), axis=0))
         ends = np.cumsum([c.size for c in problem.equalities])[:-1]
         parts = np.split(p.equations.changes(middle, p.width), ends)
-        return found + [part.reshape(c.shape) for part, c in zip(parts, problem.equalities)]
+        return result + [part.reshape(c.shape) for part, c in zip(parts, problem.equalities)]
 
 
 def conic_static(rounds: Rounds, budget: Budget) -> Comparator:
@@ -96,8 +96,8 @@ def conic_static(rounds: Rounds, budget: Budget) -> Comparator:
     if whole is None:
         return unsolved("static", "the range of a function with a kink is not bounded", least, began)
     if why := whole.too_much(budget):
-        found = split(whole.program, until)
-        return whole.comparator(found, began, SPLIT) if found else unsolved("static", why, least, began)
+        result = split(whole.program, until)
+        return whole.comparator(result, began, SPLIT) if result else unsolved("static", why, least, began)
     answer = whole.solved(until)
     if isinstance(answer, Answer) and answer.certified.near[0] <= FEASIBLE:
         return whole.comparator(answer, began)
@@ -117,12 +117,12 @@ def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | 
         return None
     least = answer.certified.f[0] / rounds.count * (1 + FEASIBLE) + FEASIBLE
     again = _Whole.of(_over(rounds, loosened(rounds.problem, [least * s for s in scales])))
-    found = again.solved(until) if again else None
-    if not isinstance(found, Answer) or found.certified.near[0] > FEASIBLE:
+    result = again.solved(until) if again else None
+    if not isinstance(result, Answer) or result.certified.near[0] > FEASIBLE:
         return None
     which = _conflicting(softer, answer)
     return replace(
-        whole.comparator(found, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which)
+        whole.comparator(result, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which)
     )
 
 
@@ -154,18 +154,18 @@ def conic_prefixes(rounds: Rounds, ends: Array, budget: Budget, before: Prefixes
         left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
         if status[member] in (Status.CERTIFIED, Status.LEAST_VIOLATING) or left.seconds <= 0:
             continue
-        found = conic_static(rounds.first(int(ends[member])), left)
-        bound[member] = max(bound[member], found.bound)
-        if found.losses is None and not solved:
+        result = conic_static(rounds.first(int(ends[member])), left)
+        bound[member] = max(bound[member], result.bound)
+        if result.losses is None and not solved:
             break  # what is too much for the longest of them leaves its time to other methods
-        if found.losses is None:
+        if result.losses is None:
             continue
         solved = True
-        if not found.value >= value[member] or found.status is Status.LEAST_VIOLATING:
-            value[member] = found.value
-            for name, part in found.decision.items():
+        if not result.value >= value[member] or result.status is Status.LEAST_VIOLATING:
+            value[member] = result.value
+            for name, part in result.decision.items():
                 decision[name][member] = part
-        status[member] = found.status
+        status[member] = result.status
     method = "; ".join(filter(None, (before.method, METHOD if solved else "")))
     return replace(
         before,

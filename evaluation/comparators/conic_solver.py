@@ -43,16 +43,16 @@ def solve_conic(p: Program, until: float) -> Answer | float | None:
     Slopes at a point beside the best one do not fit the multipliers that were found with it. Where the gap is not closed, the program
     with tangents at the point is solved too, whose multipliers fit: what it costs at least, this one does.
     """
-    found = _solved(p, until)
-    if not isinstance(found, Answer) or not p.bent or perf_counter() > until:
-        return found
-    c = found.certified
+    result = _solved(p, until)
+    if not isinstance(result, Answer) or not p.bent or perf_counter() > until:
+        return result
+    c = result.certified
     if c.f[0] - c.bound[0] <= CLOSE * max(abs(c.f[0]), c.size[0]) or not np.isfinite(c.f[0]):
-        return found
+        return result
     other = _solved(p.tangent(c.x[0]), until)
     if not isinstance(other, Answer):
-        return found
-    return replace(found, certified=replace(c, bound=np.maximum(c.bound, other.certified.bound)))
+        return result
+    return replace(result, certified=replace(c, bound=np.maximum(c.bound, other.certified.bound)))
 
 
 def _solved(p: Program, until: float) -> Answer | float | None:
@@ -74,7 +74,7 @@ def _solved(p: Program, until: float) -> Answer | float | None:
         for constraint in block.domain.constraints(cp, cp.reshape(z[place], block.shape, order="C"))
     ]
     objective = cp.Minimize(_objective(cp, p, z, size))
-    rest = [y[p.common :] >= 0, *(c for found in norms for c in found.constraints)]
+    rest = [y[p.common :] >= 0, *(c for result in norms for c in result.constraints)]
     try:
         best = solve(objective, [*below, equal, *rest, *inside], max(until - perf_counter(), 0.1), TOLERANCE)
     except cp.error.DCPError:
@@ -87,7 +87,7 @@ def _solved(p: Program, until: float) -> Answer | float | None:
             for limits, factor, b in zip(p.limits, factors, below)
         ),
         size * np.asarray(equal.dual_value) / scale,
-        tuple(size * found.dual() for found in norms),
+        tuple(size * result.dual() for result in norms),
     )
     return certified(p, _repaired(p, np.clip(z.value, p.lower, p.upper)), size, duals)
 
@@ -155,7 +155,7 @@ def certified(p: Program, z: Array, size: float, duals: Duals) -> Answer:
             worst.append(float((bounded.violation(z) / p.width[bounded.places]).max(initial=0.0)))
         bound = lagrangian + p.least(slope) - float(slope @ z)
     known, none = bool(np.isfinite(bound)), np.zeros((1, 0))
-    found = Certified(
+    result = Certified(
         z[None],
         np.array([value]),
         np.array([bound if known else -np.inf]),
@@ -164,4 +164,4 @@ def certified(p: Program, z: Array, size: float, duals: Duals) -> Answer:
         np.array([max(worst) if np.all(np.isfinite(worst)) else np.inf]),
         np.array([size]),
     )
-    return Answer(found, duals.limits)
+    return Answer(result, duals.limits)

@@ -147,24 +147,24 @@ def prefixes(setting: Setting, budget: Budget, before: Solved | None = None) -> 
 
 def prefixes_of(setting: Setting, solved: Solved, began: float) -> Prefixes:
     """What the solved programs say of each prefix."""
-    found, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
+    result, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
     if len(unmet) and setting.region.complete:
         broken = broken_least(replace(solved.programs, members=unmet))
         proved = np.flatnonzero(broken.proved)
-        found = stored(found, unmet[proved], broken.best(proved)) if len(proved) else found
+        result = stored(result, unmet[proved], broken.best(proved)) if len(proved) else result
         for member in unmet[proved]:
             status[member] = Status.LEAST_VIOLATING
-    values = np.array([losses.sum() for losses in _losses(setting.original, found.x, setting.ends)])
+    values = np.array([losses.sum() for losses in _losses(setting.original, result.x, setting.ends)])
     for member, known in enumerate(solved.met & ~solved.late):
-        close = values[member] - found.bound[member] <= 1e-6 * max(abs(values[member]), found.size[member])
+        close = values[member] - result.bound[member] <= 1e-6 * max(abs(values[member]), result.size[member])
         if status[member] is Status.CERTIFIED and not (known and close):
             status[member] = Status.INTERVAL if known else Status.NOT_COMPUTED
     values[[s is Status.NOT_COMPUTED for s in status]] = np.nan
-    x = found.x[:, : setting.original.size]
+    x = result.x[:, : setting.original.size]
     decision = {n: x[:, setting.original.places[n]].reshape(len(x), *shape) for n, shape in setting.original.layout}
     spent = perf_counter() - began
-    return Prefixes(setting.ends, values, found.bound, tuple(status), decision, _method(setting.region), spent)
+    return Prefixes(setting.ends, values, result.bound, tuple(status), decision, _method(setting.region), spent)
 
 
 def solve_all(setting: Setting, until: float, before: Solved | None = None, enough: float = 0.0) -> Solved:
@@ -179,9 +179,9 @@ def solve_all(setting: Setting, until: float, before: Solved | None = None, enou
     solution: Certified | None = None
     open_, met, late = everything, np.ones(len(everything), dtype=bool), np.zeros(len(everything), dtype=bool)
     for _ in range(PASSES):
-        found = solve_programs(parts.programs(region, open_, chosen), until, enough, last and take(last, open_))
-        solution = found if solution is None else stored(solution, open_, found)
-        met[open_] = found.near <= FEASIBLE
+        result = solve_programs(parts.programs(region, open_, chosen), until, enough, last and take(last, open_))
+        solution = result if solution is None else stored(solution, open_, result)
+        met[open_] = result.near <= FEASIBLE
         wanting = open_[met[open_]]
         added = [_violated(e, c, solution.x, wanting) for e, c in zip(parts.each, chosen)]
         chosen = [[np.union1d(c, a) for c, a in zip(rounds, more)] for rounds, more in zip(chosen, added)]
@@ -198,20 +198,20 @@ def solve_programs(programs: Assembled, until: float, enough: float = 0.0, befor
     """Points and bounds; multipliers and values of constraints, whose number differs from pass to pass, are left out."""
     if programs.region.complete:
         gap = max(enough, ENOUGH if programs.count > 1 else 0.0)
-        found = solve_certified(programs, programs.region.start, gap, until, before)
+        result = solve_certified(programs, programs.region.start, gap, until, before)
     else:
-        found = _projected(programs, until)
+        result = _projected(programs, until)
     none = np.zeros((programs.count, 0))
-    last = found.last and replace(found.last, s=none, lam=none)
-    return replace(found, multipliers=none, g=none, last=last)
+    last = result.last and replace(result.last, s=none, lam=none)
+    return replace(result, multipliers=none, g=none, last=last)
 
 
 def _projected(programs: Assembled, until: float) -> Certified:
     """One after another, the longest prefix first: the next begins where it ended."""
-    found: list[Certified] = []
+    results: list[Certified] = []
     for row in reversed(range(programs.count)):
-        found.insert(0, solve_projected(programs, row, until, found[0].x[0] if found else None))
-    return joined(found)
+        results.insert(0, solve_projected(programs, row, until, results[0].x[0] if results else None))
+    return joined(results)
 
 
 def stored(solution: Certified, members: Array, part: Certified) -> Certified:
@@ -244,15 +244,15 @@ def _first_rounds(each: _EachRound, setting: Setting) -> list[Array]:
 
 def _violated(each: _EachRound, chosen: list[Array], x: Array, wanting: Array) -> list[Array]:
     """For each prefix the rounds, worst first, whose constraint x breaks though it is not yet taken; asked of those `wanting`."""
-    found = [np.zeros(0, dtype=np.int64)] * len(each.ends)
+    results = [np.zeros(0, dtype=np.int64)] * len(each.ends)
     if each.deciding is not None or not len(wanting):
-        return found
+        return results
     for member, values in zip(wanting, values_upto(each.function, x[wanting], each.ends[wanting])):
         worst = (values / each.slope[: len(values)]).max(axis=1)
         worst[chosen[member]] = -np.inf
         order = np.flatnonzero(worst > TOLERANCE)
-        found[member] = order[np.argsort(-worst[order])[:MORE]]
-    return found
+        results[member] = order[np.argsort(-worst[order])[:MORE]]
+    return results
 
 
 def _losses(rounds: Rounds, x: Array, ends: Array) -> list[Array]:
@@ -274,13 +274,13 @@ def _method(region: Region) -> str:
     return "interior point" if region.complete else "augmented Lagrangian"
 
 
-def comparator_of(setting: Setting, found: Certified, began: float, method: str = "") -> Comparator:
+def comparator_of(setting: Setting, result: Certified, began: float, method: str = "") -> Comparator:
     """The decision at the head of a solution, with what it costs in each round and by how much it breaks what binds it."""
     rounds = setting.original
-    x = found.x[0, : rounds.size]
-    losses = _losses(rounds, found.x, setting.ends)[0]
-    value, bound = float(losses.sum()), float(found.bound[0])
-    certified = value - bound <= 1e-6 * max(abs(value), float(found.size[0]))
+    x = result.x[0, : rounds.size]
+    losses = _losses(rounds, result.x, setting.ends)[0]
+    value, bound = float(losses.sum()), float(result.bound[0])
+    certified = value - bound <= 1e-6 * max(abs(value), float(result.size[0]))
     return Comparator(
         "static",
         Status.CERTIFIED if certified else Status.INTERVAL,
@@ -311,6 +311,6 @@ def programs_of(setting: Setting, chosen: list[list[Array]]) -> Assembled:
 
 def least_violating(setting: Setting, broken: Broken, member: int, began: float) -> Comparator:
     """The comparator that breaks the constraints least, where they are proved impossible."""
-    found = comparator_of(setting, broken.best(np.array([member])), began)
+    result = comparator_of(setting, broken.best(np.array([member])), began)
     which = broken.conflicting(member)
-    return replace(found, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))
+    return replace(result, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))

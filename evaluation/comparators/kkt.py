@@ -122,15 +122,15 @@ class _Factors:
 def _factors(matrices: Array) -> _Factors | None:
     """Factors of symmetric positive definite matrices; None where one is not definite to the last digit."""
     scale = _unit_scale(matrices)
-    found = []
+    results = []
     for matrix, own in zip(matrices, scale):
         unit = np.multiply.outer(own, own)
         unit *= matrix
         factor, failed = dpotrf(unit.T, lower=1, clean=0, overwrite_a=1)
         if failed:
             return None
-        found.append(factor)
-    return _Factors(found, scale)
+        results.append(factor)
+    return _Factors(results, scale)
 
 
 def _unit_scale(matrices: Array) -> Array:

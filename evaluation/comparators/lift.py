@@ -141,17 +141,17 @@ def _box(bounds: Interval, shape: tuple[int, ...], nonnegative: bool, absolute: 
 
 def ranges_of(rounds: Rounds) -> dict[str, Interval]:
     """Where the decisions may lie, and where the data of these rounds lies."""
-    found = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in rounds.problem.blocks}
+    results = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in rounds.problem.blocks}
     for name, values in rounds.streams.items():
-        found[name] = interval(values.min(axis=0), values.max(axis=0), tuple(values.shape[1:]))
-    return found | {"t": interval(float(rounds.numbers.min()), float(rounds.numbers.max()), ())}
+        results[name] = interval(values.min(axis=0), values.max(axis=0), tuple(values.shape[1:]))
+    return results | {"t": interval(float(rounds.numbers.min()), float(rounds.numbers.max()), ())}
 
 
 def least_loss(problem: Canonical, rounds: int) -> float:
     """What no loss of a round is below, whatever is decided and revealed; -inf where the ranges do not tell."""
-    found = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in problem.blocks}
-    found |= {s.name: interval(s.lower, s.upper, s.shape) for s in problem.streams}
-    least = float(np.min(enclose(problem.objective, found | {"t": interval(1.0, float(rounds), ())}).lo))
+    results = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in problem.blocks}
+    results |= {s.name: interval(s.lower, s.upper, s.shape) for s in problem.streams}
+    least = float(np.min(enclose(problem.objective, results | {"t": interval(1.0, float(rounds), ())}).lo))
     return -np.inf if np.isnan(least) else least
 
 

@@ -50,10 +50,10 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
                 f"the data takes {data.nbytes / 2**30:.3g} GiB, and its parts took longer than {budget.seconds / 2:g} s"
             )
             return Comparator("static", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
-        found = solve(part, Budget(half - perf_counter(), budget.memory))
-        bound += found.bound
-        if found.decision:
-            points.append(np.concatenate([np.ravel(found.decision[b.name]) for b in problem.blocks]))
+        result = solve(part, Budget(half - perf_counter(), budget.memory))
+        bound += result.bound
+        if result.decision:
+            points.append(np.concatenate([np.ravel(result.decision[b.name]) for b in problem.blocks]))
     if not points or problem.equalities:
         return unsolved("static", "no decision that satisfies the constraints of all rounds was found", bound, began)
     tried = np.array([np.mean(points, axis=0), *points[:: -(-len(points) // TRIED)]])
@@ -113,8 +113,8 @@ def evaluated(problem: Canonical, data: Data, points: Array, budget: Budget, unt
 
 def _constraints(rounds: Rounds, x: Array) -> Array:
     """(rounds, N)"""
-    found = [np.zeros((rounds.count, 0))]
+    results = [np.zeros((rounds.count, 0))]
     for c in rounds.problem.inequalities:
         value = values_of(rounds.evaluate(c.expr, x[None], rounds.everything), rounds.count)
-        found.append(value.reshape(rounds.count, -1))
-    return np.concatenate(found, axis=1)
+        results.append(value.reshape(rounds.count, -1))
+    return np.concatenate(results, axis=1)

@@ -71,9 +71,9 @@ def region(problem: Canonical) -> Region:
     curved: list[Quadratic] = []
     complete = True
     for which, block in enumerate(problem.blocks):
-        found = _inequalities(block)
-        complete = complete and found is not None
-        curved += [_widened(f, problem.blocks, which) for f in found or ()]
+        result = _inequalities(block)
+        complete = complete and result is not None
+        curved += [_widened(f, problem.blocks, which) for f in result or ()]
     matrix, right = _block_diagonal([m for m, _ in hulls]), np.concatenate([r for _, r in hulls])
     return Region(problem.blocks, lower, upper, matrix, right, tuple(curved), start, complete)
 

@@ -49,15 +49,15 @@ class _Pair:
 
 
 def _pair(rounds: Rounds, ends: Array, share: float) -> _Pair | None:
-    found = smoothed(rounds.problem, ranges_of(rounds), share)
-    if found is None:
+    result = smoothed(rounds.problem, ranges_of(rounds), share)
+    if result is None:
         return None
 
     def setting(problem: Canonical) -> Setting:
         return Setting(replace(rounds, problem=problem), region(problem), rounds, ends)
 
-    kinks = any(a.expr is not b.expr for a, b in zip(found[0].inequalities, rounds.problem.inequalities))
-    return _Pair(setting(found[0]), setting(found[1]), not kinks)
+    kinks = any(a.expr is not b.expr for a, b in zip(result[0].inequalities, rounds.problem.inequalities))
+    return _Pair(setting(result[0]), setting(result[1]), not kinks)
 
 
 def rounded_static(rounds: Rounds, budget: Budget) -> Comparator:
@@ -118,7 +118,7 @@ def _least_broken(
             continue
         share, step, broken, going = smaller, max(LONG, step**2), tried, going & tried.closed
         kept |= {member: (pair.below, broken, member) for member in map(int, np.flatnonzero(going))}
-    return {member: found for member, found in kept.items() if found[1].proved[member]}
+    return {member: result for member, result in kept.items() if result[1].proved[member]}
 
 
 def _beside(rounds: Rounds, ends: Array, members: Array, impossible: list[Comparator], budget: Budget) -> Prefixes:

@@ -120,12 +120,12 @@ class _Part:
     `solved` of them were brought to an end before time was over; of the others bounds alone are of use.
     """
 
-    def __init__(self, rounds: Rounds, found: Certified, constraints: int, floor: float) -> None:
+    def __init__(self, rounds: Rounds, result: Certified, constraints: int, floor: float) -> None:
         self.solved = rounds.count
-        self.x, self.losses = found.x.copy(), found.f.copy()
-        self.bounds = np.maximum(found.bound, floor)
-        self.sizes = np.maximum(np.abs(found.f), found.size)
-        self.violation = np.maximum(found.g[:, :constraints], 0.0)
+        self.x, self.losses = result.x.copy(), result.f.copy()
+        self.bounds = np.maximum(result.bound, floor)
+        self.sizes = np.maximum(np.abs(result.f), result.size)
+        self.violation = np.maximum(result.g[:, :constraints], 0.0)
         self.impossible = np.zeros(rounds.count, dtype=bool)
         self.open = np.zeros(rounds.count, dtype=bool)
         self.rounds = rounds
@@ -149,19 +149,19 @@ class _Part:
         ]
         self.violation = np.maximum(np.concatenate([np.zeros((len(rows), 0)), *values], axis=1), 0.0)
 
-    def take(self, row: int, found: Comparator) -> None:
+    def take(self, row: int, result: Comparator) -> None:
         """A round that was solved on its own."""
-        self.bounds[row] = max(self.bounds[row], found.bound)
-        impossible = found.status is Status.LEAST_VIOLATING
-        if found.losses is None or not (self.open[row] or impossible or found.value < self.losses[row]):
+        self.bounds[row] = max(self.bounds[row], result.bound)
+        impossible = result.status is Status.LEAST_VIOLATING
+        if result.losses is None or not (self.open[row] or impossible or result.value < self.losses[row]):
             return
-        self.x[row] = np.concatenate([np.ravel(found.decision[name]) for name, _ in self.rounds.layout])
-        self.losses[row], self.violation[row] = found.value, found.violation
+        self.x[row] = np.concatenate([np.ravel(result.decision[name]) for name, _ in self.rounds.layout])
+        self.losses[row], self.violation[row] = result.value, result.violation
         self.open[row], self.impossible[row] = False, impossible
-        certified = found.status is not Status.INTERVAL
-        self.bounds[row] = found.bound if impossible else self.bounds[row]
+        certified = result.status is not Status.INTERVAL
+        self.bounds[row] = result.bound if impossible else self.bounds[row]
         # what is certified has a gap within the tolerance of its size
-        self.sizes[row] = max(abs(found.value), found.gap / TOLERANCE if certified else 0.0)
+        self.sizes[row] = max(abs(result.value), result.gap / TOLERANCE if certified else 0.0)
 
 
 def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], Array]]:
@@ -195,10 +195,10 @@ def _none_yet(rounds: Rounds, floor: float) -> _Part:
     """No decisions, and the least losses that there can be as bounds."""
     constraints, unknown = sum(c.size for c in rounds.problem.inequalities), np.full(rounds.count, np.nan)
     nothing = np.zeros((rounds.count, constraints))
-    found = Certified(
+    result = Certified(
         np.zeros((rounds.count, rounds.size)), unknown, unknown, nothing, nothing, unknown, np.zeros(rounds.count)
     )
-    part = _Part(rounds, found, constraints, floor)
+    part = _Part(rounds, result, constraints, floor)
     part.bounds[:], part.open[:], part.solved = floor, True, 0
     return part
 
@@ -218,9 +218,9 @@ def _one_after_another(part: _Part, rounds: Rounds, clock: _Clock, memory: int) 
 
 def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
     programs = programs_of(rounds, way.region, way.definitions)
-    found = solve_certified(programs, way.region.start, until=clock.until)
-    part = _Part(rounds, found, sum(c.size for c in rounds.problem.inequalities), floor)
-    unmet = np.flatnonzero(~(found.near <= TOLERANCE))
+    result = solve_certified(programs, way.region.start, until=clock.until)
+    part = _Part(rounds, result, sum(c.size for c in rounds.problem.inequalities), floor)
+    unmet = np.flatnonzero(~(result.near <= TOLERANCE))
     if clock.spent > clock.seconds:
         part.solved = 0
     elif len(unmet):
@@ -231,15 +231,15 @@ def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
 def _one_by_one(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
     """The same for a set that is known by its projection, as far as time allows."""
     programs = programs_of(rounds, way.region, way.definitions)
-    found: list[Certified] = []
+    results: list[Certified] = []
     before = int(rounds.numbers[0]) - 1
     for row in range(rounds.count):
-        found.append(solve_projected(programs, row, clock.until_of_one, least=floor))
+        results.append(solve_projected(programs, row, clock.until_of_one, least=floor))
         if clock.over(before + row + 1):
             break
-    together = joined(found)
+    together = joined(results)
     part = _Part(rounds, together, sum(c.size for c in rounds.problem.inequalities), floor)
-    part.solved = len(found)
+    part.solved = len(results)
     part.open = together.near > TOLERANCE
     return part
 

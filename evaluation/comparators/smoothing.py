@@ -50,10 +50,10 @@ class _Round:
         return whole if self.above else e.sub(whole, e.number(self.eps * log(max(entries, 1))))
 
     def larger(self, *us: Expr) -> Expr:
-        found = us[0]
+        result = us[0]
         for u in us[1:]:
-            found = self.positive(found) if e.value_of(u) == 0 else e.add(u, self.positive(e.sub(found, u)))
-        return found
+            result = self.positive(result) if e.value_of(u) == 0 else e.add(u, self.positive(e.sub(result, u)))
+        return result
 
 
 def _along(atom: str, u: Expr, axis: int | None) -> Expr:
@@ -111,11 +111,11 @@ def smoothed(problem: Canonical, ranges: Ranges, share: float) -> tuple[Canonica
     """
     variables = tuple(b.name for b in problem.blocks)
     loss = _smooth(problem.objective, variables, ranges, share, above=False)
-    found = []
+    results = []
     for above in (False, True):
         limits = [_smooth(c.expr, variables, ranges, share, above) for c in problem.inequalities]
         if loss is None or any(x is None for x in limits):
             return None
         inequalities = tuple(replace(c, expr=x) for c, x in zip(problem.inequalities, limits) if x is not None)
-        found.append(replace(problem, objective=loss, inequalities=inequalities))
-    return found[0], found[1]
+        results.append(replace(problem, objective=loss, inequalities=inequalities))
+    return results[0], results[1]

@@ -69,11 +69,11 @@ def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparato
     until = began + budget.seconds
     if not _by_sums(problem, data):
         return None
-    found = _solved(problem, data, np.array([data.rounds]), budget, until)
-    if found is None:
+    result = _solved(problem, data, np.array([data.rounds]), budget, until)
+    if result is None:
         return unsolved("static", _late(data, budget), -np.inf, began)
-    bound, x = float(found.bound[0]), found.x[:1]
-    if found.near[0] > FEASIBLE:
+    bound, x = float(result.bound[0]), result.x[:1]
+    if result.near[0] > FEASIBLE:
         return unsolved("static", "no decision was found that satisfies the constraints", bound, began)
     sums = evaluated(problem, data, x, budget, until)
     if sums is None:
@@ -81,7 +81,7 @@ def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparato
     value = float(sums.losses[0].sum())
     return Comparator(
         "static",
-        Status.CERTIFIED if _close(value, bound, float(found.size[0])) else Status.INTERVAL,
+        Status.CERTIFIED if _close(value, bound, float(result.size[0])) else Status.INTERVAL,
         Rounds.of(problem, {}, np.arange(0)).split(x),
         sums.losses[0],
         value,
@@ -97,18 +97,18 @@ def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budge
     began = perf_counter()
     if not _by_sums(problem, data):
         return f"the data of all rounds takes {_gigabytes(data)}, and its functions cannot be added up"
-    found = _solved(problem, data, ends, budget, began + budget.seconds)
-    if found is None:
+    result = _solved(problem, data, ends, budget, began + budget.seconds)
+    if result is None:
         return _late(data, budget)
-    known = found.near <= FEASIBLE
-    close = [_close(*numbers) for numbers in zip(found.f, found.bound, found.size)]
+    known = result.near <= FEASIBLE
+    close = [_close(*numbers) for numbers in zip(result.f, result.bound, result.size)]
     status = [
         Status.NOT_COMPUTED if not k else Status.CERTIFIED if c else Status.INTERVAL for k, c in zip(known, close)
     ]
     none = Rounds.of(problem, {}, np.arange(0))
-    decision = {n: found.x[:, none.places[n]].reshape(len(ends), *shape) for n, shape in none.layout}
-    value = np.where(known, found.f, np.nan)
-    return Prefixes(ends, value, found.bound, tuple(status), decision, METHOD, perf_counter() - began)
+    decision = {n: result.x[:, none.places[n]].reshape(len(ends), *shape) for n, shape in none.layout}
+    value = np.where(known, result.f, np.nan)
+    return Prefixes(ends, value, result.bound, tuple(status), decision, METHOD, perf_counter() - began)
 
 
 def _by_sums(problem: Canonical, data: Data) -> bool:

@@ -28,10 +28,10 @@ def degree_in(expr: Expr, stream: str) -> float:
 
 def degrees(nodes: list[Expr], depends: set[int]) -> dict[int, float]:
     """The degree of each node (children first) in what `depends` tells to vary."""
-    found: dict[int, float] = {}
+    results: dict[int, float] = {}
     for node in nodes:
-        found[id(node)] = _degree(node, [found[id(c)] for c in node.children]) if id(node) in depends else 0
-    return found
+        results[id(node)] = _degree(node, [results[id(c)] for c in node.children]) if id(node) in depends else 0
+    return results
 
 
 def _degree(node: Expr, below: list[float]) -> float:
@@ -84,22 +84,22 @@ def separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
     """Whether a scalar expression is a sum of functions of single entries of the decisions, so that its Hessian is diagonal."""
     nodes = list(walk(expr))
     depends = dependence(nodes, decisions)
-    found: dict[int, Part] = {}
+    results: dict[int, Part] = {}
     for node in nodes:
-        found[id(node)] = _part(node, found, decisions) if id(node) in depends else Part.FIXED
-    return found[id(expr)] is not Part.MIXED
+        results[id(node)] = _part(node, results, decisions) if id(node) in depends else Part.FIXED
+    return results[id(expr)] is not Part.MIXED
 
 
-def _part(node: Expr, found: dict[int, Part], decisions: tuple[str, ...]) -> Part:
+def _part(node: Expr, results: dict[int, Part], decisions: tuple[str, ...]) -> Part:
     if isinstance(node, Name):
         return Part.OWN
-    if isinstance(node, Index) and found[id(node.base)] in (Part.OWN, Part.PICKED):
+    if isinstance(node, Index) and results[id(node.base)] in (Part.OWN, Part.PICKED):
         return Part.PICKED
     if node.shape == () and degree(node, decisions) <= 1:
         return Part.SUMMED
     if not isinstance(node, Call):
         return Part.MIXED
-    parts = [found[id(a)] for a in node.args]
+    parts = [results[id(a)] for a in node.args]
     moving = [a for a, p in zip(node.args, parts) if p is not Part.FIXED]
     worst = max(parts)
     if worst is Part.OWN and _entry_by_entry(node, moving):
@@ -132,8 +132,8 @@ def _adds_up(node: Call, moving: list[Expr], worst: Part) -> bool:
 
 def _same_decision(moving: list[Expr]) -> bool:
     """Entries of one decision: two decisions of the same shape would be mixed by an entrywise product."""
-    found = {n.name for a in moving for n in walk(a) if isinstance(n, Name) and n.kind is Kind.DECISION}
-    return len(found) <= 1
+    results = {n.name for a in moving for n in walk(a) if isinstance(n, Name) and n.kind is Kind.DECISION}
+    return len(results) <= 1
 
 
 def smooth(expr: Expr, decisions: tuple[str, ...]) -> bool:

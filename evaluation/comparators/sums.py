@@ -84,11 +84,11 @@ def _at_one_point(x: Array, ends: Array) -> bool:
 
 def values_upto(function: OfRounds, x: Array, ends: Array) -> list[Array]:
     """For each member the values in its rounds: (ends_b, entries)."""
-    found: list[Array] = []
+    results: list[Array] = []
     for _, points, rows, cuts in calls(x, np.zeros_like(ends), ends):
         values = function.values(points, rows)
-        found += np.split(values, cuts[1:]) if len(cuts) > 1 else [values]
-    return found
+        results += np.split(values, cuts[1:]) if len(cuts) > 1 else [values]
+    return results
 
 
 def summed(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> OfRounds:

@@ -140,14 +140,16 @@ def _scale(trace: Trace, index: int) -> float | None:
 
 def _violations(trace: Trace) -> tuple[ViolationLine, ...]:
     timings = [c.timing.value for c in trace.problem.inequalities for _ in range(c.size)]
+    totals = [trace.violation(kind)[-1] for kind in ("hard", "soft")] if timings else []
     lines = []
     for i, label in enumerate(trace.labels):
         g = trace.constraints[:, i]
-        broken = np.maximum(g, 0.0)
-        hard, soft = float(broken.sum()), max(float(g.sum()), 0.0)
+        hard, soft = (float(total[i]) for total in totals)
         scale = _scale(trace, i)
         slack = ROUNDING * scale if scale is not None and np.isfinite(scale) else 0.0
-        lines.append(ViolationLine(label, timings[i], hard, soft, scale, int((g > slack).sum()), float(broken.max())))
+        lines.append(
+            ViolationLine(label, timings[i], hard, soft, scale, int((g > slack).sum()), max(float(g.max()), 0.0))
+        )
     return tuple(lines)
 
 

@@ -140,7 +140,8 @@ def _along(node: Call, base: Interval, of: tuple[int, ...]) -> Interval:
     whole = applied(node.atom, (stacked,), (("axis", 0 if axis is None else int(axis)),))
     shifted = replace(whole, options=(("axis", 1 if axis is None else int(axis) + 1),))
     result: Interval = ATOMS[node.atom].bounds(shifted, base)
-    return _reshaped(result, known(node.shape)) if axis is None and len(node.shape) > 1 else result
+    shape = known(node.shape)
+    return result if result.shape[1:] == shape else _reshaped(result, shape)
 
 
 def _stretched(x: Interval, shape: tuple[int, ...]) -> Interval:

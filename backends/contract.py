@@ -35,7 +35,7 @@ class Contract:
     start       the first decision, by decision
     domains     the set that each decision lies in, by decision
     equalities  labels of the equality constraints (those of the inequalities are the program's)
-    laws        of the algorithm's own random draws: "uniform" on [0, 1) or "normal", by field of `Program.draws`
+    distributions  of the algorithm's own random draws: "uniform" on [0, 1) or "normal", by field of `Program.draws`
     recipe      what makes the same plan again (JSON values): kept in saved states
     duals       what brings queues and multipliers to the model's units, by field of the state; the state itself stays without units
     constants   what the guarantee rests on: bounds that the learner compares with what it sees

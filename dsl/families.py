@@ -1,4 +1,4 @@
-"""The laws behind the distributions: partial moments in closed form, and draws.
+"""Families of distributions: partial moments in closed form, and draws.
 
 For a law X and lo <= hi, `moment(k, args, lo, hi)` is E[X^k 1{lo <= X <= hi}] for k = 0, 1, 2: the mean of the law truncated to [lo, hi] is
 moment 1 over moment 0. Each is a probability under the same family with shifted parameters, x f(x; a) being proportional to f(x; a + 1) or

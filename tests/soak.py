@@ -30,8 +30,8 @@ TEXT = """\
 model soak
 horizon T = {horizon}
 decision x{shape} in {domain}
-stream c{shape} {law}in [-1, 1]
-stream need {law}in [0, 1]
+stream c{shape} {distribution}in [-1, 1]
+stream need {distribution}in [0, 1]
 minimize {loss}
 {constraints}
 {feedback}
@@ -169,7 +169,7 @@ def _within(plan: Plan, name: str, shape: tuple[int, ...], values: Array) -> Arr
 def draws(plan: Plan, rounds: int, rng: np.random.Generator) -> list[Array]:
     """The algorithm's own random arrays of a block."""
     fields = [(f.name, (rounds, *f.type.shape)) for f in plan.program.draws]
-    return [rng.normal(size=s) if plan.contract.laws.get(n) == "normal" else rng.random(s) for n, s in fields]
+    return [rng.normal(size=s) if plan.contract.distributions.get(n) == "normal" else rng.random(s) for n, s in fields]
 
 
 @dataclass(frozen=True)

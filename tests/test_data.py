@@ -228,7 +228,7 @@ def test_streams_without_a_law_cannot_be_drawn(problem: Canonical) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "law"),
+    ("bounds", "distribution"),
     [
         ("in [-1000, 3000]", "uniform(-1000, 3000)"),
         ("in [0, 2 * k] iid", "uniform(0, 2 * k)"),

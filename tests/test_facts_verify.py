@@ -19,7 +19,7 @@ from oco.compiler.facts.verify import Outcome, verify
 from oco.dsl.intervals import Interval
 from oco.dsl.load import load, parse
 
-REPLAY = ("verify", "attack", "replay_calculus", "replay_claims", "replay_points")
+REPLAY = ("verify", "falsify", "replay_calculus", "replay_claims", "replay_points")
 ROOT = Path(__file__).parent.parent
 SMALL = ("tracking", "online_qp", "job_scheduling", "datacenter", "portfolio", "blind_pricing")
 

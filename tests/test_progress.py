@@ -17,7 +17,7 @@ import pytest
 
 from oco.backends.choose import duration
 from oco.cli import main
-from oco.cli.progress import Pace, told, working
+from oco.cli.progress import Pace, reporting, working
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -34,7 +34,7 @@ def test_lines_come_after_ten_seconds_and_then_ever_fewer(monkeypatch: Any, caps
     clock = Clock()
     monkeypatch.setattr("oco.cli.progress.perf_counter", clock)
     said = []
-    with told("coldq", 10_000, "rounds") as show:
+    with reporting("coldq", 10_000, "rounds") as show:
         for done in range(1, 10_001):
             clock.now += 1.0
             show(done, f"loss {done}")
@@ -72,7 +72,7 @@ def test_more_runs_at_once_than_were_known_of_are_seen(monkeypatch: Any) -> None
 def test_a_start_before_the_first_round_is_not_counted(monkeypatch: Any, capsys: Any) -> None:
     clock = Clock()
     monkeypatch.setattr("oco.cli.progress.perf_counter", clock)
-    with told("coldq", 101, "rounds") as show:
+    with reporting("coldq", 101, "rounds") as show:
         clock.now = 60.0  # a compilation
         for done in range(1, 12):
             show(done, "")

@@ -164,7 +164,7 @@ def with_ellipse(line: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kinked", "mend", "mended"),
+    ("kinked", "fix", "mended"),
     [
         ("ellipse: norm2(A @ x) <= 0.6", "`sum_squares(A @ x)`", "ellipse: sum_squares(A @ x) <= 0.36"),
         ("ellipse: norm2(A @ x) + abs(x[0]) <= 0.6", "`sum_squares(A @ x)`", "ellipse: norm1(A @ x) <= 0.36"),

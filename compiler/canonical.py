@@ -63,7 +63,7 @@ class StreamRange:
 
     @property
     def stochastic(self) -> bool:
-        """Whether the values of different rounds are independent draws of one law."""
+        """Whether the values of different rounds are independent draws of one distribution."""
         return self.stream.iid or self.stream.distribution is not None
 
 

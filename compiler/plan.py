@@ -115,7 +115,7 @@ class Plan:
 
     @property
     def distributions(self) -> Mapping[str, str]:
-        """The law of each random array of the program's rounds: "uniform" on [0, 1) or "normal"."""
+        """The distribution of each random array of the program's rounds: "uniform" on [0, 1) or "normal"."""
         return {f.name: distribution for f, distribution in self._task.drawn().items()}
 
     def with_horizon(self, T: int) -> Plan:

@@ -92,7 +92,7 @@ class TraceSpec:
         return (symbol,) if len(self.decisions) == 1 else tuple(f"{symbol}_{d}" for d in self.decisions)
 
     def drawn(self) -> dict[Field, str]:
-        """The random arrays of a round, each with its law."""
+        """The random arrays of a round, each with its distribution."""
         results: dict[Field, str] = {}
         for draw in self.draws:
             if draw.shape is not None:

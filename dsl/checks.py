@@ -1,4 +1,4 @@
-"""What the domain of a decision and the law of a stream must satisfy: names, arguments, shapes, and values where they are known."""
+"""Checks of decisions' domains and streams' distributions: names, arguments, shapes, and values where they are known."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def check_law(scope: Scope, stream: Stream) -> None:
 
 
 def _check_reach(scope: Scope, stream: Stream, spec: Distribution, values: Mapping[str, Array]) -> None:
-    """Whether the law falls within the stream's range with a probability that numbers can show."""
+    """Whether the distribution falls within the stream's range with a probability that numbers can show."""
     if stream.bounds is None:
         return
     ends = [fixed_value(scope, b, f"the range of `{stream.name}`") for b in stream.bounds]

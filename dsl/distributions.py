@@ -1,4 +1,4 @@
-"""The table of distributions, and the law of a stream: support, mean, variance and draws, truncated to the stream's bounds."""
+"""The table of distributions, and the distribution of a stream: support, mean, variance and draws, truncated to the stream's bounds."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _WANTS: dict[str, tuple[Callable[[Array], Any], str]] = {
 
 
 def check_shapes(kind: DistributionKind, shape: Shape, given: Mapping[str, Shape]) -> Complaint | None:
-    """Arguments stretch to the stream's shape; the probabilities of a categorical law are one vector for all entries."""
+    """Arguments stretch to the stream's shape; the probabilities of a categorical distribution are one vector for all entries."""
     for name, result in given.items():
         if kind.name == "categorical":
             if len(result) != 1:
@@ -111,9 +111,9 @@ def check_values(kind: DistributionKind, given: Args) -> Complaint | None:
 
 
 def within(low: Array, high: Array, whole: bool, ends: tuple[str, str]) -> str | None:
-    """A law, as in the language, that reaches every value in [low, high] and, truncated to it, leaves nothing else.
+    """A distribution, as in the language, that reaches every value in [low, high] and, truncated to it, leaves nothing else.
 
-    `low` and `high` have an entry for each of the stream's, and `ends` are the words for them; None where no law fits.
+    `low` and `high` have an entry for each of the stream's, and `ends` are the words for them; None where no distribution fits.
     """
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None if whole else "normal(0, 1)"
@@ -144,29 +144,29 @@ class TruncatedDistribution:
         return FAMILIES[self.kind].discrete
 
     def probability(self) -> Array:
-        """P(lower <= X <= upper) of the law before it is truncated."""
+        """P(lower <= X <= upper) of the distribution before it is truncated."""
         return self._moment(0)
 
     def mean(self) -> Array:
-        """The mean of the truncated law, shape `shape`."""
+        """The mean of the truncated distribution, shape `shape`."""
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = self._few(1) / self._few(0)  # as few numbers as the parameters have
         return np.broadcast_to(np.clip(mean, self.lower, self.upper), self.shape)
 
     def variance(self) -> Array:
-        """The variance of the truncated law; infinite where a heavy tail makes it so."""
+        """The variance of the truncated distribution; infinite where a heavy tail makes it so."""
         centre = self.mean()
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = self._moment(2) / self._moment(0) - centre**2
         return np.broadcast_to(np.maximum(spread, 0.0), self.shape)
 
     def sample(self, rng: np.random.Generator, rounds: int) -> Array:
-        """Independent draws for `rounds` rounds: (rounds, *shape), int64 for a discrete law."""
+        """Independent draws for `rounds` rounds: (rounds, *shape), int64 for a discrete distribution."""
         size = (rounds, *self.shape)
         values = np.asarray(FAMILIES[self.kind].draw(self.args, rng, size))
         probability = self._few(0)
         if not np.all(probability > 0):
-            raise InternalError(f"draws of the law {self.kind} from a range that it never falls in")
+            raise InternalError(f"draws of the distribution {self.kind} from a range that it never falls in")
         rare = probability < RARE
         if rare.any():
             values = np.where(rare, self._invert(rng.random(size)), values)
@@ -191,7 +191,7 @@ class TruncatedDistribution:
             return np.asarray(FAMILIES[self.kind].moment(k, self.args, self.lower, self.upper))
 
     def _invert(self, u: Array) -> Array:
-        """The u-quantiles of the truncated law, by bisection of P(lower <= X <= x)."""
+        """The u-quantiles of the truncated distribution, by bisection of P(lower <= X <= x)."""
         family, total = FAMILIES[self.kind], self.probability()
         low, high = self._finite(*(np.broadcast_to(end, u.shape) for end in (self.lower, self.upper)))
         while True:
@@ -211,7 +211,7 @@ class TruncatedDistribution:
             if np.all(FAMILIES[self.kind].moment(0, self.args, left, right) >= (1 - 1e-12) * total):
                 return left, right
             reach *= 2.0
-        raise InternalError(f"no finite range holds the law {self.kind}")
+        raise InternalError(f"no finite range holds the distribution {self.kind}")
 
 
 def truncated(
@@ -220,7 +220,7 @@ def truncated(
     shape: tuple[int, ...],
     bounds: tuple[Array, Array] | None = None,
 ) -> TruncatedDistribution:
-    """The law that `distribution` writes for a stream of `shape`; `array` gives the value of an argument."""
+    """The distribution that `distribution` writes for a stream of `shape`; `array` gives the value of an argument."""
     kind = DISTRIBUTIONS[distribution.kind]
     exprs = dict(zip(kind.parameters, distribution.args)) | dict(distribution.options)
     args = {name: np.asarray(array(e), dtype=np.float64) for name, e in exprs.items()}

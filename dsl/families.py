@@ -1,6 +1,6 @@
 """Families of distributions: partial moments in closed form, and draws.
 
-For a law X and lo <= hi, `moment(k, args, lo, hi)` is E[X^k 1{lo <= X <= hi}] for k = 0, 1, 2: the mean of the law truncated to [lo, hi] is
+For a distribution X and lo <= hi, `moment(k, args, lo, hi)` is E[X^k 1{lo <= X <= hi}] for k = 0, 1, 2: its mean within [lo, hi] is
 moment 1 over moment 0. Each is a probability under the same family with shifted parameters, x f(x; a) being proportional to f(x; a + 1) or
 so (Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions; Johnson, Kemp & Kotz, Univariate Discrete Distributions).
 """
@@ -22,7 +22,7 @@ FEW = 64
 
 @dataclass(frozen=True)
 class Family:
-    """One family. `moment` as above; `support` the least interval that holds the law; `draw(args, rng, size)` untruncated values."""
+    """One family. `moment` as above; `support` the least interval that holds it; `draw(args, rng, size)` untruncated values."""
 
     support: Callable[[Args], tuple[Any, Any]]
     moment: Callable[[int, Args, Array, Array], Array]
@@ -98,7 +98,7 @@ def _gamma_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
 
 
 def _exponential(args: Args) -> Args:
-    """The exponential law is the gamma law of shape 1."""
+    """The exponential distribution is the gamma distribution of shape 1."""
     return {"shape": np.ones_like(args["mean"], dtype=float), "mean": args["mean"]}
 
 
@@ -183,7 +183,7 @@ def _bernoulli(args: Args) -> Args:
 
 
 MOST_ADDED = 1_000
-"""Probabilities of a law that are added up one by one where its bounds differ from entry to entry."""
+"""Probabilities of a distribution that are added up one by one where its bounds differ from entry to entry."""
 
 # categorical(p): 0, 1, ..., k - 1 with the probabilities p; constant(v)
 

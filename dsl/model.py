@@ -93,7 +93,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Distribution:
-    """`poisson(2500)`, `pareto(3, mean = 8)`: a known law, independent across rounds, entries and names."""
+    """`poisson(2500)`, `pareto(3, mean = 8)`: a known distribution, independent across rounds, entries and names."""
 
     kind: str
     args: tuple[Expr, ...] = ()
@@ -103,7 +103,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Stream:
-    """Data revealed each round. Adversarial unless `iid` (unknown law, perhaps a known `mean`) or `distribution` is set."""
+    """Data revealed each round. Adversarial unless `iid` (unknown distribution, perhaps a known `mean`) or `distribution` is set."""
 
     name: str
     dims: tuple[Expr, ...]

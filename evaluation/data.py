@@ -250,7 +250,7 @@ def from_rounds(
 def draw(stream: StreamRange, seed: int, start: int, stop: int, last: Blocks) -> Array:
     """Values of a stream for rounds `start` to `stop` from its distribution: the same whatever the parts they are drawn in. Read-only."""
     if stream.distribution is None:
-        raise InternalError(f"stream {stream.name} has no law to draw from")
+        raise InternalError(f"stream {stream.name} has no distribution to draw from")
     step = max(1, BLOCK_ENTRIES // max(1, size(stream)))
     parts = []
     for block in range(start // step, -(-stop // step)):
@@ -284,7 +284,11 @@ def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
 
 def _refuse_undrawable(stream: StreamRange, where: str) -> None:
     if stream.stream.distribution is None:
-        why = "is iid, but its law is not stated" if stream.stream.iid else "is adversarial, so it has no distribution"
+        why = (
+            "is iid, but its distribution is not stated"
+            if stream.stream.iid
+            else "is adversarial, so it has no distribution"
+        )
         distribution = _with_distribution(stream)
         hint = "give its values (--data, in Python the first argument of run)" + (
             f", or a distribution: {distribution}" if distribution else ""
@@ -293,7 +297,7 @@ def _refuse_undrawable(stream: StreamRange, where: str) -> None:
 
 
 def _with_distribution(stream: StreamRange) -> str | None:
-    """The declaration of the stream with a law that its bounds and whole numbers allow; None where there is none."""
+    """The declaration of the stream with a distribution that its bounds and whole numbers allow; None where there is none."""
     ends = tuple(map(print_expr, stream.stream.bounds or ()))
     low, high = (np.broadcast_to(b, stream.shape) for b in (stream.lower, stream.upper))
     distribution = within(low, high, stream.integer, (ends[0], ends[-1]) if ends else ("", ""))

@@ -224,7 +224,7 @@ def test_streams_without_a_law_cannot_be_drawn(problem: Canonical) -> None:
     unknown = canonical(
         parse("model m\nhorizon T = 3\ndecision x in box(0, 1)\nstream c in [0, 1] iid\nminimize c * x\n")
     )
-    assert "law is not stated" in message(unknown, None)
+    assert "distribution is not stated" in message(unknown, None)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_streams_without_a_law_cannot_be_drawn(problem: Canonical) -> None:
         ("in -3..3", ""),
     ],
 )
-def test_the_law_that_is_proposed_fits_the_declaration(bounds: str, distribution: str) -> None:
+def test_the_distribution_that_is_proposed_fits_the_declaration(bounds: str, distribution: str) -> None:
     """What the hint says is written into the model, and the stream can be drawn, within its bounds."""
     text = f"model m\nhorizon T = 3\nparam k = 4\ndecision x[2] in box(0, 1)\nstream c[2] {bounds}\nminimize c @ x\n"
     asked = canonical(parse(text))
@@ -251,9 +251,9 @@ def test_the_law_that_is_proposed_fits_the_declaration(bounds: str, distribution
         load_data(asked, None)
     hint = caught.value.errors[0].hint
     if not distribution:
-        assert "a law" not in hint
+        assert "a distribution" not in hint
         return
-    proposed = hint.split("or a law: ")[1]
+    proposed = hint.split("or a distribution: ")[1]
     assert proposed.endswith(f" ~ {distribution}")
     drawable = canonical(parse(text.replace(f"stream c[2] {bounds}", proposed)))
     drawn = load_data(drawable, None, rounds=500).array("c")

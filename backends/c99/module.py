@@ -143,7 +143,7 @@ def _header(interface: Interface, contract: Contract) -> Iterator[str]:
 
 
 def _drawn(interface: Interface, contract: Contract) -> Iterator[str]:
-    """What the rule takes from chance, and by which law."""
+    """What the rule takes from chance, and from which distribution."""
     if not interface.draws:
         return
     yield "/* The caller draws for each round anew, independent of all else, and gives decide and observe of one round the same:"

@@ -128,7 +128,7 @@ def _functions_seen(s: Situation) -> Objection | None:
 def _stochastic_loss(s: Situation) -> Objection | None:
     if names(s.canonical.objective, Kind.ROUND):
         return Objection(
-            "the loss changes with the round t, so it has no fixed law",
+            "the loss changes with the round t, so it has no fixed distribution",
             "take t out of the loss, or let a stream with a distribution stand for it",
         )
     ranges = {r.name: r for r in s.canonical.streams}
@@ -155,7 +155,7 @@ def multipliers(s: Situation) -> float | None:
 
 
 FUNCTIONS_REVEALED = Hypothesis("Losses and constraints are revealed as functions.", _functions_seen)
-STOCHASTIC_LOSS = Hypothesis("The losses are independent draws of one law.", _stochastic_loss)
+STOCHASTIC_LOSS = Hypothesis("The losses are independent draws of one distribution.", _stochastic_loss)
 STRONG_DUALITY = Hypothesis("(7): strong duality holds, with bounded multipliers.", _strong_duality, ("slater.margin",))
 SMOOTH = (
     fact_is_known(

@@ -104,7 +104,7 @@ def _independent(s: Situation) -> Objection | None:
         label = c.label if isinstance(c, Equality) else c.origin
         if names(c.expr, Kind.ROUND):
             return Objection(
-                f"`{label}` changes with the round t, so it has no fixed law",
+                f"`{label}` changes with the round t, so it has no fixed distribution",
                 f"take t out of `{label}`, or let a stream with a distribution stand for it",
             )
         for name in names(c.expr, Kind.STREAM):

@@ -1,4 +1,4 @@
-"""The constraints without their streams: in the worst case over every value, or in the mean where the law is known.
+"""The constraints without their streams: in the worst case over every value, or in the mean where the distribution is known.
 
 `worst(x)` bounds each constraint at a decision rigorously; `program(...)` says the same to CVXPY, to find good decisions.
 """
@@ -32,7 +32,7 @@ SHARE = 1 / 3  # of the steps of a budget, those for feasibility
 RANGE = 20  # steps that the range of a part takes
 TWIN, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
 MOST_TOLD_APART = 1 << 18  # entries of a decision that have a range each
-MEAN_SLACK = 1e-9  # the means of laws are computed to better than this, relative
+MEAN_SLACK = 1e-9  # the means of distributions are computed to better than this, relative
 
 
 def _at(x: Floats) -> Interval:
@@ -171,7 +171,7 @@ def mean(setting: Setting, search: Allowance | None = None) -> Scenario | None:
             return None
     ranges = {n: _mean_range(s) if n in means else setting.box[n] for n, s in setting.streams.items()}
     used = {n for g in canonical.constraints for n in names(g.expr, Kind.STREAM)}
-    words = "in the mean" if used <= set(means) else "in the mean, whatever the streams of unknown law reveal"
+    words = "in the mean" if used <= set(means) else "in the mean, whatever the streams of unknown distribution reveal"
     search = search or setting.budget.allowance(SHARE)
     words = words if used & set(means) else robust(setting, search).words
     return Scenario(setting, words, ranges, search, frozenset(means))

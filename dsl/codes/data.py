@@ -46,7 +46,7 @@ DATA: dict[str, Code] = {
     ),
     "OCO825": Code(
         "a stream cannot be drawn",
-        "Only a stream with a stated law (`~ uniform(0, 1)`) can be drawn. Adversarial streams and `iid` streams of unknown law need data.",
+        "Only a stream with a stated distribution (`~ uniform(0, 1)`) can be drawn. Other streams need data.",
         "oco.load_data(model, None)",
         "Give data, or state a distribution in the model.",
         Stage.RUN,

@@ -32,7 +32,7 @@ def _nodes(children: Children) -> Children:
 
 
 class _Clause:
-    """One of the clauses that follow a stream's name: where the values lie, their law, or that they are iid."""
+    """One of the clauses that follow a stream's name: where the values lie, their distribution, or that they are iid."""
 
     def __init__(self, what: str, span: Span, **fields: Child) -> None:
         self.what, self.span, self.fields = what, span, fields

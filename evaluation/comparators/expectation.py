@@ -1,4 +1,4 @@
-"""Constraints on average where the law of what enters is known: the mean of each stream stands for the stream."""
+"""Constraints on average where the distribution of what enters is known: the mean of each stream stands for the stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oco.evaluation.comparators.structure import degree_in
 
 
 def in_expectation(problem: Canonical) -> Canonical:
-    """The problem whose means over the rounds are expectations given what has no known law.
+    """The problem whose means over the rounds are expectations given what has no known distribution.
 
     Streams are independent across names and entries, so a function that is affine in each of them has its expectation at their
     means. A stream that enters in any other way keeps its values: the mean is then that of the rounds.

@@ -8,7 +8,7 @@ from oco.dsl.domains import DOMAINS
 
 
 def _model(*lines: str) -> str:
-    """A model with these declarations after its horizon; where no decision is among them it gets one, and an objective."""
+    """Model with these declarations after its horizon; one without a decision gets one, and an objective."""
     body = list(lines)
     if not any(line.startswith("decision") for line in lines):
         body.append("decision x[3] in box(0, 1)")

@@ -48,7 +48,7 @@ __all__ = [
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """`%load_ext oco`: cells that begin with `%%oco NAME` are models."""
+    """Entry point of `%load_ext oco`: makes cells that begin with `%%oco NAME` models."""
     from oco.magics import load
 
     load(ipython)

@@ -1,4 +1,4 @@
-"""What a plan promises and expects, in the words and numbers that backends print and learners check."""
+"""Contract of a plan: what it promises and expects, in the words and numbers that backends print and learners check."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ LARGEST = 1e300
 
 
 def contract_of(plan: Plan) -> Contract:
+    """Contract of a plan for backends and learners: domains, ranges of the streams, guarantee, recipe, units of the
+    duals, constants.
+    """
     problem = plan.canonical
     full = problem.feedback is Feedback.FULL
     return Contract(
@@ -73,7 +76,7 @@ def _duals(plan: Plan) -> dict[str, Any]:
 
 
 def _constants(plan: Plan) -> Constants:
-    """What the guarantee rests on, for the learner to compare with what it sees."""
+    """Constants that the guarantee rests on, for the learner to compare with the data it sees."""
     s, winner = plan.choice.situation, plan.choice.winner
     theorem = None if winner is None else winner.theorem
     norm = "l2" if theorem is None else theorem.norm
@@ -82,7 +85,7 @@ def _constants(plan: Plan) -> Constants:
     labels, diameter = plan.canonical.constraint_labels, s.number("domain.diameter.l2") or np.inf
 
     def known(what: str) -> list[float]:
-        """Of the loss, then of each constraint; infinite where nothing is known."""
+        """Bounds for the loss and then for each constraint; infinite where nothing is known."""
         own, bounds = s.number(f"loss.{what}"), s.inequality_bounds(what)
         return [
             np.inf if own is None else own,
@@ -92,7 +95,9 @@ def _constants(plan: Plan) -> Constants:
     bends = [bend and bend * diameter for bend in known("smoothness.l2")]
 
     def limits(what: str, of: str, loss: bool, constraints: bool) -> tuple[Limit, ...]:
-        """Of the loss, then of each constraint; without a bound where none is known. The flags: whether settings hang on them."""
+        """Limits for the loss and then for each constraint, without a bound where none is known. The flags: do settings
+        depend on them?
+        """
         asks, all_ask = f"loss.{what}" in asked, f"constraints.*.{what}" in asked
         results = [("the loss", f"loss.{what}", asks, asks or loss)]
         results += [(label, f"constraints.{label}.{what}", all_ask, all_ask or constraints) for label in labels]
@@ -110,7 +115,7 @@ def _constants(plan: Plan) -> Constants:
 
 
 def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
-    """The guarantee, a line a measure."""
+    """Lines that state the guarantee, one a measure."""
     if guarantee is None:
         return ("No guarantee: the algorithm was asked for, and its theorem does not apply to this model.",)
     T = guarantee.horizon
@@ -125,7 +130,9 @@ def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
 
 
 def recipe_of(plan: Plan) -> dict[str, Any]:
-    """What makes the same plan again, and the settings that it came to. Data from files is written into the model's text."""
+    """JSON values from which the same plan is made again, with its settings. Data from files is written into the
+    model's text.
+    """
     effort = {} if plan.facts.effort == 1 else {"effort": plan.facts.effort}
     return {
         "name": plan.model.name,
@@ -141,7 +148,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The recipe of a saved state or a trace, each part of its kind."""
+    """Recipe of a saved state or a trace, with each part checked to have its type."""
 
     name: str
     model: str
@@ -154,7 +161,7 @@ class Recipe:
 
     @classmethod
     def read(cls, recipe: Any) -> Recipe:
-        """The recipe in JSON values from anywhere. Raises OCO850 where a part is absent or of another kind."""
+        """Read a recipe from untrusted JSON values. Raises OCO850 where a part is absent or has the wrong type."""
         result = recipe if isinstance(recipe, Mapping) else {}
         texts = [result.get(part) for part in ("name", "model", "algorithm", "mode")]
         tables = [result.get("settings"), result.get("settled", {})]

@@ -4,8 +4,8 @@
     model scheduling
     ...
 
-makes the model `scheduling` in the notebook, and shows it; the cell may leave its `model` statement out. Files that it names are looked
-for in the folder of the notebook. A cell with an error takes away the model that it made before.
+defines the model `scheduling` in the notebook and shows it; the cell may leave out its `model` statement. Files that it
+names are looked up in the folder of the notebook. A cell with an error removes the model that it defined before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def load(shell: InteractiveShell) -> None:
-    """Make the cell magic known to a shell."""
+    """Register the cell magic with an IPython shell."""
 
     def oco(line: str, cell: str) -> Model:
         """%%oco NAME: the cell is a model, and becomes the variable NAME. With an error in the cell there is no model NAME."""

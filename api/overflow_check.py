@@ -1,4 +1,6 @@
-"""A few rounds played while compiling, where settings are given by hand: do they overflow on data that the model allows?"""
+"""Rehearsal of a few rounds while compiling with settings given by hand: do they overflow on data that the model
+allows?
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,19 @@ from oco.plan import Plan
 Array = np.ndarray[Any, Any]
 ROUNDS = 4
 MOST_NUMBERS = 20_000
-"""In decisions and streams: larger models are not rehearsed."""
+"""Numbers in decisions and streams: larger models are not rehearsed."""
 MOST_PARTS = 1_000
-"""Of loss and constraints: so many are traced within a quarter of a second."""
+"""Parts of loss and constraints: so many are traced within a quarter of a second."""
 MOST_OPERATIONS = 5_000
-"""Of a round, with the turns of its loops: some tenths of a second in all."""
+"""Operations of a round, counting each turn of a loop: some tenths of a second in all."""
 
 
 def check_overflow(plan: Plan) -> None:
-    """Play the first and the last rounds with streams at the ends of their ranges. Raises OCO714 where a number is not finite then.
+    """Play the first and the last rounds with streams at the ends of their ranges. Raises OCO714 where a number is not
+    finite.
 
-    What it raises for does happen on such data; what it does not find, learners refuse in the round where it happens (OCO859).
+    Such an overflow can happen on real data; one that the rehearsal misses is refused by the learner in its round
+    (OCO859).
     """
     given = {name: s for name, s in plan.settings.items() if s.given}
     numbers = plan.canonical.size + sum(int(np.prod(s.shape)) for s in plan.canonical.streams)

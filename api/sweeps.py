@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs a job in whatever process it is called in: the model as text, the data as files that all processes map, or as arrays."""
+    """Runs a job in any process: the model is text, the data are files that all processes map, or arrays."""
 
     text: str
     folder: Path
@@ -54,13 +54,13 @@ class Runner:
         return plan.run(data, seed=job.seed, keep="last", budget=self.budget)
 
     def arrays(self) -> Mapping[str, Array]:
-        """What was given, mapped into memory."""
+        """Arrays of the data, mapped into memory where they come from files."""
         if self.given is not None:
             return self.given
         return {path.stem: np.load(path, mmap_mode="r") for path in sorted(self.folder.glob("*.npy"))}
 
     def over(self, arrays: Mapping[str, Array]) -> Runner:
-        """The same over arrays that are there already."""
+        """Runner over arrays that are already in memory."""
         return replace(self, given=arrays)
 
 
@@ -74,7 +74,7 @@ def _plan(
     tradeoff: float,
     effort: float,
 ) -> Plan:
-    """A process compiles each of its plans once."""
+    """Plan of a job; a process compiles each of its plans once."""
     from oco.pipeline import compile
 
     options: dict[str, Any] = {"settings": dict(settings)} if settings else {}
@@ -86,7 +86,7 @@ def _plan(
 def jobs_for(
     algorithms: Sequence[str], seeds: Sequence[int], grid: Mapping[str, Sequence[str]] | None = None
 ) -> list[Job]:
-    """Every combination; an algorithm that lacks a setting of the grid is run once for all its values.
+    """Jobs for every combination; an algorithm that lacks a setting of the grid runs once for all values of it.
 
     Raises OCO701 or OCO703 where there is no such algorithm, OCO702 where none of the algorithms has the setting.
     """
@@ -113,7 +113,9 @@ def table_for(
     tradeoff: float = 1.0,
     effort: float = 1.0,
 ) -> list[Job]:
-    """The jobs of a table, each once. None stands for the algorithm that is chosen, as for a single run with the first seed."""
+    """Jobs of a table, each once. None stands for the algorithm that is chosen, as for a single run with the first
+    seed.
+    """
     names, extra = list(algorithms), {}
     if None in names:
         from oco.compiler.plan import PLAIN
@@ -144,15 +146,16 @@ def sweep(
     effort: float = 1.0,
     progress: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """Run every combination of algorithms, settings and seeds; `oco.evaluation.sweep.to_dataset` makes one table of the outcomes.
+    """Run every combination of algorithms, settings and seeds; `oco.evaluation.sweep.to_dataset` makes one table of the
+    outcomes.
 
     data      as for `plan.run`: read once, shared by all processes
     seeds     a number n for 0, ..., n - 1, or the seeds themselves
     grid      values to try of each setting: {"epsilon": ["0.1", "0.5"]}
-    folder    keeps outcomes, so that an interrupted sweep of the same model and data goes on where it stopped
-    engine    where runs happen: by default processes on all cores of this machine
-    budget    of the comparators of each run
-    tradeoff  what violations count against the regret where settings are found and the algorithm is chosen
+    folder    keeps outcomes, so that an interrupted sweep of the same model and data continues where it stopped
+    engine    runs the jobs: by default in processes on all cores of this machine
+    budget    of time and memory for the comparators of each run
+    tradeoff  weight of violation against regret in choosing the algorithm and its settings
     effort    as for `oco.compile`
     """
     from oco.compiler.canonical import canonical
@@ -174,7 +177,7 @@ def run_table(
     progress: Callable[[Outcome], None] | None = None,
     **options: Any,
 ) -> list[Outcome]:
-    """Run these jobs; `options` is the backend, the budget, the tradeoff and the effort of all of them."""
+    """Run these jobs; `options` holds backend, budget, tradeoff and effort for all of them."""
     from oco.evaluation.engines import Processes
     from oco.evaluation.sweep import sweep as run_all
 
@@ -189,12 +192,14 @@ def run_table(
 
 
 def outcomes_folder(folder: str | Path, model: Model, data: Data, options: Mapping[str, Any]) -> Path:
-    """The folder of the outcomes of this model over this data, with this backend, budget and tradeoff, among those of others."""
+    """Folder for the outcomes of this model over this data, with this backend, budget and tradeoff, within a shared
+    folder.
+    """
     return Path(folder) / _digest(print_model(self_contained(model)), data, options)
 
 
 def _digest(text: str, data: Data, options: Mapping[str, Any]) -> str:
-    """Of all that decides what a run gives, besides its job: outcomes of others are not taken for theirs."""
+    """Digest of all that determines the results of a job, besides the job itself; keeps outcomes of other tables apart."""
     result = hashlib.sha256(f"{text}\0{data.rounds}\0{sorted(options.items())}".encode())
     for name, array in sorted(data.given.items()):
         result.update(name.encode() + np.ascontiguousarray(array).tobytes())

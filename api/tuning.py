@@ -1,4 +1,4 @@
-"""Pilot runs and tuning for a plan: what `compile` does where guarantees say nothing, and `oco tune`."""
+"""Pilot runs and tuning for a plan: `compile` where guarantees are vacuous, and `oco tune`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ MOST_NUMBERS = 20_000
 
 
 def piloted(plan: Plan, data: Any = None, seed: int = 0, constants: bool = True) -> Plan:
-    """The plan that pilot runs choose, where no guarantee does: its algorithm and, with `constants`, whether it has the paper's constants.
+    """Plan that pilot runs choose where no guarantee does: its algorithm and, with `constants`, if it takes the paper's
+    constants.
 
     data  rounds to run on; None draws them from the model, where all its streams have a distribution
     """
@@ -69,7 +70,7 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
 
 
 def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, str]:
-    """The rounds of the source, or draws from the model; and where they are from, in words."""
+    """Rounds of the source, or draws from the model; and a phrase that names their origin."""
     from oco.evaluation.data import load_data
 
     wanted = min(rounds, plan.horizon or rounds)
@@ -81,7 +82,7 @@ def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, s
 def explained(
     model: Model, settings: str | None, tradeoff: float = 1.0, data: Any = None, seed: int = 0, effort: float = 1.0
 ) -> Choice:
-    """The verdicts on a model, also where no algorithm applies; with pilot runs where no guarantee decides."""
+    """Verdicts on a model, even where no algorithm applies; with pilot runs where no guarantee decides."""
     from oco.compiler.plan import explain_choice, plan_of
     from oco.evaluation.data import problem_for
 
@@ -96,7 +97,7 @@ def explained(
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """What tuning found: the plan with the best constants, the search, and the line for the model file."""
+    """Result of tuning: the plan with the best constants, the search, and the line for the model file."""
 
     plan: Plan
     search: Tuning
@@ -107,9 +108,9 @@ class Tuned:
 
 
 def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
-    """The plan with its free constants chosen on pilot data: rounds given, or drawn from the model.
+    """Plan with its free constants chosen on pilot data: rounds given, or drawn from the model.
 
-    Raises OcoError where the algorithm leaves nothing free, and where there is nothing to tune on.
+    Raises OcoError where the algorithm leaves no constant free, and where there are no rounds to tune on.
     """
     from oco.evaluation.tuning import tune
 
@@ -132,7 +133,7 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
 
 
 def chosen_why(search: Tuning, horizon: int | None) -> str:
-    """How the choice came about, and whether the search was short beside the run."""
+    """Explanation of the choice, with a remark where the search was short compared with the run."""
     if horizon is None or horizon < FAR * search.split:
         return str(search)
     return (
@@ -141,7 +142,7 @@ def chosen_why(search: Tuning, horizon: int | None) -> str:
 
 
 def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, float], why: str) -> Plan:
-    """The plan with these constants, its guarantee worked out for them."""
+    """Plan with these constants and the guarantee that follows from them."""
     chosen = plan.with_constants(numbers).promised()
     winner = chosen.choice.winner
     assert winner is not None
@@ -151,12 +152,12 @@ def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, fl
 
 
 def using_line(algorithm: str, given: Mapping[str, str | float]) -> str:
-    """The line that makes a model file take these settings."""
+    """Line that gives a model file these settings."""
     return f"using {algorithm} with " + ", ".join(f"{name} = {value}" for name, value in given.items())
 
 
 def tuning_text(result: Tuned) -> str:
-    """The table of what was tried, the best first, and the line for the model file."""
+    """Table of the trials, the best first, and the line for the model file."""
     search = result.search
     lines = [
         f"{result.plan.algorithm}: {len(search.tried)} settings, searched on rounds 1 to {search.split}, judged on rounds "

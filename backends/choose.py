@@ -1,8 +1,9 @@
-"""Which backend runs a plan when nobody names one: C where a compiler is there and the rounds repay its time, else NumPy.
+"""Choice of the backend where none is named: C where a compiler exists and the number of rounds makes compiling
+worthwhile, else NumPy.
 
-NumPy spends a microsecond or so on every operation of a round, which C does not, and either a nanosecond or so on every entry; C a second
-or so on compiling the program, once. All are estimated from the program, so that the same plan gets the same backend on every machine that
-has a compiler.
+NumPy needs about a microsecond for every operation of a round, which C does not, and either about a nanosecond for
+every entry; C needs about a second to compile the program, once. All are estimated from the program, so that the same
+plan gets the same backend on every machine that has a compiler.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from oco.compiler.ir.program import Block, Equation, Function, Literal, Program
 from oco.compiler.ir.rewrite import all_functions, equations_of
 
 SECONDS_AN_OPERATION = 1e-6
-"""Of NumPy, on small arrays."""
+"""Seconds of an operation of NumPy on small arrays."""
 SECONDS_AN_ENTRY = 1e-9
-"""Of the largest array of an operation; for a product of matrices, of each multiplication."""
+"""Seconds for each entry of the largest array of an operation; for a product of matrices, for each multiplication."""
 WORTH_SAYING = 10.0
-"""Seconds of rounds in C that a person would want to know of before."""
+"""Seconds of rounds in C that deserve a note in advance."""
 SECONDS_TO_START, SECONDS_A_LINE = 0.3, 0.004
-"""Of a C compiler: to begin with, and for each operation of the program."""
+"""Seconds of a C compiler: to start, and for each operation of the program."""
 TURNS = 2
-"""Of a loop whose number of turns is not written out."""
+"""Assumed turns of a loop whose number of turns is not fixed."""
 LARGE = 10_000
 """Entries of a matrix on which LAPACK, which NumPy calls, is quicker than loops."""
 LARGE_PRODUCT = 1 << 21
-"""Multiplications of a product of matrices on which BLAS is."""
+"""Multiplications of a product of matrices on which BLAS is quicker than loops."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is done in a round: operations, and entries that they go through."""
+    """Work of a round: operations, and entries that they process."""
 
     operations: float = 0.0
     entries: float = 0.0
@@ -43,29 +44,31 @@ class Work:
         return Work(self.operations + other.operations, self.entries + other.entries)
 
     def times(self, turns: int) -> Work:
+        """Work of so many turns."""
         return Work(turns * self.operations, turns * self.entries)
 
 
 @dataclass(frozen=True)
 class BackendChoice:
-    """The backend's name, and why, in a sentence (empty where the user named it)."""
+    """Name of the backend, and the reason in a sentence (empty where the user named it)."""
 
     name: str
     why: str = ""
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """Reason as a note; none where it is empty."""
         return (self.why,) if self.why else ()
 
     def following(self, recorded: str | None) -> BackendChoice:
-        """The backend of a journal goes before one that was chosen for speed."""
+        """Backend of a journal, which takes precedence over one chosen for speed."""
         if recorded is None or not self.why:
             return self
         return BackendChoice(recorded, f"it runs with the backend that began the journal, {recorded!r}")
 
 
 def choose_backend(program: Program, rounds: int | None, asked: str | None = None) -> BackendChoice:
-    """`asked`, or what suits so many rounds (None: nobody knows how many)."""
+    """Backend `asked` for, or the best one for so many rounds (None: unknown)."""
     if asked is not None:
         return BackendChoice(asked)
     if rounds is None:
@@ -93,14 +96,14 @@ def choose_backend(program: Program, rounds: int | None, asked: str | None = Non
 
 
 def duration(seconds: float) -> str:
-    """A time in words: "0.74 s", "2.5 min", "1.7 h"."""
+    """Time in words: "0.74 s", "2.5 min", "1.7 h"."""
     if seconds < 90:
         return f"{seconds:.2g} s"
     return f"{seconds / 60:.2g} min" if seconds < 90 * 60 else f"{seconds / 3600:.3g} h"
 
 
 def work_of(program: Program) -> Work:
-    """About what a round takes."""
+    """Estimated work of a round."""
     functions = {f.name: f for f in program.functions}
     entries = (program.decide, program.update, program.measure)
     known: dict[str, Work] = {}
@@ -143,7 +146,9 @@ def _has_large_matrices(program: Program) -> bool:
 
 
 def _has_large_matrix(e: Equation) -> bool:
-    """Products with a vector read each entry once: memory is what they wait for, however they are written."""
+    """True for a product of a large matrix with a vector: it reads each entry once and is bound by memory on any
+    backend.
+    """
     shapes = [a.type.shape for a in e.args if len(a.type.shape) == 2]
     if e.op == "matmul" and len(shapes) == 2:
         return math.prod(shapes[0]) * shapes[1][1] >= LARGE_PRODUCT

@@ -1,4 +1,4 @@
-"""The learner: a program that runs, fed round by round."""
+"""Learner: a running program, fed round by round."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 OfRound = tuple[int, tuple[Any, ...]]
-"""A round, and arrays that belong to no other: nothing has to be thrown away when a round is over."""
+"""Round with its arrays, tagged so that nothing has to be discarded when a round is over."""
 MOST_WARNINGS = 100
 MOST_OUTSIDE = 50
-"""Rounds with data outside the bounds that are listed: other warnings keep their room."""
+"""Limit on listed rounds with data outside the bounds, so that other warnings keep their room."""
 
 
 class Learner(Owned):
-    """Decides round by round: `decide()` first, then `observe(...)` with what the round revealed.
+    """Learner that decides round by round: `decide()` first, then `observe(...)` with the data that the round revealed.
 
-    Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is as before.
+    Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is unchanged.
 
     draws        the algorithm's random arrays by name, rounds first, instead of those from `seed`
-    on_out_of_bounds  what to do with data outside the model's bounds: "error", "clip" or "accept"
-    warnings     what the user should know: bounds that were broken, rounds beyond the horizon
+    on_out_of_bounds  treatment of data outside the model's bounds: "error", "clip" or "accept"
+    warnings     messages for the user: bounds that were broken, rounds beyond the horizon
     """
 
     def __init__(
@@ -81,21 +81,21 @@ class Learner(Owned):
 
     @property
     def round(self) -> int:
-        """The round that `decide` answers now, from 1."""
+        """Number of the round that `decide` answers now, from 1."""
         return int(self._state[0])
 
     @property
     def values(self) -> dict[str, Any]:
-        """A copy of what the algorithm keeps, by the paper's symbols."""
+        """Copy of the algorithm's state, by the paper's symbols."""
         with self._owned():
             return {f.name: np.array(v) for f, v in zip(self.compiled.program.state, self._state)}
 
     def value(self, name: str) -> Any:
-        """One of `values`, not copied."""
+        """Single entry of `values`, not copied."""
         return self._state[self._places[name]]
 
     def _started(self, start: Any) -> tuple[Any, ...]:
-        """The first state, from the given first decisions or the plan's."""
+        """First state, from the given first decisions or the plan's."""
         given, names = dict(self.contract.start), names_of(self.compiled.program)
         if isinstance(start, Mapping):
             given |= fields_of(self.compiled.program, start)
@@ -136,7 +136,7 @@ class Learner(Owned):
         return next(iter(decided.values())) if len(decided) == 1 else decided
 
     def decisions(self) -> tuple[Any, ...]:
-        """The decisions of this round in the model's order, computed once."""
+        """Decisions of this round in the model's order, computed once."""
         if self._decided is None or self._decided[0] != self.round:
             with self._said("the decision"):
                 self._decided = self.round, self._decision()
@@ -147,7 +147,7 @@ class Learner(Owned):
 
     @contextmanager
     def _said(self, what: str) -> Iterator[None]:
-        """Numbers that are not finite as an error that names the round; the learner stays as it was."""
+        """Context in which numbers that are not finite raise an error that names the round; the learner is unchanged."""
         try:
             yield
         except NotFinite as error:
@@ -158,9 +158,10 @@ class Learner(Owned):
             raise fail("OCO859", message, hint=hint) from None
 
     def observe(self, /, *, round: int | None = None, **streams: Any) -> Feedback:
-        """Take what the round revealed and go on to the next. What is wrong is an error, and the learner is as before.
+        """Take the data that the round revealed and go on to the next. Wrong data raises an error, and the learner is
+        unchanged.
 
-        round  that these streams belong to: an error where it is another than this one. With a journal, one that was observed before
+        round  that these streams belong to: an error where it is not the current one. With a journal, an earlier one
                may be given again with the same streams, and changes nothing.
         """
         with self._owned():
@@ -171,7 +172,7 @@ class Learner(Owned):
             return feedback
 
     def _other_round(self, round: int, streams: Mapping[str, Any]) -> Feedback:
-        """What was revealed of a round before this one, if it is known and the same."""
+        """Feedback of an earlier round, if it is known and its data is the same."""
         if not is_whole(round) or round < 1:
             raise fail("OCO847", f"a round is a whole number from 1, not {round!r}")
         if round > self.round:
@@ -182,12 +183,12 @@ class Learner(Owned):
         return self.journal.again(self, round, streams)
 
     def feedback(self, given: Mapping[str, Any]) -> Feedback:
-        """What the round revealed, checked. Values of several decisions may come in dicts by decision."""
+        """Data of the round, checked. Values of several decisions may come in dicts by decision."""
         with self._owned():
             return Feedback(self.round, self.checked(given), self.decisions(), self.compiled)
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs of a round as arrays in the order of the program's fields."""
+        """Inputs of a round as arrays in the order of the program's fields."""
         try:
             values = self._take(given)
         except StreamError as error:
@@ -200,7 +201,7 @@ class Learner(Owned):
             self.complete(feedback, self.following(feedback))
 
     def following(self, feedback: Feedback) -> tuple[Any, ...]:
-        """The state after the round of this feedback."""
+        """State after the round of this feedback."""
         self._expects(feedback)
         with np.errstate(all="ignore"), self._said("the state after it"):
             return self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
@@ -221,13 +222,13 @@ class Learner(Owned):
                 self.journal.complete(self)
 
     def _passed(self, feedback: Feedback) -> None:
-        """Say what there is to say after the round of this feedback."""
+        """Give the warnings that are due after the round of this feedback."""
         self._see_horizon(feedback.round, feedback.round)
         if looked_at(feedback.round):
             self.look(feedback, feedback.decisions, tuple(feedback.values.values()))
 
     def look(self, worth: Feedback, decisions: Sequence[Any], values: Sequence[Any]) -> None:
-        """Dead monitor after a round of these decisions and inputs: see `monitor`."""
+        """Run the monitor after a round of these decisions and inputs: see `monitor`."""
         with self._owned():
             self.monitor.see(worth.loss, worth.constraints)
             self.glance(worth.round, decisions, values)
@@ -235,13 +236,13 @@ class Learner(Owned):
             self.monitor.look(worth.round, points_of(self.compiled.program, decisions), duals)
 
     def glance(self, round: int, decisions: Sequence[Any], values: Sequence[Any]) -> None:
-        """See how large the gradients of a round are at its decisions, where bounds of them are known."""
+        """Record the size of the gradients of a round at its decisions, where bounds of them are known."""
         if self.compiled.slopes is not None and self.contract.constants.slopes:
             with np.errstate(all="ignore"):
                 self.monitor.see_slopes(*self.compiled.slopes(round, *decisions, *values))
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
-        """Many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""
+        """Play many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""
         if self.compiled.run is None or self.compiled.program.draws or self.journal is not None:
             raise InternalError("a learner that runs round by round alone")
         with self._owned():
@@ -252,7 +253,7 @@ class Learner(Owned):
             return recorded
 
     def _see_horizon(self, first: int, last: int) -> None:
-        """Say so once when these rounds pass the horizon."""
+        """Warn once when these rounds pass the horizon."""
         horizon = self.contract.horizon
         if horizon is not None and first <= horizon + 1 <= last:
             self.warn(
@@ -287,7 +288,7 @@ class Learner(Owned):
         return values
 
     def _by_decision(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
-        """`gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict."""
+        """Arguments `gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict."""
         flat: dict[str, Any] = {}
         for name, value in given.items():
             if isinstance(value, Mapping) and set(value) <= set(self._names):
@@ -297,7 +298,7 @@ class Learner(Owned):
         return flat if len(flat) != len(given) or any(isinstance(v, Mapping) for v in given.values()) else None
 
     def _random_arrays(self) -> tuple[Any, ...]:
-        """The algorithm's own random arrays of this round, drawn once: an interruption takes nothing from the generator."""
+        """Algorithm's own random arrays of this round, drawn once: an interruption takes nothing from the generator."""
         results = self.drawn
         if results is None:
             before = self._random.bit_generator.state
@@ -311,7 +312,7 @@ class Learner(Owned):
 
     @property
     def drawn(self) -> tuple[Any, ...] | None:
-        """The algorithm's own random arrays of this round; None where they are still to be drawn."""
+        """Algorithm's own random arrays of this round; None where they are still to be drawn."""
         if not self.compiled.program.draws:
             return ()
         return self._drawn[1] if self._drawn is not None and self._drawn[0] == self.round else None
@@ -338,26 +339,30 @@ class Learner(Owned):
     # Its life beyond this process.
 
     def state(self) -> dict[str, Any]:
-        """All that it takes to go on bit for bit, as JSON values: what the algorithm keeps, the random numbers, warnings, the recipe."""
+        """JSON values from which a learner continues bit for bit: the algorithm's state, the random generator,
+        warnings, the recipe.
+        """
         with self._owned():
             return learner_state(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
-        """The learner that `state` described. Raises OCO850 where that is not whole, OCO851 where it is of another model or plan."""
+        """Learner from its `state`. Raises OCO850 where that is damaged, OCO851 where it is of another model or plan."""
         learner = cls(compiled, contract)
         restore_into(learner, state)
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, all of it or nothing. Raises OCO903 where it cannot be written; the old file is then as it was."""
+        """Write the state to a file, completely or not at all. Raises OCO903 where it cannot be written; the old file
+        is then unchanged.
+        """
         try:
             write_state(path, self.state())
         except (OSError, ValueError) as error:
             raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
 
     def close(self) -> None:
-        """Let go of the journal, if it has one."""
+        """Close the journal, if there is one."""
         if self.journal is not None:
             self.journal.close()
 

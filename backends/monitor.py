@@ -1,7 +1,8 @@
-"""Dead reckoning: what a learner notices of itself, at few rounds, and says once.
+"""Monitor: observations that a learner makes about itself, in few rounds, and reports once.
 
-Looked at in rounds 64, 128, 256, ... and every 8192nd, and never within generated code: whether bounds that were declared or proved hold
-and are of the right size, whether the decisions have left the start, whether multipliers move while constraints are broken.
+In rounds 64, 128, 256, ... and every 8192nd, and never within generated code, it checks that declared or proved bounds
+hold and are of the right size, that the decisions have left the start, and that multipliers move while constraints are
+broken.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from oco.backends.factors import distance
 Array = np.ndarray[Any, Any]
 
 FIRST = 64
-"""The first round that a learner looks at."""
+"""First round in which the monitor runs."""
 OFTEN = 8192
 MOST_DATA = 1 << 22
 """Entries of a stream that are searched for the largest."""
 TOGETHER = 1 << 15
-"""Of them, how many at once."""
+"""Number of entries searched at once."""
 WIDE = 100.0
-"""A bound so many times what was seen is too wide."""
+"""Ratio of a bound to the largest value seen above which it is too wide."""
 STILL = 1e-3
-"""A decision that is nearer to the start, in diameters, has not left it."""
+"""Distance, in diameters, below which a decision has not left the start."""
 SLACK = 1e-9
 DUALS = ("Q", "H", "lam", "lambda_", "q")
 """The letters of queues and multipliers in the papers."""
@@ -36,13 +37,14 @@ OF_EQUALITIES = "H"
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound in the model's units: of |the loss| or of a constraint, or of its gradient; the fact that says so, and what hangs on it.
+    """Bound in the model's units on |the loss| or a constraint, or on its gradient, with the fact behind it and its
+    consequences.
 
     name   "the loss", or the label of a constraint
     fact   the key to correct or assume; `norm` of a gradient, "" for a value
-    rests  whether a hypothesis of the theorem asks for it; its numbers may use it all the same
-    sets   whether the settings hang on it
-    bend   by how much a gradient can differ between two decisions, with the same data; infinite where that is not known
+    rests  True where a hypothesis of the theorem needs it; the guarantee's numbers may use it all the same
+    sets   True where settings depend on it
+    bend   largest difference of a gradient between two decisions, with the same data; infinite where that is not known
     """
 
     name: str
@@ -55,19 +57,22 @@ class Limit:
 
     @property
     def subject(self) -> str:
+        """Phrase for the bounded quantity."""
         return f"the gradient of {self.name}" if self.norm else f"|{self.name}|"
 
     @property
     def measured(self) -> str:
+        """Phrase for the norm of a gradient."""
         return {"": "", "l2": " in the l2 norm", "l1": " in its largest entry"}[self.norm]
 
     def broken(self, seen: float) -> str:
+        """Warning that the bound was exceeded by `seen`."""
         ends = f"the guarantee {'does' if self.rests else 'may'} not hold"
         fix = f"correct what the model states, or `assume {self.fact} <= ...` with a larger number"
         return f"{self.subject} reached {seen:.6g}{self.measured}, and its bound is {self.bound:.6g}: {ends}; {fix}"
 
     def wide(self, round: int, seen: float, fact: str, others: int = 0) -> str:
-        """What to do about a bound that is too wide: `fact` is what settings hang on; `others`: so many constraints are like it."""
+        """Warning that a bound is too wide: settings depend on `fact`; `others` is the number of similar constraints."""
         more = f" (and so with {others} other constraint{'s' if others > 1 else ''})" if others else ""
         where = self.measured or " at the decisions that were made"
         where += f", from which it differs by at most {self.bend:.4g} at others" if self.bend else ""
@@ -82,8 +87,9 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """What a plan rests on: bounds of loss and constraints, in that order, then of their gradients (none: not watched), and the diameter
-    of the domain."""
+    """Constants that a plan rests on: bounds of loss and constraints, in that order, then of their gradients (none: not
+    watched), and the diameter of the domain.
+    """
 
     values: tuple[Limit, ...] = ()
     slopes: tuple[Limit, ...] = ()
@@ -91,12 +97,14 @@ class Constants:
 
 
 def looked_at(round: int) -> bool:
-    """Whether this is a round at which a learner looks at itself (the same as in `stepper.c`)."""
+    """True for a round in which a learner runs the monitor (the rule of `stepper.c`)."""
     return round >= FIRST and (round & (round - 1) == 0 or round % OFTEN == 0)
 
 
 def glances(streams: Mapping[str, Array], rounds: int) -> set[int]:
-    """Rounds of a run, from 0, in which gradients are looked at: some at even distances, and those with the largest data."""
+    """Rounds of a run, from 0, in which gradients are evaluated: some at even distances, and those with the largest
+    data.
+    """
     results = {*np.linspace(0, rounds - 1, min(rounds, 32)).astype(int).tolist()}
     for values in streams.values():
         if 0 < values.size <= MOST_DATA:
@@ -105,7 +113,7 @@ def glances(streams: Mapping[str, Array], rounds: int) -> set[int]:
 
 
 def _largest_rounds(values: Array) -> set[int]:
-    """The two rounds with the largest entries and the two with the largest sums of sizes, found part by part."""
+    """Two rounds with the largest entries and two with the largest sums of sizes, found part by part."""
     best: list[list[tuple[float, int]]] = [[], []]
     step = max(1, TOGETHER * len(values) // values.size)
     for start in range(0, len(values), step):
@@ -119,7 +127,7 @@ def _largest_rounds(values: Array) -> set[int]:
 
 @dataclass
 class Monitor:
-    """What was seen so far. `tell` hears each sentence once."""
+    """Largest values seen so far. `tell` receives each sentence once."""
 
     constants: Constants
     tell: Callable[[str], None]
@@ -131,16 +139,16 @@ class Monitor:
     reported: set[str] = field(default_factory=set)
 
     def see(self, loss: float, constraints: Array) -> None:
-        """Values of a round, or the largest sizes of several."""
+        """Take in values of a round, or the largest sizes of several."""
         self.values = _largest(self.values, np.abs([loss, *constraints]))
         self.broken = self.broken or bool((constraints > 0).any())
 
     def see_slopes(self, loss: float, constraints: Array) -> None:
-        """Norms of the gradients of a round."""
+        """Take in norms of the gradients of a round."""
         self.slopes = _largest(self.slopes, np.array([loss, *constraints]))
 
     def look(self, round: int, decision: tuple[Any, ...], duals: Mapping[str, Array]) -> None:
-        """Say what is wrong after `round` rounds, at this decision and with these multipliers."""
+        """Report problems after `round` rounds, at this decision and with these multipliers."""
         self.start = decision if self.start is None else self.start
         for kind, sentence in self._wrong(round, decision, duals):
             if kind not in self.reported:
@@ -182,10 +190,11 @@ class Monitor:
                 yield f"wide {kind}", limit.wide(round, size, fact, len(limits) - 1)
 
     def _wide(self) -> Iterator[tuple[Limit, float, str] | None]:
-        """Of the loss and of each constraint the bound that is too wide, what was seen, and the fact to narrow; None where none is.
+        """Too wide bound, largest value seen and fact to narrow, for the loss and for each constraint; None where none
+        is too wide.
 
-        Values and gradients of curved functions are small where decisions are good. So where gradients are looked at both must be, and
-        the gradients together with what they can differ by at other decisions.
+        Values and gradients of curved functions are small where decisions are good. So where gradients are evaluated
+        both must be small, and the gradients together with their possible difference at other decisions.
         """
         for k, value in enumerate(self.constants.values):
             both = [(value, float(self.values[k]))]
@@ -199,5 +208,5 @@ class Monitor:
 
 
 def _largest(before: Array, now: Array) -> Array:
-    """The larger of each pair that is a number."""
+    """Larger of each pair that is a number."""
     return np.fmax(before, now) if before.size else np.nan_to_num(now, nan=0.0, posinf=np.inf)

@@ -1,7 +1,8 @@
-"""Expressions for derivatives: constructors that simplify lightly, so that emitted code reads as a person would write it.
+"""Expressions for derivatives: constructors that simplify lightly, so that emitted code reads as a person would write
+it.
 
-A cotangent may be smaller than what it belongs to where its entries do not differ: 2 stands for an array of twos. `collapse` and
-`broadcast` bring it to a shape. The functions keep values, not rounding: constants are multiplied out.
+A cotangent may be smaller than its variable where its entries are equal: 2 represents an array of twos. `collapse` and
+`broadcast` bring it to a shape. The functions preserve values, not rounding: constants are multiplied out.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ call, index, array = build.call, build.index, build.array
 
 
 def number(value: float) -> Constant:
+    """Constant with a float value."""
     return constant(float(value))
 
 
 def value_of(expr: Expr) -> float | None:
-    """The value of a constant all of whose entries are equal."""
+    """Value of a constant all of whose entries are equal."""
     if isinstance(form := form_of(expr), forms.Uniform):
         return form.value
     if not isinstance(expr, Constant) or expr.value.array.size == 0:
@@ -44,11 +46,12 @@ def _args(expr: Expr) -> tuple[Expr, ...]:
 
 
 def _stretched(shape: Shape, *others: Shape) -> bool:
-    """Whether an entrywise operation of this shape with the others gives this shape."""
+    """True where an entrywise operation of this shape with the others has this shape."""
     return broadcast_shapes(shape, *others) == shape
 
 
 def minus(x: Expr) -> Expr:
+    """Negative, with double negatives removed and signs absorbed into leading numbers."""
     if isinstance(x, Constant):
         return constant(-x.value.array)
     if form_of(x) is forms.NEGATIVE:
@@ -59,7 +62,7 @@ def minus(x: Expr) -> Expr:
 
 
 def _folded(op: Callable[..., Any], *args: Expr) -> Expr | None:
-    """What an operation on constants gives, where numbers hold it."""
+    """Result of an operation on constants where it is finite."""
     values = [a.value.array for a in args if isinstance(a, Constant)]
     if len(values) < len(args):
         return None
@@ -69,6 +72,7 @@ def _folded(op: Callable[..., Any], *args: Expr) -> Expr | None:
 
 
 def add(a: Expr, b: Expr) -> Expr:
+    """Sum; zeros vanish and negatives become subtractions."""
     if value_of(a) == 0 and _stretched(b.shape, a.shape):
         return b
     if value_of(b) == 0 and _stretched(a.shape, b.shape):
@@ -83,6 +87,7 @@ def add(a: Expr, b: Expr) -> Expr:
 
 
 def sub(a: Expr, b: Expr) -> Expr:
+    """Difference; zeros vanish and negatives become additions."""
     if value_of(b) == 0 and _stretched(a.shape, b.shape):
         return a
     if value_of(a) == 0 and _stretched(b.shape, a.shape):
@@ -93,7 +98,7 @@ def sub(a: Expr, b: Expr) -> Expr:
 
 
 def mul(a: Expr, b: Expr) -> Expr:
-    """The product; numbers gather in front, signs outside, and a number over something stays a quotient."""
+    """Product; numbers gather in front, signs outside, and a number over an expression stays a quotient."""
     if _is_number(b) and not _is_number(a):
         a, b = b, a
     factor = value_of(a) if a.shape == () else None
@@ -117,7 +122,7 @@ def mul(a: Expr, b: Expr) -> Expr:
 
 
 def _leads(x: Expr) -> bool:
-    """Whether a product or quotient begins with a number."""
+    """True where a product or quotient begins with a number."""
     if form_of(x) not in (forms.TIMES, forms.QUOTIENT):
         return False
     first = _args(x)[0]
@@ -129,7 +134,7 @@ def _is_number(x: Expr) -> bool:
 
 
 def _absorbed(factor: Expr, b: Call) -> Expr | None:
-    """A number times a call that already begins with a number: they become one. None where their product is beyond doubles."""
+    """Product of a number and a call that begins with a number, as one number. None where their product overflows."""
     if form_of(b) is forms.NEGATIVE:
         return mul(minus(factor), b.args[0])
     if not _leads(b):
@@ -142,7 +147,7 @@ def _absorbed(factor: Expr, b: Call) -> Expr | None:
 
 
 def _product(a: Expr, b: Expr) -> Expr:
-    """(c / d) * b is (c * b) / d, and a number in front of either factor goes in front of both."""
+    """Product in which (c / d) * b is (c * b) / d, and a number in front of either factor goes in front of both."""
     for one, other in ((a, b), (b, a)):
         if (form := form_of(one)) in (forms.TIMES, forms.QUOTIENT) and _is_number(_args(one)[0]):
             lead, rest = _args(one)
@@ -155,6 +160,7 @@ def _product(a: Expr, b: Expr) -> Expr:
 
 
 def div(a: Expr, b: Expr) -> Expr:
+    """Quotient; a divisor 1 vanishes and a sign moves outside."""
     if value_of(b) == 1 and _stretched(a.shape, b.shape):
         return a
     if (result := _folded(operator.truediv, a, b)) is not None:
@@ -165,11 +171,13 @@ def div(a: Expr, b: Expr) -> Expr:
 
 
 def square(x: Expr) -> Expr:
+    """Square, entry by entry."""
     result = _folded(np.square, x)
     return call("square", x) if result is None else result
 
 
 def pow(x: Expr, p: Expr) -> Expr:
+    """Power x**p, entry by entry; exponents 0 and 1 vanish."""
     exponent = value_of(p) if p.shape == () else None
     if exponent == 0 and x.shape == ():
         return number(1)
@@ -179,13 +187,14 @@ def pow(x: Expr, p: Expr) -> Expr:
 
 
 def transpose(x: Expr) -> Expr:
+    """Transpose; vectors are unchanged and double transposes vanish."""
     if len(x.shape) < 2:
         return x
     return _args(x)[0] if form_of(x) is forms.TRANSPOSE else call("transpose", x)
 
 
 def broadcast(x: Expr, shape: Shape) -> Expr:
-    """x at full shape."""
+    """Expression x at full shape."""
     if x.shape == shape:
         return x
     if isinstance(x, Constant) and x.shape == () and value_of(x) in (0, 1) and all(isinstance(d, int) for d in shape):
@@ -194,11 +203,12 @@ def broadcast(x: Expr, shape: Shape) -> Expr:
 
 
 def reshape(x: Expr, shape: Shape) -> Expr:
+    """Entries of x in another shape, in C order."""
     return x if x.shape == shape else call("_reshape", x, shape=shape)
 
 
 def collapse(g: Expr, shape: Shape, target: Shape) -> Expr:
-    """The cotangent of an argument of shape `target` that was stretched to `shape`: summed over the axes that were stretched."""
+    """Cotangent of an argument of shape `target` that was broadcast to `shape`: summed over the broadcast axes."""
     if target == shape:
         return g
     lead = len(shape) - len(target)
@@ -216,7 +226,7 @@ def collapse(g: Expr, shape: Shape, target: Shape) -> Expr:
 
 
 def _total(g: Expr) -> Expr:
-    """The sum of all entries; of a product of two vectors, their inner product."""
+    """Sum of all entries; for a product of two vectors, their inner product."""
     if form_of(g) is forms.TIMES and all(a.shape == g.shape and len(a.shape) == 1 for a in _args(g)):
         return matmul(*_args(g))
     return call("sum", g)
@@ -229,7 +239,7 @@ def _length(dim: Any) -> int:
 
 
 def spread(g: Expr, c: Call) -> Expr:
-    """The cotangent of a reduction, shaped so that it broadcasts against the reduction's argument."""
+    """Cotangent of a reduction, shaped so that it broadcasts against the reduction's argument."""
     axis = c.option("axis")
     if axis is None or g.shape == () or int(axis) == 0:
         return g
@@ -239,12 +249,12 @@ def spread(g: Expr, c: Call) -> Expr:
 
 
 def as_column(g: Expr, shape: Shape) -> Expr:
-    """A vector of this shape as one column; what does not differ between entries stays as it is."""
+    """Vector of this shape as one column; a value without distinct entries is unchanged."""
     return g if g.shape == () else reshape(broadcast(g, shape), (*shape, 1))
 
 
 def matmul(a: Expr, b: Expr) -> Expr:
-    """The product; a number in front of either factor goes in front of both."""
+    """Matrix product; a number in front of either factor goes in front of both."""
     for one, other in ((a, b), (b, a)):
         if form_of(one) is forms.NEGATIVE:
             inner = _args(one)[0]
@@ -256,7 +266,7 @@ def matmul(a: Expr, b: Expr) -> Expr:
 
 
 def matmul_all(matrix: Expr, g: Expr, shape: Shape) -> Expr:
-    """`matrix @ g`, where g stands for a vector of this shape: equal entries are the sum of the columns."""
+    """Product `matrix @ g`, where g represents a vector of this shape: equal entries give the sum of the columns."""
     if g.shape != () or shape == ():
         return matmul(matrix, g)
     columns = (

@@ -1,4 +1,4 @@
-"""Values for the params of a model that is there already."""
+"""Values for the params of an existing model."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from oco.dsl.scope import Scope
 
 
 def bind(model: Model, params: Mapping[str, Any]) -> Model:
-    """The model with these values of its params, all shapes and ranges checked again.
+    """Model with these values of its params, all shapes and ranges checked again.
 
-    Raises OcoError for a value that does not fit, or that is for no param of the model.
+    Raises OcoError for a value that does not fit, or whose name is no param of the model.
     """
     binder = _Binder(model, params)
     binder.run()
@@ -25,7 +25,7 @@ def bind(model: Model, params: Mapping[str, Any]) -> Model:
 
 
 class _Binder:
-    """Puts the parts of a model together anew, in a scope that holds the given values."""
+    """Rebuilds the parts of a model in a scope that holds the given values."""
 
     def __init__(self, model: Model, params: Mapping[str, Any]) -> None:
         self.model = model
@@ -91,7 +91,7 @@ class _Binder:
         return tuple(self.expr(e) for e in exprs)
 
     def expr(self, expr: Expr) -> Expr:
-        """The same expression with the shapes that it has now."""
+        """Expression with the shapes that follow from the values."""
         return rewrite(expr, lambda node: self.scope.resolved(self._again(node)))
 
     def _again(self, node: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""Typed expressions from parts: shapes are inferred and checked here, once, for the text and for the builder alike."""
+"""Typed expressions from parts: shapes are inferred and checked in this one place, for both the text and the builder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Operand = Expr | float | int | np.ndarray[Any, Any]
 def call(
     atom: str, *args: Operand, span: Span | None = None, shape: Shape | None = None, **options: int | float
 ) -> Call:
-    """The atom applied to arguments, with its shape.
+    """Apply an atom to arguments, inferring its shape.
 
     Numbers and arrays among the arguments become constants. `shape` is for the internal atoms whose result is reshaped.
     Raises OcoError (OCO301 to OCO308) when the arguments do not fit.
@@ -36,7 +36,7 @@ def applied(
     span: Span | None = None,
     shape: Shape | None = None,
 ) -> Call:
-    """`call` with its parts as they stand in a node."""
+    """Apply an atom as `call` does, with the parts as they stand in a node."""
     if atom not in ATOMS:
         raise InternalError(f"there is no atom {atom}")
     row = ATOMS[atom]
@@ -50,13 +50,13 @@ def applied(
 
 
 def index(base: Expr, items: tuple[Expr, ...], span: Span | None = None) -> Index:
-    """`base[items]`, as NumPy reads it; what is known of the items is checked against the base's shape (OCO310 to OCO314)."""
+    """Index `base[items]` by NumPy's rules; known items are checked against the base's shape (OCO310 to OCO314)."""
     shape = index_shape(base, items, span)
     return Index(base, items, shape=shape, integer=base.integer, span=span)
 
 
 def array(items: tuple[Expr, ...], span: Span | None = None) -> Array | Constant:
-    """`[a, b, c]`: entries of one shape, stacked along a new first axis. Plain numbers make a constant."""
+    """Array `[a, b, c]`: entries of one shape, stacked along a new first axis. Plain numbers make a constant."""
     if not items:
         raise fail("OCO315", "an array needs at least one entry", span)
     for i, item in enumerate(items):
@@ -74,7 +74,7 @@ def array(items: tuple[Expr, ...], span: Span | None = None) -> Array | Constant
 def _by_name(
     row: Atom, args: tuple[Expr, ...], options: dict[str, int | float]
 ) -> tuple[tuple[Expr, ...], dict[str, int | float]]:
-    """Arguments that were given by name are moved to their places: huber(x, M = 2)."""
+    """Arguments in order, with those given by name moved to their places: huber(x, M = 2)."""
     for place, name in enumerate(row.by_name, start=1):
         if name in options and len(args) == place:
             args = (*args, constant(options.pop(name)))

@@ -1,7 +1,9 @@
-"""Long sums: a chain of + and - with many terms is kept as a balanced tree, so that its depth grows with the logarithm of their number.
+"""Long sums: a chain of + and - with many terms is kept as a balanced tree, so that its depth grows with the logarithm
+of their number.
 
-Text and builder both write a chain as it is read, nested to the left. Up to `PLAIN` terms it stays so. A longer one is halved over
-and over: the left half has the odd term, and a half behind a minus turns its own signs, so that a - b - c - d is (a - b) - (c + d).
+Text and builder both write a chain as it is read, nested to the left. Up to `PLAIN` terms it stays so. A longer one is
+halved repeatedly: the left half has the odd term, and a half behind a minus flips its own signs, so that a - b - c - d
+is (a - b) - (c + d).
 """
 
 from __future__ import annotations
@@ -14,23 +16,24 @@ from oco.dsl.build import applied
 from oco.dsl.expressions import Expr, walk
 
 PLAIN = 64
-"""The most terms of a chain that stays nested to the left."""
+"""Largest number of terms of a chain that stays nested to the left."""
 
 Signed = tuple[bool, Expr]
-"""Whether a term is subtracted, and the term."""
+"""Term of a sum, after a flag that is True where it is subtracted."""
 
 
 def levels(terms: int) -> int:
-    """How deep the terms of a long chain lie at the most."""
+    """Greatest depth of the terms of a long chain."""
     return (terms - 1).bit_length()
 
 
 def is_sum(node: Expr) -> bool:
+    """True for a sum or difference."""
     return form_of(node) in (forms.SUM, forms.DIFFERENCE)
 
 
 def counts(root: Expr) -> dict[int, int]:
-    """The terms of each sum under `root`, read along its left arguments, by its `id`."""
+    """Number of terms of each sum under `root`, read along its left arguments, by its `id`."""
     results: dict[int, int] = {}
     for node in walk(root):
         if is_sum(node):
@@ -39,12 +42,12 @@ def counts(root: Expr) -> dict[int, int]:
 
 
 def wholes(root: Expr) -> set[int]:
-    """The ids of the nodes that are more than the beginning of a longer sum."""
+    """Ids of the nodes that are not merely the beginning of a longer sum."""
     return {id(root)} | {id(c) for n in walk(root) for c in (n.children[1:] if is_sum(n) else n.children)}
 
 
 def balanced(root: Expr) -> Expr:
-    """The same value with every long chain as a balanced tree; `root` itself where there is none."""
+    """Expression of equal value with every long chain as a balanced tree; `root` itself where there is none."""
     terms = counts(root)
     if all(count <= PLAIN for count in terms.values()):
         return root
@@ -62,7 +65,7 @@ def balanced(root: Expr) -> Expr:
 
 
 def halved(top: Expr, done: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
-    """A long chain as a balanced tree over its terms, or over what `done` has in place of them."""
+    """Long chain as a balanced tree over its terms, or over their replacements in `done`."""
     links: list[Expr] = []
     first = top
     while is_sum(first):
@@ -86,7 +89,9 @@ def halved(top: Expr, done: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
 
 
 def width(node: Expr, known: Mapping[int, int]) -> int:
-    """The most terms of which this node could be the balanced tree, given the same of its children by their `id`; 1 for what is no sum."""
+    """Largest number of terms of which this node could be the balanced tree, given those of its children by `id`; 1 for
+    other nodes.
+    """
     if not is_sum(node):
         return 1
     left, right = (known.get(id(c), 1) for c in node.children)
@@ -94,7 +99,7 @@ def width(node: Expr, known: Mapping[int, int]) -> int:
 
 
 def flat(node: Expr, terms: int) -> list[Signed] | None:
-    """The terms of a long chain that is the balanced tree of so many; None where it is not kept so."""
+    """Terms of a long chain of which this is the balanced tree; None where it is not one."""
     results: list[Signed] = []
     stack = [(node, terms, False)] if terms > PLAIN else []
     while stack:

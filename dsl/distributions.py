@@ -1,4 +1,6 @@
-"""The table of distributions, and the distribution of a stream: support, mean, variance and draws, truncated to the stream's bounds."""
+"""Table of distributions, and the distribution of a stream: support, mean, variance and draws, truncated to the
+stream's bounds.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,17 @@ from oco.dsl.families import FAMILIES, Args, Array, Family
 from oco.dsl.model import Distribution
 
 RARE = 0.05
-"""Below this probability a truncated draw inverts the distribution function instead of drawing until a value falls inside."""
+"""Probability below which a truncated draw inverts the distribution function instead of rejecting values outside."""
 
 MANY = 1000
-"""Whole numbers from here on are more than one would give a probability each."""
+"""Limit on the number of categories: a longer list of probabilities is impractical."""
 
 
 @dataclass(frozen=True)
 class DistributionKind:
-    """One row: `parameters` are given in order, `keywords` by name (`pareto(3, mean = 8)`); `wants` says what each must satisfy."""
+    """Row of the table: `parameters` are given in order, `keywords` by name (`pareto(3, mean = 8)`); `wants` has a
+    condition for each.
+    """
 
     name: str
     doc: str
@@ -34,15 +38,17 @@ class DistributionKind:
 
     @property
     def family(self) -> Family:
+        """Family with the moments and draws of the distribution."""
         return FAMILIES[self.name]
 
     @property
     def signature(self) -> str:
-        """`pareto(shape, mean = ...)`, as in the language."""
+        """Signature in the language, as `pareto(shape, mean = ...)`."""
         return f"{self.name}({', '.join((*self.parameters, *(f'{k} = ...' for k in self.keywords)))})"
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of all arguments in order."""
         return (*self.parameters, *self.keywords)
 
 
@@ -76,7 +82,9 @@ _WANTS: dict[str, tuple[Callable[[Array], Any], str]] = {
 
 
 def check_shapes(kind: DistributionKind, shape: Shape, given: Mapping[str, Shape]) -> Complaint | None:
-    """Arguments stretch to the stream's shape; the probabilities of a categorical distribution are one vector for all entries."""
+    """Check that arguments broadcast to the stream's shape; a categorical distribution has one vector of probabilities
+    for all entries.
+    """
     for name, result in given.items():
         if kind.name == "categorical":
             if len(result) != 1:
@@ -89,7 +97,7 @@ def check_shapes(kind: DistributionKind, shape: Shape, given: Mapping[str, Shape
 
 
 def check_values(kind: DistributionKind, given: Args) -> Complaint | None:
-    """What the arguments must satisfy; only those in `given`, the others have no value yet."""
+    """Complaint about values of the arguments; those absent from `given` have no value yet."""
     for name, rule in kind.wants.items():
         if name not in given:
             continue
@@ -111,9 +119,10 @@ def check_values(kind: DistributionKind, given: Args) -> Complaint | None:
 
 
 def within(low: Array, high: Array, whole: bool, ends: tuple[str, str]) -> str | None:
-    """A distribution, as in the language, that reaches every value in [low, high] and, truncated to it, leaves nothing else.
+    """Distribution, as in the language, whose truncation to [low, high] has this range as its support.
 
-    `low` and `high` have an entry for each of the stream's, and `ends` are the words for them; None where no distribution fits.
+    `low` and `high` have an entry for each of the stream's, and `ends` are the words for them; None where no
+    distribution fits.
     """
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None if whole else "normal(0, 1)"
@@ -131,7 +140,7 @@ def within(low: Array, high: Array, whole: bool, ends: tuple[str, str]) -> str |
 
 @dataclass(frozen=True)
 class TruncatedDistribution:
-    """The distribution of one round of a stream of `shape`, truncated (not clipped) to [lower, upper] entry by entry."""
+    """Distribution of one round of a stream of `shape`, truncated (not clipped) to [lower, upper] entry by entry."""
 
     kind: str
     args: Mapping[str, Array]
@@ -141,20 +150,21 @@ class TruncatedDistribution:
 
     @property
     def discrete(self) -> bool:
+        """True where values are whole numbers."""
         return FAMILIES[self.kind].discrete
 
     def probability(self) -> Array:
-        """P(lower <= X <= upper) of the distribution before it is truncated."""
+        """Probability P(lower <= X <= upper) before truncation."""
         return self._moment(0)
 
     def mean(self) -> Array:
-        """The mean of the truncated distribution, shape `shape`."""
+        """Mean of the truncated distribution, shape `shape`."""
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = self._few(1) / self._few(0)  # as few numbers as the parameters have
         return np.broadcast_to(np.clip(mean, self.lower, self.upper), self.shape)
 
     def variance(self) -> Array:
-        """The variance of the truncated distribution; infinite where a heavy tail makes it so."""
+        """Variance of the truncated distribution; infinite for a tail too heavy."""
         centre = self.mean()
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = self._moment(2) / self._moment(0) - centre**2
@@ -177,7 +187,7 @@ class TruncatedDistribution:
         return values.astype(np.int64) if self.discrete else values
 
     def _outside(self, values: Array) -> Array:
-        """Which entries are not within the bounds."""
+        """Mask of the entries outside the bounds."""
         outside = values < self.lower
         outside |= values > self.upper
         return outside
@@ -186,12 +196,12 @@ class TruncatedDistribution:
         return np.broadcast_to(self._few(k), self.shape)
 
     def _few(self, k: int) -> Array:
-        """A moment in a shape that broadcasts to the stream's."""
+        """Moment in a shape that broadcasts to the stream's."""
         with np.errstate(all="ignore"):  # far tails overflow and underflow to the values that they have in the limit
             return np.asarray(FAMILIES[self.kind].moment(k, self.args, self.lower, self.upper))
 
     def _invert(self, u: Array) -> Array:
-        """The u-quantiles of the truncated distribution, by bisection of P(lower <= X <= x)."""
+        """Quantiles at u of the truncated distribution, by bisection of P(lower <= X <= x)."""
         family, total = FAMILIES[self.kind], self.probability()
         low, high = self._finite(*(np.broadcast_to(end, u.shape) for end in (self.lower, self.upper)))
         while True:
@@ -202,7 +212,7 @@ class TruncatedDistribution:
             low, high = np.where(reached, low, middle + 1 if self.discrete else middle), np.where(reached, middle, high)
 
     def _finite(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Finite ends that leave out no visible probability."""
+        """Finite ends that leave out only negligible probability."""
         anchor = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
         total, reach = self.probability(), 1.0
         while np.isfinite(reach):
@@ -220,7 +230,7 @@ def truncated(
     shape: tuple[int, ...],
     bounds: tuple[Array, Array] | None = None,
 ) -> TruncatedDistribution:
-    """The distribution that `distribution` writes for a stream of `shape`; `array` gives the value of an argument."""
+    """Truncated distribution for a stream of `shape`; `array` gives the value of an argument."""
     kind = DISTRIBUTIONS[distribution.kind]
     exprs = dict(zip(kind.parameters, distribution.args)) | dict(distribution.options)
     args = {name: np.asarray(array(e), dtype=np.float64) for name, e in exprs.items()}

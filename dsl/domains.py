@@ -1,4 +1,4 @@
-"""The table of domains: the sets that a decision may lie in, and what their arguments must be."""
+"""Table of domains: the sets for decisions, and conditions on their arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What is wrong, in words; `argument` names the part at fault, "" is the domain or the law as a whole."""
+    """Problem in words; `argument` names the part at fault, "" is the domain or the distribution as a whole."""
 
     code: str
     argument: str
@@ -29,13 +29,13 @@ Values = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class DomainKind:
-    """One row.
+    """Row of the table.
 
     parameters  the names of the arguments in order; the last `optional` of them may be left out
     doc         the set, in a line
     shapes      (shape of the decision, shapes of the arguments) -> a complaint or None; dimensions may be symbolic
-    values      (shape of the decision, values of the arguments) -> a complaint or None; only what values tell
-    polyhedral  linear programs find its size
+    values      (shape of the decision, values of the arguments) -> a complaint or None, where values decide
+    polyhedral  its size is found by linear programs
     factored    its points may be kept as factors, so that they may have more entries than an array
     """
 
@@ -50,7 +50,7 @@ class DomainKind:
 
     @property
     def signature(self) -> str:
-        """`box(lo, hi)`, as in the language."""
+        """Signature in the language, as `box(lo, hi)`."""
         return f"{self.name}({', '.join(self.parameters)})" if self.parameters else self.name
 
 
@@ -74,7 +74,7 @@ def _number(argument: str, given: Shape) -> Complaint | None:
 
 
 def _entrywise(*arguments: str) -> Callable[[Shape, Shapes], Complaint | None]:
-    """These arguments stretch to the decision's shape."""
+    """Rule that these arguments broadcast to the decision's shape."""
 
     def rule(shape: Shape, given: Shapes) -> Complaint | None:
         return next(filter(None, (_fits(shape, a, given[a]) for a in arguments if a in given)), None)
@@ -85,7 +85,7 @@ def _entrywise(*arguments: str) -> Callable[[Shape, Shapes], Complaint | None]:
 def _numbers(
     *arguments: str, wants: Callable[[Shape], str] = lambda shape: ""
 ) -> Callable[[Shape, Shapes], Complaint | None]:
-    """These arguments are numbers, and the decision's shape is one that `wants` has nothing against."""
+    """Rule that these arguments are numbers, and that `wants` accepts the decision's shape."""
 
     def rule(shape: Shape, given: Shapes) -> Complaint | None:
         message = wants(shape)
@@ -194,7 +194,7 @@ def _show(value: Any) -> str:
 
 
 def _ordered(shape: tuple[int, ...], given: Values) -> Complaint | None:
-    """lo <= hi in every entry."""
+    """Rule that lo <= hi in every entry."""
     if "lo" not in given or "hi" not in given:
         return None
     low, high = (np.broadcast_to(given[a], shape) for a in ("lo", "hi"))
@@ -259,7 +259,9 @@ def _ellipsoid_values(shape: tuple[int, ...], given: Values) -> Complaint | None
 
 
 def _clearly_definite(matrix: Array) -> bool:
-    """Whether there is a Cholesky factor of the matrix less a little more than rounding: that takes a tenth of the eigenvalues' time."""
+    """True where the matrix less slightly more than rounding has a Cholesky factor, a tenth of the time of its
+    eigenvalues.
+    """
     lowered = matrix - 1e-12 * float(np.max(np.abs(matrix))) * len(matrix) * np.eye(len(matrix))
     try:
         np.linalg.cholesky(lowered)
@@ -279,7 +281,7 @@ def _birkhoff_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
 
 
 def _polytope_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
-    """Rows of zeros are decided here; whether the whole set is empty or unbounded takes a linear program, in the compiler."""
+    """Complaint about rows of zeros; the compiler decides by a linear program if the set is empty or unbounded."""
     if "A" not in given or "b" not in given:
         return None
     right = np.broadcast_to(given["b"], given["A"].shape[:1])
@@ -302,7 +304,7 @@ def _group_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
 
 
 def _flow_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
-    """Nodes are whole numbers; cycles and unreachable sinks are found in the compiler."""
+    """Complaint about nodes that are not whole numbers; cycles and unreachable sinks are found in the compiler."""
     for name, value in given.items():
         if np.any(value != np.floor(value)) or np.any(value < 0):
             return Complaint("OCO415", name, f"`{name}` numbers nodes with whole numbers from 0 on")

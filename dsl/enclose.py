@@ -1,4 +1,4 @@
-"""Interval evaluation of an expression: where every node's value lies, given where the names lie."""
+"""Interval evaluation of an expression: the range of every node's value, given the ranges of the names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oco.dsl.intervals import Interval, interval, point
 
 
 def enclosures(root: Expr, names: Mapping[str, Interval]) -> dict[int, Interval]:
-    """The interval of every node under `root`, by its `id`. Sound: each encloses every value that the node takes."""
+    """Interval of every node under `root`, by its `id`. Sound: each encloses every value that the node takes."""
     results: dict[int, Interval] = {}
     for node in walk(root):
         if not isinstance(node, Slice):
@@ -27,11 +27,12 @@ def enclosures(root: Expr, names: Mapping[str, Interval]) -> dict[int, Interval]
 
 
 def enclose(expr: Expr, names: Mapping[str, Interval]) -> Interval:
+    """Interval that encloses every value of the expression."""
     return enclosures(expr, names)[id(expr)]
 
 
 def enclose_node(node: Expr, children: tuple[Interval, ...], names: Mapping[str, Interval]) -> Interval:
-    """One node over the intervals of its children (slices have none)."""
+    """Interval of one node from those of its children (slices have none)."""
     match node:
         case Constant(value=value):
             return point(value.array)
@@ -49,7 +50,7 @@ def enclose_node(node: Expr, children: tuple[Interval, ...], names: Mapping[str,
 
 
 def _indexed(node: Index, base: Interval, positions: tuple[Interval, ...]) -> Interval:
-    """Exact where every index is known; else each index may be anything in its range, so the hull along its axis."""
+    """Interval of an index: exact where every index is known; otherwise the hull along its axis."""
     shape = known(node.shape)
     if base.lo.size == 1 and base.hi.size == 1:
         return interval(base.lo.reshape(()), base.hi.reshape(()), shape)

@@ -1,4 +1,4 @@
-"""The value of an expression, by the `lower` column of the atoms over NumPy arrays."""
+"""Value of an expression, by the `lower` column of the atoms over NumPy arrays."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from oco.dsl.primitives import ArrayOps
 Floats = np.ndarray[Any, Any]
 OPS = ArrayOps()
 ENTRIES = 1000
-"""Entries that take as long as a node does at least."""
+"""Number of entries that take as long as the least time of a node."""
 
 
 def evaluate(expr: Expr, env: Mapping[str, Any], t: float | None = None) -> Floats:
-    """The value where the names have the values in `env`, in round t. Shared nodes are evaluated once.
+    """Evaluate with the names' values in `env`, in round t. Shared nodes are evaluated once.
 
-    Where a function has no value (log of a negative number) the result is nan, without a warning.
+    Outside the domain of a function (log of a negative number) the result is nan, without a warning.
     """
     return Evaluation(expr)(env, t)
 
 
 class Evaluation:
-    """One expression, to be evaluated at many points."""
+    """Expression prepared for evaluation at many points."""
 
     def __init__(self, expr: Expr) -> None:
         self.nodes = tuple(walk(expr))
@@ -37,11 +37,11 @@ class Evaluation:
         self.steps = len(self.nodes) + entries(expr) // ENTRIES + self.decomposed
 
     def __call__(self, env: Mapping[str, Any], t: float | None = None) -> Floats:
-        """As `evaluate`."""
+        """Value at one point, as `evaluate`."""
         return np.asarray(self.values(env, t)[id(self.nodes[-1])])
 
     def values(self, env: Mapping[str, Any], t: float | None = None) -> dict[int, Any]:
-        """The value of every node, by its `id`."""
+        """Value of every node, by its `id`."""
         results: dict[int, Any] = {}
         with np.errstate(all="ignore"):
             for node in self.nodes:
@@ -50,7 +50,7 @@ class Evaluation:
 
 
 def _decomposed(node: Expr) -> int:
-    """Steps that the singular values of a part take."""
+    """Number of steps for the singular values of a part."""
     if not isinstance(node, Call) or not ATOMS[node.atom].decomposes:
         return 0
     sides = [d for d in node.args[0].shape if isinstance(d, int)]
@@ -83,7 +83,7 @@ def _place(item: Expr, value: Any) -> Any:
 
 
 def _concrete(node: Call, args: list[Any]) -> Call:
-    """The call with lengths in whole numbers, where params gave them names."""
+    """Call with lengths as whole numbers, where params named them."""
     if all(isinstance(d, int) for e in (node, *node.args) for d in e.shape):
         return node
     values = tuple(constant(np.asarray(a)) for a in args)

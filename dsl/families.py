@@ -1,8 +1,9 @@
 """Families of distributions: partial moments in closed form, and draws.
 
-For a distribution X and lo <= hi, `moment(k, args, lo, hi)` is E[X^k 1{lo <= X <= hi}] for k = 0, 1, 2: its mean within [lo, hi] is
-moment 1 over moment 0. Each is a probability under the same family with shifted parameters, x f(x; a) being proportional to f(x; a + 1) or
-so (Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions; Johnson, Kemp & Kotz, Univariate Discrete Distributions).
+For a random variable X and lo <= hi, `moment(k, args, lo, hi)` is E[X^k 1{lo <= X <= hi}] for k = 0, 1, 2: the mean of
+the distribution truncated to [lo, hi] is moment 1 over moment 0. Each is a probability under the same family with
+shifted parameters, x f(x; a) being proportional to f(x; a + 1) or so (Johnson, Kotz & Balakrishnan, Continuous
+Univariate Distributions; Johnson, Kemp & Kotz, Univariate Discrete Distributions).
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ FEW = 64
 
 @dataclass(frozen=True)
 class Family:
-    """One family. `moment` as above; `support` the least interval that holds it; `draw(args, rng, size)` untruncated values."""
+    """Family of distributions. `moment` as above; `support` is the least interval of probability 1; `draw(args, rng,
+    size)` gives untruncated values.
+    """
 
     support: Callable[[Args], tuple[Any, Any]]
     moment: Callable[[int, Args, Array, Array], Array]
@@ -31,13 +34,13 @@ class Family:
 
 
 def _between(below: Callable[[Array], Array], above: Callable[[Array], Array], lo: Array, hi: Array) -> Array:
-    """P(lo < X <= hi) from the distribution function and its complement, by whichever loses fewer digits."""
+    """Probability P(lo < X <= hi) from the distribution function or its complement, whichever loses fewer digits."""
     upper_tail = below(lo) > 0.5
     return np.maximum(np.where(upper_tail, above(lo) - above(hi), below(hi) - below(lo)), 0.0)
 
 
 def _below(z: Array) -> Array:
-    """P(Z <= z) of a standard normal. A few numbers do not repay the time that SciPy takes to load."""
+    """Probability P(Z <= z) of a standard normal. For a few numbers SciPy would take longer to load."""
     if z.size <= FEW:
         return np.reshape([0.5 * math.erfc(-v / math.sqrt(2)) for v in z.flat], z.shape)
     from scipy.special import ndtr
@@ -57,7 +60,7 @@ def _uniform_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
 
 
 def _standard_moments(a: Array, b: Array) -> tuple[Array, Array, Array]:
-    """E[Z^k 1{a <= Z <= b}] of a standard normal, k = 0, 1, 2."""
+    """Moments E[Z^k 1{a <= Z <= b}] of a standard normal, k = 0, 1, 2."""
 
     def density(z: Array) -> Array:
         return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi))
@@ -98,7 +101,7 @@ def _gamma_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
 
 
 def _exponential(args: Args) -> Args:
-    """The exponential distribution is the gamma distribution of shape 1."""
+    """Exponential distribution as the gamma distribution of shape 1."""
     return {"shape": np.ones_like(args["mean"], dtype=float), "mean": args["mean"]}
 
 
@@ -135,7 +138,7 @@ def _pareto_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
 
 
 def _factorial_moments(k: int, parts: Callable[[int], Array]) -> Array:
-    """E[X^k 1] from E[X (X - 1) ... (X - j + 1) 1] = parts(j)."""
+    """Moments E[X^k 1] from E[X (X - 1) ... (X - j + 1) 1] = parts(j)."""
     return parts(k) if k < 2 else parts(2) + parts(1)
 
 
@@ -183,7 +186,7 @@ def _bernoulli(args: Args) -> Args:
 
 
 MOST_ADDED = 1_000
-"""Probabilities of a distribution that are added up one by one where its bounds differ from entry to entry."""
+"""Limit on probabilities added up one by one where the bounds differ from entry to entry."""
 
 # categorical(p): 0, 1, ..., k - 1 with the probabilities p; constant(v)
 

@@ -29,9 +29,10 @@ BLOCK = 1 << 17
 
 
 def read_array(path: str, folder: Path | None, name: str, span: Span | None, quota: Quota) -> Array:
-    """The numbers in the file `path` beside the model, as int64 or float64.
+    """Numbers in the file `path` beside the model, as int64 or float64.
 
-    `name` is the param's: it chooses the array of an npz file that holds several. `quota` counts what they take in memory.
+    `name` is the param's: it selects the array of an npz file that holds several. `quota` counts the memory that they
+    take.
     """
     place = locate(path, folder, span)
     reader = READERS.get(place.suffix.lower())
@@ -59,7 +60,7 @@ def read_array(path: str, folder: Path | None, name: str, span: Span | None, quo
 
 
 def locate(path: str, folder: Path | None, span: Span | None) -> Path:
-    """The file that a model means by `path`; an error where that is outside the model's folder."""
+    """File that a model names by `path`. Raises OcoError where it is outside the model's folder."""
     if folder is None:
         raise fail(
             "OCO802",
@@ -108,7 +109,7 @@ def _numbers(array: Array, path: str, span: Span | None) -> Array:
 
 
 def _read_csv(path: Path, name: str, quota: Quota) -> Array:
-    """Rows of numbers; a first row without any number is taken for the names of the columns."""
+    """Rows of numbers; a first row without any number is a header."""
     result, width = packed("d"), 0
     with path.open(newline="", encoding="utf-8-sig") as stream:
         for number, cells in enumerate(csv.reader(lines_of(stream), strict=True), start=1):
@@ -140,7 +141,7 @@ def _check_count(count: int) -> None:
 
 
 def _check_header(header: Header) -> None:
-    """Refuse a header that promises more than may be read, before anything is allocated."""
+    """Refuse a header that announces more than may be read, before anything is allocated."""
     if header.dtype.kind not in "iubf":
         raise ValueError(f"it holds {header.dtype} and not real numbers")
     _check_count(header.count)
@@ -155,7 +156,7 @@ def _read_npy(path: Path, name: str, quota: Quota) -> Array:
 
 
 def _read_npz(path: Path, name: str, quota: Quota) -> Array:
-    """The array called like the param, or the only one."""
+    """Array with the name of the param, or the only one."""
     with ZipFile(path) as archive:
         there = members(archive)
         if name not in there and len(there) != 1:
@@ -170,7 +171,7 @@ def _read_npz(path: Path, name: str, quota: Quota) -> Array:
 
 
 def _read_json(path: Path, name: str, quota: Quota) -> Array:
-    """A number, or lists of numbers, nested as the shape says; or an object that has them under the param's name."""
+    """Number, or lists of numbers nested by the shape; or an object that has them under the param's name."""
     raw = path.read_bytes()
     quota.add(IN_LIST * len(raw) + LIST * (raw.count(b"[") + raw.count(b"{")))
     content = json.loads(raw.decode("utf-8"))
@@ -183,7 +184,7 @@ def _read_json(path: Path, name: str, quota: Quota) -> Array:
 
 
 def _check_nested(content: Any, where: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of nested lists of numbers."""
+    """Check the shape of nested lists of numbers."""
     place = f"entry [{', '.join(map(str, where))}]" if where else "the content"
     if not isinstance(content, list):
         if isinstance(content, bool) or not isinstance(content, (int, float)):
@@ -203,7 +204,7 @@ def _check_nested(content: Any, where: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _read_parquet(path: Path, name: str, quota: Quota) -> Array:
-    """The columns of a table, in order."""
+    """Columns of a table, in order."""
     try:
         import pyarrow
         from pyarrow import parquet, types

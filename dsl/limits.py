@@ -1,7 +1,7 @@
-"""Sizes that a model may have: how long its text is, how deep it nests, how many numbers it makes.
+"""Limits on the size of a model: the length of its text, the depth of its nesting, the numbers that it makes.
 
-The same for files and for the builder, so that every model can be printed. Each limit is there for memory or for recursion. None is
-there for the time that a model takes: what takes long may take long.
+They hold for files and for the builder alike, so that every model can be printed. Each limit protects memory or the
+stack. None limits the time that a model takes.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ MOST_ROUNDS = 2**30
 """Bytes that a packed file with the rounds of a run, or a trace, may unpack to."""
 
 RATIO = 16
-"""Bytes in memory for one on the disk that need no limit: `1,` in a text is a number of eight bytes in a row of its own."""
+"""Ratio of bytes in memory to bytes on disk that needs no limit: `1,` in a text is a number of eight bytes in a row of its own."""
 
 MOST_ENTRIES = 10**7
-"""Entries of all decisions together, unless they are kept as factors, and of all streams: 80 MB, of which a check holds some tens."""
+"""Entries of all decisions together, unless they are kept as factors, and of all streams: 80 MB, and a check holds some tens of copies."""
 
 MOST_ROW_NUMBERS = 25 * 10**6
-"""Numbers of the rows of a polyhedron: 200 MB, of which there are a dozen copies while its size is worked out."""
+"""Numbers of the rows of a polyhedron: 200 MB, held in a dozen copies while its size is computed."""
 
 FACTORED = tuple(row.name for row in DOMAINS.values() if row.factored)
 """Domains whose decisions may be kept as factors, so that they may have more entries than an array."""
@@ -59,6 +59,7 @@ LONGEST = 10**12
 
 
 def too_deep(span: Span | None) -> Diagnostic:
+    """Diagnostic for an expression that nests too deep."""
     return Diagnostic(
         "OCO107",
         f"this expression nests deeper than {DEEPEST} levels",
@@ -68,14 +69,15 @@ def too_deep(span: Span | None) -> Diagnostic:
 
 
 def too_long(span: Span | None) -> Diagnostic:
+    """Diagnostic for a sum of too many terms."""
     message = f"this expression adds up more than {MOST_PARTS:,} terms"
     return Diagnostic("OCO130", message, span, "a sum of many terms is one part over a vector: `sum(c * x)`, `c @ x`")
 
 
 def admitted(expr: Expr, span: Span | None) -> Expr:
-    """The expression with its long sums balanced.
+    """Expression with its long sums balanced.
 
-    Refuses one that would nest too deep as text, where an array of numbers counts its axes.
+    Raises OcoError where it would nest too deep as text; an array of numbers counts its axes.
     """
     terms = counts(expr)
     if max(terms.values(), default=0) > PLAIN and sum(terms.get(top, 0) for top in wholes(expr)) > MOST_PARTS:
@@ -97,7 +99,7 @@ def admitted(expr: Expr, span: Span | None) -> Expr:
 
 
 class Sizes:
-    """How large expressions are when what they share is written out. Each node is counted once."""
+    """Sizes of expressions with shared nodes written out. Each node is counted once."""
 
     def __init__(self) -> None:
         self._parts: dict[int, int] = {}
@@ -105,7 +107,7 @@ class Sizes:
         self._kept: list[Expr] = []  # an id names a node only while the node lives
 
     def check(self, expr: Expr, span: Span | None) -> None:
-        """Refuse an expression that is small only because its lets are used over and over."""
+        """Refuse an expression that is small only because its lets are used repeatedly."""
         parts, levels = self._parts, self._levels
         self._kept.append(expr)
         for node in walk(expr, parts):
@@ -120,13 +122,13 @@ class Sizes:
 
 
 class Made:
-    """How many numbers the formulas of fixed data have made."""
+    """Count of the numbers that formulas of fixed data have made."""
 
     def __init__(self) -> None:
         self.numbers = 0
 
     def add(self, numbers: int, role: str, span: Span | None) -> None:
-        """Count more before they are made; refuse them past `MOST_NUMBERS`."""
+        """Count numbers before they are made. Raises OcoError past `MOST_NUMBERS`."""
         self.numbers += numbers
         if self.numbers > MOST_NUMBERS:
             message = (
@@ -138,7 +140,7 @@ class Made:
 
 
 def numbers(node: Expr) -> int:
-    """The numbers that one part makes."""
+    """Count of the numbers that one node makes."""
     return math.prod(d for d in node.shape if isinstance(d, int))
 
 

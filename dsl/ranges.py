@@ -1,4 +1,4 @@
-"""The values that a whole-number expression may take, and whether they are positions of the axis that they index."""
+"""Ranges of whole-number expressions, and the check that indices are positions of their axes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,27 @@ Range = tuple[int, int]
 
 
 class Known(Protocol):
-    """What is declared, and the values of the params that have one."""
+    """Declarations, and the values of the params that have one."""
 
     @property
-    def declared(self) -> Mapping[str, Any]: ...
+    def declared(self) -> Mapping[str, Any]:
+        """Declarations by name."""
 
     @property
-    def values(self) -> Mapping[str, np.ndarray[Any, Any]]: ...
+    def values(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """Known values of params."""
 
     @property
-    def extremes(self) -> Mapping[str, Range | None]: ...
+    def extremes(self) -> Mapping[str, Range | None]:
+        """Least and greatest value of each abbreviation, None where unknown."""
 
     @property
-    def sizes(self) -> Mapping[str, int]: ...
+    def sizes(self) -> Mapping[str, int]:
+        """Values of the params that may stand in a shape."""
 
 
 def whole_range(expr: Expr, known: Known) -> Range | None:
-    """Least and greatest value of a whole-number expression, as far as declarations tell; None where they do not."""
+    """Least and greatest value of a whole-number expression by the declarations; None where they do not bound it."""
     results: dict[int, Range | None] = {}
     for node in walk(expr):
         results[id(node)] = _node_range(node, results, known)
@@ -85,7 +89,7 @@ def _combined(atom: str, ranges: list[Range]) -> Range | None:
 
 
 def check_index(expr: Index, known: Known) -> None:
-    """Whether the positions that the items may ask for are there, as far as values and declared ranges tell."""
+    """Check that the positions of the items exist, by known values and declared ranges. Raises OCO312 or OCO313."""
     sizes = known.sizes
     for axis, (item, length) in enumerate(zip(expr.items, expr.base.shape)):
         dim = substitute(length, sizes)

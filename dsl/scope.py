@@ -1,4 +1,4 @@
-"""What has been declared so far, and what the values of params say about shapes and indices."""
+"""Scope of declared names, and the consequences of params' values for shapes and indices."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ OBSERVED_WORDS: tuple[str, ...] = ("round", "loss", "gradient", "constraints", "
 
 
 def kind_of(declaration: Declaration) -> Kind:
+    """Kind of the name that a declaration introduces."""
     match declaration:
         case Param():
             return Kind.PARAM
@@ -41,14 +42,14 @@ def kind_of(declaration: Declaration) -> Kind:
 
 @dataclass
 class Scope:
-    """Grows while a model is put together.
+    """Scope that grows while a model is put together.
 
-    given     what the caller passed as values of params
-    values    the params whose value is known
-    kinds     for each abbreviation what it depends on
-    extremes  for each abbreviation its least and greatest value, as far as whole-number declarations tell
-    sizes     the values of the params that may stand in a shape
-    made      what formulas of fixed data have made
+    given     values of params from the caller
+    values    known values of params
+    kinds     kinds of the names on which each abbreviation depends
+    extremes  least and greatest value of each abbreviation, as far as whole-number declarations bound it
+    sizes     values of the params that may stand in a shape
+    made      count of numbers from formulas of fixed data
     read      numbers read from files
     quota     memory that the files take
     """
@@ -66,13 +67,13 @@ class Scope:
     quota: Quota = field(default_factory=lambda: Quota(MOST_FIXED))
 
     def learn(self, name: str, value: Array) -> None:
-        """Keep the value of a param."""
+        """Record the value of a param."""
         self.values[name] = value
         if value.shape == () and value == np.floor(value) and abs(value) < 2**62:
             self.sizes[name] = int(value)
 
     def name(self, name: str, span: Span | None = None) -> Name:
-        """A use of a declared name."""
+        """Use of a declared name as an expression."""
         declaration = self.declared[name]
         match declaration:
             case Let(value=value):
@@ -83,7 +84,7 @@ class Scope:
                 return Name(name, kind_of(declaration), shape=declaration.shape, integer=declaration.integer, span=span)
 
     def resolved(self, expr: Expr) -> Expr:
-        """The same expression with the dimensions that the values of params give, checked."""
+        """Expression with the dimensions that the values of params give, checked."""
         if isinstance(expr, Index):
             check_index(expr, self)
         if any(isinstance(d, SymbolicDim) for d in expr.shape):
@@ -97,10 +98,11 @@ class Scope:
         return expr
 
     def known_shape(self, shape: Shape) -> Shape:
+        """Shape with known params inserted."""
         return tuple(substitute(d, self.sizes) for d in shape)
 
     def dim(self, expr: Expr, role: str) -> Dim:
-        """A declared length: a whole number from 1 on, or a polynomial in params whose value is not known yet."""
+        """Declared length: a whole number from 1 on, or a polynomial in params whose value is not known yet."""
         check_fixed(expr, role)
         dim = shapes.size(expr, role)
         if isinstance(dim, int):
@@ -115,19 +117,20 @@ class Scope:
         return dim
 
     def declare(self, declaration: Declaration) -> None:
+        """Add a declaration."""
         self.declared[declaration.name] = declaration
         if isinstance(declaration, Let):
             self.kinds[declaration.name] = self.kinds_in(declaration.value)
             self.extremes[declaration.name] = whole_range(declaration.value, self)
 
     def kinds_in(self, expr: Expr) -> frozenset[Kind]:
-        """What an expression depends on, abbreviations looked through."""
+        """Kinds of the names on which an expression depends, also through abbreviations."""
         used = [e for e in walk(expr) if isinstance(e, Name)]
         return frozenset().union(*(self.kinds.get(e.name, frozenset({e.kind})) for e in used))
 
 
 def check_new_name(scope: Scope, name: str, kind: Kind, span: Span | None) -> None:
-    """Whether `name` may be declared as a `kind` here."""
+    """Check that `name` may be declared as a `kind` here. Raises OcoError (OCO20x)."""
     _check_reserved(name, span)
     if name in OBSERVED_WORDS and kind is Kind.STREAM:
         raise fail(
@@ -142,7 +145,7 @@ def check_new_name(scope: Scope, name: str, kind: Kind, span: Span | None) -> No
 
 
 def declared_already(name: str, kind: Kind, first: Span | None, span: Span | None) -> OcoError:
-    """The error for a second declaration of a name."""
+    """Error for a second declaration of a name."""
     article = "an" if kind is Kind.LET else "a"
     word = "abbreviation" if kind is Kind.LET else kind
     where = f", on line {first.line}" if first is not None else ""
@@ -150,7 +153,7 @@ def declared_already(name: str, kind: Kind, first: Span | None, span: Span | Non
 
 
 def check_new_label(scope: Scope, label: str, span: Span | None) -> None:
-    """Whether a constraint may be called `label`."""
+    """Check that a constraint may be called `label`. Raises OCO205 or OCO209."""
     _check_reserved(label, span)
     if label in OBSERVED_WORDS:
         raise fail(
@@ -174,7 +177,7 @@ def _check_reserved(name: str, span: Span | None) -> None:
 
 
 def check_fixed(expr: Expr, role: str) -> None:
-    """`expr` is made of numbers and params alone, so it is known before the first round."""
+    """Check that `expr` is made of numbers and params alone, so that it is known before the first round."""
     for kind, words in (
         (Kind.STREAM, "is a stream, known only round by round"),
         (Kind.DECISION, "is a decision"),

@@ -1,4 +1,6 @@
-"""Data for a run: what each round reveals, from a file, arrays, an iterator, or drawn from the model's own distributions."""
+"""Data for a run: the values that each round reveals, from a file, arrays, an iterator, or drawn from the model's
+distributions.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,12 @@ Round = Mapping[str, Array]
 BLOCK_ENTRIES = 1 << 17
 """Numbers drawn at once for a stream: draws are made in blocks of rounds, each with its own seed."""
 Blocks = dict[str, tuple[int, Array]]
-"""The block that was drawn last of each stream, and its number: rounds are read in order, often in parts far shorter than a block."""
+"""Last block drawn for each stream, with its number: rounds are read in order, often in parts far shorter than a block."""
 
 
 @dataclass(frozen=True)
 class MappingReport:
-    """What maps to what, and what is wrong: the answer of `oco data`."""
+    """Mapping of columns to streams with its problems, as `oco data` shows it."""
 
     source: str
     rounds: int
@@ -49,19 +51,19 @@ class MappingReport:
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
-        """What is wrong, in words: one for a stream and a rule, however many values break it."""
+        """Diagnostics, one for a stream and a rule, however many values break it."""
         return tuple(f.diagnostic for f in self.findings)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know though nothing is wrong."""
+        """Remarks on data that is not wrong."""
         drawn = [a.stream for a in self.assignments if a.way is Way.DRAWN]
         notes = [f"{self.source} has no {_names(drawn)}: drawn from the model's distribution"] if drawn else []
         return (*notes, *self.beside)
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """What the assignments do not say themselves."""
+        """Remarks besides those on drawn streams."""
         by_position = [a for a in self.assignments if a.way is Way.POSITION]
         notes = [f"{self.source} has no names of columns: they fill `{a.stream}` by position" for a in by_position]
         notes += [f"columns not used: {shorten(self.unused)}"] if self.unused else []
@@ -83,7 +85,7 @@ class MappingReport:
 
 @dataclass(frozen=True)
 class Data:
-    """The rounds of a run: `given` arrays with the round first, and streams that are drawn when they are read.
+    """Rounds of a run: `given` arrays with the round first, and streams that are drawn when they are read.
 
     Draws depend on the seed, the stream's name and the round alone, so any part can be read again without keeping it.
     """
@@ -95,17 +97,17 @@ class Data:
     seed: int = 0
     notes: tuple[str, ...] = ()
     skipped: int = 0
-    """Rounds of the draws that come before the first."""
+    """Number of draws that precede the first round."""
     _last: Blocks = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def names(self) -> set[str]:
-        """The streams that there is data of."""
+        """Streams that there is data for."""
         return {*self.given, *(s.name for s in self.drawn)}
 
     @property
     def absent(self) -> list[str]:
-        """The streams whose values were not kept with a run: without them there is no comparator and no replay."""
+        """Streams whose values were not kept with a run: without them there is no comparator and no replay."""
         return [s.name for s in self.problem.streams if s.name not in self.names]
 
     def read(self, start: int, stop: int) -> dict[str, Array]:
@@ -117,7 +119,9 @@ class Data:
         return {s.name: results[s.name] for s in self.problem.streams if s.name in results}
 
     def at(self, places: Iterable[int]) -> Iterator[tuple[int, dict[str, Array]]]:
-        """Single rounds (from 0) in order, with their arrays. Rounds near each other are read at once, since draws come in blocks."""
+        """Iterate over single rounds (from 0) in order, with their arrays. Neighbouring rounds are read together, since
+        draws come in blocks.
+        """
         near = max(1, BLOCK_ENTRIES // max((1, *(size(s) for s in self.problem.streams))))
         for _, block in groupby(sorted(places), lambda t: t // near):
             ordered = list(block)
@@ -132,7 +136,7 @@ class Data:
         return self.read(0, self.rounds)[name]
 
     def blocks(self, entries: int = 1 << 22) -> Iterator[tuple[int, dict[str, Array]]]:
-        """The rounds in order, in parts of about `entries` numbers: (first round, arrays)."""
+        """Iterate over the rounds in order, in parts of about `entries` numbers: (first round, arrays)."""
         width = sum(size(s) for s in self.problem.streams)
         step = max(1, entries // max(1, width))
         for start in range(0, self.rounds, step):
@@ -146,22 +150,22 @@ class Data:
 
     @property
     def nbytes(self) -> int:
-        """Memory that all rounds would take as arrays."""
+        """Bytes that all rounds take as arrays."""
         return 8 * self.rounds * sum(size(s) for s in self.problem.streams)
 
     def first(self, rounds: int) -> Data:
-        """The first rounds alone."""
+        """Data of the first rounds alone."""
         given = MappingProxyType({name: array[:rounds] for name, array in self.given.items()})
         return replace(self, rounds=min(rounds, self.rounds), given=given)
 
     def after(self, start: int) -> Data:
-        """The rounds from `start` (from 0) on."""
+        """Data of the rounds from `start` (from 0) on."""
         given = MappingProxyType({name: array[start:] for name, array in self.given.items()})
         return replace(self, rounds=self.rounds - start, given=given, skipped=self.skipped + start)
 
 
 def share(data: Data, folder: Path) -> None:
-    """Write what was given as files that other processes map into memory instead of getting copies."""
+    """Write the given arrays as files that other processes map into memory, so that none gets a copy."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in data.given.items():
         np.save(folder / f"{name}.npy", array)
@@ -173,7 +177,9 @@ def describe(model: Model, source: Any, mapping: StreamMap | None = None, on_mis
 
 
 def check_source(source: Any) -> None:
-    """Raises OCO526 for what cannot be a source of rounds, OCO820 for a path where there is no file; the values are not looked at."""
+    """Check that something can be a source of rounds, without reading it. Raises OCO526 where it cannot, OCO820 where a
+    file is absent.
+    """
     if source is None or isinstance(source, Data):
         return
     if not readable(source):
@@ -191,11 +197,11 @@ def load_data(
     rounds: int | None = None,
     on_missing: str = "error",
 ) -> Data:
-    """The data of a run.
+    """Read or draw the data of a run.
 
-    `source` is a path, a dict of arrays with the round first, a data frame, or None to draw every stream. `rounds` takes
-    the first so many; it must be given, or the model's horizon known, when all is drawn. `on_missing` is "error", "hold"
-    (take the last value before) or "skip" (leave the round out).
+    `source` is a path, a dict of arrays with the round first, a data frame, or None to draw every stream. `rounds`
+    takes the first so many; it must be given, or the model's horizon known, when all is drawn. `on_missing` is "error",
+    "hold" (take the last value before) or "skip" (leave the round out).
     """
     if isinstance(source, Data):
         return source if rounds is None else source.first(rounds)
@@ -215,7 +221,7 @@ def load_data(
 
 
 def problem_for(model: Model, source: Any, seed: int = 0) -> Canonical:
-    """The canonical problem, with the number of rounds of its data as the horizon; one whose horizon is unknown keeps that."""
+    """Canonical problem with the number of rounds of its data as the horizon; an unknown horizon stays unknown."""
     read_for = source.problem if isinstance(source, Data) else None
     problem = read_for if read_for is not None and read_for.model is model else canonical(model)
     if problem.horizon is None:
@@ -227,7 +233,7 @@ def problem_for(model: Model, source: Any, seed: int = 0) -> Canonical:
 def from_rounds(
     problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: int = 0, mapping: StreamMap | None = None
 ) -> Iterator[dict[str, Array]]:
-    """The rounds of an iterator, one at a time, with what they lack drawn. The learner checks the values."""
+    """Iterate over the rounds of an iterator, drawing the streams that they lack. The learner checks the values."""
     if mapping:
         raise fail("OCO824", "rounds of an iterator have no columns to map", hint="yield dicts by the names of streams")
     by_name = {s.name: s for s in problem.streams}
@@ -248,7 +254,9 @@ def from_rounds(
 
 
 def draw(stream: StreamRange, seed: int, start: int, stop: int, last: Blocks) -> Array:
-    """Values of a stream for rounds `start` to `stop` from its distribution: the same whatever the parts they are drawn in. Read-only."""
+    """Draw a stream for rounds `start` to `stop` from its distribution, whatever the blocks they are drawn in. The
+    array is read-only.
+    """
     if stream.distribution is None:
         raise InternalError(f"stream {stream.name} has no distribution to draw from")
     step = max(1, BLOCK_ENTRIES // max(1, size(stream)))
@@ -297,7 +305,7 @@ def _refuse_undrawable(stream: StreamRange, where: str) -> None:
 
 
 def _with_distribution(stream: StreamRange) -> str | None:
-    """The declaration of the stream with a distribution that its bounds and whole numbers allow; None where there is none."""
+    """Declaration of the stream with a distribution that its bounds and integrality allow; None where there is none."""
     ends = tuple(map(print_expr, stream.stream.bounds or ()))
     low, high = (np.broadcast_to(b, stream.shape) for b in (stream.lower, stream.upper))
     distribution = within(low, high, stream.integer, (ends[0], ends[-1]) if ends else ("", ""))
@@ -349,7 +357,7 @@ def _about(rounds: str) -> list[Finding]:
 
 
 def _beside(parts: list[Array]) -> Array:
-    """The columns of all parts (rounds, entries) in one array; no copy where they already lie so in memory."""
+    """Columns of all parts (rounds, entries) in one array; no copy where they already lie so in memory."""
     if len(parts) == 1:
         return parts[0]
     first, rounds, width = parts[0], len(parts[0]), sum(p.shape[1] for p in parts)

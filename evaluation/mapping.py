@@ -1,4 +1,4 @@
-"""Which columns fill which stream: by name, by number, or as a person says. Nothing is read or drawn here."""
+"""Mapping of columns to streams: by name, by number, or as given. Nothing is read or drawn here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]$")
 
 
 class Way(StrEnum):
-    """How a stream gets its values."""
+    """Means by which a stream gets its values."""
 
     NAME = "by name"
     NUMBER = "by number"
@@ -34,7 +34,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True)
 class Assignment:
-    """A stream and the columns that fill its entries, in row-major order; one column may hold all entries as an array."""
+    """Stream with the columns that fill its entries, in row-major order; one column may hold all entries as an array."""
 
     stream: str
     columns: tuple[str, ...]
@@ -54,7 +54,7 @@ def shorten(names: Sequence[str], limit: int = 6) -> str:
 
 
 def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """`["price=CAPITL,CENTRL", "jobs=arrivals"]` as a mapping: what `--map` gives."""
+    """Parse the arguments of `--map`, `["price=CAPITL,CENTRL", "jobs=arrivals"]`, into a mapping."""
     mapping: dict[str, tuple[str, ...]] = {}
     for text in texts:
         stream, equals, columns = text.partition("=")
@@ -67,14 +67,14 @@ def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def size(stream: StreamRange) -> int:
-    """The number of entries of a stream in a round."""
+    """Number of entries of a stream in a round."""
     return int(np.prod(stream.shape, dtype=np.int64))
 
 
 def assign(
     streams: Sequence[StreamRange], table: Table, mapping: StreamMap | None = None
 ) -> tuple[tuple[Assignment, ...], tuple[Diagnostic, ...]]:
-    """Find the columns of every stream. What cannot be found or does not fit comes back as diagnostics, all of them."""
+    """Find the columns of every stream. All problems come back as diagnostics."""
     findings = Findings()
     given = {name: (c,) if isinstance(c, str) else tuple(c) for name, c in (mapping or {}).items()}
     with findings.guard():
@@ -89,7 +89,7 @@ def assign(
 
 
 def unused(table: Table, assignments: Sequence[Assignment]) -> tuple[str, ...]:
-    """The columns that fill no stream."""
+    """Columns that fill no stream."""
     taken = {c for a in assignments for c in a.columns}
     return tuple(name for name in table.arrays if name not in taken)
 
@@ -129,7 +129,7 @@ def _assignment(
 
 
 def _alone(stream: StreamRange, streams: Sequence[StreamRange]) -> bool:
-    """Whether this is the one stream that only data can give."""
+    """True where this is the only stream that must come from data."""
     return [s.name for s in streams if s.stream.distribution is None] == [stream.name]
 
 
@@ -186,7 +186,7 @@ def _not_found(stream: StreamRange, table: Table) -> Exception:
 
 
 def _likely(stream: StreamRange, table: Table) -> list[str]:
-    """The columns that a stream may be meant to take."""
+    """Columns that a stream may be meant to take."""
     alike = [c for c in table.arrays if c.lower().startswith(stream.name.lower())]
     if len(alike) == size(stream) and len(alike) < 9:
         return alike
@@ -212,7 +212,7 @@ def _check_count(stream: StreamRange, result: Assignment, table: Table) -> None:
 
 
 def _how_many(stream: StreamRange, result: Assignment, table: Table) -> str:
-    """What to do about a wrong number of entries: an array has a shape, columns are chosen."""
+    """Advice on a wrong number of entries: an array has a shape, columns are chosen."""
     if len(result.columns) == 1 and (result.way is Way.NAME or not table.headed):
         shape = "".join(f", {n}" for n in stream.shape)
         return f"give `{result.columns[0] or stream.name}` as an array of shape (rounds{shape}), or change the shape in the model"

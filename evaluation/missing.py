@@ -1,4 +1,6 @@
-"""Missing values (NaN) in data: filled with the last value before, or their rounds left out, where a person asked for it."""
+"""Missing values (NaN) in data: filled with the last value before, or their rounds left out, where the caller asks for
+it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ SHOWN = 3  # places that a note names
 
 
 def checked(on_missing: str) -> str:
-    """The word, if it is one. Raises OCO826."""
+    """Validate the word for treating missing values. Raises OCO826."""
     if on_missing not in ("error", "hold", "skip"):
         hint = 'it is "error", "hold" or "skip"'
         raise fail("OCO826", f"`{on_missing}` is no way to treat missing values", hint=hint)
@@ -22,7 +24,9 @@ def checked(on_missing: str) -> str:
 
 
 def repaired(table: Table, on_missing: str, used: Sequence[str]) -> tuple[Table, tuple[str, ...]]:
-    """The table without missing values in the columns that are used, as far as that can be done, and what was done to them."""
+    """Table with missing values filled or left out in the columns in use, as far as possible, with notes on what was
+    done.
+    """
     if checked(on_missing) == "error":
         return table, ()
     missing = {n: np.asarray(np.isnan(table.arrays[n]).reshape(len(table.arrays[n]), -1).any(axis=1)) for n in used}
@@ -48,7 +52,7 @@ def repaired(table: Table, on_missing: str, used: Sequence[str]) -> tuple[Table,
 
 
 class Rounds:
-    """The rounds of an iterator, mended one by one; `notes` says afterwards what was done."""
+    """Rounds of an iterator, repaired one by one; `notes` then says what was done."""
 
     def __init__(self, rounds: Iterable[Mapping[str, Array]], on_missing: str) -> None:
         self._rounds = rounds
@@ -71,7 +75,7 @@ class Rounds:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done to how many rounds."""
+        """Remarks on the rounds that were left out or filled."""
         done = {"skip": "left out, which lacked values", "hold": "filled with the last values before"}
         rounds = "1 round" if self._fixed == 1 else f"{self._fixed} rounds"
         return (f"{rounds} {done[self._how]}",) if self._fixed else ()
@@ -82,7 +86,7 @@ def _more(named: Sequence[str]) -> str:
 
 
 def _moved(cells: Mapping[int, str], keep: Array, width: int) -> dict[int, str]:
-    """The places of cells after the rows that are not kept are gone."""
+    """Places of cells after rows that are not kept have been removed."""
     row = np.cumsum(keep) - 1
     return {int(row[p // width]) * width + p % width: text for p, text in cells.items() if keep[p // width]}
 

@@ -1,4 +1,4 @@
-"""A run as a page of HTML that stands alone: numbers, pictures, what was proved and how, and what made it."""
+"""Self-contained page of HTML about a run: numbers, plots, facts with their proofs, and origin."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_report(trace: Trace, path: str | Path, facts: Facts | None = None, exp
 
 
 def report(trace: Trace, facts: Facts | None = None, explanation: str = "") -> str:
-    """The page as text."""
+    """Text of the page."""
     result = summarize(trace)
     title = f"{result.model} with {result.algorithm}"
     parts = [
@@ -64,7 +64,7 @@ def report(trace: Trace, facts: Facts | None = None, explanation: str = "") -> s
 
 
 def brief(trace: Trace) -> str:
-    """A trace in a notebook: its numbers, and regret against the comparators that are known already."""
+    """Summary of a trace for a notebook: its numbers, and regret against the comparators that are known already."""
     known = summarize(trace, tuple(k for k in ("static", "dynamic") if k in trace.known_comparators))
     regret = (
         _regret(known)
@@ -76,7 +76,7 @@ def brief(trace: Trace) -> str:
 
 
 def brief_latex(trace: Trace) -> str:
-    """The same numbers as lines of mathematics."""
+    """LaTeX of the summary of a trace."""
     known = summarize(trace, tuple(k for k in ("static", "dynamic") if k in trace.known_comparators))
     lines = [rf"\textstyle\sum_t f_t(x_t) &= {known.loss:.6g}"]
     lines += [rf"\text{{{r.kind} regret}} &= {r.value:.6g}" for r in known.regret if r.value is not None]
@@ -158,7 +158,7 @@ def _promise(trace: Trace) -> list[str]:
 
 
 def _settings(promise: Promise) -> list[tuple[str, str, str]]:
-    """Name, formula and number of each; no formula where it is the number."""
+    """Name, formula and number of each setting; no formula where it equals the number."""
     values = {name: f"{value:.6g}" for name, value in promise.values.items()}
     return [
         (name, "" if values.get(name) == formula else formula, values.get(name, "–"))
@@ -167,7 +167,9 @@ def _settings(promise: Promise) -> list[tuple[str, str, str]]:
 
 
 def _ledger(facts: Facts) -> list[str]:
-    """Every fact with its status; the derivation opens when it is asked for. Those of each of many constraints are folded together."""
+    """Table of the facts with their status; the derivation opens on demand. Facts of many constraints are folded
+    together.
+    """
     known = [fact for fact in facts.values() if fact.known or fact.witness is not None]
     of = {fact.key: ".".join(fact.key.split(".")[:2]) for fact in known if fact.key.startswith("constraints.")}
     if len(set(of.values())) <= MANY:
@@ -199,7 +201,7 @@ def _value(value: Any) -> str:
 
 
 def _derivation(step: Step, depth: int) -> str:
-    """A step, over the steps that it rests on."""
+    """Derivation step above the steps that it rests on."""
     words = f"{step.claim} ({step.rule})"
     if not step.premises or depth >= DEPTH:
         return html.paragraph(words)

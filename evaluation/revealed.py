@@ -1,4 +1,4 @@
-"""What a learner with less than full feedback gets to see of a round: values, and gradients where the model says so."""
+"""Values of a round that a learner with less than full feedback observes, and gradients where the model says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Revealed:
-    """Evaluates loss and constraints at the decision: the measured values, and what `observe` is given of them."""
+    """Evaluator of loss and constraints at the decision: the measured values, and the part of them that `observe` is
+    given.
+    """
 
     def __init__(self, problem: Canonical) -> None:
         self.problem = problem
@@ -59,7 +61,7 @@ class Revealed:
 
     @cached_property
     def _derivatives(self) -> dict[str, tuple[Expr, list[Expr], list[Expr]]]:
-        """By decision: the gradient of the loss, and of each entry of the inequalities and equalities."""
+        """Gradients by decision: of the loss, and of each entry of the inequalities and equalities."""
 
         def rows(name: str, exprs: list[Expr]) -> list[Expr]:
             results = []

@@ -1,4 +1,6 @@
-"""Traces as datasets and files. NetCDF and Zarr hold all that reading back, comparators and another run need."""
+"""Traces as datasets and files. NetCDF and Zarr hold everything needed to read a trace back, find comparators and
+replay the run.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ STREAM_BYTES = 256 << 20  # streams larger than this are not stored with a trace
 
 
 def to_dataset(trace: Trace) -> Dataset:
-    """Dims: round, constraint, equality, dual, and `NAME_0`, `NAME_1`, ... for the axes of a decision."""
+    """Dataset with dims round, constraint, equality, dual, and `NAME_0`, `NAME_1`, ... for the axes of a decision."""
     import xarray
 
     record, rounds = trace.record, np.arange(1, trace.rounds + 1)
@@ -64,7 +66,7 @@ def to_dataset(trace: Trace) -> Dataset:
 
 
 def manifest(trace: Trace) -> dict[str, Any]:
-    """What made the trace: model and its hash, facts, plan, settings, seeds, versions."""
+    """Origin of the trace as JSON values: model and its hash, facts, plan, settings, seeds, versions."""
     promise = trace.promise
     model = print_model(self_contained(trace.problem.model))
     return {
@@ -95,7 +97,7 @@ def manifest(trace: Trace) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of what decides the last bits of a run."""
+    """Versions of the software and the machine, which determine the last bits of a run."""
     return {
         "oco": metadata.version("ocolang"),
         "numpy": np.__version__,
@@ -105,7 +107,9 @@ def versions() -> dict[str, str]:
 
 
 def save(trace: Trace, path: Path) -> None:
-    """Write `.nc` or `.zarr` (all of it) or `.parquet` (a table of the rounds, for other tools): whole or not at all."""
+    """Write `.nc` or `.zarr` (all of it) or `.parquet` (a table of the rounds, for other tools), completely or not at
+    all.
+    """
     writers = {".nc": _write_netcdf, ".zarr": _write_zarr, ".parquet": _write_table}
     if path.suffix not in writers:
         kind = path.suffix or "a file without a kind"
@@ -115,7 +119,7 @@ def save(trace: Trace, path: Path) -> None:
 
 
 def _whole(trace: Trace) -> Dataset:
-    """The dataset with the data that was given, a start and draws: what a run needs besides its manifest."""
+    """Dataset with the given data, start and draws: all that a run needs besides its manifest."""
     dataset = to_dataset(trace)
     if sum(a.nbytes for a in trace.data.given.values()) <= STREAM_BYTES:
         for name, array in trace.data.given.items():

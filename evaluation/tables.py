@@ -1,4 +1,6 @@
-"""Sources of rounds: files, arrays and data frames as tables. Nothing here knows of a model; `data.py` maps columns to streams."""
+"""Sources of rounds as tables: files, arrays and data frames. Nothing here depends on a model; `data.py` maps columns
+to streams.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,11 @@ ARROW = (".parquet", ".arrow", ".feather")
 FORMS = "a path, a dict of arrays with the round first, an array, a data frame"
 KINDS = (".csv", ".tsv", ".txt", *ARROW, ".npy", ".npz")
 CELL = 80
-"""Bytes of a text in memory, about, besides its characters."""
+"""Approximate bytes of a text in memory besides its characters."""
 
 
 def found_file(path: str | os.PathLike[str]) -> Path:
-    """The path of a file that is there. Raises OCO820."""
+    """Path of an existing file. Raises OCO820."""
     result = Path(path)
     if not result.is_file():
         raise fail("OCO820", f"there is no file {result}", hint="give the path of a file with one row a round")
@@ -68,12 +70,12 @@ def read_table(path: str | Path, quota: Quota | None = None) -> Table:
 
 
 def table_of_arrays(arrays: Mapping[str, Any], name: str = "the data") -> Table:
-    """A dict of arrays with the round first; also anything with columns by name, such as a data frame."""
+    """Table of a dict of arrays with the round first, or of any object with columns by name, such as a data frame."""
     return table_of(name, {str(key): array_of(str(key), arrays[key], name) for key in arrays})
 
 
 def _read_numpy(path: Path, quota: Quota) -> Table:
-    """An NPY file, mapped into memory, or the arrays of an NPZ file."""
+    """Table of an NPY file, mapped into memory, or of the arrays of an NPZ file."""
     if path.suffix.lower() == ".npy":
         with path.open("rb") as stream:
             header = read_header(stream, path.stat().st_size)
@@ -89,24 +91,24 @@ def _read_numpy(path: Path, quota: Quota) -> Table:
 
 
 def _cost(header: Header) -> int:
-    """Bytes of an array whose entries become numbers, texts where they are no numbers."""
+    """Bytes of an array once its entries are numbers, or texts where they are not numbers."""
     return header.unpacked if header.dtype.kind in "iubfM" else header.count * CELL + 4 * header.nbytes
 
 
 def _by_position(array: Array, name: str) -> Table:
-    """Columns that have no names: those of a matrix, or one with all that a round holds."""
+    """Columns without names: those of a matrix, or one with all that a round holds."""
     columns = {"": array} if array.ndim != 2 else {str(i): array[:, i] for i in range(array.shape[1])}
     return table_of(name, columns, row_word="row", headed=False)
 
 
 def readable(source: Any) -> bool:
-    """Whether `read` makes a table of such a thing."""
+    """True where `read` accepts the object as a source."""
     framed = any(hasattr(source, name) for name in ("collect_schema", "column_names", "columns"))
     return framed or isinstance(source, Table | str | os.PathLike | Mapping | np.ndarray)
 
 
 def read(source: Any) -> Table:
-    """A table from a path, a mapping of arrays, an array (by position, as a NPY file), or a data frame."""
+    """Table from a path, a mapping of arrays, an array (by position, as a NPY file), or a data frame."""
     if not readable(source):
         message = f"data cannot be read from an object of type {type(source).__name__}"
         raise fail("OCO820", message, hint=f"give {FORMS}, an iterator of dicts, or None to draw")
@@ -132,5 +134,5 @@ def read(source: Any) -> Table:
 
 
 def _name_of(column: Any) -> str:
-    """The name of a column; that of several levels as `price.CAPITL`."""
+    """Name of a column; `price.CAPITL` for one of several levels."""
     return ".".join(filter(None, map(str, column))) if isinstance(column, tuple) else str(column)

@@ -23,11 +23,11 @@ COMMANDS = {
     "help": ("files", "explain_code"),
     "algorithms": ("files", "algorithms"),
 }
-"""Where each command stands: its module in this folder, and the function."""
+"""Place of each command: its module in this folder, and the function."""
 
 
 def app_for(words: Sequence[str]) -> typer.Typer:
-    """The command that the words begin with; all of them where they begin with none."""
+    """Typer application with the command that the words begin with; with all commands where they begin with none."""
     app = typer.Typer(
         cls=Group,
         help="Model online decisions under constraints; compile them to learners with a guarantee.",
@@ -45,12 +45,12 @@ def app_for(words: Sequence[str]) -> typer.Typer:
 
 
 def _paragraphs(text: str) -> str:
-    """A docstring with a line a paragraph, to be broken where the terminal ends."""
+    """Docstring with each paragraph on one line, to be wrapped at the width of the terminal."""
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def _show_version(wanted: bool) -> None:
-    """Print the version and stop, before a command is looked for."""
+    """Print the version and exit, before a command is looked up."""
     if wanted:
         import oco
 

@@ -88,7 +88,7 @@ def check(
 
 
 def _show_replay(facts: Facts) -> None:
-    """What became of every step of every derivation; status 1 where one failed."""
+    """Print the outcome of every step of every derivation; exit with status 1 where one failed."""
     from oco.compiler.facts.falsify import Outcome
     from oco.compiler.facts.ledger import replay_text
     from oco.compiler.facts.verify import verify
@@ -100,7 +100,7 @@ def _show_replay(facts: Facts) -> None:
 
 
 def _noted(data: Data | None, as_json: bool) -> Data | None:
-    """The same, after saying what was done with it."""
+    """Data unchanged, after printing its notes on stderr."""
     for text in () if data is None or as_json else data.notes:
         note(text)
     return data
@@ -211,7 +211,7 @@ def compile(
 def _rounds_beside(
     learner: Path, one_file: bool, pilots: Data | None, data: Path | None, on_missing: str
 ) -> Path | None:
-    """The file for rounds that the learner cannot read from the data themselves; None where it can."""
+    """File for rounds that the learner cannot read from the data itself; None where it can."""
     from oco.evaluation.rounds_file import is_complete
 
     if pilots is None or data is None or is_complete(pilots, data, on_missing):

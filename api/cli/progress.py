@@ -1,4 +1,4 @@
-"""What is said on stderr while something long goes on: a bar on a terminal, a line now and then elsewhere."""
+"""Progress on stderr: a bar on a terminal, an occasional line elsewhere."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ if TYPE_CHECKING:
     from oco.evaluation.run import Progress
 
 Advance = Callable[[int, str], None]
-"""Takes how much is done, and a few words on it."""
+"""Callback that takes the amount done, and a short remark."""
 Left = Callable[[int], float | None]
-"""About how many seconds are left when so much is done; None where nothing tells."""
+"""Estimate of the seconds left from the amount done; None where unknown."""
 FIRST_SIGN = 1.0  # seconds, on a terminal
 FIRST_LINE = 10.0  # seconds, elsewhere
 LATER_LINES = 0.1  # of the time so far, if that is longer: a run of hours says some dozens of lines
 
 
 class Pace:
-    """About what is left of separate runs, from what those took that are done; what was there before and the start do not count.
+    """Estimated time left for a set of separate runs, from the durations of those that ended; neither results that
+    existed before nor start-up time count.
 
-    `width` of them go on at once, or more where as many are seen to. The first of each worker load its libraries, and are passed
-    over once there are others.
+    `width` of them go on at once, or more where more are seen to overlap. The first run of each worker includes loading
+    its libraries and is ignored once there are others.
     """
 
     def __init__(self, width: int) -> None:
@@ -37,12 +38,12 @@ class Pace:
         self._began = inf
 
     def took(self, seconds: float) -> None:
-        """A run of so many seconds has just ended."""
+        """Record that a run of so many seconds has just ended."""
         self._began = min(self._began, perf_counter() - seconds)
         self._seconds.append(seconds)
 
     def left(self, runs: int) -> float | None:
-        """Seconds that so many more take; None before the first one has ended."""
+        """Seconds that the remaining runs will take; None before the first one has ended."""
         if not self._seconds:
             return None
         width = max(self.width, sum(self._seconds) / max(perf_counter() - self._began, 1e-9))
@@ -51,7 +52,7 @@ class Pace:
 
 @contextmanager
 def reporting(title: str, total: int, unit: str, silent: bool = False, left: Left | None = None) -> Iterator[Advance]:
-    """Gives what is to be called as the work goes on; `left` is by the rate so far where nothing better is given."""
+    """Context that yields a callback for progress; `left` estimates the time left, by default from the rate so far."""
     screen = console(stderr=True)
     if silent:
         yield lambda done, words: None
@@ -99,7 +100,7 @@ def _to_go(seconds: float | None, before: str = "") -> str:
 
 
 class _ByRate:
-    """At the rate since the first call: what came before it may have been a start."""
+    """Estimate from the rate since the first call, which leaves out the time to start."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -113,14 +114,14 @@ class _ByRate:
 
 @contextmanager
 def watched(title: str, rounds: int, silent: bool = False) -> Iterator[Progress]:
-    """Gives the callback of `run`: rounds a second, loss and violation so far."""
+    """Context that yields the progress callback of `run`: rounds a second, loss and violation so far."""
     with reporting(title, rounds, "rounds", silent) as show:
         yield lambda done, loss, violation: show(done, f"loss {loss:.5g}, violation {violation:.4g}")
 
 
 @contextmanager
 def working(title: str, silent: bool = False) -> Iterator[None]:
-    """Tell on stderr that work whose end is not known goes on: its time so far, after a second on a terminal, in lines elsewhere."""
+    """Show the elapsed time of work of unknown length on stderr: after a second on a terminal, in lines elsewhere."""
     if silent:
         yield
         return
@@ -135,7 +136,7 @@ def working(title: str, silent: bool = False) -> Iterator[None]:
 
 
 def _sign(title: str, over: Event) -> None:
-    """A line on the terminal that is rewritten every second, and taken away in the end."""
+    """Line on the terminal that is rewritten every second and removed at the end."""
     if over.wait(FIRST_SIGN):
         return
     from rich.text import Text

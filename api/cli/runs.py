@@ -91,7 +91,7 @@ def run(
 def _run_table(
     table: Table, engine: str, out: Path | None, force: bool, inputs: Sequence[Path], as_json: bool
 ) -> typer.Exit:
-    """Run all of the table, once no file is in the way of its results; the exit of the command."""
+    """Run the whole table, once no existing file conflicts with its results; returns the exit of the command."""
     check_table_outputs(table, out, force, inputs)
     return typer.Exit(0 if run_sweep(table, engine, out, as_json) else 1)
 
@@ -138,7 +138,7 @@ def _run_one(
 
 
 def _announce(plan: Plan, notes: tuple[str, ...]) -> None:
-    """What is known before the first round: warnings, what was done with the data, the plan."""
+    """Print the warnings, the notes on the data and the plan, before the first round."""
     from oco.cli.results import report
 
     for diagnostic in dict.fromkeys(plan.warnings):
@@ -149,7 +149,7 @@ def _announce(plan: Plan, notes: tuple[str, ...]) -> None:
 
 
 def _conclude(trace: Trace, plan: Plan, out: Path | None, as_json: bool) -> None:
-    """The measures, on the terminal and in files."""
+    """Print the measures and write the files."""
     from oco.cli.results import measured, write_results
     from oco.evaluation.summary import summarize
 

@@ -26,9 +26,10 @@ RUNS = "runs"
 
 @dataclass(frozen=True)
 class Table:
-    """Which runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every seed.
+    """Table of runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every
+    seed.
 
-    `options` is the backend, the budget, the tradeoff and the effort of all of them.
+    `options` holds backend, budget, tradeoff and effort for all of them.
     """
 
     model: Model
@@ -40,7 +41,7 @@ class Table:
 
 
 def values_of(grid: list[str] | None) -> dict[str, list[str]]:
-    """`["epsilon=0.1,0.5"]` as values to try of each setting."""
+    """Parse `["epsilon=0.1,0.5"]` into the values to try of each setting."""
     results = {name: [v.strip() for v in text.split(",") if v.strip()] for name, text in pairs(grid, "--grid").items()}
     if empty := [name for name, values in results.items() if not values]:
         raise typer.BadParameter(f"no values to try of {', '.join(empty)}", param_hint="--grid")
@@ -48,7 +49,7 @@ def values_of(grid: list[str] | None) -> dict[str, list[str]]:
 
 
 def engine_of(name: str) -> Engine:
-    """`here`, `processes`, `ray` or `ray://ADDRESS`."""
+    """Engine named `here`, `processes`, `ray` or `ray://ADDRESS`."""
     from oco.evaluation.engines import Processes, Ray, here
 
     if name == "here":
@@ -72,7 +73,7 @@ def check_table_outputs(table: Table, out: Path | None, force: bool, inputs: Seq
 
 
 def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> bool:
-    """Run the table, with a bar while it runs, and print it; whether every run went through."""
+    """Run the table with a progress bar and print it; True where every run succeeded."""
     from oco.evaluation.sweep import compared, to_dataset
 
     where = engine_of(engine)
@@ -129,7 +130,7 @@ def _failed(results: Sequence[Outcome]) -> dict[str, str]:
 
 
 def _together(results: Sequence[Outcome]) -> dict[str, str]:
-    """For people: runs that differ in their seed alone and failed for the same reason, in one line."""
+    """Errors for display: runs that differ only in their seed and failed for the same reason share a line."""
     seeds: dict[tuple[str, str], list[int]] = {}
     for o in results:
         if o.error:
@@ -141,7 +142,9 @@ def _together(results: Sequence[Outcome]) -> dict[str, str]:
 
 
 def _show(rows: Sequence[Row]) -> None:
-    """An algorithm a row and a measure a column: means and deviations, then the differences to the first algorithm."""
+    """Print an algorithm a row and a measure a column: means and deviations, then the differences from the first
+    algorithm.
+    """
     from rich.table import Table as Lines
 
     from oco.evaluation.sweep import grids

@@ -63,7 +63,7 @@ def tune(
 
 
 def with_using(text: str, line: str) -> str:
-    """The model's text with this `using` line in the place of the one that it has, or at its end; comments stay."""
+    """Text of the model with this `using` line in place of its own, or at the end; comments stay."""
     lines = text.splitlines()
     for k, old in enumerate(lines):
         if re.match(r"\s*using\b", old):

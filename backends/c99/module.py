@@ -1,4 +1,4 @@
-"""A program as C99: a header with one struct of state, and a source file that needs libc and libm alone."""
+"""Program as C99: a header with one struct of state, and a source file that needs libc and libm alone."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from oco.compiler.ir.passes import lower
 from oco.compiler.ir.program import Function, Program
 
 KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "reflections", "rotations", "svd", "eigh")
-"""In the order of the source; `WITH` says which of them others are built on."""
+"""Kernels in the order of the source; `WITH` lists their dependencies."""
 WITH = {"svd": ("reflections", "rotations"), "eigh": ("reflections", "rotations")}
 WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
-"""Of random arrays, in words."""
+"""Distributions of random arrays, in words."""
 _BROUGHT = re.compile(r"@(\w+)")
 
 
 @dataclass(frozen=True)
 class Source:
-    """The two files. `name` begins every global name in them."""
+    """Header and source. `name` is the prefix of every global name in them."""
 
     name: str
     header: str
@@ -90,7 +90,7 @@ def _constant(why: str, interface: Interface, name: str, program: Program) -> It
 
 
 def _changes(program: Program) -> Function:
-    """`update` without the results that are the state as it was."""
+    """Results of `update` without those that are unchanged state."""
     update, kept = program.update, kept_by(program)
     left = [k for k in range(len(update.body.results)) if k not in kept]
     names = tuple(update.result_names[k] for k in left if k < len(update.result_names))
@@ -100,7 +100,7 @@ def _changes(program: Program) -> Function:
 
 
 def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str], Interface]:
-    """The program's functions, and what they tell about themselves."""
+    """Lines of the program's functions, with their signatures."""
     signatures: dict[str, Signature] = {}
     constants = {g.var.name: _constant_name(g.var.name, prefix) for g in program.constants}
     entries = [f for f in (program.init, program.decide, _changes(program), program.measure) if f is not None]
@@ -113,7 +113,7 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
 
 
 def _brought(lines: Sequence[str]) -> Iterator[str]:
-    """The helpers and kernels that the lines use, and the helpers that those kernels use."""
+    """Helpers and kernels that the lines use, and the helpers that those kernels use."""
     used = {result for line in lines for result in _BROUGHT.findall(line)}
     used |= {more for name in used for more in WITH.get(name, ())}
     kernels = [_kernel(name) for name in KERNELS if name in used]
@@ -143,7 +143,7 @@ def _header(interface: Interface, contract: Contract) -> Iterator[str]:
 
 
 def _drawn(interface: Interface, contract: Contract) -> Iterator[str]:
-    """What the rule takes from chance, and from which distribution."""
+    """Comment on the rule's random draws with their distributions."""
     if not interface.draws:
         return
     yield "/* The caller draws for each round anew, independent of all else, and gives decide and observe of one round the same:"

@@ -1,4 +1,4 @@
-"""The NumPy backend: it executes the very text that it emits, so a learner here and the written module give the same bits."""
+"""NumPy backend: it executes the very text that it emits, so a learner here and the written module give the same bits."""
 
 from __future__ import annotations
 
@@ -30,18 +30,23 @@ class NumpyBackend:
 
     @property
     def learner(self) -> type[Learner]:
+        """Class of learners: `Learner`."""
         return Learner
 
     def fleet(self, program: Program) -> type[Fleet]:
+        """Class of fleets: `Fleet`."""
         return Fleet
 
     def unavailable_reason(self) -> str | None:
+        """None: NumPy is always available."""
         return None
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
+        """Standalone module by file name."""
         return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
+        """Program as functions of the emitted text."""
         entries = [f for f in program.entries if f is not program.slopes]
         source = emit_rule(program, entries, self.skip)
         result = _executed(program, source, entries)
@@ -53,7 +58,7 @@ class NumpyBackend:
 
 
 def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[..., Arrays]:
-    """The function; its results are finite, or it raises NotFinite."""
+    """Function whose results are checked: it raises NotFinite where they are not finite."""
 
     def watched(*values: Any) -> Arrays:
         with np.errstate(all="ignore"):
@@ -64,7 +69,7 @@ def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[
 
 
 def slopes_of(program: Program) -> Callable[..., Arrays] | None:
-    """The slopes of a program, for a learner on any backend: made when they are first asked for."""
+    """Function for the slopes of a program, for a learner on any backend: made on first use."""
     if (function := program.slopes) is None:
         return None
     entries = [function]
@@ -73,7 +78,7 @@ def slopes_of(program: Program) -> Callable[..., Arrays] | None:
 
 
 def _executed(program: Program, source: str, entries: Sequence[Function]) -> dict[str, Callable[..., Arrays]]:
-    """The entries of a rule's text as functions, by name."""
+    """Functions of a rule's text, by name."""
     namespace: dict[str, Any] = {}
     exec(_code(source, f"<oco: {program.name}, {entries[0].name}>"), namespace)
 

@@ -1,4 +1,4 @@
-"""The table of atoms: everything that a function or an operator of the language is, one row each."""
+"""Table of atoms, one row for each function or operator of the language with all its properties."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ATOMS: dict[str, Atom] = {
 
 
 def form_of(expr: Expr) -> Form | None:
-    """The algebraic form of a call; None for what is no call, and for general functions."""
+    """Algebraic form of a call; None for other nodes, and for general functions."""
     return ATOMS[expr.atom].form if isinstance(expr, Call) else None
 
 
 def kink_of(expr: Expr) -> Extreme | None:
-    """The pieces of which a call is the largest or smallest, or of each of the terms that it is the sum of; None for others."""
+    """Pieces of which a call, or each term of a call that is a sum, is the largest or smallest; None for others."""
     form = form_of(expr)
     if isinstance(form, Total) and form.entrywise:
         form = ATOMS[form.of].form
@@ -37,19 +37,19 @@ def kink_of(expr: Expr) -> Extreme | None:
 
 
 def regularity_of(expr: Expr) -> Regularity:
-    """The regularity of the function of a node; indexing and stacking are linear."""
+    """Regularity of the function of a node; indexing and stacking are linear."""
     return ATOMS[expr.atom].regularity if isinstance(expr, Call) else Regularity.SMOOTH
 
 
 def never_negative(expr: Call) -> bool:
-    """Whether the call is never negative, whatever its arguments are."""
+    """True where the call is never negative, whatever its arguments are."""
     row = ATOMS[expr.atom]
     everywhere = (interval(-inf, inf, known(a.shape)) for a in expr.args)
     return row.norm is not None or bool(row.bounds(expr, *everywhere).nonnegative)
 
 
 def is_entrywise(expr: Expr) -> bool:
-    """Whether it is a call each of whose entries depends on the same entry of its arguments alone."""
+    """True for a call each of whose entries depends on the corresponding entry of its arguments alone."""
     return isinstance(expr, Call) and ATOMS[expr.atom].shape is entrywise and not ATOMS[expr.atom].options
 
 

@@ -15,6 +15,7 @@ from oco.dsl.intervals import Interval, point
 
 
 def no_vjp(e: Any, c: Call, g: Expr) -> tuple[None, ...]:
+    """No cotangents: the arguments are lengths or constants."""
     return (None,) * len(c.args)
 
 
@@ -23,7 +24,7 @@ def _filled_bounds(value: float) -> Any:
 
 
 def _counts(c: Call) -> tuple[int, int]:
-    """The entries of v, and how often each is repeated."""
+    """Entries of v, and the number of repetitions of each."""
     (total,), base = known(c.shape), known(c.args[0].shape)
     length = base[0] if base else 1
     return length, total // length

@@ -33,14 +33,14 @@ _ZERO, _ONE = point(0.0), point(1.0)
 
 
 def _huber_lower(o: Any, c: Call, x: Any, *rest: Any) -> Any:
-    """m (2 |x| - m) with m = min(|x|, M): x**2 inside, 2 M |x| - M**2 outside."""
+    """Huber function m (2 |x| - m) with m = min(|x|, M): x**2 inside, 2 M |x| - M**2 outside."""
     size = o.abs(x)
     inner = o.minimum(size, rest[0] if rest else 1.0)
     return inner * (2.0 * size - inner)
 
 
 def _huber_bounds(c: Call, x: Interval, *rest: Interval) -> Interval:
-    """It grows with |x| and with M."""
+    """Range of the Huber function, which grows with |x| and with M."""
     size, limit = x.abs(), rest[0] if rest else _ONE
 
     def at(end: np.ndarray[Any, Any], bound: np.ndarray[Any, Any]) -> Interval:
@@ -53,7 +53,7 @@ def _huber_bounds(c: Call, x: Interval, *rest: Interval) -> Interval:
 
 
 def _huber_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr | None, ...]:
-    """2 clip(x, -M, M) towards x; 2 (|x| - min(|x|, M)) towards M."""
+    """Cotangents 2 clip(x, -M, M) towards x; 2 (|x| - min(|x|, M)) towards M."""
     x = c.args[0]
     limit = c.args[1] if len(c.args) > 1 else e.number(1)
     towards_x = e.collapse(e.mul(g, e.mul(e.number(2), e.call("_clip", x, limit))), c.shape, x.shape)
@@ -64,7 +64,7 @@ def _huber_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr | None, ...]:
 
 
 def _huber_curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
-    """Convex in x; in M no rule."""
+    """Curvature: convex in x; in M no rule."""
     return UNKNOWN if len(varies) > 1 and varies[1] else CONVEX
 
 
@@ -73,7 +73,7 @@ def _huber_allowed(call: Call, x: Interval, *rest: Interval) -> str:
 
 
 def _entropy_bounds(c: Call, x: Interval) -> Interval:
-    """-x log(x) rises to 1/e at 1/e and falls after it."""
+    """Range of -x log(x), which rises to 1/e at 1/e and falls after it."""
     inside = x.maximum(_ZERO)
     low, high = (-(point(end) * point(end).log()) for end in (inside.lo, inside.hi))
     top = point(-1.0).exp()
@@ -93,7 +93,7 @@ def _squared(e: Any, c: Call, g: Expr) -> tuple[Expr]:
 
 
 def _logarithm_of(o: Any, x: Any) -> Any:
-    """log(x), with 0 at x = 0, where it stands beside a factor x."""
+    """Logarithm log(x), with 0 at x = 0, where it is multiplied by x."""
     return o.log(o.where(o.eq(x, 0.0), 1.0, x))
 
 

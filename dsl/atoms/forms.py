@@ -1,8 +1,8 @@
-"""Algebraic forms of atoms: what an atom is, in a closed list that every later stage can match on.
+"""Algebraic forms of atoms: a closed list that every later stage can match on.
 
-An atom without a form is a general function: stages fall back to its bounds, curvature and derivative. Forms compare by identity,
-so rows take the constants below where there is one. Patterns read `match form_of(node), node.children:` and then
-`case forms.TIMES, (left, right):`.
+An atom without a form is a general function: stages fall back to its bounds, curvature and derivative. Forms compare by
+identity, so rows take the constants below where there is one. Patterns read `match form_of(node), node.children:` and
+then `case forms.TIMES, (left, right):`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from oco.dsl.expressions import Expr
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """The algebraic form of an atom."""
+    """Algebraic form of an atom."""
 
 
 @dataclass(frozen=True, eq=False)
 class Signed(Form):
-    """The sum of the arguments with these signs, entry by entry."""
+    """Sum of the arguments with these signs, entry by entry."""
 
     signs: tuple[int, ...]
 
 
 class Pairing(StrEnum):
+    """Pairs of entries that a product multiplies."""
+
     ENTRIES = "entry by entry"
     MATRICES = "as matrices, where a vector stands for a row or a column"
     ALL = "every entry with every entry"
@@ -35,38 +37,38 @@ class Pairing(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Product(Form):
-    """The product of two arguments, linear in either."""
+    """Product of two arguments, linear in either."""
 
     pairing: Pairing
 
 
 @dataclass(frozen=True, eq=False)
 class Quotient(Form):
-    """The first argument over the second, entry by entry."""
+    """First argument over the second, entry by entry."""
 
 
 @dataclass(frozen=True, eq=False)
 class Power(Form):
-    """A power of the first argument, entry by entry; the second argument is the exponent where it is None here."""
+    """Power of the first argument, entry by entry; the second argument is the exponent where it is None here."""
 
     exponent: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Logarithm(Form):
-    """The natural logarithm of `shift` plus the argument, entry by entry."""
+    """Natural logarithm of `shift` plus the argument, entry by entry."""
 
     shift: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Exponential(Form):
-    """e to the power of the argument, entry by entry."""
+    """Exponential of the argument, entry by entry."""
 
 
 @dataclass(frozen=True, eq=False)
 class Total(Form):
-    """The sum over the entries, or those along an axis, of the entrywise atom `of` ("": of the entries themselves).
+    """Sum over the entries, or those along an axis, of the entrywise atom `of` ("": of the entries themselves).
 
     mean  divided by their number
     root  the square root of that sum
@@ -78,13 +80,13 @@ class Total(Form):
 
     @property
     def entrywise(self) -> bool:
-        """Whether it is the plain sum of a function of each entry."""
+        """True where it is the plain sum of a function of each entry."""
         return bool(self.of) and not self.mean and not self.root
 
 
 @dataclass(frozen=True, eq=False)
 class Extreme(Form):
-    """The largest (or smallest) of several pieces, each affine in the arguments.
+    """Largest (or smallest) of several pieces, each affine in the arguments.
 
     pieces  (algebra, *arguments) -> the pieces, each of the shape of an argument or a number
     over    the extreme is also taken over the entries of each piece, or those along an axis
@@ -97,52 +99,54 @@ class Extreme(Form):
 
 @dataclass(frozen=True, eq=False)
 class Transposed(Form):
-    """The transpose."""
+    """Transpose of a matrix."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reshaped(Form):
-    """The entries in another shape, in C order."""
+    """Entries in another shape, in C order."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stretched(Form):
-    """The argument broadcast to the shape of the call."""
+    """Argument broadcast to the shape of the call."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scattered(Form):
-    """Zeros with the first argument added where the others, the items of an index, say: the transpose of indexing."""
+    """Zeros with the first argument added at the places of the others, the items of an index: the transpose of
+    indexing.
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Diagonal(Form):
-    """The matrix with a vector on its diagonal, the diagonal of a matrix, or the sum of it: linear in the entries."""
+    """Matrix with a vector on its diagonal, the diagonal of a matrix, or the sum of it: linear in the entries."""
 
 
 @dataclass(frozen=True, eq=False)
 class Quadratic(Form):
-    """x' P x for the vector and the matrix that are its arguments."""
+    """Quadratic form x' P x for the vector and the matrix that are its arguments."""
 
 
 @dataclass(frozen=True, eq=False)
 class SoftMaximum(Form):
-    """log(sum(exp(x))), over all entries or along an axis."""
+    """Soft maximum log(sum(exp(x))), over all entries or along an axis."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnitVector(Form):
-    """A vector of Euclidean norm at most 1 made of the entries, or one along an axis."""
+    """Vector of Euclidean norm at most 1 made of the entries, or one along an axis."""
 
 
 @dataclass(frozen=True, eq=False)
 class Jump(Form):
-    """A piecewise constant function of each entry, which jumps at 0."""
+    """Piecewise constant function of each entry, which jumps at 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class Uniform(Form):
-    """An array with one number in every entry; the arguments are its shape."""
+    """Array of equal entries; the arguments are its shape."""
 
     value: float
 

@@ -30,7 +30,7 @@ _ZERO, _ONE = point(0.0), point(1.0)
 
 
 def _extreme_curvature(bends: Curvature) -> Any:
-    """Of maximum and minimum: affine when one argument is beyond all others on the whole range."""
+    """Curvature of maximum and minimum: affine when one argument is beyond all others on the whole range."""
 
     def rule(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
         signed = intervals if bends is CONVEX else tuple(-i for i in intervals)
@@ -43,7 +43,9 @@ def _extreme_curvature(bends: Curvature) -> Any:
 
 
 def _extreme_vjp(largest: bool) -> Any:
-    """The whole cotangent goes to the first argument that is extreme: each is compared with the most extreme of those after it."""
+    """Cotangents of an extreme: all of it to the first argument that is extreme, each compared with the extreme of
+    those after it.
+    """
 
     def rule(e: Any, c: Call, g: Expr) -> tuple[Expr, ...]:
         results: list[Expr] = []

@@ -1,4 +1,4 @@
-"""Norms of matrices as cones know them: their values, their duals, and the nearest points of the dual balls.
+"""Norms of matrices for cones: their values, their duals, and the projections onto the dual balls.
 
 Every function takes a stack of matrices (K, m, n); a vector is a matrix with one column or row.
 """
@@ -16,13 +16,14 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Norm:
-    """A norm that no finite number of smooth pieces make.
+    """Norm that is not a maximum of finitely many smooth pieces.
 
     value           (K, m, n) -> (K,)
     dual            the dual norm, (K, m, n) -> (K,)
     onto_dual_ball  (K, m, n), (K,) -> the nearest matrices (K, m, n) whose dual norms are at most these numbers
     cvxpy           (cp, matrix) -> the norm of one matrix as an expression of CVXPY
-    second_order    it is the Euclidean norm of the entries, so that |u|^2 / s - s is smooth and convex; else a norm of singular values
+    second_order    it is the Euclidean norm of the entries, so that |u|^2 / s - s is smooth and convex; else a norm of
+                    singular values
     """
 
     value: Callable[[Array], Array]
@@ -53,14 +54,14 @@ def _capped(values: Array, most: Array) -> Array:
 
 
 def _onto_sum(values: Array, most: Array) -> Array:
-    """Nonnegative falling rows (K, r) onto those whose sum is at most `most` (Duchi et al. 2008)."""
+    """Projection of nonnegative falling rows (K, r) onto those whose sum is at most `most` (Duchi et al. 2008)."""
     over = (np.cumsum(values, axis=1) - most[:, None]) / np.arange(1, values.shape[1] + 1)
     level = np.maximum(over.max(axis=1, keepdims=True), 0.0)
     return np.asarray(np.maximum(values - level, 0.0))
 
 
 def _with_singular_values(onto: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """Matrices with their singular values moved `onto` a set."""
+    """Matrices with their singular values mapped by `onto`."""
 
     def moved(w: Array, most: Array) -> Array:
         left, values, right = np.linalg.svd(w, full_matrices=False)

@@ -1,4 +1,4 @@
-"""The operators."""
+"""Operators of the language."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _matmul_bounds(call: Call, left: Interval, right: Interval) -> Interval:
 
 
 def _quotient_curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
-    """a / b: affine in a; as a function of b it bends with the signs of a and b."""
+    """Curvature of a / b: affine in a; in b it depends on the signs of a and b."""
     above, below = intervals
     if not varies[1]:
         return AFFINE
@@ -64,7 +64,7 @@ def _divisor_allowed(call: Call, above: Interval, below: Interval) -> str:
 
 
 def _quotient_twin(cp: Any, c: Call, above: Any, below: Any) -> Any:
-    """CVXPY divides by data and by positive variables; a nonpositive one is turned over."""
+    """CVXPY expression, which divides by data and by positive variables; a nonpositive divisor changes sign."""
     if below.is_constant():
         return above / below
     return cp.multiply(above, -cp.inv_pos(-below) if below.is_nonpos() else cp.inv_pos(below))
@@ -82,7 +82,7 @@ def _quotient_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
 
 
 def _matmul_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
-    """y = a @ b: towards a g b', towards b a' g, where vectors stand for rows and columns."""
+    """Cotangents of y = a @ b: towards a g b', towards b a' g, where vectors are rows or columns."""
     left, right = c.args
     match len(left.shape), len(right.shape):
         case 1, 1:

@@ -1,7 +1,7 @@
-"""Pieces of functions that the ranges of the arguments leave one of: `abs(x)` is `x` where x is positive.
+"""Pieces of functions that the ranges of the arguments select: `abs(x)` is `x` where x is positive.
 
-A piece takes the place of the whole only where the derivative of the whole is that of the piece at every point, its kinks included.
-Every rule has the columns (e, call, *intervals) of `Atom.decided`.
+A piece replaces the whole only where the derivative of the whole is that of the piece at every point, its kinks
+included. Every rule has the columns (e, call, *intervals) of `Atom.decided`.
 """
 
 from __future__ import annotations
@@ -23,32 +23,35 @@ def _all(call: Call, value: float) -> Expr:
 
 
 def size(e: Any, call: Call, x: Interval) -> Expr | None:
-    """|x|, whose derivative is 0 at 0."""
+    """Piece of |x|, whose derivative is 0 at 0."""
     (arg,) = call.args
     return arg if x.positive else e.call("minus", arg) if x.greatest < 0 else None
 
 
 def positive_part(e: Any, call: Call, x: Interval) -> Expr | None:
-    """max(x, 0), whose derivative is 0 at 0."""
+    """Piece of max(x, 0), whose derivative is 0 at 0."""
     return call.args[0] if x.positive else _all(call, 0.0) if x.nonpositive else None
 
 
 def sign(e: Any, call: Call, x: Interval) -> Expr | None:
+    """Piece of sign(x), where x keeps away from 0."""
     return _all(call, 1.0) if x.positive else _all(call, -1.0) if x.greatest < 0 else None
 
 
 def positive(e: Any, call: Call, x: Interval) -> Expr | None:
-    """1 where x > 0, else 0."""
+    """Piece of the mask that is 1 where x > 0, else 0."""
     return _all(call, 1.0) if x.positive else _all(call, 0.0) if x.nonpositive else None
 
 
 def nonnegative(e: Any, call: Call, x: Interval) -> Expr | None:
-    """1 where x >= 0, else 0."""
+    """Piece of the mask that is 1 where x >= 0, else 0."""
     return _all(call, 1.0) if x.nonnegative else _all(call, 0.0) if x.greatest < 0 else None
 
 
 def extreme(largest: bool) -> Rule:
-    """The derivative is that of the first argument that is extreme: it may be met by those after it, and not by those before."""
+    """Piece of a maximum or minimum. The derivative is that of the first extreme argument: those after it may equal it,
+    not those before.
+    """
 
     def rule(e: Any, call: Call, *ranges: Interval) -> Expr | None:
         signed = ranges if largest else [-r for r in ranges]
@@ -62,22 +65,24 @@ def extreme(largest: bool) -> Rule:
 
 
 def _sides(x: Interval, limit: Interval) -> tuple[bool, bool]:
-    """Whether |x| is at most M everywhere, and whether it is above M everywhere."""
+    """Two flags: |x| is at most M everywhere; |x| is above M everywhere."""
     size = x.abs()
     return bool(np.all(size.hi <= limit.lo)), bool(np.all(size.lo > limit.hi))
 
 
 def huber(e: Any, call: Call, x: Interval, *rest: Interval) -> Expr | None:
+    """Square, where |x| is at most M everywhere."""
     inside, _ = _sides(x, rest[0] if rest else point(1.0))
     return e.call("square", call.args[0]) if inside and call.args[0].shape == call.shape else None
 
 
 def clip(e: Any, call: Call, x: Interval, limit: Interval) -> Expr | None:
+    """Argument itself, where |x| is at most M everywhere."""
     inside, _ = _sides(x, limit)
     return call.args[0] if inside and call.args[0].shape == call.shape else None
 
 
 def within(e: Any, call: Call, x: Interval, limit: Interval) -> Expr | None:
-    """1 where |x| <= M, else 0."""
+    """Piece of the mask that is 1 where |x| <= M, else 0."""
     inside, outside = _sides(x, limit)
     return _all(call, 1.0) if inside else _all(call, 0.0) if outside else None

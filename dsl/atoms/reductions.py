@@ -31,14 +31,14 @@ AXIS = ("axis",)
 
 
 def _count(c: Call) -> int:
-    """How many entries go into one."""
+    """Number of entries that each result reduces."""
     at = axis(c)
     shape = known(c.args[0].shape)
     return math.prod(shape) if at is None else shape[at]
 
 
 def log_sum_exp(o: Any, c: Call, x: Any) -> Any:
-    """log(sum(exp(x))), scaled by the largest entry so that nothing overflows."""
+    """Soft maximum log(sum(exp(x))), scaled by the largest entry so that nothing overflows."""
     at = axis(c)
     top = o.max(x, axis=at)
     spread = o.reshape(top, shape=kept(c)) if c.args[0].shape else top
@@ -46,7 +46,7 @@ def log_sum_exp(o: Any, c: Call, x: Any) -> Any:
 
 
 def _log_sum_exp_bounds(c: Call, x: Interval) -> Interval:
-    """It grows with every entry."""
+    """Range of the soft maximum, which grows with every entry."""
     low, high = (_log_sum_exp_at(c, interval(end, end, x.shape)) for end in (x.lo, x.hi))
     return Interval(low.lo, high.hi, low.shape)
 

@@ -8,7 +8,7 @@ from oco.dsl.domains import DOMAINS
 
 
 def _model(*lines: str) -> str:
-    """A model with these declarations after its horizon; where no decision is among them it gets one, and an objective."""
+    """Model with these declarations after its horizon; one without a decision gets one, and an objective."""
     body = list(lines)
     if not any(line.startswith("decision") for line in lines):
         body.append("decision x[3] in box(0, 1)")
@@ -122,8 +122,7 @@ SPECS: dict[str, Code] = {
     "OCO423": Code(
         "an argument of a distribution is out of range",
         "Standard deviations, means of counts and shapes are positive; probabilities lie between 0 and 1 and add up to 1; a pareto "
-        "with a mean "
-        "has a shape above 1; `lo` is below `hi`.",
+        "with a mean has a shape above 1; `lo` is below `hi`.",
         _model("stream a ~ normal(0, -1)"),
         "Correct the argument.",
     ),

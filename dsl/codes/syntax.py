@@ -6,7 +6,7 @@ from oco.dsl.codes.base import Code, Stage
 
 
 def _in_model(*lines: str) -> str:
-    """A model with one decision around the lines of an example."""
+    """Model with one decision around the lines of an example."""
     return "\n".join(("model example", "horizon T = 10", "decision x[2] in box(0, 1)", *lines)) + "\n"
 
 

@@ -23,7 +23,7 @@ UNREADABLE = (
 
 
 class TooMuch(ValueError):
-    """A content that takes more memory than it may; `hint` says how it may be read."""
+    """Error for a content that takes more memory than allowed; `hint` says how it may be read."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -31,13 +31,13 @@ class TooMuch(ValueError):
 
 
 class Quota:
-    """Bytes that contents of files take once they are unpacked: at most `limit`, or 16 times what the files take on the disk."""
+    """Count of the unpacked bytes of files: at most `limit`, or 16 times their size on disk."""
 
     def __init__(self, limit: float) -> None:
         self.limit, self.stored, self.unpacked = limit, 0, 0
 
     def open(self, stored: int) -> None:
-        """Count a file of so many bytes."""
+        """Count a file of so many bytes on disk."""
         self.stored += stored
 
     def add(self, unpacked: int) -> None:

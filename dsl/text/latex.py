@@ -25,7 +25,7 @@ Part = tuple[str, int]
 
 
 def expression_latex(expr: Expr) -> str:
-    """The expression; streams carry the round as an index."""
+    """LaTeX of the expression; streams carry the round as an index."""
     done: dict[int, Part] = {}
     widths: dict[int, int] = {}
     for node in walk(expr):
@@ -88,14 +88,14 @@ def _call(node: Call, args: list[Part]) -> Part:
 
 
 def _times(node: Call) -> str:
-    """Arrays are multiplied entry by entry."""
+    """LaTeX of an entrywise product."""
     if all(a.shape for a in node.args):
         return r" \odot "
     return r" \cdot " if isinstance(node.args[1], Constant) else r"\, "
 
 
 def _product(node: Call) -> str:
-    """Two vectors have an inner product; everything else stands side by side."""
+    """LaTeX of a matrix product: two vectors have an inner product; everything else stands side by side."""
     return r"^\top " if len(node.args[0].shape) == 1 else r"\, "
 
 
@@ -114,7 +114,7 @@ def _number(value: float | int) -> str:
 
 
 def _name(name: str, round_: str = "") -> str:
-    """`lam_2` as a letter with an index; a word upright; the round comes last in the index."""
+    """LaTeX of a name: `lam_2` as a letter with an index; a word upright; the round comes last in the index."""
     head, _, rest = name.partition("_")
     letter = f"\\{head}" if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"
     index = ",".join(part for part in ((rf"\mathrm{{{escaped(rest)}}}" if rest else ""), round_) if part)
@@ -122,12 +122,12 @@ def _name(name: str, round_: str = "") -> str:
 
 
 def escaped(text: str) -> str:
-    """Plain text for LaTeX."""
+    """Plain text escaped for LaTeX."""
     return re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", "/")).replace("^", r"\hat{}").replace("~", r"\sim{}")
 
 
 def model_latex(model: Model) -> str:
-    """The model as a display: what is decided, what it costs, what must hold, and what is known of the data."""
+    """LaTeX display of the model: decisions, loss, constraints, and knowledge of the data."""
     rounds = "unknown" if model.horizon.rounds is None else expression_latex(model.horizon.rounds)
     worst = r"\min" if model.objective is not None else ""
     decided = ", ".join(_decision(d) for d in model.decisions)

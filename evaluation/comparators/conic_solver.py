@@ -1,4 +1,4 @@
-"""The conic program of `conic.py` by Clarabel, and what is proved of its answer without it."""
+"""Solution of the conic program of `conic.py` by Clarabel, with a bound that is proved without it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLOSE = 1e-8  # of the size of the loss: a gap that needs no more work
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A point with its bound, and the multipliers of each of the program's `limits`."""
+    """Point with its bound, and the multipliers of each of the program's `limits`."""
 
     certified: Certified
     multipliers: tuple[Array, ...]
@@ -36,12 +36,13 @@ class Duals:
 
 
 def solve_conic(p: Program, until: float) -> Answer | float | None:
-    """The best z with a bound that needs no trust in the solver, before the clock says `until`.
+    """Best z with a bound that does not rely on the solver, before the time `until`.
 
-    inf where the solver says that nothing satisfies the constraints, None where it says nothing.
+    Returns inf where the solver reports infeasibility, None where it reports nothing.
 
-    Slopes at a point beside the best one do not fit the multipliers that were found with it. Where the gap is not closed, the program
-    with tangents at the point is solved too, whose multipliers fit: what it costs at least, this one does.
+    Slopes at a point other than the optimum do not fit the multipliers of the optimum. Where the gap stays open, the
+    program linearized at the point is solved as well; its multipliers fit, and its minimum is a lower bound for this
+    program.
     """
     result = _solved(p, until)
     if not isinstance(result, Answer) or not p.bent or perf_counter() > until:
@@ -102,14 +103,16 @@ def _objective(cp: Any, p: Program, z: Any, size: float) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Norm:
-    """Constraints of CVXPY for a family of norms. The multipliers of the first are those of the matrices over `scale`, with a sign."""
+    """CVXPY constraints for a family of norms. The multipliers of the first are those of the matrices over `scale`,
+    with a sign.
+    """
 
     bounded: Bounded
     constraints: list[Any]
     scale: float
 
     def dual(self) -> Array:
-        """The matrices W (K, m, n)."""
+        """Matrices W (K, m, n)."""
         b, first = self.bounded, self.constraints[0]
         if b.norm.second_order:
             return np.asarray(-first.dual_value[1].T.reshape(b.count, *b.shape) / self.scale)
@@ -128,7 +131,7 @@ def _norm(cp: Any, b: Bounded, z: Any, width: Array) -> _Norm:
 
 
 def _repaired(p: Program, z: Array) -> Array:
-    """The decision in its set, where bounds and equalities alone do not keep it there."""
+    """Decision projected onto its set, where bounds and equalities alone do not keep it there."""
     if p.region.complete:
         return z
     parts = p.region.parts()
@@ -137,6 +140,7 @@ def _repaired(p: Program, z: Array) -> Array:
 
 
 def certified(p: Program, z: Array, size: float, duals: Duals) -> Answer:
+    """Point z with the lower bound that these multipliers prove; `size` is the scale for judging the gap."""
     with np.errstate(all="ignore"):
         value, slope = p.objective(z)
         lagrangian, worst = value, [0.0]

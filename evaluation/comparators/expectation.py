@@ -1,4 +1,4 @@
-"""Constraints on average where the distribution of what enters is known: the mean of each stream stands for the stream."""
+"""Constraints on average where the distribution of the data is known: the mean of each stream replaces the stream."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from oco.evaluation.comparators.structure import degree_in
 
 
 def in_expectation(problem: Canonical) -> Canonical:
-    """The problem whose means over the rounds are expectations given what has no known distribution.
+    """Problem whose means over the rounds are expectations given the streams without a known distribution.
 
-    Streams are independent across names and entries, so a function that is affine in each of them has its expectation at their
-    means. A stream that enters in any other way keeps its values: the mean is then that of the rounds.
+    Streams are independent across names and entries, so a function that is affine in each of them has its expectation
+    at their means. A stream that enters in any other way keeps its values: the mean is then that of the rounds.
     """
     means = {
         s.name: np.broadcast_to(s.mean, s.shape)

@@ -1,4 +1,4 @@
-"""The static comparator: the one decision that would have been best for all rounds together, or for the first of them."""
+"""Static comparator: the one decision that would have been best for all rounds together, or for the first of them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ PASSES = 80
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What static programs are made of: rounds over smooth functions, and the set.
+    """Parts of static programs: rounds over smooth functions, and the set.
 
-    `ends` are the prefixes, one program each; `original` the rounds over the functions as the model has them, whose decisions
-    come first among the variables; `definitions` (each at most zero) define the others.
+    `ends` are the prefixes, one program each; `original` the rounds over the functions as the model has them, whose
+    decisions come first among the variables; `definitions` (each at most zero) define the others.
     """
 
     rounds: Rounds
@@ -45,29 +45,30 @@ class Setting:
     definitions: tuple[Expr, ...] = ()
 
     def function(self, expr: Expr) -> OfRounds:
-        """The expression in each round."""
+        """Expression in each round as a function."""
         return implicit(self.rounds, expr)
 
     def total(self, expr: Expr) -> OfRounds:
-        """The sum over the rounds of each prefix."""
+        """Sum over the rounds of each prefix."""
         return summed(self.rounds, expr, self.ends, np.ones(len(self.ends)))
 
     def mean(self, expr: Expr) -> OfRounds:
-        """The mean over the rounds of each prefix."""
+        """Mean over the rounds of each prefix."""
         differ = self.rounds.enters(expr)
         rounds, ends = (self.rounds, self.ends) if differ else (self.rounds.first(1), np.ones_like(self.ends))
         return summed(rounds, expr, ends, 1.0 / ends)
 
     def defining(self, expr: Expr) -> OfRounds:
-        """What defines a variable."""
+        """Function that defines a variable."""
         return Chosen.of(self.function(expr), [np.zeros(1, dtype=np.int64) for _ in self.ends])
 
 
 @dataclass(frozen=True, eq=False)
 class _EachRound:
-    """A constraint that binds in every round; for each prefix the rounds that decide, where they are known from the start.
+    """Constraint that binds in every round; for each prefix the decisive rounds, where they are known from the start.
 
-    Affine ones that differ by the round are taken apart: each entry counts as a round of its own, `pieces` of them in one round.
+    Affine ones that differ by the round are taken apart: each entry counts as a round of its own, `pieces` of them in
+    one round.
     """
 
     function: OfRounds
@@ -79,7 +80,7 @@ class _EachRound:
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """The functions of all programs; `each` binds in every round."""
+    """Functions of all programs; `each` binds in every round."""
 
     loss: OfRounds
     averages: tuple[OfRounds, ...]
@@ -99,7 +100,7 @@ class _Parts:
         )
 
     def programs(self, region: Region, members: Array, chosen: list[list[Array]]) -> Assembled:
-        """The programs of some prefixes, with the constraints of the rounds that are chosen for each."""
+        """Programs of some prefixes, with the constraints of the rounds that are chosen for each."""
         stacks = (
             Chosen.of(e.function, rounds, members, e.pieces)
             for e, rounds in zip(self.each, chosen)
@@ -110,9 +111,10 @@ class _Parts:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """All programs, their solutions, which of them meet their constraints, and which ran out of time before all rounds did.
+    """Programs with their solutions, flags for those that meet their constraints, and for those that ran out of time.
 
-    `chosen` are, for each constraint that binds in every round and each program, the rounds whose constraints are in it.
+    `chosen` lists, for each constraint that binds in every round and each program, the rounds whose constraints are
+    included.
     """
 
     programs: Assembled
@@ -123,13 +125,13 @@ class Solved:
 
 
 def static(setting: Setting, budget: Budget, before: Solved | None = None) -> Comparator:
-    """The best decision for all rounds: `setting` has the one prefix that is the whole run. `before` as in `solve_all`."""
+    """Best decision for all rounds: `setting` has the one prefix that is the whole run. `before` as in `solve_all`."""
     began = perf_counter()
     return certified_comparator(setting, solve_all(setting, began + budget.seconds, before), began)
 
 
 def certified_comparator(setting: Setting, solved: Solved, began: float) -> Comparator:
-    """The comparator that the one solved program gives."""
+    """Comparator from the solution of a single program."""
     if solved.late[0]:
         return unsolved(
             "static", "the constraints were not all met within the budget of time", float(solved.found.bound[0]), began
@@ -140,13 +142,13 @@ def certified_comparator(setting: Setting, solved: Solved, began: float) -> Comp
 
 
 def prefixes(setting: Setting, budget: Budget, before: Solved | None = None) -> Prefixes:
-    """The best decisions for the first rounds, all programs solved side by side. `before` as in `solve_all`."""
+    """Best decisions for the first rounds, all programs solved side by side. `before` as in `solve_all`."""
     began = perf_counter()
     return prefixes_of(setting, solve_all(setting, began + budget.seconds, before), began)
 
 
 def prefixes_of(setting: Setting, solved: Solved, began: float) -> Prefixes:
-    """What the solved programs say of each prefix."""
+    """Prefixes from the solved programs."""
     result, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
     if len(unmet) and setting.region.complete:
@@ -168,9 +170,10 @@ def prefixes_of(setting: Setting, solved: Solved, began: float) -> Prefixes:
 
 
 def solve_all(setting: Setting, until: float, before: Solved | None = None, enough: float = 0.0) -> Solved:
-    """Constraints of single rounds come in as they turn out to be violated: the bound of a program with some is one with all.
+    """Solve the programs, adding constraints of single rounds as they turn out violated: a bound with some holds with
+    all.
 
-    `before` has solutions of programs like these, from which it goes on; `enough` is a gap at which programs are left.
+    `before` holds solutions of similar programs to start from; `enough` is a gap at which programs are left.
     """
     parts, region = _Parts.of(setting), setting.region
     last = None if before is None else before.found.last
@@ -207,7 +210,7 @@ def solve_programs(programs: Assembled, until: float, enough: float = 0.0, befor
 
 
 def _projected(programs: Assembled, until: float) -> Certified:
-    """One after another, the longest prefix first: the next begins where it ended."""
+    """Solutions one after another, the longest prefix first: each starts where the last ended."""
     results: list[Certified] = []
     for row in reversed(range(programs.count)):
         results.insert(0, solve_projected(programs, row, until, results[0].x[0] if results else None))
@@ -215,7 +218,7 @@ def _projected(programs: Assembled, until: float) -> Certified:
 
 
 def stored(solution: Certified, members: Array, part: Certified) -> Certified:
-    """The solution with that of some members replaced."""
+    """Solution with that of some members replaced."""
     changed = {name: getattr(solution, name).copy() for name in ("x", "f", "bound", "near", "size")}
     for name, array in changed.items():
         array[members] = getattr(part, name)
@@ -243,7 +246,9 @@ def _first_rounds(each: _EachRound, setting: Setting) -> list[Array]:
 
 
 def _violated(each: _EachRound, chosen: list[Array], x: Array, wanting: Array) -> list[Array]:
-    """For each prefix the rounds, worst first, whose constraint x breaks though it is not yet taken; asked of those `wanting`."""
+    """Rounds of each prefix, worst first, whose constraint x breaks and which are not yet included; computed for
+    `wanting` alone.
+    """
     results = [np.zeros(0, dtype=np.int64)] * len(each.ends)
     if each.deciding is not None or not len(wanting):
         return results
@@ -256,13 +261,13 @@ def _violated(each: _EachRound, chosen: list[Array], x: Array, wanting: Array) -
 
 
 def _losses(rounds: Rounds, x: Array, ends: Array) -> list[Array]:
-    """For each prefix the loss in each of its rounds."""
+    """Loss in each round of each prefix."""
     loss = General(rounds, rounds.problem.objective, 1, False)
     return [values[:, 0] for values in values_upto(loss, x[:, : rounds.size], ends)]
 
 
 def _violation(rounds: Rounds, x: Array) -> Array:
-    """By how much x breaks each inequality as it binds the static comparator: in the worst round, or in the mean."""
+    """Violation at x of each inequality as it binds the static comparator: in the worst round, or in the mean."""
     parts = [np.zeros(0)]
     for c in rounds.problem.inequalities:
         values = values_of(rounds.evaluate(c.expr, x[None], rounds.everything), rounds.count).reshape(rounds.count, -1)
@@ -275,7 +280,7 @@ def _method(region: Region) -> str:
 
 
 def comparator_of(setting: Setting, result: Certified, began: float, method: str = "") -> Comparator:
-    """The decision at the head of a solution, with what it costs in each round and by how much it breaks what binds it."""
+    """Comparator with the decision at the head of a solution, its loss in each round and its violations."""
     rounds = setting.original
     x = result.x[0, : rounds.size]
     losses = _losses(rounds, result.x, setting.ends)[0]
@@ -295,7 +300,7 @@ def comparator_of(setting: Setting, result: Certified, began: float, method: str
 
 
 def _least_violating(setting: Setting, solved: Solved, began: float) -> Comparator:
-    """Prove that the constraints cannot hold together, or say that it is open; then the best of the points that break them least."""
+    """Prove that the constraints cannot hold together, or leave it open; then the best of the least violating points."""
     if not setting.region.complete:
         return unsolved("static", "the constraints were not met within the budget", float(solved.found.bound[0]), began)
     broken = broken_least(solved.programs)
@@ -305,12 +310,12 @@ def _least_violating(setting: Setting, solved: Solved, began: float) -> Comparat
 
 
 def programs_of(setting: Setting, chosen: list[list[Array]]) -> Assembled:
-    """All programs with the constraints of given rounds, as in `Solved.chosen`."""
+    """Programs with the constraints of given rounds, as in `Solved.chosen`."""
     return _Parts.of(setting).programs(setting.region, np.arange(len(setting.ends)), chosen)
 
 
 def least_violating(setting: Setting, broken: Broken, member: int, began: float) -> Comparator:
-    """The comparator that breaks the constraints least, where they are proved impossible."""
+    """Comparator that breaks the constraints least, where they are proved infeasible."""
     result = comparator_of(setting, broken.best(np.array([member])), began)
     which = broken.conflicting(member)
     return replace(result, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))

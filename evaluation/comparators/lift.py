@@ -1,7 +1,7 @@
 """Functions with kinks as smooth ones with more variables: |u| becomes s with u <= s and -u <= s.
 
-In the grammar of disciplined convex programming a convex atom stands where the function rises with it, and a concave one where
-it falls, so that at an optimum the new variable equals the atom.
+By the rules of disciplined convex programming a convex atom stands where the function rises with it, and a concave one
+where it falls, so that at an optimum the new variable equals the atom.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ MARGIN = 0.05  # by how much of its range a new variable may leave the range of 
 
 
 def _length(u: Expr, s: Expr) -> Expr:
-    """|u|_2 <= s for s > 0, as the convex function |u|^2 / s - s; of each column of u where s has several entries."""
+    """Constraint |u|_2 <= s for s > 0, as the convex function |u|^2 / s - s; for each column of u where s has several
+    entries.
+    """
     squares = e.call("sum_squares", u) if s.shape == () else e.call("sum", e.call("square", u), axis=0)
     return e.sub(e.div(squares, s), s)
 
 
 def _definitions(node: Call, s: Expr, args: tuple[Expr, ...], nonnegative: bool) -> list[Expr]:
-    """What holds of the new variable, each entry at most zero; of norms of matrices `Lifted.norms` alone says what they are."""
+    """Constraints on the new variable, each entry at most zero; norms of matrices are defined by `Lifted.norms` alone."""
     norm, form = ATOMS[node.atom].norm, kink_of(node)
     if norm is not None:
         return [_length(args[0], s)] if norm.second_order else []
@@ -46,7 +48,7 @@ def _definitions(node: Call, s: Expr, args: tuple[Expr, ...], nonnegative: bool)
 
 @dataclass(frozen=True, eq=False)
 class NormOf:
-    """The `norm` of `argument`, or of each of its columns where they are `several`."""
+    """Norm of `argument`, or of each of its columns where they are `several`."""
 
     norm: norms.Norm
     argument: Expr
@@ -55,9 +57,10 @@ class NormOf:
 
 @dataclass(frozen=True, eq=False)
 class Lifted:
-    """The problem with new decisions and what defines them; `each_round` names the new ones that differ by the round.
+    """Problem with new decisions and their definitions; `each_round` names the new ones that differ by the round.
 
-    `norms` has what the Euclidean and spectral norms are of, by the name of the new decision, which is the origin of its definition.
+    `norms` has the arguments of Euclidean and spectral norms, by the name of the new decision, which is the origin of
+    its definition.
     """
 
     problem: Canonical
@@ -67,12 +70,12 @@ class Lifted:
 
     @property
     def smooth(self) -> bool:
-        """Whether the definitions say everything."""
+        """True where the definitions are complete without the norms."""
         return all(n.norm.second_order for n in self.norms.values())
 
 
 class Unliftable(Exception):
-    """A function has kinks of no form that is lifted."""
+    """Raised for a function whose kinks have no form that is lifted."""
 
 
 class _Lifting:
@@ -86,7 +89,7 @@ class _Lifting:
         self.bounded = True
 
     def expression(self, root: Expr) -> Expr:
-        """The expression with new variables for its kinks."""
+        """Expression with new variables for its kinks."""
         nodes = list(walk(root))
         depends = dependence(nodes, self.rounds.variables)
         values = enclosures(root, self.ranges)
@@ -140,7 +143,7 @@ def _box(bounds: Interval, shape: tuple[int, ...], nonnegative: bool, absolute: 
 
 
 def ranges_of(rounds: Rounds) -> dict[str, Interval]:
-    """Where the decisions may lie, and where the data of these rounds lies."""
+    """Ranges of the decisions and of the data of these rounds."""
     results = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in rounds.problem.blocks}
     for name, values in rounds.streams.items():
         results[name] = interval(values.min(axis=0), values.max(axis=0), tuple(values.shape[1:]))
@@ -148,7 +151,7 @@ def ranges_of(rounds: Rounds) -> dict[str, Interval]:
 
 
 def least_loss(problem: Canonical, rounds: int) -> float:
-    """What no loss of a round is below, whatever is decided and revealed; -inf where the ranges do not tell."""
+    """Lower bound on the loss of a round, for all decisions and data; -inf where the ranges give none."""
     results = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in problem.blocks}
     results |= {s.name: interval(s.lower, s.upper, s.shape) for s in problem.streams}
     least = float(np.min(enclose(problem.objective, results | {"t": interval(1.0, float(rounds), ())}).lo))
@@ -156,7 +159,7 @@ def least_loss(problem: Canonical, rounds: int) -> float:
 
 
 def lift(rounds: Rounds) -> Lifted | None:
-    """The problem of these rounds without kinks; None where one is of no known form, or in a range that is not bounded."""
+    """Problem of these rounds without kinks; None where one is of no known form, or in an unbounded range."""
     lifting = _Lifting(rounds)
     problem = rounds.problem
     try:

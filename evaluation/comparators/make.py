@@ -1,4 +1,4 @@
-"""From an expression to functions of rounds, in the form that is cheapest to differentiate."""
+"""Functions of rounds from expressions, in the form that is cheapest to differentiate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ Array = np.ndarray[Any, Any]
 
 
 def functions(rounds: Rounds, expr: Expr) -> OfRounds:
-    """One function for each entry of the expression, in every round: by coefficients where it is a polynomial of degree two."""
+    """Function for each entry of the expression, in every round: by coefficients where it is a polynomial of degree
+    two.
+    """
     result = implicit(rounds, expr)
     if isinstance(result, Quadratic) or degree(expr, rounds.variables) > 2:
         return result
@@ -29,7 +31,7 @@ def functions(rounds: Rounds, expr: Expr) -> OfRounds:
 
 
 def implicit(rounds: Rounds, expr: Expr) -> OfRounds:
-    """The same without a matrix for each round: coefficients of affine functions alone."""
+    """Function of the expression without a matrix for each round: coefficients of affine functions alone."""
     entries = int(np.prod(known(expr.shape), dtype=np.int64))
     if degree(expr, rounds.variables) <= 1:
         return affine(rounds, expr)
@@ -38,7 +40,8 @@ def implicit(rounds: Rounds, expr: Expr) -> OfRounds:
 
 
 def total(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> Quadratic | None:
-    """weights_b times the sum over the first ends_b rounds, by coefficients; None where it is no polynomial of degree two.
+    """Sum over the first ends_b rounds times weights_b, by coefficients; None where it is not a polynomial of degree
+    two.
 
     The coefficients are added up once, whatever the number of sums.
     """
@@ -62,7 +65,7 @@ def total(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> Quadratic 
 
 
 def entries_of(expr: Expr) -> tuple[Expr, ...]:
-    """The entries of a vector expression as scalar ones."""
+    """Entries of a vector expression as scalar ones."""
     if expr.shape == ():
         return (expr,)
     return tuple(index(expr, tuple(constant(int(i)) for i in place)) for place in np.ndindex(*known(expr.shape)))

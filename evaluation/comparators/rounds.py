@@ -1,4 +1,4 @@
-"""The dynamic comparator: the best decision of each round under all constraints of that round."""
+"""Dynamic comparator: the best decision of each round under all constraints of that round."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """How several rounds are solved side by side: a problem without kinks, whose decisions begin with the model's, over its set.
+    """Formulation for solving several rounds side by side: a problem without kinks, whose decisions begin with the
+    model's, over its set.
 
-    `definitions` (each at most zero) define those decisions of `problem` that stand for kinks of the model.
+    `definitions` (each at most zero) define those decisions of `problem` that replace kinks of the model.
     """
 
     problem: Canonical
@@ -47,7 +48,7 @@ class Way:
 def dynamic(problem: Canonical, data: Data, way: Way | None, budget: Budget) -> Comparator:
     """Solve all rounds, some hundreds or thousands at once, with a certificate for each.
 
-    Those that are then open, or all where there is no such way, are solved one by one as conic programs.
+    Rounds that stay open, or all where there is no such formulation, are solved one by one as conic programs.
     """
     clock, floor = _Clock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
     parts: list[_Part] = []
@@ -66,7 +67,7 @@ def dynamic(problem: Canonical, data: Data, way: Way | None, budget: Budget) -> 
 
 @dataclass(frozen=True)
 class _Clock:
-    """When it began, the seconds there are, and the rounds to solve."""
+    """Starting time, the seconds allowed, and the rounds to solve."""
 
     began: float
     seconds: float
@@ -82,15 +83,15 @@ class _Clock:
 
     @property
     def until_of_one(self) -> float:
-        """When a round that was just begun has shown that time will not do."""
+        """Time at which a round that was just begun shows that the budget will not suffice."""
         return min(self.until, perf_counter() + max(PATIENCE, HOPELESS * self.seconds / self.rounds))
 
     def estimate(self, solved: int) -> float:
-        """Seconds for all rounds, when so many took what is spent."""
+        """Estimated seconds for all rounds from the time spent on those solved."""
         return self.spent * self.rounds / solved if solved else np.inf
 
     def over(self, solved: int) -> bool:
-        """Whether rounds are left and time is over, or so short that it would not do."""
+        """True where rounds are left and time is over or far too short."""
         if solved == self.rounds:
             return False
         hopeless = self.spent > PATIENCE and self.estimate(solved) > HOPELESS * self.seconds
@@ -98,7 +99,9 @@ class _Clock:
 
 
 def _unfinished(parts: list[_Part], floor: float, clock: _Clock) -> Comparator:
-    """No comparator, but a lower bound: of the rounds that were reached, and the least loss that there can be for the others."""
+    """Comparator without a decision, with a lower bound: from the rounds that were solved, and the least possible loss
+    of the others.
+    """
     solved, reached = sum(p.solved for p in parts), sum(len(p.bounds) for p in parts)
     bound = sum(float(p.bounds.sum()) for p in parts) + (
         floor * (clock.rounds - reached) if reached < clock.rounds else 0.0
@@ -115,9 +118,9 @@ def _duration(seconds: float) -> str:
 
 
 class _Part:
-    """The rounds of one chunk: points, losses, bounds, excess by constraint, and the rounds that are impossible or open.
+    """Rounds of one chunk: points, losses, bounds, excess by constraint, and the infeasible or open rounds.
 
-    `solved` of them were brought to an end before time was over; of the others bounds alone are of use.
+    The first `solved` of them were finished in time; of the others only the bounds are of use.
     """
 
     def __init__(self, rounds: Rounds, result: Certified, constraints: int, floor: float) -> None:
@@ -132,12 +135,12 @@ class _Part:
         self.method = "interior point"
 
     def unsolved(self) -> Array:
-        """The rounds without a decision that satisfies their constraints and is the best up to the tolerance."""
+        """Rounds without a decision that satisfies their constraints and is optimal up to the tolerance."""
         close = self.losses - self.bounds <= TOLERANCE * self.sizes
         return np.flatnonzero(self.open | ~close)
 
     def in_terms_of(self, rounds: Rounds) -> None:
-        """Without the decisions that stand for kinks of the model."""
+        """Part without the decisions that replace kinks of the model."""
         rows = rounds.everything
         self.x, self.rounds = self.x[:, : rounds.size], rounds
         self.losses = np.array(
@@ -150,7 +153,7 @@ class _Part:
         self.violation = np.maximum(np.concatenate([np.zeros((len(rows), 0)), *values], axis=1), 0.0)
 
     def take(self, row: int, result: Comparator) -> None:
-        """A round that was solved on its own."""
+        """Replace a round by its separate solution."""
         self.bounds[row] = max(self.bounds[row], result.bound)
         impossible = result.status is Status.LEAST_VIOLATING
         if result.losses is None or not (self.open[row] or impossible or result.value < self.losses[row]):
@@ -165,7 +168,7 @@ class _Part:
 
 
 def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], Array]]:
-    """The rounds in parts whose working memory stays near 500 MB, and whose data does."""
+    """Consecutive chunks of rounds whose working memory, and whose data, stay near 500 MB."""
     width = max(16 * problem.size, data.nbytes // (8 * data.rounds))
     step = max(1, (1 << 22) // max(1, width))
     for start in range(0, data.rounds, step):
@@ -174,7 +177,7 @@ def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], 
 
 
 def programs_of(rounds: Rounds, region: Region, definitions: tuple[Expr, ...] = ()) -> Assembled:
-    """One program a round: the loss under all inequalities and equalities of the round."""
+    """Programs of the rounds: the loss under all inequalities and equalities of each round."""
     problem = rounds.problem
     inequalities = tuple(functions(rounds, c.expr) for c in problem.inequalities)
     equations = tuple(functions(rounds, c.expr) for c in problem.equalities)
@@ -192,7 +195,7 @@ def _side_by_side(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Par
 
 
 def _none_yet(rounds: Rounds, floor: float) -> _Part:
-    """No decisions, and the least losses that there can be as bounds."""
+    """Part without decisions, with the least possible losses as bounds."""
     constraints, unknown = sum(c.size for c in rounds.problem.inequalities), np.full(rounds.count, np.nan)
     nothing = np.zeros((rounds.count, constraints))
     result = Certified(
@@ -204,7 +207,7 @@ def _none_yet(rounds: Rounds, floor: float) -> _Part:
 
 
 def _one_after_another(part: _Part, rounds: Rounds, clock: _Clock, memory: int) -> None:
-    """Conic programs of the rounds that are unsettled, as far as time allows."""
+    """Solve the open rounds as conic programs while time remains."""
     fresh, before = part.solved == 0, int(rounds.numbers[0]) - 1
     for row in part.unsolved():
         if clock.spent > clock.seconds:
@@ -229,7 +232,7 @@ def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
 
 
 def _one_by_one(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
-    """The same for a set that is known by its projection, as far as time allows."""
+    """Solve the rounds singly on a set with a projection, while time remains."""
     programs = programs_of(rounds, way.region, way.definitions)
     results: list[Certified] = []
     before = int(rounds.numbers[0]) - 1
@@ -245,7 +248,9 @@ def _one_by_one(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
 
 
 def _repair(part: _Part, programs: Assembled, rows: Array) -> None:
-    """Rounds whose constraints are not met: those that are proved impossible get the least violating decision, the others stay open."""
+    """Treat rounds whose constraints are not met: infeasible ones get the least violating decision, the others stay
+    open.
+    """
     broken = broken_least(replace(programs, members=programs.members[rows]))
     proved = broken.proved
     part.impossible[rows[proved]] = True

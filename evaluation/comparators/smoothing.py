@@ -1,8 +1,9 @@
-"""Kinks rounded off: smooth functions that lie below, or above, those of the model by at most a known amount.
+"""Smoothed kinks: smooth functions that lie below, or above, those of the model by at most a known amount.
 
-|u| is sqrt(u^2 + eps^2) - eps from below and sqrt(u^2 + eps^2) from above; a maximum is a scaled log-sum-exp, less eps log n from
-below (Nesterov, Smooth minimization of non-smooth functions, 2005). In the grammar of disciplined convex programming a convex atom
-stands where the function rises with it and a concave one where it falls, so that the whole function errs to the same side.
+|u| is sqrt(u^2 + eps^2) - eps from below and sqrt(u^2 + eps^2) from above; a maximum is a scaled log-sum-exp, less eps
+log n from below (Nesterov, Smooth minimization of non-smooth functions, 2005). By the rules of disciplined convex
+programming a convex atom stands where the function rises with it and a concave one where it falls, so that the whole
+function errs to one side.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Ranges = Mapping[str, Interval]
 
 @dataclass(frozen=True)
 class _Round:
-    """Atoms with radius `eps`, from below or from above."""
+    """Atoms smoothed with radius `eps`, from below or from above."""
 
     eps: float
     above: bool
@@ -66,7 +67,7 @@ def _entries(node: Call, axis: int | None) -> int:
 
 
 def _rounded(node: Call, args: tuple[Expr, ...], at: _Round) -> Expr | None:
-    """An atom with a kink over smooth arguments; None for the spectral ones, which have no such form here."""
+    """Smoothed atom over smooth arguments; None for the spectral ones, which have no such form here."""
     option, u = dict(node.options).get("axis"), args[0]
     axis = None if option is None else int(option)
     entries = _entries(node, axis)
@@ -104,10 +105,10 @@ def _smooth(root: Expr, variables: tuple[str, ...], ranges: Ranges, share: float
 
 
 def smoothed(problem: Canonical, ranges: Ranges, share: float) -> tuple[Canonical, Canonical] | None:
-    """Two problems whose kinks are rounded within `share` of the range of what bends; None where one cannot be.
+    """Two problems whose kinks are smoothed within `share` of the range of their functions; None where one cannot be.
 
-    Nothing that the model allows costs less in the model than in the first. What satisfies the constraints of the second satisfies
-    those of the model.
+    The first is a relaxation of the model: its minimum is a lower bound. Points that satisfy the constraints of the
+    second satisfy those of the model.
     """
     variables = tuple(b.name for b in problem.blocks)
     loss = _smooth(problem.objective, variables, ranges, share, above=False)

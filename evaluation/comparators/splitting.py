@@ -1,9 +1,11 @@
-"""Conic programs that are too large for an interior method: a quadratic and norms of affine functions over a set, split.
+"""Conic programs that are too large for an interior-point method: a quadratic and norms of affine functions over a set,
+split.
 
     minimize q(x) + sum_k tau_k |U_k x + u_k|   subject to   x in X
 
-by steps on x along the gradient and onto X, and on the W_k onto the balls |W_k|_* <= tau_k of the dual norm (Condat 2013, "A primal-dual
-splitting method for convex optimization", Algorithm 3.1; Vu 2013). The W_k give the bound of `conic.py`, which holds whatever they are.
+by steps on x along the gradient and onto X, and on the W_k onto the balls |W_k|_* <= tau_k of the dual norm (Condat
+2013, "A primal-dual splitting method for convex optimization", Algorithm 3.1; Vu 2013). The W_k give the bound of
+`conic.py`, which holds for any of them.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ STEEP = 0.01  # of the largest weight of a norm over the width of the set: the l
 
 @dataclass(frozen=True, eq=False)
 class _Split:
-    """The program as a quadratic, norms with weights, and a set; the variables that bound the norms follow from the others."""
+    """Program as a quadratic, norms with weights, and a set; the variables that bound the norms follow from the others."""
 
     program: Program
 
@@ -38,7 +40,7 @@ class _Split:
 
     @property
     def fits(self) -> bool:
-        """Whether the program is of the form."""
+        """True where the program is of this form."""
         p = self.program
         if p.loss is not None or p.limits or len(p.equations.constant) or not p.norms or p.common < len(p.lower):
             return False
@@ -61,7 +63,7 @@ class _Split:
         return np.asarray(self.program.linear[b.places])
 
     def whole(self, x: Array) -> Array:
-        """x with the variables of the norms at what the norms are."""
+        """Point x with the variables of the norms equal to the norms."""
         z = x.copy()
         for b in self.program.norms:
             z[b.places] = b.norm.value(b.at(x))
@@ -69,7 +71,7 @@ class _Split:
 
 
 def split(p: Program, until: float) -> Answer | None:
-    """The best point found with the best bound, before the clock says `until`; None where the program is of another form."""
+    """Best point with the best bound, before the time `until`; None where the program is of another form."""
     s = _Split(p)
     if not s.fits:
         return None
@@ -98,13 +100,13 @@ def split(p: Program, until: float) -> Answer | None:
 
 
 def _squared_norm(matrix: Any) -> float:
-    """At least the square of the largest singular value."""
+    """Upper bound on the square of the largest singular value."""
     size = abs(matrix)
     return float(size.sum(axis=0).max() * size.sum(axis=1).max())
 
 
 def _better(best: Answer | None, new: Answer) -> Answer:
-    """The point of lower cost with the higher bound."""
+    """Point of lower cost with the higher bound."""
     if best is None:
         return new
     kept = best if best.certified.f[0] <= new.certified.f[0] else new

@@ -1,4 +1,4 @@
-"""What kind of function an expression is in the decisions: its degree, whether its Hessian is diagonal, whether it is smooth."""
+"""Structure of an expression in the decisions: its degree, separability (a diagonal Hessian), and smoothness."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, 
 
 
 def degree(expr: Expr, decisions: tuple[str, ...]) -> float:
-    """0, 1 or 2 where the expression is a polynomial of that degree in the decisions; infinity otherwise."""
+    """Degree 0, 1 or 2 where the expression is such a polynomial in the decisions; infinity otherwise."""
     nodes = list(walk(expr))
     return degrees(nodes, dependence(nodes, decisions))[id(expr)]
 
 
 def degree_in(expr: Expr, stream: str) -> float:
-    """The same in one stream, whatever the decisions are."""
+    """Degree of the expression in one stream, for any decisions."""
     nodes = list(walk(expr))
     depends: set[int] = set()
     for node in nodes:
@@ -27,7 +27,7 @@ def degree_in(expr: Expr, stream: str) -> float:
 
 
 def degrees(nodes: list[Expr], depends: set[int]) -> dict[int, float]:
-    """The degree of each node (children first) in what `depends` tells to vary."""
+    """Degree of each node (children first) in the nodes of `depends`, which vary."""
     results: dict[int, float] = {}
     for node in nodes:
         results[id(node)] = _degree(node, [results[id(c)] for c in node.children]) if id(node) in depends else 0
@@ -68,20 +68,22 @@ def _exponent(expr: Expr) -> float:
 
 
 class Part(IntEnum):
-    """How the entries of a node depend on the entries of one decision."""
+    """Dependence of a node's entries on the entries of one decision."""
 
     FIXED = 0
     OWN = 1
-    """Entry i on entry i of the decision alone."""
+    """Entry i depends on entry i of the decision alone."""
     PICKED = 2
-    """Each entry on one entry of the decision, which the round's data may choose."""
+    """Each entry depends on one entry of the decision, which the round's data may choose."""
     SUMMED = 3
     """A sum of functions of single entries."""
     MIXED = 4
 
 
 def separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
-    """Whether a scalar expression is a sum of functions of single entries of the decisions, so that its Hessian is diagonal."""
+    """True where a scalar expression is a sum of functions of single entries of the decisions, so that its Hessian is
+    diagonal.
+    """
     nodes = list(walk(expr))
     depends = dependence(nodes, decisions)
     results: dict[int, Part] = {}
@@ -117,7 +119,7 @@ def _entry_by_entry(node: Call, moving: list[Expr]) -> bool:
 
 
 def _adds_up(node: Call, moving: list[Expr], worst: Part) -> bool:
-    """Whether a scalar node only sums and scales its arguments."""
+    """True where a scalar node only sums and scales its arguments."""
     match form_of(node):
         case forms.Signed():
             return True
@@ -131,13 +133,13 @@ def _adds_up(node: Call, moving: list[Expr], worst: Part) -> bool:
 
 
 def _same_decision(moving: list[Expr]) -> bool:
-    """Entries of one decision: two decisions of the same shape would be mixed by an entrywise product."""
+    """True where entries belong to one decision: two decisions of equal shape would be mixed by an entrywise product."""
     results = {n.name for a in moving for n in walk(a) if isinstance(n, Name) and n.kind is Kind.DECISION}
     return len(results) <= 1
 
 
 def smooth(expr: Expr, decisions: tuple[str, ...]) -> bool:
-    """Whether no atom that the decisions reach has a kink."""
+    """True where no atom that depends on the decisions has a kink."""
     nodes = list(walk(expr))
     depends = dependence(nodes, decisions)
     return all(regularity_of(n) is Regularity.SMOOTH for n in nodes if id(n) in depends)

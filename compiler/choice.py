@@ -228,7 +228,7 @@ def judge(
 
 
 def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
-    results = [o for h in a.requirements if (o := h.test(s)) is not None]
+    results = [o for h in a.requirements if isinstance(o := h.test(s), Objection)]
     return [o for o in results if not (asked and o.slow)]
 
 
@@ -260,6 +260,7 @@ def _promised(
     settings = settings if best is None else dict(best.settings)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
     informativeness, score = weigh(inner, guarantee, policy.weight)
+    guarantee = replace(guarantee, conditions=(*guarantee.conditions, *theorem.conditions(s)))
     promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
     return Verdict(
         a, Applicability.APPLICABLE, theorem, (), settings, promised, score, informativeness, "", scales, best

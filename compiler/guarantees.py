@@ -18,14 +18,20 @@ FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain
 
 @dataclass(frozen=True)
 class Quantity:
-    """A symbol of a guarantee's formula. `value` is a number, or gives one after the last round of each stretch of a run planned for T."""
+    """Symbol of a guarantee's formula.
+
+    value  a number, or a function that gives one after the last round of each stretch of a run planned for T; None where nothing tells
+    """
 
     name: str
     latex: str
     meaning: str
-    value: float | Callable[[Rounds, int], Floats | Schedule | float]
+    value: float | Callable[[Rounds, int], Floats | Schedule | float] | None
 
     def at(self, rounds: Rounds, horizon: int) -> Floats:
+        """Values after the last round of each stretch, shape (stretches,) or (); NaN where nothing tells them."""
+        if self.value is None:
+            return np.asarray(np.nan)
         values = self.value(rounds, horizon) if callable(self.value) else self.value
         if isinstance(values, Schedule):
             return values.last if values.number is None else np.asarray(values.number)
@@ -91,6 +97,8 @@ class Bound:
         if (rounds, horizon) in self._curves:
             return self._curves[rounds, horizon]
         used = symbols_of(self.expression)
+        if any(q.value is None for q in self.quantities if q.latex in used):
+            return None
         values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
         result = np.broadcast_to(evaluated(self.expression, values), rounds.last.shape)
         if len(rounds.last) <= KEPT:

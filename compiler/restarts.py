@@ -107,8 +107,8 @@ def _holds(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> b
 
 def _objections_of_length(theorem: Theorem, s: Situation) -> list[Objection]:
     """What stands against a horizon of this length, and not against a very long one."""
-    results = [(h, o) for h in theorem.hypotheses if not h.of_horizon and (o := h.test(s)) is not None]
-    return [o for h, o in results if h.test(replace(s, horizon=VERY_LONG)) is None]
+    results = [(h, o) for h in theorem.hypotheses if not h.of_horizon and isinstance(o := h.test(s), Objection)]
+    return [o for h, o in results if not isinstance(h.test(replace(s, horizon=VERY_LONG)), Objection)]
 
 
 def _checks(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[str]:

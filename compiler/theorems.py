@@ -171,7 +171,14 @@ class Objection:
     drops: bool = False
 
 
-Test = Callable[[Situation], "Objection | None"]
+@dataclass(frozen=True)
+class Condition:
+    """Hypothesis that the sequence of rounds decides, in words that follow "on sequences for which": part of the guarantee."""
+
+    words: str
+
+
+Test = Callable[[Situation], "Objection | Condition | None"]
 
 
 @dataclass(frozen=True)
@@ -270,8 +277,13 @@ class Theorem:
         return frozenset(f for h in self.hypotheses for f in h.facts)
 
     def objections(self, s: Situation) -> list[Objection]:
-        results = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]
-        return results or [o for h in self.hypotheses if h.last and (o := h.test(s)) is not None]
+        results = [o for h in self.hypotheses if not h.last and isinstance(o := h.test(s), Objection)]
+        return results or [o for h in self.hypotheses if h.last and isinstance(o := h.test(s), Objection)]
+
+    def conditions(self, s: Situation) -> tuple[str, ...]:
+        """Conditions on the sequence under which the guarantee holds, as sentences; none where all hypotheses are proved."""
+        results = [c.words for h in self.hypotheses if isinstance(c := h.test(s), Condition)]
+        return tuple(f"the guarantee is for sequences for which {words}" for words in dict.fromkeys(results))
 
 
 def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[Objection]:

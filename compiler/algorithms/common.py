@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from oco.compiler.canonical import Inequality
 from oco.compiler.solvable import ask_for_it, solver_objection
-from oco.compiler.theorems import Floats, Hypothesis, Objection, Quantity, Situation
+from oco.compiler.theorems import Condition, Floats, Hypothesis, Objection, Quantity, Situation
 from oco.dsl.expressions import Kind, names
-from oco.dsl.model import Feedback
+from oco.dsl.model import Feedback, Measure
 
 NOUNS = {"project": "projection", "bregman_step": "mirror step", "lmo": "linear minimisation"}
 
@@ -58,15 +59,60 @@ def constraints_are_fixed(s: Situation) -> bool:
     return s.canonical.fixed
 
 
-def _slater(s: Situation) -> Objection | None:
+MOST_NAMED = 3
+"""Constraints that a condition names one by one."""
+
+
+def named_constraints(s: Situation) -> str:
+    """Names of the constraints of a model for a condition: `a` and `b`, or "the constraints" where there are many."""
+    origins = (c.origin if isinstance(c, Inequality) else c.label for c in s.canonical.constraints)
+    labels = list(dict.fromkeys(f"`{name}`" for name in origins))
+    if len(labels) > MOST_NAMED:
+        return "the constraints"
+    return f"{', '.join(labels[:-1])} and {labels[-1]}" if len(labels) > 1 else labels[0]
+
+
+def _slater(s: Situation) -> Objection | Condition | None:
     margin = s.number("slater.margin")
     if not s.constraints or (margin is not None and margin > 0):
         return None
-    result = s.claim("slater.margin")
-    message = "no decision is known that satisfies the constraints with something to spare"
+    if not s.is_refuted("slater.margin"):
+        where = "" if s.canonical.fixed else " in the mean"
+        return Condition(
+            f"some decision satisfies {named_constraints(s)}{where} with a margin s > 0 (Slater's condition)"
+        )
+    message = "no decision satisfies the constraints with a positive margin"
     return Objection(
-        f"{message}: {result}" if result else message, "loosen the constraints, or `assume slater.margin >= ...`"
+        f"{message}: {s.claim('slater.margin')}", "loosen the constraints, or `assume slater.margin >= ...`"
     )
+
+
+def _comparator(s: Situation) -> Objection | Condition | None:
+    """Wang, Yan & Liu 2025, Lemma 3, needs [g_t(x*_t)]_+ = 0 in every round: x*_t of the round, or one x* for all rounds."""
+    static = s.canonical.measure is Measure.STATIC
+    key = "feasible.common" if static else "feasible.each_round"
+    if s.holds(key):
+        return None
+    if s.is_refuted(key):
+        refuted = "no decision satisfies the constraints of every round"
+        refuted = refuted if static else "some rounds have no decision that satisfies their constraints"
+        return Objection(f"{refuted}: {s.claim(key)}", "loosen the constraints")
+    who = "one decision satisfies" if static else "some decision of each round satisfies"
+    return Condition(f"{who} {named_constraints(s)}{' in every round' if static else ' there'}")
+
+
+def common_comparator(s: Situation) -> bool:
+    """True where `FEASIBLE_COMPARATOR` gives one feasible decision for all rounds: proved, or a condition of static regret."""
+    return s.canonical.measure is Measure.STATIC or s.holds("feasible.common")
+
+
+def _feasible_mean(s: Situation) -> Objection | Condition | None:
+    if s.holds("feasible.mean"):
+        return None
+    if s.is_refuted("feasible.mean"):
+        message = f"no decision satisfies the constraints in the mean: {s.claim('feasible.mean')}"
+        return Objection(message, "loosen the constraints")
+    return Condition(f"some decision satisfies {named_constraints(s)} in the mean")
 
 
 def _exact_step(s: Situation) -> Objection | None:
@@ -77,6 +123,14 @@ SOME_INEQUALITY = Hypothesis("There are constraints g_k(x) <= 0.", _some_inequal
 FIXED_CONSTRAINTS = Hypothesis("The constraints do not change.", _fixed)
 FUNCTIONS_SEEN = Hypothesis("The constraints are known as functions.", _functions_seen)
 SLATER = Hypothesis("Some decision has g_k(x) <= -s < 0 for every k (Slater).", _slater, ("slater.margin",))
+FEASIBLE_COMPARATOR = Hypothesis(
+    "The comparator satisfies each round's constraints (Wang, Yan & Liu 2025, Lemma 3).",
+    _comparator,
+    ("feasible.common", "feasible.each_round"),
+)
+FEASIBLE_MEAN = Hypothesis(
+    "Some decision satisfies the constraints in expectation.", _feasible_mean, ("feasible.mean",)
+)
 EXACT_STEP = Hypothesis("The step can be solved exactly.", _exact_step, ("constraints.*.smoothness.l2",))
 PROJECTION = domain_offers("project", "Points can be projected onto the domain.")
 MIRROR_STEP = domain_offers("bregman_step", "Mirror steps can be made over the domain.")

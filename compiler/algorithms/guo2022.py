@@ -16,13 +16,16 @@ from oco.compiler.algorithms.classic import (
     path_length,
     path_weight,
 )
-from oco.compiler.algorithms.common import EXACT_STEP, FUNCTIONS_SEEN, SOME_INEQUALITY, constraints_are_fixed
-from oco.compiler.algorithms.penalized import STEP_VIOLATION, step_quantities
-from oco.compiler.algorithms.wang_yan_liu2025 import (
+from oco.compiler.algorithms.common import (
+    EXACT_STEP,
     FEASIBLE_COMPARATOR,
-    INEQUALITIES_ONLY,
-    comparator_conditions,
+    FUNCTIONS_SEEN,
+    SOME_INEQUALITY,
+    common_comparator,
+    constraints_are_fixed,
 )
+from oco.compiler.algorithms.penalized import STEP_VIOLATION, step_quantities
+from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
@@ -115,7 +118,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     regret = Bound(
         f"{s.canonical.measure} regret", "T**(1/2 + V_x)" if dynamic else "sqrt(T)", REGRET, quantities, s.loss_range
     )
-    varying = "T**(3/4)" if s.holds("feasible.common") else "T**(3/4) + T**((1 + V_x)/2)"
+    varying = "T**(3/4)" if common_comparator(s) else "T**(3/4) + T**((1 + V_x)/2)"
     rate = "1" if constraints_are_fixed(s) else varying
     violation = Bound("hard violation", rate, STEP_VIOLATION, quantities, s.violation_range)
     return Guarantee("Guo, Liu, Wei & Ying 2022", s.horizon, regret, violation, conditions=comparator_conditions(s))

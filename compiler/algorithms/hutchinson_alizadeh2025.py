@@ -90,7 +90,9 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 
 def _margin_suffices(s: Situation) -> Objection | None:
     margin = s.number("slater.margin")
-    if margin is None or s.horizon is None or margin > 1 / math.sqrt(s.horizon):
+    if margin is None:
+        return Objection("its step needs the Slater margin as a number", "`assume slater.margin >= ...`")
+    if s.horizon is None or margin > 1 / math.sqrt(s.horizon):
         return None
     needs = 1 / margin / margin if margin > 0 else math.inf
     longer = f"write `horizon T = {math.floor(needs) + 1}` or " if needs < LONGEST else ""

@@ -12,10 +12,10 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
-from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
+from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR, PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
 from oco.compiler.algorithms.mahdavi2012 import BOUNDED, LIPSCHITZ
 from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope
-from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, MEAN_INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem

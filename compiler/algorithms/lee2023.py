@@ -14,7 +14,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
-from oco.compiler.algorithms.common import SOME_INEQUALITY, domain_offers, sizes, unknown
+from oco.compiler.algorithms.common import FEASIBLE_MEAN, SOME_INEQUALITY, domain_offers, sizes, unknown
 from oco.compiler.algorithms.hazan2016 import OCG
 from oco.compiler.algorithms.hazan_minasyan2020 import OSPF, SFTRL
 from oco.compiler.algorithms.oracles import Oracle
@@ -42,7 +42,6 @@ from oco.compiler.theorems import (
     Violation,
     constant_settings,
     fact_is_known,
-    fact_is_true,
     horizon_known,
     inequalities_convex,
     inequalities_know,
@@ -178,13 +177,7 @@ HYPOTHESES = (
     BOUNDED_DOMAIN,
     Hypothesis("D > 0 and R > 0.", _something_to_learn, ("loss.lipschitz.l2", "domain.diameter.l2")),
     horizon_known("The number of rounds T is known."),
-    fact_is_true(
-        "feasible.mean",
-        "Some decision satisfies the constraints in expectation.",
-        "some decision satisfies the constraints in the mean",
-        "no decision satisfies the constraints in the mean",
-        "loosen the constraints",
-    ),
+    FEASIBLE_MEAN,
 )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point, rows
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, CONVEX_LOSS
-from oco.compiler.algorithms.common import SOME_INEQUALITY, domain_offers, sizes
+from oco.compiler.algorithms.common import FEASIBLE_MEAN, SOME_INEQUALITY, domain_offers, sizes
 from oco.compiler.algorithms.lee2023 import (
     FUNCTIONS_REVEALED,
     SMOOTH,
@@ -43,7 +43,6 @@ from oco.compiler.theorems import (
     Violation,
     constant_settings,
     fact_is_known,
-    fact_is_true,
     horizon_known,
     inequalities_convex,
     inequalities_know,
@@ -160,13 +159,7 @@ _HYPOTHESES = (
     Hypothesis("The K = sqrt(T) inner steps of a round fit into memory.", _fits),
     Hypothesis("D > 0 and R > 0.", _something_to_learn, ("loss.lipschitz.l1", "domain.diameter.l1")),
     horizon_known("The number of rounds T is known."),
-    fact_is_true(
-        "feasible.mean",
-        "Some decision satisfies the constraints in expectation.",
-        "some decision satisfies the constraints in the mean",
-        "no decision satisfies the constraints in the mean",
-        "loosen the constraints",
-    ),
+    FEASIBLE_MEAN,
 )
 
 

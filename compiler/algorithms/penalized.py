@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from oco.compiler.algorithms.common import common_comparator
 from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.theorems import Floats, Quantity, Situation, needed, needed_bounds
 
@@ -52,7 +53,7 @@ def move_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[
         """Of a sequence that satisfies each round's constraints: one common point has none."""
         known = s.number("path_length")
         worst = diameter * max(horizon - 1, 0)
-        return 0.0 if s.holds("feasible.common") else worst if known is None else min(known, worst)
+        return 0.0 if common_comparator(s) else worst if known is None else min(known, worst)
 
     def weighted(rounds: Rounds, horizon: int) -> Floats:
         b: Schedule = alpha(rounds, horizon) / weight(rounds, horizon)

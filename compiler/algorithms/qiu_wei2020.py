@@ -265,6 +265,9 @@ def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> C
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, logs: str) -> Guarantee:
+    """Bounds of regret and violation; rates where no Slater margin is known."""
+    numbers = s.number("slater.margin") is not None
+
     def regret(rounds: Rounds, horizon: int) -> float:
         return _constants(s, settings, horizon).regret(max(rounds.n, horizon))
 
@@ -285,8 +288,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, logs
     return Guarantee(
         theorem,
         s.horizon,
-        Bound("static regret", f"sqrt(V_star){logs}", "B", (B,), s.loss_range),
-        Bound("soft violation", "log(T)" if logs else "1", "v", (v,), s.violation_range),
+        Bound("static regret", f"sqrt(V_star){logs}", "B" if numbers else "", (B,), s.loss_range),
+        Bound("soft violation", "log(T)" if logs else "1", "v" if numbers else "", (v,), s.violation_range),
     )
 
 

@@ -17,9 +17,9 @@ from oco.compiler.algorithms.classic import (
     GRADIENTS_SEEN,
     STRONGLY_CONVEX,
 )
-from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, unknown
+from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR, PROJECTION, ROUNDS, SOME_INEQUALITY, unknown
 from oco.compiler.algorithms.wang_wan_zhang2025 import LIPSCHITZ_CONSTRAINTS, largest_slope
-from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
 from oco.compiler.schedule import Rounds

@@ -17,7 +17,8 @@ from oco.compiler.algorithms.classic import (
     GRADIENTS_SEEN,
     STRONGLY_CONVEX,
 )
-from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
+from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, select
 from oco.compiler.problem import Problem

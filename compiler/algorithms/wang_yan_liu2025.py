@@ -19,7 +19,7 @@ from oco.compiler.algorithms.classic import (
     path_length,
     path_weight,
 )
-from oco.compiler.algorithms.common import EXACT_STEP
+from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, common_comparator
 from oco.compiler.algorithms.penalized import STEP_VIOLATION, constraint_variation, move_quantities, penalty_quantities
 from oco.compiler.ir.value import Value
 from oco.compiler.penalty import penalized_step
@@ -114,32 +114,9 @@ def _constraint_functions_seen(s: Situation) -> Objection | None:
     )
 
 
-def _comparator(s: Situation) -> Objection | None:
-    """Lemma 3 needs [g_t(x*_t)]_+ = 0 in every round: x*_t of the round, or one x* for all rounds."""
-    static = s.canonical.measure is Measure.STATIC
-    key = "feasible.common" if static else "feasible.each_round"
-    if s.holds(key):
-        return None
-    wanted = "one decision satisfies the constraints of every round"
-    wanted = wanted if static else "every round has a decision that satisfies its constraints"
-    refuted = "no decision satisfies the constraints of every round"
-    refuted = refuted if static else "some rounds have no decision that satisfies their constraints"
-    helps = static and s.holds("feasible.each_round")
-    fix = "write `measure dynamic regret`" if helps else "loosen the constraints"
-    if s.is_refuted(key):
-        return Objection(f"{refuted}: {s.claim(key)}", fix)
-    return Objection(f"it is not proved that {wanted}", fix)
-
-
 INEQUALITIES_ONLY = Hypothesis("There are inequalities only.", _no_equalities)
 MEAN_INEQUALITIES_ONLY = Hypothesis("There are inequalities only.", _no_mean_equalities)
 """The same of a method that bounds soft violation, which does not take constraints of each round."""
-FEASIBLE_COMPARATOR = Hypothesis(
-    "The comparator satisfies each round's constraints (Lemma 3).",
-    _comparator,
-    ("feasible.common", "feasible.each_round"),
-)
-
 BASIC = (
     Hypothesis("There are constraints g_t^n(x) <= 0.", _some_constraint),
     INEQUALITIES_ONLY,
@@ -250,7 +227,7 @@ def expert_quantities(s: Situation, settings: Mapping[str, Setting], m: int) -> 
         """Theorem 2 holds for any feasible sequence: one common point has no path."""
         known = s.number("path_length")
         worst = diameter * rounds.n if known is None else min(known, diameter * rounds.n)
-        path = 0.0 if s.holds("feasible.common") else worst
+        path = 0.0 if common_comparator(s) else worst
         return path_weight(alpha(rounds, horizon), diameter, path)
 
     return (
@@ -277,7 +254,7 @@ VIOLATION = f"min({QUEUE_VIOLATION}, {STEP_VIOLATION})"
 def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
     """Theorem 2 and the optimality of the step."""
     fixed = not constraint_variation(s, np.ones(1), Rounds.every(2), s.horizon or 2).any()
-    varying = "T**min(V_g, 3/4)" if s.holds("feasible.common") else "T**V_g"
+    varying = "T**min(V_g, 3/4)" if common_comparator(s) else "T**V_g"
     return Bound(
         "hard violation",
         "1" if fixed else varying,

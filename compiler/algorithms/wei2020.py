@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN, ONE_SIMPLEX
-from oco.compiler.algorithms.common import MIRROR_STEP
+from oco.compiler.algorithms.common import FEASIBLE_MEAN, MIRROR_STEP, named_constraints
 from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
@@ -21,6 +21,7 @@ from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
+    Condition,
     Floats,
     Free,
     Guarantee,
@@ -33,7 +34,6 @@ from oco.compiler.theorems import (
     Violation,
     constant_settings,
     fact_is_known,
-    fact_is_true,
     horizon_known,
     inequalities_convex,
     inequalities_know,
@@ -140,15 +140,13 @@ def _equalities_known(s: Situation) -> Objection | None:
     return None
 
 
-def _multipliers(s: Situation) -> Objection | None:
+def _multipliers(s: Situation) -> Objection | Condition | None:
     if s.holds("multipliers.bounded"):
         return None
-    message = "it is not proved that the multipliers are bounded (SELM)"
-    if result := s.claim("multipliers.bounded") or s.claim("slater.margin"):
-        return Objection(f"{message}: {result}", "loosen the constraints, or `assume slater.margin >= ...`")
-    unknown = "no point in the relative interior of the domain is known with E h(x) = b and E g(x) < 0"
-    fix = "give the streams of the constraints a distribution or a mean, or `assume slater.margin >= ...`"
-    return Objection(f"{message}: {unknown}", fix)
+    if s.is_refuted("multipliers.bounded"):
+        message = f"the multipliers are not bounded (SELM): {s.claim('multipliers.bounded')}"
+        return Objection(message, "loosen the constraints, or `assume slater.margin >= ...`")
+    return Condition(f"the multipliers of {named_constraints(s)} in the mean are bounded (SELM, as by a Slater point)")
 
 
 MEAN_CONSTRAINTS = Hypothesis("Constraints bind in the mean over the rounds.", _no_hard_constraint)
@@ -175,13 +173,7 @@ _COMMON = (
     horizon_known("The number of rounds T is known."),
     inequalities_know("bound", "Assumption 2.1(2): sum_i |g_i|^2 <= G^2.", "the size"),
     Hypothesis("Assumption 2.1(2): sum_j |h_j|^2 <= H^2.", _equalities_known, ("constraints.*.bound",)),
-    fact_is_true(
-        "feasible.mean",
-        "Some decision satisfies the constraints in expectation.",
-        "some decision satisfies the constraints in the mean",
-        "no decision satisfies the constraints in the mean",
-        "loosen the constraints",
-    ),
+    FEASIBLE_MEAN,
     Hypothesis(
         "Assumption 2.2 (SELM): the multipliers of every stretch of sqrt(T) rounds are bounded.",
         _multipliers,

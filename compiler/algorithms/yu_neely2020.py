@@ -90,16 +90,13 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 # Violation: z a Slater point of margin s. By (*) and (**) |Q(t+1)|^2 / 2 + alpha |z - x_t|^2 grows by at most
 # C = D R + gamma^2 s sum_k sup |g_k| + gamma^4 G^2 beta^2 / (4 alpha) a round, and falls where |Q| > C / (gamma s).
 REGRET = "T * D**2 * widened / 4 + alpha * R**2"
-VIOLATION = "sqrt(N) / gamma * sqrt(max((C / (gamma * s))**2 + 2*C, gamma**2 * G**2) + 2 * alpha * R**2)"
+GROWTH = "(D*R + gamma**2 * s * S + widest)"
+VIOLATION = f"sqrt(N) / gamma * sqrt(max(({GROWTH} / (gamma * s))**2 + 2*{GROWTH}, gamma**2 * G**2) + 2 * alpha * R**2)"
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     bounds = sizes(s)
-    slope, diameter, margin = (
-        needed(s, "loss.lipschitz.l2"),
-        needed(s, "domain.diameter.l2"),
-        needed(s, "slater.margin"),
-    )
+    slope, diameter = needed(s, "loss.lipschitz.l2"), needed(s, "domain.diameter.l2")
     beta, G = float(np.linalg.norm(slopes(s))), float(np.linalg.norm(bounds))
 
     def widened(horizon: int) -> float:
@@ -108,19 +105,21 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
     def drift(horizon: int) -> float:
         gamma, alpha = number(settings, "gamma", horizon), number(settings, "alpha", horizon)
-        growth = gamma**4 * G**2 * beta**2 / (4 * alpha)
-        return slope * diameter + gamma**2 * margin * float(bounds.sum()) + growth
+        return gamma**4 * G**2 * beta**2 / (4 * alpha)
 
     quantities = (
         Quantity("R", "R", "diameter of the domain", diameter),
         Quantity("D", "D", "bound of the gradient of the loss", slope),
         Quantity("G", "G", "bound of the constraints together", G),
         Quantity("N", "N", "number of constraints", float(s.constraints)),
-        Quantity("s", "s", "Slater margin", margin),
+        Quantity("S", "S", "sum of the bounds of the constraints", float(bounds.sum())),
+        Quantity("s", "s", "Slater margin", s.number("slater.margin")),
         Quantity("alpha", r"\alpha", "weight of the move", scheduled(settings, "alpha")),
         Quantity("gamma", r"\gamma", "scale of the constraints", scheduled(settings, "gamma")),
         Quantity("widened", "w", "1 / (alpha - gamma^2 beta^2 / 2)", lambda n, T: widened(T)),
-        Quantity("C", "C", "growth of the queue", lambda n, T: drift(T)),
+        Quantity(
+            "widest", r"\frac{\gamma^4 G^2 \beta^2}{4 \alpha}", "growth of the queue by moves", lambda n, T: drift(T)
+        ),
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)

@@ -117,7 +117,7 @@ def _solved(setting: Setting, seen: Observed | None) -> tuple[Mapping[str, Fact]
     """The facts that need a solver, with what is measured and assumed of them."""
     facts, warnings = feasible.Feasibility(setting).find()
     known, results = dict(facts), Findings()
-    if seen is not None and known["slater.margin"].status is Status.UNKNOWN:
+    if seen is not None and known["slater.margin"].status in (Status.UNKNOWN, Status.CONDITION):
         known |= {f.key: f for f in measured_margin(setting, seen)}
     results.add(warnings)
     results.add(_declare(setting.canonical, known, frozenset(known), {}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,17 @@ import numpy as np
 
 from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.facts.context import Setting
-from oco.compiler.facts.infeasible import Impossible, Row, conflict, impossible, irreducible, relaxations, rows_of
+from oco.compiler.facts.infeasible import (
+    Impossible,
+    Row,
+    conflict,
+    free_streams,
+    impossible,
+    irreducible,
+    never_holds,
+    relaxations,
+    rows_of,
+)
 from oco.compiler.facts.mixture import Mixture, mixture, paired, written
 from oco.compiler.facts.multipliers import (
     Dependence,
@@ -115,6 +125,30 @@ class Feasibility:
             return None
         return impossible(self.mean, rows_of(self.mean, self.canonical.constraints))
 
+    @cached_property
+    def never_proof(self) -> Impossible | None:
+        """Proof that no decision satisfies the inequalities of every round, whatever the streams are."""
+        return self._whatever(self.robust, self.robust_proof, self.canonical.inequalities)
+
+    @cached_property
+    def never_in_the_mean(self) -> Impossible | None:
+        """Proof that no decision satisfies the constraints in the mean, whatever the streams of unknown mean are."""
+        return None if self.mean is None else self._whatever(self.mean, self.mean_proof, self.canonical.constraints)
+
+    def _whatever(
+        self, scenario: Scenario, proof: Impossible | None, constraints: Iterable[Inequality | Equality]
+    ) -> Impossible | None:
+        """Proof of infeasibility in which no stream takes part but at its mean; `proof` where it is one."""
+        if proof is None:
+            return None
+        if not any(free_streams(scenario, row.expr) for row in proof.rows):
+            return proof
+        rows = rows_of(scenario, constraints)
+        fixed = [row for row in rows if not free_streams(scenario, row.expr)]
+        return (impossible(scenario, fixed) if fixed else None) or next(
+            (found for row in rows if (found := never_holds(scenario, row)) is not None), None
+        )
+
     # ---- feasibility
 
     def _common(self) -> Iterator[Fact]:
@@ -128,21 +162,28 @@ class Feasibility:
             yield Fact("feasible.common", True, Status.PROVED, mixed.step)
             yield Fact("feasible.each_round", True, Status.PROVED, _serves_every_round(mixed.step))
             return
-        result = self.robust_proof
-        if result is None:
-            yield self._undecided("feasible.common")
-            yield self._each_round(None)
-            return
-        yield Fact("feasible.common", False, Status.REFUTED, result.step, witness=result.witness)
-        yield self._each_round(result)
+        never, sometimes = self.never_proof, self.robust_proof
+        yield self._open("feasible.common", never, sometimes)
+        yield self._each_round(never, sometimes)
 
-    def _each_round(self, result: Impossible | None) -> Fact:
-        """Whether every round has a decision that fits, where no common one is known."""
+    def _each_round(self, never: Impossible | None, sometimes: Impossible | None) -> Fact:
+        """Fact that every round has a feasible decision, where no common one is known."""
         key = "feasible.each_round"
-        if result is not None and result.one_round:
-            return _refuted(key, result)
-        policy = corner_policy(self.setting, self.search) if self.robust_mixture is None else self.robust_mixture.step
-        return self._undecided(key) if policy is None else Fact(key, True, Status.PROVED, policy)
+        if (never is None or not never.one_round) and (sometimes is None or not sometimes.one_round):
+            mixed = self.robust_mixture
+            policy = corner_policy(self.setting, self.search) if mixed is None else mixed.step
+            if policy is not None:
+                return Fact(key, True, Status.PROVED, policy)
+        in_one_round = [r if r is not None and r.one_round else None for r in (never, sometimes)]
+        return self._open(key, *in_one_round)
+
+    def _open(self, key: str, never: Impossible | None, sometimes: Impossible | None) -> Fact:
+        """Fact that is not proved: refuted where it fails for every value of the streams, a condition where it fails for some."""
+        if never is not None:
+            return Fact(key, False, Status.REFUTED, never.step, witness=never.witness)
+        if sometimes is not None:
+            return Fact(key, None, Status.CONDITION, sometimes.step, witness=sometimes.witness)
+        return self._undecided(key)
 
     def _undecided(self, key: str, why: Step | None = None) -> Fact:
         """A fact that is not known, with the word that a search gave up where one did."""
@@ -166,8 +207,7 @@ class Feasibility:
         shown = self._met_in_the_mean()
         if shown is not None:
             return Fact(key, True, Status.PROVED, shown)
-        result = self.mean_proof
-        return _refuted(key, result) if result is not None else self._undecided(key)
+        return self._open(key, self.never_in_the_mean, self.mean_proof)
 
     def _met_in_the_mean(self) -> Step | None:
         """The proof that some decision satisfies the constraints in the mean."""
@@ -201,10 +241,13 @@ class Feasibility:
             loose = point.best is None or point.best > 1.05 * point.margin
             yield Fact("slater.margin", point.margin, Status.PROVED, point.step, loose=loose)
             yield Fact("slater.point", _as_value(point.x), Status.PROVED, point.step)
-        elif point.best is not None and point.best <= self._nothing and self._decides():
+        elif point.best is not None and point.best <= self._nothing:
+            always = self._decides()
             words = f"the greatest margin of any decision is {number(max(point.best, point.margin))}: none satisfies all strictly"
+            words += "" if always else ", whatever the streams are"
             why = Step("no margin", words, point.best, (point.step,))
-            yield from (Fact(key, None, Status.REFUTED, why, witness=Witness({}, 0.0, words)) for key in keys)
+            status = Status.REFUTED if always else Status.CONDITION
+            yield from (Fact(key, None, status, why, witness=Witness({}, 0.0, words)) for key in keys)
         else:
             yield from (self._undecided(key, point.step) for key in keys)
 
@@ -215,13 +258,13 @@ class Feasibility:
         return min(1e-7, 1e-7 * max((s for s in sizes if np.isfinite(s)), default=1.0))
 
     def _decides(self) -> bool:
-        """Whether the sense in which the margin was sought is the one that matters: not where a mean counts and is not known."""
-        if any(c.timing is Timing.EACH_ROUND for c in self.canonical.inequalities):
-            return True
+        """True where the margin that was sought is that of every sequence: no stream takes part but at its known mean."""
         exprs = [c.expr for c in self.canonical.inequalities]
+        used = {n for e in exprs for n in names(e, Kind.STREAM)}
+        if any(c.timing is Timing.EACH_ROUND for c in self.canonical.inequalities):
+            return not used
         if any(names(self.setting.simplify(e), Kind.ROUND) for e in exprs):
             return False  # the solver saw one round, and the mean is over all of them
-        used = {n for e in exprs for n in names(e, Kind.STREAM)}
         return self.mean is not None and used <= self.mean.averaged
 
     def _called_for(self) -> SlaterPoint | None:
@@ -264,10 +307,11 @@ class Feasibility:
     def _conflicts(self) -> Iterator[Diagnostic]:
         """Constraints that cannot hold together in the sense that the model calls for, as a smallest such set."""
         binding = [c for c in self.canonical.inequalities if c.timing is Timing.EACH_ROUND]
-        result, scenario = self.mean_proof if self._mean_is_open() else None, self.mean
+        result, scenario = self.never_in_the_mean if self._mean_is_open() else None, self.mean
         if result is None and binding and self.robust_point is not None and self.robust_point.margin < 0:
             scenario = self.robust
-            result = impossible(self.robust, rows_of(self.robust, binding)) if self.robust.bounded else None
+            proof = impossible(self.robust, rows_of(self.robust, binding)) if self.robust.bounded else None
+            result = self._whatever(self.robust, proof, binding)
             result = result if result is not None and result.one_round else None
         if result is None or scenario is None:
             return
@@ -299,10 +343,6 @@ def _when(scenario: Scenario) -> str:
 
 def _line(row: Row) -> str:
     return f" (line {row.constraint.span.line})" if row.constraint.span is not None else ""
-
-
-def _refuted(key: str, result: Impossible) -> Fact:
-    return Fact(key, False, Status.REFUTED, result.step, witness=result.witness)
 
 
 def _serves_every_round(of_common: Step) -> Step:

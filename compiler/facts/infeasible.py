@@ -104,6 +104,27 @@ def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
     return Impossible(taking_part, proof, witness, merged is not None)
 
 
+def never_holds(scenario: Scenario, row: Row) -> Impossible | None:
+    """Proof that one row is positive at every decision and every value of the streams; None where its range says no such thing."""
+    least = float(Enclosure({**scenario.setting.box, **scenario.streams})(row.expr).least)
+    if not least > 0:
+        return None
+    words = (
+        f"{conflict([row.name], True)}, whatever the streams are: every decision misses it by at least {number(least)}"
+    )
+    centre = {b.name: b.domain.centre() for b in scenario.setting.canonical.blocks}
+    streams = _worst_streams(scenario, row.expr, centre)
+    step = Step("range above zero", words, least, (), row.constraint.span, row.expr)
+    return Impossible((row,), step, Witness(streams, least, words), True)
+
+
+def free_streams(scenario: Scenario, expr: Expr) -> frozenset[str]:
+    """Streams of an expression that may take several values in the scenario: not held at their mean, nor of one value."""
+    used = frozenset(names(expr, Kind.STREAM)) - scenario.averaged
+    ends = {n: scenario.streams[n].expanded() for n in used}
+    return frozenset(n for n, (low, high) in ends.items() if not np.array_equal(low, high))
+
+
 def conflict(labels: list[str], one_round: bool) -> str:
     """What constraints cannot do: in one round, or for one decision that is to serve several."""
     names = " and ".join(labels)

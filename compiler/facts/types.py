@@ -14,9 +14,12 @@ from oco.dsl.source import Span
 
 
 class Status(StrEnum):
+    """Grounds of a fact. `condition`: the values that the streams take decide it, and neither answer holds for all of them."""
+
     PROVED = "proved"
     MEASURED = "measured"
     DECLARED = "declared"
+    CONDITION = "condition"
     UNKNOWN = "unknown"
     REFUTED = "refuted"
 

@@ -6,7 +6,7 @@ is a constant. Decisions and streams keep their names; the round `t` stays symbo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -202,15 +202,15 @@ def canonical(model: Model) -> Canonical:
     for c in model.constraints:
         shape = folding.shape(c.shape, c.span)
         left, right = folding.fold(c.left), folding.fold(c.right)
-        if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE:
-            equalities.append(Equality(c.label, shape, _difference(left, right), c.span))
+        above, below = _difference(left, right), _difference(right, left)
+        if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE and _has_mean(above, streams):
+            equalities.append(Equality(c.label, shape, above, c.span))
             continue
         if c.relation is Relation.EQ:
-            above, below = _difference(left, right), _difference(right, left)
             inequalities.append(Inequality(f"{c.label}.above", shape, above, c.timing, c.label, c.span))
             inequalities.append(Inequality(f"{c.label}.below", shape, below, c.timing, c.label, c.span))
             continue
-        g = _difference(left, right) if c.relation is Relation.LE else _difference(right, left)
+        g = above if c.relation is Relation.LE else below
         inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span))
     horizon = None if model.horizon.rounds is None else _horizon(folding.fold(model.horizon.rounds))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
@@ -218,6 +218,15 @@ def canonical(model: Model) -> Canonical:
     return Canonical(
         model, horizon, tuple(blocks), tuple(streams), objective, tuple(inequalities), tuple(equalities), assumptions
     )
+
+
+def _has_mean(expr: Expr, streams: Sequence[StreamRange]) -> bool:
+    """True where the expression has one mean in every round: its streams are independent draws, and the round does not enter.
+
+    Multipliers of equalities (Wei, Yu & Neely 2020) need that; other equalities are two inequalities.
+    """
+    drawn = {s.name for s in streams if s.stochastic}
+    return not names(expr, Kind.ROUND) and set(names(expr, Kind.STREAM)) <= drawn
 
 
 class _Folding:

@@ -260,7 +260,7 @@ def _promised(
     settings = settings if best is None else dict(best.settings)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
     informativeness, score = weigh(inner, guarantee, policy.weight)
-    guarantee = replace(guarantee, conditions=(*guarantee.conditions, *theorem.conditions(s)))
+    guarantee = replace(guarantee, conditions=theorem.conditions(s))
     promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
     return Verdict(
         a, Applicability.APPLICABLE, theorem, (), settings, promised, score, informativeness, "", scales, best

@@ -17,6 +17,17 @@ FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain
 
 
 @dataclass(frozen=True)
+class Condition:
+    """Hypothesis that the sequence of rounds decides. `key` is the fact that would prove it for every sequence, `words` a clause."""
+
+    key: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"the guarantee is for sequences for which {self.words}"
+
+
+@dataclass(frozen=True)
 class Quantity:
     """Symbol of a guarantee's formula.
 
@@ -172,6 +183,8 @@ def exponent_of(rate: str) -> float:
 class Guarantee:
     """What holds of a plan's learner. `violation` covers the inequalities, `equality` the equalities on average; None: there are none.
 
+    conditions   hypotheses about the sequence that are not proved
+    remarks      sentences on what the bounds are about
     from_centre  whether it is for a first decision at the centre of the domain alone
     """
 
@@ -180,13 +193,19 @@ class Guarantee:
     regret_bound: Bound
     violation_bound: Bound | None = None
     equality_bound: Bound | None = None
-    conditions: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     from_centre: bool = False
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """Conditions and remarks as sentences: each makes the guarantee say less than another with the same bounds."""
+        return (*map(str, self.conditions), *self.remarks)
 
     @property
     def provisos(self) -> tuple[str, ...]:
-        """What a reader should know of it."""
-        return (*self.conditions, *((FROM_CENTRE,) if self.from_centre else ()))
+        """Sentences that a reader of the guarantee should know."""
+        return (*self.reservations, *((FROM_CENTRE,) if self.from_centre else ()))
 
     @property
     def bounds(self) -> tuple[Bound, ...]:

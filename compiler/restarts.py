@@ -149,7 +149,7 @@ def restarted_guarantee(theorem: Theorem, s: Situation, settings: Mapping[str, S
         next(by_measure),
         None if one.violation_bound is None else next(by_measure),
         None if one.equality_bound is None else next(by_measure),
-        one.conditions,
+        one.remarks,
         one.from_centre,
     )
 

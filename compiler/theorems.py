@@ -15,6 +15,7 @@ from oco.compiler.canonical import Canonical, entry_labels
 from oco.compiler.domains import Domain
 from oco.compiler.facts.types import Facts, Status
 from oco.compiler.guarantees import Bound as Bound
+from oco.compiler.guarantees import Condition as Condition
 from oco.compiler.guarantees import Guarantee as Guarantee
 from oco.compiler.guarantees import Quantity as Quantity
 from oco.compiler.guarantees import rate_symbols as rate_symbols
@@ -171,13 +172,6 @@ class Objection:
     drops: bool = False
 
 
-@dataclass(frozen=True)
-class Condition:
-    """Hypothesis that the sequence of rounds decides, in words that follow "on sequences for which": part of the guarantee."""
-
-    words: str
-
-
 Test = Callable[[Situation], "Objection | Condition | None"]
 
 
@@ -280,10 +274,9 @@ class Theorem:
         results = [o for h in self.hypotheses if not h.last and isinstance(o := h.test(s), Objection)]
         return results or [o for h in self.hypotheses if h.last and isinstance(o := h.test(s), Objection)]
 
-    def conditions(self, s: Situation) -> tuple[str, ...]:
-        """Conditions on the sequence under which the guarantee holds, as sentences; none where all hypotheses are proved."""
-        results = [c.words for h in self.hypotheses if isinstance(c := h.test(s), Condition)]
-        return tuple(f"the guarantee is for sequences for which {words}" for words in dict.fromkeys(results))
+    def conditions(self, s: Situation) -> tuple[Condition, ...]:
+        """Conditions on the sequence under which the guarantee holds; none where all hypotheses are proved."""
+        return tuple(dict.fromkeys(c for h in self.hypotheses if isinstance(c := h.test(s), Condition)))
 
 
 def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[Objection]:

@@ -90,7 +90,7 @@ def weigh(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> tuple[Info
 def rank(v: Verdict) -> tuple[Any, ...]:
     """Numbers that say something, then rates, then vacuous ones (by rate); on a tie what asks less of a round."""
     order = list(Informativeness)
-    against = 0 if v.guarantee is None else len(v.guarantee.conditions)
+    against = 0 if v.guarantee is None else len(v.guarantee.reservations)
     by_rate = _exponents(v) if v.informativeness is not Informativeness.NUMBERS else 0.0
     by_score = (v.score, v.algorithm.baseline, v.cost_rank, v.name)
     return _only_compared(v), against, order.index(v.informativeness), by_rate, *by_score
@@ -119,9 +119,9 @@ def why_first(usable: Sequence[Verdict]) -> str:
 
 
 def why_lost(v: Verdict, best: Verdict) -> str:
-    known = best.guarantee.conditions if best.guarantee is not None else ()
-    if provisos := [c for c in (v.guarantee.conditions if v.guarantee is not None else ()) if c not in known]:
-        return provisos[0]
+    known = best.guarantee.reservations if best.guarantee is not None else ()
+    if more := [r for r in (v.guarantee.reservations if v.guarantee is not None else ()) if r not in known]:
+        return more[0]
     message = {
         Informativeness.RATES: "is a rate without a number",
         Informativeness.VACUOUS: "is vacuous at this horizon",

@@ -106,7 +106,11 @@ def _regret(results: RunSummary) -> str:
         (f"{r.kind} regret", number(r.value, unknown="–"), _vacuous(r.guarantee, r.vacuous), r.words)
         for r in results.regret
     ]
-    return html.table(("", "measured", "guaranteed", "compared with"), rows, numbers=(1, 2))
+    table = html.table(("", "measured", "guaranteed", "compared with"), rows, numbers=(1, 2))
+    if not results.conditions:
+        return table
+    conditions = [(c.words, c.text) for c in results.conditions]
+    return table + html.table(("the guarantee is for sequences for which", "on these data"), conditions)
 
 
 def _constraints(result: RunSummary) -> str:

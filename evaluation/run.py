@@ -295,4 +295,5 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     vacuous = tuple(name for name, b in present.items() if b.vacuous(horizon))
     rates = {name: b.rate for name, b in present.items()}
     measures = {name: b.measure for name, b in present.items()}
-    return replace(promise, theorem=guarantee.theorem, curves=curves, rates=rates, vacuous=vacuous, measures=measures)
+    promise = replace(promise, theorem=guarantee.theorem, conditions=guarantee.conditions)
+    return replace(promise, curves=curves, rates=rates, vacuous=vacuous, measures=measures)

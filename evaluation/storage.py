@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.canonical import canonical
+from oco.compiler.guarantees import Condition
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.limits import MOST_ROUNDS
@@ -85,6 +86,7 @@ def manifest(trace: Trace) -> dict[str, Any]:
         "measures": dict(promise.measures),
         "values": dict(promise.values),
         "multiplied": list(promise.multiplied),
+        "conditions": [[c.key, c.words] for c in promise.conditions],
         "scales": None if promise.scales is None else promise.scales.tolist(),
         "seed": trace.seed,
         "seconds": trace.seconds,
@@ -198,6 +200,7 @@ def _trace_of(dataset: Dataset, saved: dict[str, Any], path: Path) -> Trace:
     words = (saved["algorithm"], saved["settings"], saved["theorem"])
     promise = Promise(*words, named("guarantee."), saved["rates"], tuple(saved["vacuous"]), scales, saved["measures"])
     promise = replace(promise, values=saved.get("values", {}), multiplied=tuple(saved.get("multiplied", ())))
+    promise = replace(promise, conditions=tuple(Condition(*pair) for pair in saved.get("conditions", ())))
     origin = Origin(saved["seed"], saved["recipe"], named("start."), named("draws."), saved["backend"], saved["facts"])
     origin = replace(origin, versions={name: saved[name] for name in versions()})
     notes, warnings = tuple(saved["notes"]), tuple(saved["warnings"])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oco.evaluation.comparators import Comparator
+from oco.evaluation.conditions import ConditionLine, condition_lines
 from oco.evaluation.trace import RegretKind, Trace
 
 ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is not broken by the last bits of its sum
@@ -85,6 +86,7 @@ class RunSummary:
     violation: tuple[ViolationLine, ...]
     equality: tuple[EqualityLine, ...]
     totals: tuple[Total, ...]
+    conditions: tuple[ConditionLine, ...]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -119,6 +121,7 @@ def summarize(trace: Trace, kinds: tuple[RegretKind, ...] = ("static", "dynamic"
         violation=_violations(trace),
         equality=_equalities(trace),
         totals=_totals(trace),
+        conditions=condition_lines(trace, kinds),
         notes=trace.notes,
         warnings=trace.warnings,
     )

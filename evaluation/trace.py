@@ -11,6 +11,7 @@ import numpy as np
 
 from oco.backends.factors import factors_over_rounds
 from oco.compiler.canonical import Canonical
+from oco.compiler.guarantees import Condition
 from oco.dsl.diagnostics import fail
 from oco.evaluation import measures
 from oco.evaluation.comparators import Budget, Comparator, Prefixes
@@ -50,7 +51,7 @@ class Promise:
     theorem.
 
     `settings` are formulas, `values` the numbers of those that have one; `multiplied` lists the constraints that can
-    have a multiplier.
+    have a multiplier, `conditions` the hypotheses about the sequence under which the guarantee holds.
     """
 
     algorithm: str
@@ -63,6 +64,7 @@ class Promise:
     measures: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
     multiplied: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

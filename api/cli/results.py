@@ -80,6 +80,8 @@ def measured(run: RunSummary) -> None:
         f"{counted(run.rounds, 'round')} in {run.seconds:.2g} s",
     )
     console().print(table)
+    for condition in run.conditions:
+        say(f"The guarantee is for sequences for which {condition.words}; on these data: {condition.text}.")
     for warning in run.warnings:
         say(f"warning: {warning}", "yellow")
 

@@ -78,9 +78,8 @@ def _slater(s: Situation) -> Objection | Condition | None:
         return None
     if not s.is_refuted("slater.margin"):
         where = "" if s.canonical.fixed else " in the mean"
-        return Condition(
-            f"some decision satisfies {named_constraints(s)}{where} with a margin s > 0 (Slater's condition)"
-        )
+        words = f"some decision satisfies {named_constraints(s)}{where} with a margin s > 0 (Slater's condition)"
+        return Condition("slater.margin", words)
     message = "no decision satisfies the constraints with a positive margin"
     return Objection(
         f"{message}: {s.claim('slater.margin')}", "loosen the constraints, or `assume slater.margin >= ...`"
@@ -98,7 +97,7 @@ def _comparator(s: Situation) -> Objection | Condition | None:
         refuted = refuted if static else "some rounds have no decision that satisfies their constraints"
         return Objection(f"{refuted}: {s.claim(key)}", "loosen the constraints")
     who = "one decision satisfies" if static else "some decision of each round satisfies"
-    return Condition(f"{who} {named_constraints(s)}{' in every round' if static else ' there'}")
+    return Condition(key, f"{who} {named_constraints(s)}{' in every round' if static else ' there'}")
 
 
 def common_comparator(s: Situation) -> bool:
@@ -112,7 +111,7 @@ def _feasible_mean(s: Situation) -> Objection | Condition | None:
     if s.is_refuted("feasible.mean"):
         message = f"no decision satisfies the constraints in the mean: {s.claim('feasible.mean')}"
         return Objection(message, "loosen the constraints")
-    return Condition(f"some decision satisfies {named_constraints(s)} in the mean")
+    return Condition("feasible.mean", f"some decision satisfies {named_constraints(s)} in the mean")
 
 
 def _exact_step(s: Situation) -> Objection | None:

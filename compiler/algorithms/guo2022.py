@@ -25,7 +25,7 @@ from oco.compiler.algorithms.common import (
     constraints_are_fixed,
 )
 from oco.compiler.algorithms.penalized import STEP_VIOLATION, step_quantities
-from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_remarks
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
@@ -121,7 +121,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     varying = "T**(3/4)" if common_comparator(s) else "T**(3/4) + T**((1 + V_x)/2)"
     rate = "1" if constraints_are_fixed(s) else varying
     violation = Bound("hard violation", rate, STEP_VIOLATION, quantities, s.violation_range)
-    return Guarantee("Guo, Liu, Wei & Ying 2022", s.horizon, regret, violation, conditions=comparator_conditions(s))
+    return Guarantee("Guo, Liu, Wei & Ying 2022", s.horizon, regret, violation, remarks=comparator_remarks(s))
 
 
 RECOO = Algorithm(

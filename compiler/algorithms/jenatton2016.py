@@ -15,7 +15,7 @@ from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CO
 from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR, PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
 from oco.compiler.algorithms.mahdavi2012 import BOUNDED, LIPSCHITZ
 from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope
-from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY, comparator_remarks
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
@@ -114,8 +114,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     b = number(settings, "b", s.horizon or 1)
     regret = Bound("static regret", f"T**{max(b, 1 - b)!r}", REGRET, quantities, s.loss_range)
     violation = Bound("soft violation", f"T**{1 - b / 2!r}", VIOLATION, quantities, s.violation_range)
-    conditions = comparator_conditions(s)
-    return Guarantee("Jenatton, Huang & Archambeau 2016", s.horizon, regret, violation, conditions=conditions)
+    remarks = comparator_remarks(s)
+    return Guarantee("Jenatton, Huang & Archambeau 2016", s.horizon, regret, violation, remarks=remarks)
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from oco.compiler.algorithms.base import Algorithm, State, array, point
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR, PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
-from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY, comparator_remarks
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
@@ -129,8 +129,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
     violation = Bound("soft violation", "T**(3/4)", VIOLATION, quantities, s.violation_range)
-    conditions = comparator_conditions(s)
-    return Guarantee("Mahdavi, Jin & Yang 2012", s.horizon, regret, violation, conditions=conditions)
+    remarks = comparator_remarks(s)
+    return Guarantee("Mahdavi, Jin & Yang 2012", s.horizon, regret, violation, remarks=remarks)
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:

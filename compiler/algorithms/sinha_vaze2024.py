@@ -19,7 +19,7 @@ from oco.compiler.algorithms.classic import (
 )
 from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR, PROJECTION, ROUNDS, SOME_INEQUALITY, unknown
 from oco.compiler.algorithms.wang_wan_zhang2025 import LIPSCHITZ_CONSTRAINTS, largest_slope
-from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_remarks
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
 from oco.compiler.schedule import Rounds
@@ -166,7 +166,7 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
         Bound("static regret", "sqrt(T)", CONVEX_REGRET, quantities, s.loss_range),
         Bound("hard violation", "sqrt(T) * log(T)", CONVEX_VIOLATION, quantities, s.violation_range),
     )
-    return Guarantee("Sinha & Vaze 2024, Theorem 1", s.horizon, *bounds, conditions=comparator_conditions(s))
+    return Guarantee("Sinha & Vaze 2024, Theorem 1", s.horizon, *bounds, remarks=comparator_remarks(s))
 
 
 def _weight(s: Situation, settings: Mapping[str, Setting], horizon: int) -> float:
@@ -195,7 +195,7 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
         Bound("static regret", "log(T)", STRONG_REGRET, quantities, s.loss_range),
         Bound("hard violation", "sqrt(T * log(T))", STRONG_VIOLATION, quantities, s.violation_range),
     )
-    return Guarantee("Sinha & Vaze 2024, Theorem 2", s.horizon, *bounds, conditions=comparator_conditions(s))
+    return Guarantee("Sinha & Vaze 2024, Theorem 2", s.horizon, *bounds, remarks=comparator_remarks(s))
 
 
 def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:

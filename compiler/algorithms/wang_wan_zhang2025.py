@@ -18,7 +18,7 @@ from oco.compiler.algorithms.classic import (
     STRONGLY_CONVEX,
 )
 from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
-from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_conditions
+from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_remarks
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, select
 from oco.compiler.problem import Problem
@@ -275,7 +275,7 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     regret = Bound("static regret", "T**(3/4)", CONVEX_REGRET, quantities, s.loss_range)
     violation = Bound("hard violation", "T**(3/4) * log(T)", CONVEX_VIOLATION, quantities, s.violation_range)
     theorem = "Wang, Wan & Zhang 2025, Theorem 1"
-    return Guarantee(theorem, s.horizon, regret, violation, conditions=comparator_conditions(s))
+    return Guarantee(theorem, s.horizon, regret, violation, remarks=comparator_remarks(s))
 
 
 # Lemma 6 (Wan & Zhang 2021), as 6 sqrt(2) T^(2/3) + 2 log T <= 14 T^(2/3), bounds the regret for the surrogate losses by
@@ -298,7 +298,7 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     regret = Bound("static regret", "T**(2/3)", STRONG_REGRET, quantities, s.loss_range)
     violation = Bound("hard violation", "T**(5/6)", STRONG_VIOLATION, quantities, s.violation_range)
     theorem = "Wang, Wan & Zhang 2025, Theorem 2"
-    return Guarantee(theorem, s.horizon, regret, violation, conditions=comparator_conditions(s))
+    return Guarantee(theorem, s.horizon, regret, violation, remarks=comparator_remarks(s))
 
 
 OFW_TVC = Algorithm(

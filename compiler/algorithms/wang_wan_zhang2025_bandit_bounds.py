@@ -18,7 +18,7 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import (
     round_quantities,
     setting_quantities,
 )
-from oco.compiler.algorithms.wang_yan_liu2025 import comparator_conditions
+from oco.compiler.algorithms.wang_yan_liu2025 import comparator_remarks
 from oco.compiler.settings import Setting, number
 from oco.compiler.theorems import Bound, Guarantee, Quantity, Situation, needed
 from oco.dsl.model import Feedback
@@ -87,7 +87,7 @@ def convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee
         s.horizon,
         Bound("static regret", "T**(3/4)", regret, quantities, s.loss_range, NOTE),
         Bound("hard violation", "T**(3/4) * log(T)", violation, quantities, s.violation_range, NOTE),
-        conditions=conditions(s),
+        remarks=remarks(s),
     )
 
 
@@ -152,10 +152,10 @@ def strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee
         s.horizon,
         Bound("static regret", "T**(2/3) * log(T)", regret, quantities, s.loss_range, NOTE),
         Bound("hard violation", "T**(5/6) * log(T)", violation, quantities, s.violation_range, NOTE),
-        conditions=conditions(s),
+        remarks=remarks(s),
     )
 
 
-def conditions(s: Situation) -> tuple[str, ...]:
+def remarks(s: Situation) -> tuple[str, ...]:
     wasted = "it uses the values of what the model reveals, and no gradients"
-    return comparator_conditions(s) + (() if s.canonical.feedback is Feedback.BANDIT else (wasted,))
+    return comparator_remarks(s) + (() if s.canonical.feedback is Feedback.BANDIT else (wasted,))

@@ -276,7 +276,7 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
         s.horizon,
         regret,
         _violation_bound(s, symbols),
-        conditions=comparator_conditions(s),
+        remarks=comparator_remarks(s),
     )
 
 
@@ -298,11 +298,11 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
         s.horizon,
         regret,
         _violation_bound(s, symbols),
-        conditions=comparator_conditions(s),
+        remarks=comparator_remarks(s),
     )
 
 
-def comparator_conditions(s: Situation) -> tuple[str, ...]:
+def comparator_remarks(s: Situation) -> tuple[str, ...]:
     """What the reader should know of the comparator where some constraint binds on average only."""
     if s.canonical.measure is Measure.STATIC and (loose := s.canonical.revealed_on_average):
         listed = ", ".join(f"`{n}`" for n in loose)

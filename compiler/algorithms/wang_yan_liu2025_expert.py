@@ -14,7 +14,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import (
     COLDQ,
     VIOLATION,
     common_quantities,
-    comparator_conditions,
+    comparator_remarks,
     expert_quantities,
     quantities,
     queue_update,
@@ -160,9 +160,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         s.loss_range,
     )
     violation = Bound("hard violation", "T**V_g", "all", (_all_experts(s, settings),), s.violation_range)
-    return Guarantee(
-        "Wang, Yan & Liu 2025, Corollary 3", s.horizon, regret, violation, conditions=comparator_conditions(s)
-    )
+    return Guarantee("Wang, Yan & Liu 2025, Corollary 3", s.horizon, regret, violation, remarks=comparator_remarks(s))
 
 
 def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:

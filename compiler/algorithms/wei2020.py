@@ -146,7 +146,8 @@ def _multipliers(s: Situation) -> Objection | Condition | None:
     if s.is_refuted("multipliers.bounded"):
         message = f"the multipliers are not bounded (SELM): {s.claim('multipliers.bounded')}"
         return Objection(message, "loosen the constraints, or `assume slater.margin >= ...`")
-    return Condition(f"the multipliers of {named_constraints(s)} in the mean are bounded (SELM, as by a Slater point)")
+    words = f"the multipliers of {named_constraints(s)} in the mean are bounded (SELM, as by a Slater point)"
+    return Condition("multipliers.bounded", words)
 
 
 MEAN_CONSTRAINTS = Hypothesis("Constraints bind in the mean over the rounds.", _no_hard_constraint)

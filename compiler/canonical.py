@@ -203,7 +203,7 @@ def canonical(model: Model) -> Canonical:
         shape = folding.shape(c.shape, c.span)
         left, right = folding.fold(c.left), folding.fold(c.right)
         above, below = _difference(left, right), _difference(right, left)
-        if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE and _has_mean(above, streams):
+        if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE and _has_multipliers(model, above, streams):
             equalities.append(Equality(c.label, shape, above, c.span))
             continue
         if c.relation is Relation.EQ:
@@ -220,13 +220,15 @@ def canonical(model: Model) -> Canonical:
     )
 
 
-def _has_mean(expr: Expr, streams: Sequence[StreamRange]) -> bool:
-    """True where the expression has one mean in every round: its streams are independent draws, and the round does not enter.
+def _has_multipliers(model: Model, expr: Expr, streams: Sequence[StreamRange]) -> bool:
+    """True where an equality on average can have multipliers of its own (Wei, Yu & Neely 2020); others are two inequalities.
 
-    Multipliers of equalities (Wei, Yu & Neely 2020) need that; other equalities are two inequalities.
+    It has one mean in every round, no constraint beside it binds each round, gradients are seen, and the regret is static.
     """
     drawn = {s.name for s in streams if s.stochastic}
-    return not names(expr, Kind.ROUND) and set(names(expr, Kind.STREAM)) <= drawn
+    has_mean = not names(expr, Kind.ROUND) and set(names(expr, Kind.STREAM)) <= drawn
+    soft = all(c.timing is Timing.ON_AVERAGE for c in model.constraints)
+    return has_mean and soft and model.feedback is not Feedback.BANDIT and model.measure is Measure.STATIC
 
 
 class _Folding:

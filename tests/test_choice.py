@@ -77,21 +77,83 @@ def test_explanations(name: str, golden: Callable[[str], None]) -> None:
 
 
 def test_a_model_that_no_algorithm_takes_says_what_is_missing() -> None:
-    """An equality on average under bandit feedback: the sentence names the nearest algorithm and a change that helps."""
-    text = capped("on average", "feedback bandit").replace("<= 0.5", "== 0.5")
+    """Bandit feedback without constraints: the sentence names the nearest algorithm and a change that helps."""
     with pytest.raises(OcoError) as caught:
-        compile_plan(parse(text))
+        compile_plan(parse(plain("box(0, 1)", "feedback bandit")))
     assert caught.value.code == "OCO708"
-    assert "bandit" in caught.value.message and "write `" in caught.value.diagnostics[0].hint
+    assert "bfw-tvc" in caught.value.message and "write `" in caught.value.diagnostics[0].hint
 
 
-def test_a_hard_constraint_beside_an_equality_on_average_is_not_to_be_dropped() -> None:
-    """No theorem is about both; writing one of them in the other's way is a smaller change than a model without constraints."""
-    text = capped("each round") + "    even: x[0] - x[1] == 0    on average\n"
+@pytest.mark.parametrize("rest", ("", "feedback bandit", "measure dynamic regret"))
+def test_equalities_on_average_beside_what_has_no_multipliers_are_two_inequalities(rest: str) -> None:
+    """An equality beside a constraint of each round, under bandit feedback, or with dynamic regret gets a learner."""
+    timing = "on average" if rest else "each round"
+    choice = explained(capped(timing, "    even: x[0] - x[1] == 0    on average\n" + rest))
+    assert choice.winner is not None
+    labels = choice.situation.canonical.constraint_labels
+    assert {"even.above", "even.below"} <= set(labels) and not choice.situation.canonical.equalities
+
+
+# Conditions: hypotheses about the sequence never stop a compile.
+
+
+SERVICE = """
+model inventory
+horizon T = 400
+decision order[2] in box(0, 10)
+stream demand[2] {demand}
+minimize sum(order)
+subject to
+    service: order >= demand {timing}
+{rest}
+"""
+
+
+def service(demand: str = "in [0, 15]", timing: str = "each round", rest: str = "") -> str:
+    return SERVICE.format(demand=demand, timing=timing, rest=rest)
+
+
+def conditions(text: str) -> list[str]:
+    guarantee = compile_plan(parse(text)).guarantee
+    assert guarantee is not None
+    return [c.key for c in guarantee.conditions]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (service(), ["feasible.common"]),
+        (service("in [0, 9]"), []),
+        (service(rest="measure dynamic regret"), ["feasible.each_round"]),
+        (service("iid in [0, 15]", "on average"), ["feasible.mean"]),
+        (service("~ uniform(0, 15)", "on average"), []),
+    ],
+    ids=("demand beyond capacity", "demand within capacity", "dynamic", "draws of unknown mean", "stated mean"),
+)
+def test_hypotheses_about_the_sequence_are_conditions_of_the_guarantee(text: str, expected: list[str]) -> None:
+    assert conditions(text) == expected
+
+
+def test_conditions_are_sentences_with_the_names_of_the_constraints() -> None:
+    plan = compile_plan(parse(service()))
+    assert plan.guarantee is not None
+    (sentence,) = plan.guarantee.provisos
+    assert sentence == "the guarantee is for sequences for which one decision satisfies `service` in every round"
+    assert sentence in " ".join(explain_text(plan.choice).split())
+
+
+def test_a_theorem_without_conditions_ranks_first() -> None:
+    """Demand within capacity leaves no condition: every theorem that has none stands before those that have one."""
+    choice = explained(service("~ uniform(0, 15)", "on average"))
+    usable = [v for v in choice.verdicts if v.applicability is not Applicability.REFUSED and v.guarantee is not None]
+    counts = [len(v.guarantee.conditions) for v in usable if v.guarantee is not None]
+    assert 0 in counts and max(counts) > 0 and counts[0] == 0
+
+
+def test_what_no_value_of_the_streams_allows_is_refused() -> None:
     with pytest.raises(OcoError) as caught:
-        compile_plan(parse(text))
-    assert caught.value.code == "OCO708" and "drop" not in caught.value.hint
-    assert "write `each round` after `even`" in caught.value.hint and "oco explain" in caught.value.hint
+        compile_plan(parse(service("in [12, 15]")))
+    assert caught.value.code == "OCO708" and "service[0] cannot hold" in caught.value.message
 
 
 def test_a_model_that_nothing_satisfies_says_which_constraint_and_by_how_much() -> None:

@@ -114,9 +114,10 @@ BALANCE = HEAD + "decision x[2] in box(0, 1)\nstream d {}\nminimize x[0]\nsubjec
 
 def test_a_balance_that_data_enters_is_met_by_another_decision_in_each_round() -> None:
     facts = check(parse(BALANCE.format("in [0, 2]")))
-    assert facts["feasible.common"].value is False and facts["feasible.each_round"].value is True
-    (warning,) = [w for w in facts.warnings if w.code == "OCO605"]
-    assert "no single decision satisfies e for every value" in warning.message and "above" not in warning.hint
+    common = facts["feasible.common"]
+    assert common.status is Status.CONDITION and facts["feasible.each_round"].value is True
+    assert common.why is not None and "no single decision satisfies e for every value" in common.why.claim
+    assert "OCO605" not in [w.code for w in facts.warnings]
     assert [c for c in verify(facts) if c.outcome is Outcome.FAILED] == []
 
 

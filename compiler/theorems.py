@@ -96,6 +96,11 @@ class Situation:
         """Whether a fact of the yes-or-no kind may be relied on and says yes."""
         return self.facts.value(key) is not None and bool(self.facts.value(key))
 
+    def is_declared(self, key: str) -> bool:
+        """True where the model assumes that the fact holds."""
+        fact = self.facts.get(key)
+        return fact is not None and fact.status is Status.DECLARED and fact.value is True
+
     def is_refuted(self, key: str) -> bool:
         fact = self.facts.get(key)
         return fact is not None and fact.status is Status.REFUTED

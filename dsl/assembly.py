@@ -17,8 +17,8 @@ from oco.dsl.build import call
 from oco.dsl.checks import check_domain, check_law
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
-from oco.dsl.expressions import Expr, File, Kind, names
-from oco.dsl.fact_keys import catalogue, of_the_whole
+from oco.dsl.expressions import Expr, File, Kind, constant, names
+from oco.dsl.fact_keys import FUNCTION_FACTS, MODEL_FACTS, catalogue, of_the_whole
 from oco.dsl.formulas import check_using
 from oco.dsl.limits import FACTORED, LONGEST, MOST_FACTORED, MOST_NUMBERS
 from oco.dsl.model import (
@@ -264,6 +264,16 @@ class Assembly:
         if any(a.key == key for a in self.assumptions):
             raise fail("OCO652", f"`{key}` is assumed twice", key_span, "keep one of the two")
         self.assumptions.append(Assumption(key, relation, value, key_span))
+
+    def assume_claim(self, key: str, span: Span | None) -> None:
+        """Add `assume key`: that a fact of the yes-or-no kind holds. Raises OCO653 for a fact that is a number."""
+        numeric = {f.key: f.relation for f in (*FUNCTION_FACTS, *MODEL_FACTS) if f.relation}
+        plain = of_the_whole(key)
+        relation = next((r for k, r in numeric.items() if plain == k or plain.endswith(f".{k}")), "")
+        if relation:
+            message = f"`{key}` is a number: an assumption about it is a bound"
+            raise fail("OCO653", message, span, f"write `assume {key} {relation} ...`")
+        self.assume(key, Relation.GE, constant(1.0), span, span)
 
     def using(self, algorithm: str | None, settings: tuple[tuple[str, str], ...], span: Span | None) -> None:
         """Set `using algorithm with settings`."""

@@ -169,18 +169,21 @@ class ModelBuilder:
         """Set the feedback of a round: "full", "gradient" or "bandit"."""
         self._assembly.chosen_feedback = Feedback(_word(feedback, [f.value for f in Feedback], "feedback"))
 
-    def assume(self, bounds: Mapping[str, Operand]) -> None:
-        """Assume bounds that are known but cannot be proved: `m.assume({"slater.margin": 0.5})`. Each is an upper or
-        lower bound, whichever theorems use.
+    def assume(self, facts: str | Mapping[str, Operand]) -> None:
+        """Assume what is known but cannot be proved: that a fact holds, `m.assume("feasible.common")`, or bounds,
+        `m.assume({"slater.margin": 0.5})`, each an upper or lower one, whichever theorems use.
         """
         span = caller_span()
-        for key, value in bounds.items():
+        for key, value in ({facts: None} if isinstance(facts, str) else facts).items():
             whole = of_the_whole(key)
             labels = (whole.split(".")[1],) if whole.startswith("constraints.") and whole.count(".") > 1 else ()
             keys = catalogue(labels)
             if whole not in keys:  # of constraints that are not there yet `build` tells
                 raise fail("OCO651", f"there is no fact `{key}`", span, did_you_mean(whole, keys, _WHERE_FACTS_ARE))
             fact = keys[whole]
+            if value is None:
+                self._assembly.assume_claim(key, span)
+                continue
             relation = Relation(fact.relation) if fact.relation else Relation.GE
             self._assembly.assume(key, relation, self._expr(value, span), span, span)
 

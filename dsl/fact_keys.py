@@ -53,6 +53,16 @@ MODEL_FACTS: tuple[FactKey, ...] = (
 )
 
 
+CLAIMS = ("convex", "feasible.common", "feasible.each_round", "feasible.mean", "slater.point", "multipliers.bounded")
+"""Facts of the yes-or-no kind, or the ends of their keys: `assume KEY` says that one holds."""
+
+
+def is_claim(key: str) -> bool:
+    """True for facts of the yes-or-no kind, of the loss, a constraint or the model."""
+    plain = of_the_whole(key)
+    return any(plain == claim or plain.endswith(f".{claim}") for claim in CLAIMS)
+
+
 def of_the_whole(key: str) -> str:
     """Key without the entry: `constraints.limits.bound` for `constraints.limits[0].bound`."""
     return re.sub(r"\[[0-9, ]+\]", "", key)

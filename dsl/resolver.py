@@ -310,11 +310,14 @@ class _Resolver:
         self.assembly.chosen_feedback = Feedback(s.feedback)
 
     def _assume(self, s: syntax.AssumeStatement) -> None:
-        value = self.typer.expr(s.value)
         start = s.span.start + max(0, s.span.text.find(s.key))
         key_span = Span(s.span.source, start, start + len(s.key))
+        if s.relation is None or s.value is None:
+            self._try(lambda: self.assembly.assume_claim(s.key, key_span))
+            return
+        relation, value = Relation(s.relation), self.typer.expr(s.value)
         if value is not None:
-            self._try(lambda: self.assembly.assume(s.key, Relation(s.relation), value, key_span, s.span))
+            self._try(lambda: self.assembly.assume(s.key, relation, value, key_span, s.span))
 
     # the whole file
 

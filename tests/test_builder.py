@@ -112,6 +112,7 @@ def everything() -> ModelBuilder:
     m.subject_to(oco.sum(c * x) == 0)
     m.feedback("gradient")
     m.assume({"slater.margin": 0.5, "path_length": 40 * n, "constraints.upper[1].lipschitz.l2": 2})
+    m.assume("feasible.common")
     m.using("coldq", epsilon=0.25, alpha="2*sqrt( t )")
     return m
 
@@ -120,7 +121,7 @@ def test_everything_reads_back() -> None:
     m = everything()
     assert parse(m.to_oco()) == m.build()
     assert [c.label for c in m.build().constraints] == ["upper", "c2", "c3", "either", "c5"]
-    assert [str(a.relation) for a in m.build().assumptions] == [">=", "<=", "<="]
+    assert [str(a.relation) for a in m.build().assumptions] == [">=", "<=", "<=", ">="]
 
 
 def test_numbers_keep_every_digit() -> None:

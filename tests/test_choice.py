@@ -150,6 +150,19 @@ def test_a_theorem_without_conditions_ranks_first() -> None:
     assert 0 in counts and max(counts) > 0 and counts[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("feasible.common", service(rest="assume feasible.common")),
+        ("feasible.each_round", service(rest="measure dynamic regret\nassume feasible.each_round")),
+        ("feasible.mean", service("iid in [0, 15]", "on average", "assume feasible.mean")),
+    ],
+)
+def test_what_is_assumed_is_no_condition(key: str, text: str) -> None:
+    assert key not in conditions(text)
+    assert key in conditions(text.replace(f"assume {key}", ""))
+
+
 def test_what_no_value_of_the_streams_allows_is_refused() -> None:
     with pytest.raises(OcoError) as caught:
         compile_plan(parse(service("in [12, 15]")))

@@ -204,7 +204,8 @@ def test_a_round_that_no_decision_serves() -> None:
 
 def test_what_fails_for_every_value_of_the_streams_is_refuted() -> None:
     """With d in [1.3, 2] even the smallest d asks for more than the box holds: no sequence is feasible."""
-    text = f"{HEAD}decision x[2] in box(0, 1)\nstream d in [1.3, 2]\nminimize sum(x)\nsubject to\n    load: sum(x) >= 1.6 * d   each round\n"
+    row = "load: sum(x) >= 1.6 * d   each round"
+    text = f"{HEAD}decision x[2] in box(0, 1)\nstream d in [1.3, 2]\nminimize sum(x)\nsubject to\n    {row}\n"
     facts = facts_of(text)
     for key in ("feasible.common", "feasible.each_round"):
         assert facts[key].status is Status.REFUTED and facts[key].witness is not None

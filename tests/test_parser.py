@@ -240,6 +240,7 @@ FORMS: list[tuple[str, syntax.Statement]] = [
     ),
     ("measure dynamic regret", syntax.MeasureStatement("dynamic", span=AT)),
     ("feedback bandit", syntax.FeedbackStatement("bandit", span=AT)),
+    ("assume feasible.common", syntax.AssumeStatement("feasible.common", None, None, span=AT)),
     ("assume slater.margin >= 0.5", syntax.AssumeStatement("slater.margin", ">=", number(0.5), span=AT)),
     (
         "assume constraints.mean[0,  1] . bound <= 3",

@@ -12,6 +12,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.expressions import Call, Constant, Index, Kind, Name, names, walk
 from oco.dsl.load import load, parse
 from oco.dsl.model import Feedback, Measure, Model, Relation, Timing
+from oco.dsl.text.printer import print_model
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
 HEAD = "model m\nhorizon T = 9\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\n"
@@ -239,3 +240,17 @@ def test_abbreviations_of_abbreviations_cost_no_more_than_their_number() -> None
         f"let y{n + 1} = y{n} + y{n}\nlet i{n + 1} = i{n} + i{n} - i{n}\n" for n in range(60)
     )
     assert model(f"stream i in 0..0\n{lets}minimize y60 * x[0] + x[i60]\n").lets[-1].name == "i60"
+
+
+@pytest.mark.parametrize(
+    "key", ("feasible.common", "feasible.mean", "slater.point", "multipliers.bounded", "loss.convex")
+)
+def test_assumptions_without_a_bound_say_that_a_fact_holds(key: str) -> None:
+    found = model(f"minimize c @ x\nassume {key}\n")
+    assert [(a.key, a.relation) for a in found.assumptions] == [(key, Relation.GE)]
+    assert f"\nassume {key}\n" in print_model(found) and parse(print_model(found)) == found
+
+
+@pytest.mark.parametrize("key", ("slater.margin", "loss.bound", "path_length"))
+def test_numbers_are_not_assumed_without_a_bound(key: str) -> None:
+    assert codes(f"minimize c @ x\nassume {key}\n") == ["OCO653"]

@@ -74,7 +74,7 @@ def named_constraints(s: Situation) -> str:
 
 def _slater(s: Situation) -> Objection | Condition | None:
     margin = s.number("slater.margin")
-    if not s.constraints or (margin is not None and margin > 0):
+    if not s.constraints or (margin is not None and margin > 0) or s.is_declared("slater.point"):
         return None
     if not s.is_refuted("slater.margin"):
         where = "" if s.canonical.fixed else " in the mean"

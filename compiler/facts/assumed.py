@@ -8,9 +8,8 @@ from oco.compiler.canonical import Assumed
 from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.dsl.diagnostics import Diagnostic, Severity
+from oco.dsl.fact_keys import is_claim
 from oco.dsl.model import Relation
-
-YES_OR_NO = ("convex", "bounded", "common", "each_round", "mean")
 
 SIGNED = ("upper", "lower", "V_x", "V_g")
 """Facts that may be negative: all others that are bounded from above are sizes."""
@@ -21,7 +20,7 @@ def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> 
 
     `attained` holds values that some decision reaches whatever the streams do, by key.
     """
-    if assumption.key.rsplit(".", 1)[-1] in YES_OR_NO:
+    if is_claim(assumption.key):
         return _yes_or_no(assumption, fact)
     message = f"`{assumption.key}` {assumption.relation} {number(assumption.value)}"
     if fact.status is Status.REFUTED:

@@ -122,7 +122,19 @@ def _solved(setting: Setting, seen: Observed | None) -> tuple[Mapping[str, Fact]
     results.add(warnings)
     results.add(_declare(setting.canonical, known, frozenset(known), {}))
     results.raise_if_any()
+    known |= {f.key: f for f in _of_common(known)}
     return known, without_allowed(results.items)
+
+
+def _of_common(known: Mapping[str, Fact]) -> Iterator[Fact]:
+    """Facts that follow from an assumption that one decision serves every round."""
+    common = known["feasible.common"]
+    if common.status is not Status.DECLARED or not common.value or common.why is None:
+        return
+    for key in ("feasible.each_round", "feasible.mean"):
+        if not known[key].known:
+            why = Step("common point", "one decision serves every round", True, (common.why,))
+            yield Fact(key, True, Status.DECLARED, why)
 
 
 def _declare(

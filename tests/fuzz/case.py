@@ -22,7 +22,7 @@ from oco.compiler.choice import Choice
 from oco.compiler.facts.types import Facts
 from oco.compiler.plan import explain_choice
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.model import Model, Timing
+from oco.dsl.model import Model
 
 BUGS = ("OCO999", "OCO133")
 """Codes that no model of moderate numbers may end in."""
@@ -138,10 +138,11 @@ class Case:
     def sides(self) -> dict[str, Node]:
         """By the label of the canonical problem, the node that is to be at most 0, or 0."""
         found: dict[str, Node] = {}
+        equalities = {e.label for e in self.problem.equalities}
         for c in self.tree.of(Constraint):
             left, right = c.comparison.left, c.comparison.right
             above, below = Apply("sub", (left, right)), Apply("sub", (right, left))
-            if c.comparison.relation == "==" and c.timing == Timing.EACH_ROUND:
+            if c.comparison.relation == "==" and c.label not in equalities:
                 found |= {f"{c.label}.above": above, f"{c.label}.below": below}
             else:
                 found[c.label] = below if c.comparison.relation == ">=" else above

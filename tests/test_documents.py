@@ -1,4 +1,4 @@
-"""Documents against the tree: tests that hold the promises of SECURITY.md."""
+"""Documents against the tree: tests that hold the promises of SECURITY.md, numbers that pages quote."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+
+from benchmarks.counts import QUOTES, Quote
 
 ROOT = Path(__file__).parent.parent
 NAMED = re.compile(r"(tests/[\w/]+\.py)?::(\w+)`")
@@ -37,3 +39,16 @@ def test_promises_of_security_name_tests_that_exist(title: str, text: str) -> No
         path = file or path
         assert test in names_of_tests(ROOT / path), f"{path} has no test {test}"
     assert not re.findall(r"tests/test_\w+\.py`", text), f"a file of tests without a test: {title}"
+
+
+@pytest.mark.parametrize("quote", QUOTES, ids=[quote.passage[:40].strip() for quote in QUOTES])
+def test_numbers_that_documents_quote_are_those_of_the_tree(quote: Quote) -> None:
+    """`python benchmarks/counts.py` writes them anew."""
+    assert quote.quoted((ROOT / quote.file).read_text(encoding="utf-8")) == quote.counts()
+
+
+def test_numbers_are_written_in_place_whatever_stood_there() -> None:
+    quote = Quote("x.md", "takes {} rounds of {} each.", lambda: (1234, 5))
+    text = "It takes 9\nrounds of 1,000 each. It takes time."
+    assert quote.quoted(text) == (9, 1000)
+    assert quote.written(text) == "It takes 1,234\nrounds of 5 each. It takes time."

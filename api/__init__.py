@@ -19,7 +19,6 @@ from oco.domains import Domain
 from oco.dsl.builder import ModelBuilder as Model
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import load, parse
-from oco.dsl.meter import effort
 from oco.dsl.terms import file
 from oco.guarded import Untrusted, untrusted
 from oco.pipeline import check, compile, load_trace, open, restore, tune
@@ -36,7 +35,6 @@ __all__ = [
     "Untrusted",
     "check",
     "compile",
-    "effort",
     "file",
     "load",
     "load_trace",
@@ -50,7 +48,7 @@ __all__ = [
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """`%load_ext oco`: cells that begin with `%%oco NAME` are models."""
+    """Entry point of `%load_ext oco`: makes cells that begin with `%%oco NAME` models."""
     from oco.magics import load
 
     load(ipython)

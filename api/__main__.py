@@ -1,4 +1,4 @@
-"""`python -m oco` is the command `oco`."""
+"""Entry point of `python -m oco`, the same command line as `oco`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What a plan promises and expects, in the words and numbers that backends print and learners check."""
+"""Contract of a plan: what it promises and expects, in the words and numbers that backends print and learners check."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import part_names
-from oco.backends.reckoning import DUALS, OF_EQUALITIES, Constants, Limit
+from oco.backends.monitor import DUALS, OF_EQUALITIES, Constants, Limit
 from oco.compiler.canonical import entry_labels
 from oco.compiler.plan import Plan
 from oco.compiler.settings import Setting
@@ -25,6 +25,9 @@ LARGEST = 1e300
 
 
 def contract_of(plan: Plan) -> Contract:
+    """Contract of a plan for backends and learners: domains, ranges of the streams, guarantee, recipe, units of the
+    duals, constants.
+    """
     problem = plan.canonical
     full = problem.feedback is Feedback.FULL
     return Contract(
@@ -35,9 +38,9 @@ def contract_of(plan: Plan) -> Contract:
         domains={b.name: b.domain for b in problem.blocks},
         cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
         guarantee=promises(plan.guarantee),
-        ranges={s.name: Range(s.lower, s.upper, _law(s)) for s in problem.streams} if full else {},
+        ranges={s.name: Range(s.lower, s.upper, _distribution(s)) for s in problem.streams} if full else {},
         equalities=tuple(label for c in problem.equalities for label in entry_labels(c.label, c.shape)),
-        laws=plan.laws,
+        distributions=plan.distributions,
         recipe=recipe_of(plan),
         duals=_duals(plan),
         constants=_constants(plan),
@@ -64,16 +67,16 @@ def _duals(plan: Plan) -> dict[str, Any]:
     winner, kept = plan.choice.winner, plan.kept_equalities
     if winner is None or winner.scales is None:
         return {}
-    found = {}
+    results = {}
     for f in (f for f in plan.program.state if f.name in DUALS):
         equality = f.name == OF_EQUALITIES
         unit = winner.scales.dual(equality, f.name in winner.algorithm.multipliers, bool(f.type.shape))
-        found[f.name] = unit[list(kept)] if equality else unit
-    return found
+        results[f.name] = unit[list(kept)] if equality else unit
+    return results
 
 
 def _constants(plan: Plan) -> Constants:
-    """What the guarantee rests on, for the learner to compare with what it sees."""
+    """Constants that the guarantee rests on, for the learner to compare with the data it sees."""
     s, winner = plan.choice.situation, plan.choice.winner
     theorem = None if winner is None else winner.theorem
     norm = "l2" if theorem is None else theorem.norm
@@ -82,7 +85,7 @@ def _constants(plan: Plan) -> Constants:
     labels, diameter = plan.canonical.constraint_labels, s.number("domain.diameter.l2") or np.inf
 
     def known(what: str) -> list[float]:
-        """Of the loss, then of each constraint; infinite where nothing is known."""
+        """Bounds for the loss and then for each constraint; infinite where nothing is known."""
         own, bounds = s.number(f"loss.{what}"), s.inequality_bounds(what)
         return [
             np.inf if own is None else own,
@@ -92,13 +95,15 @@ def _constants(plan: Plan) -> Constants:
     bends = [bend and bend * diameter for bend in known("smoothness.l2")]
 
     def limits(what: str, of: str, loss: bool, constraints: bool) -> tuple[Limit, ...]:
-        """Of the loss, then of each constraint; without a bound where none is known. The flags: whether settings hang on them."""
+        """Limits for the loss and then for each constraint, without a bound where none is known. The flags: do settings
+        depend on them?
+        """
         asks, all_ask = f"loss.{what}" in asked, f"constraints.*.{what}" in asked
-        found = [("the loss", f"loss.{what}", asks, asks or loss)]
-        found += [(label, f"constraints.{label}.{what}", all_ask, all_ask or constraints) for label in labels]
+        results = [("the loss", f"loss.{what}", asks, asks or loss)]
+        results += [(label, f"constraints.{label}.{what}", all_ask, all_ask or constraints) for label in labels]
         return tuple(
             Limit(name, bound, fact, of, rests, sets, bend if of else 0.0)
-            for (name, fact, rests, sets), bound, bend in zip(found, known(what), bends, strict=True)
+            for (name, fact, rests, sets), bound, bend in zip(results, known(what), bends, strict=True)
         )
 
     scaled = winner is not None and winner.scales is not None
@@ -110,7 +115,7 @@ def _constants(plan: Plan) -> Constants:
 
 
 def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
-    """The guarantee, a line a measure."""
+    """Lines that state the guarantee, one a measure."""
     if guarantee is None:
         return ("No guarantee: the algorithm was asked for, and its theorem does not apply to this model.",)
     T = guarantee.horizon
@@ -125,7 +130,10 @@ def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
 
 
 def recipe_of(plan: Plan) -> dict[str, Any]:
-    """What makes the same plan again, and the settings that it came to. Data from files is written into the model's text."""
+    """JSON values from which the same plan is made again, with its settings. Data from files is written into the
+    model's text.
+    """
+    effort = {} if plan.facts.effort == 1 else {"effort": plan.facts.effort}
     return {
         "name": plan.model.name,
         "model": print_model(self_contained(plan.model)),
@@ -133,13 +141,14 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         "settings": {name: str(value) for name, value in plan.given.items()},
         "mode": plan.mode,
         "tradeoff": plan.tradeoff,
+        **effort,
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The recipe of a saved state or a trace, each part of its kind."""
+    """Recipe of a saved state or a trace, with each part checked to have its type."""
 
     name: str
     model: str
@@ -147,23 +156,29 @@ class Recipe:
     settings: Mapping[str, str]
     mode: str
     tradeoff: float
-    settled: Mapping[str, str]
+    effort: float
+    resolved: Mapping[str, str]
 
     @classmethod
     def read(cls, recipe: Any) -> Recipe:
-        """The recipe in JSON values from anywhere. Raises OCO850 where a part is absent or of another kind."""
-        found = recipe if isinstance(recipe, Mapping) else {}
-        texts = [found.get(part) for part in ("name", "model", "algorithm", "mode")]
-        tables = [found.get("settings"), found.get("settled", {})]
-        tradeoff = found.get("tradeoff", 1.0)
-        number = isinstance(tradeoff, int | float) and not isinstance(tradeoff, bool) and abs(tradeoff) <= LARGEST
+        """Read a recipe from untrusted JSON values. Raises OCO850 where a part is absent or has the wrong type."""
+        result = recipe if isinstance(recipe, Mapping) else {}
+        texts = [result.get(part) for part in ("name", "model", "algorithm", "mode")]
+        tables = [result.get("settings"), result.get("settled", {})]
+        tradeoff, effort = result.get("tradeoff", 1.0), result.get("effort", 1.0)
+        numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0
         whole = all(isinstance(text, str) for text in texts) and all(map(_is_table, tables))
-        if not (whole and number):
+        if not (whole and numbers):
             hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
             raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint)
         name, model, algorithm, mode = map(str, texts)
-        settings, settled = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
-        return cls(name, model, algorithm, settings, mode, float(tradeoff), settled)
+        settings, resolved = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
+        return cls(name, model, algorithm, settings, mode, float(tradeoff), float(effort), resolved)
+
+
+def _is_number(value: Any) -> bool:
+    """A finite number within `LARGEST`."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def _is_table(value: Any) -> bool:
@@ -175,7 +190,7 @@ def _exact(setting: Setting) -> str:
     return str(setting.formula) if setting.value is None else float(setting.value).hex()
 
 
-def _law(stream: Any) -> str:
+def _distribution(stream: Any) -> str:
     from oco.dsl.text.printer import print_distribution
 
     return "" if stream.stream.distribution is None else print_distribution(stream.stream.distribution)

@@ -1,4 +1,6 @@
-"""Domains as objects of their own: NumPy in, NumPy out. The same objects stand in `m.decision("x", 3, domain=...)`."""
+"""Domains as objects that can be used alone, with NumPy arrays. `m.decision("x", 3, domain=...)` takes the same
+objects.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Domain(DomainTerm):
-    """A set of arrays; the shape is that of the argument of its methods: `oco.simplex().project([0.2, 1.3])`."""
+    """Set of arrays whose shape is that of the argument of its methods: `oco.simplex().project([0.2, 1.3])`."""
 
     _sets: dict[tuple[int, ...], ConvexSet] = field(default_factory=dict, compare=False, repr=False)
 
     def of_shape(self, shape: tuple[int, ...]) -> ConvexSet:
-        """The set of arrays of one shape, with its diameter, radii, support function and the rest."""
+        """Set of arrays of one shape, with its diameter, radii, support function and so on."""
         from oco.compiler.domains import make_domain
 
         if shape not in self._sets:
@@ -34,17 +36,17 @@ class Domain(DomainTerm):
         return self._sets[shape]
 
     def project(self, v: Any) -> Array:
-        """The point of the set nearest to `v` in the Euclidean norm. Raises OcoError where the set has no projection."""
+        """Euclidean projection of `v` onto the set. Raises OcoError where the set has no projection."""
         array = np.asarray(v, dtype=np.float64)
         return self.of_shape(array.shape).project_array(array)
 
     def lmo(self, c: Any) -> Array:
-        """A point of the set that minimizes <c, x>; among several always the same one."""
+        """Minimizer of <c, x> over the set (linear minimization oracle); ties are always broken the same way."""
         array = np.asarray(c, dtype=np.float64)
         return self.of_shape(array.shape).lmo_array(array)
 
     def contains(self, x: Any, tolerance: float = 1e-9) -> bool:
-        """Whether `x` lies in the set, up to `tolerance` times the set's own scale."""
+        """True where `x` lies in the set, up to `tolerance` times the set's own scale."""
         array = np.asarray(x, dtype=np.float64)
         return self.of_shape(array.shape).contains(array, tolerance)
 

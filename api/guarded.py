@@ -1,4 +1,4 @@
-"""Commands on files of strangers, in a child process with limits of the operating system on time, memory and files."""
+"""Commands on untrusted files, in a child process with limits of the operating system on time, memory and files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ KEPT = (
 
 @dataclass(frozen=True)
 class Ended:
-    """An untrusted command that came to its end: exit status, and texts on standard output and standard error ("" where not captured)."""
+    """Result of an untrusted command: exit status, and texts on standard output and standard error ("" where not
+    captured).
+    """
 
     status: int
     output: str
@@ -44,10 +46,10 @@ class Ended:
 
 @dataclass(frozen=True)
 class Untrusted:
-    """Commands in child processes that end at limits of the operating system.
+    """Runner of commands in child processes that the operating system ends at limits.
 
-    seconds  of the clock, and of the processor
-    memory   bytes of address space
+    seconds  limit on wall-clock time, and on processor time
+    memory   limit on address space, in bytes
 
     Raises OcoError (OCO134) for limits that are not positive, and (OCO135) where the system has no such limits.
     """
@@ -68,20 +70,21 @@ class Untrusted:
             raise fail("OCO135", "this system has no limits on processes that Python can set", hint=hint) from None
 
     def run(self, words: Sequence[str], capture: bool = True, effort: float = 1.0) -> Ended:
-        """Run `oco --effort EFFORT WORDS` in a child process; what it prints is captured, or goes where this process prints.
+        """Run `oco --effort EFFORT WORDS` in a child process; its output is captured, or goes where that of this
+        process goes.
 
         Raises OcoError (OCO136) where the limits ended it.
         """
         import subprocess
 
         numbers = [str(self.seconds), str(int(self.memory)), "--effort", str(effort)]
-        told = subprocess.PIPE if capture else None
+        pipe = subprocess.PIPE if capture else None
         command = [sys.executable, "-c", CHILD, *numbers, *map(os.fspath, words)]
         with subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=told,
-            stderr=told,
+            stdout=pipe,
+            stderr=pipe,
             env=_environment(),
             start_new_session=True,
             encoding="utf-8",
@@ -98,14 +101,16 @@ class Untrusted:
         return Ended(child.returncode, output or "", errors or "")
 
     def check(self, path: str | os.PathLike[str]) -> dict[str, Any]:
-        """The facts of a model file, as `oco check --json` gives them.
+        """Facts of a model file, as `oco check --json` gives them.
 
-        Raises OcoError (OCO136) where the limits ended the check, and where the model is refused: the diagnostics as JSON say why.
+        Raises OcoError (OCO136) where the limits ended the check, and where the model is refused, with its diagnostics
+        as JSON.
         """
         return self._json(["check", os.fspath(path), "--json"])
 
     def compile(self, path: str | os.PathLike[str], output: str | os.PathLike[str]) -> dict[str, Any]:
-        """Write the learner of a model file to a place where nothing is yet; the plan, as `oco compile --json` gives it.
+        """Write the learner of a model file to a path that does not exist yet; returns the plan, as `oco compile
+        --json` gives it.
 
         Raises as `check` does.
         """
@@ -119,8 +124,8 @@ class Untrusted:
             raise fail(
                 "OCO136", f"the untrusted `oco {words[0]}` failed: {ended.errors.strip() or ended.output.strip()}"
             )
-        found: dict[str, Any] = json.loads(ended.output)
-        return found
+        results: dict[str, Any] = json.loads(ended.output)
+        return results
 
     def _ended(self, words: Sequence[str], reason: str) -> Exception:
         name = next((w for w in words if not w.startswith("-")), "oco")
@@ -129,14 +134,15 @@ class Untrusted:
 
 
 def untrusted(seconds: float = 30.0, memory: int = 2 * 2**30) -> Untrusted:
-    """Checks and compiles of files that somebody else wrote, in child processes with limits.
+    """Runner that checks and compiles files from strangers in child processes with limits.
 
         report = oco.untrusted(seconds=10).check("theirs.oco")
 
-    seconds  of the clock, and of the processor
-    memory   bytes of address space
+    seconds  limit on wall-clock time, and on processor time
+    memory   limit on address space, in bytes
 
-    Raises OcoError (OCO134) for limits that are not positive, (OCO135) where the system has none, (OCO136) where they end a command.
+    Raises OcoError (OCO134) for limits that are not positive, (OCO135) where the system has none, (OCO136) where they
+    end a command.
     """
     return Untrusted(seconds, memory)
 
@@ -147,7 +153,7 @@ def _environment() -> dict[str, str]:
 
 
 def _kill(group: int) -> None:
-    """End whatever the child has started and left running."""
+    """End the child and every process that it started."""
     import signal
 
     with suppress(ProcessLookupError, PermissionError):
@@ -167,15 +173,19 @@ def _reason(number: int) -> str:
 
 
 def child(argv: Sequence[str]) -> int:
-    """Set the limits of this process, and run a command in it: seconds, bytes of memory, and the command's words."""
-    import resource
-
+    """Set the limits of this process (seconds, bytes of memory), then run a command, given by its words."""
     from oco.cli import main
 
-    seconds, memory, words = float(argv[0]), int(argv[1]), argv[2:]
-    whole = int(seconds) + 1
+    limit(float(argv[0]), int(argv[1]))
+    return main(argv[2:])
+
+
+def limit(seconds: float, memory: int) -> None:
+    """Limit this process: processor time in whole seconds, bytes of address space, number and size of its files."""
+    import resource
+
     limits = {
-        resource.RLIMIT_CPU: whole,
+        resource.RLIMIT_CPU: int(seconds) + 1,
         resource.RLIMIT_AS: memory,
         resource.RLIMIT_FSIZE: LARGEST_FILE,
         resource.RLIMIT_NOFILE: MOST_FILES,
@@ -185,4 +195,3 @@ def child(argv: Sequence[str]) -> int:
         _, hard = resource.getrlimit(kind)
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (least, least))
-    return main(words)

@@ -4,8 +4,8 @@
     model scheduling
     ...
 
-makes the model `scheduling` in the notebook, and shows it; the cell may leave its `model` statement out. Files that it names are looked
-for in the folder of the notebook. A cell with an error takes away the model that it made before.
+defines the model `scheduling` in the notebook and shows it; the cell may leave out its `model` statement. Files that it
+names are looked up in the folder of the notebook. A cell with an error removes the model that it defined before.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 def load(shell: InteractiveShell) -> None:
-    """Make the cell magic known to a shell."""
+    """Register the cell magic with an IPython shell."""
 
     def oco(line: str, cell: str) -> Model:
         """%%oco NAME: the cell is a model, and becomes the variable NAME. With an error in the cell there is no model NAME."""
         name = line.strip()
         if not name.isidentifier() or iskeyword(name):
-            said = (
+            message = (
                 f"`{name}` cannot be the name of a variable"
                 if name
                 else "the cell does not say what the model is to be called"
             )
-            raise fail("OCO906", said, hint="write `%%oco scheduling` in the first line of the cell")
+            raise fail("OCO906", message, hint="write `%%oco scheduling` in the first line of the cell")
         if isinstance(shell.user_ns.get(name), Model):
             del shell.user_ns[name]  # a later cell must not go on with what an earlier version of this one said
         named = re.search(r"^\s*model\b", cell, re.M) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name)

@@ -1,4 +1,4 @@
-"""From a model to its facts, its plan, and a learner that was saved."""
+"""Steps from a model to its facts, its plan, and a saved learner."""
 
 from __future__ import annotations
 
@@ -10,32 +10,35 @@ from typing import TYPE_CHECKING, Any
 from oco.dsl.bind import bind
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.diagnostics import contained, require
-from oco.dsl.meter import metered
 from oco.dsl.model import Model
 
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
+    from oco.compiler.canonical import Canonical
     from oco.compiler.facts.types import Facts
     from oco.evaluation.trace import Trace
     from oco.plan import Plan
     from oco.tuning import Tuned
 
 
-def check(model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, data: Any = None) -> Facts:
-    """What can be proved of the model: `facts["loss.lipschitz.l2"]` has a value, a status and a reason.
+def check(
+    model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, data: Any = None, *, effort: float = 1.0
+) -> Facts:
+    """Prove facts about the model: `facts["loss.lipschitz.l2"]` has a value, a status and a reason.
 
-    data  a file, arrays or a table of rounds: adds measured facts, and errors for what the data contradicts
+    data    a file, arrays or a table of rounds: adds measured facts, and errors where the data contradict the model
+    effort  multiplies the number of steps that the proof searches may take; where one gives up, the reason of the fact
+            says "not searched further". Facts are the same on every machine, and more effort never makes one worse
 
     Raises OcoError where the model is wrong, and where a loss or a constraint is shown not to be convex.
     """
+    from oco.compiler.facts.budget import Budget
     from oco.compiler.facts.check import check as prove
 
     with contained("checking"):
-        settled = _settled(model, params)
-        if data is not None:
-            return prove(settled, *_observed(settled, data))
-        with metered(settled.span):
-            return prove(settled)
+        bound = _bound(model, params)
+        budget = Budget(effort)
+        return prove(bound, *(() if data is None else _observed(bound, data)), budget=budget)
 
 
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
@@ -61,26 +64,26 @@ def compile(
     tradeoff: float = 1.0,
     data: Any = None,
     seed: int = 0,
+    effort: float = 1.0,
 ) -> Plan:
-    """Check the model, choose the algorithm whose theorem promises most, and settle its settings.
+    """Check the model, choose the algorithm whose theorem gives the best guarantee, and set its parameters.
 
-    algorithm  takes this one instead of choosing
-    settings   "optimal": the problem without units, and the least guarantee; "unit-free": that problem, and the paper's constants;
-               "paper": literally the paper's; "tuned": chosen on pilot rounds; or formulas in t, T and facts by name:
-               {"alpha": "2 * sqrt(t)"}. None: "optimal", and where every guarantee is vacuous and no algorithm is named that or
-               "unit-free", as pilot runs favour it
-    backend    "numpy" or "c"; None takes the fastest that is there
+    algorithm  name of the algorithm to use instead of choosing one
+    settings   "optimal": scaled to be free of units, with the constants of the best guarantee; "unit-free": so scaled,
+               with the paper's constants; "paper": exactly the paper's; "tuned": chosen on pilot rounds; or formulas in
+               t, T and facts by name: {"alpha": "2 * sqrt(t)"}. None: "optimal"; where every guarantee is vacuous and
+               no algorithm is named, "optimal" or "unit-free", whichever does better in pilot runs
+    backend    "numpy" or "c"; None takes the fastest one available
     params     values for the params that the model leaves open
-    tradeoff   what violations count against the regret where the two are added
-    data       pilot rounds, for "tuned" and where every guarantee is vacuous; None draws them from the model where that can be done
+    tradeoff   weight of violation against regret where the two are added
+    data       rounds to plan for: the horizon becomes their number; pilot rounds for "tuned" and where every guarantee
+               is vacuous. None draws pilot rounds from the model where that is possible
     seed       of pilot runs and of tuning
+    effort     multiplies the number of steps that the proof searches may take, as for `check`
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
-    from oco.compiler.plan import LEAST, compile_plan
-    from oco.plan import Plan
-    from oco.rehearsal import rehearse
-    from oco.tuning import piloted, tuned
+    from oco.compiler.plan import LEAST
 
     kind = LEAST if settings is None else settings
     require(algorithm, (str, type(None)), "the name of an algorithm", "`oco algorithms` lists them")
@@ -88,17 +91,40 @@ def compile(
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "a whole number as the seed")
     if data is not None:
-        from oco.evaluation.data import check_source
+        from oco.evaluation.data import check_source, problem_for
 
         check_source(data)
     with contained("compiling"):
-        settled = _settled(model, params)
-        with metered(settled.span):
-            plan = Plan.of(compile_plan(settled, algorithm, kind, tradeoff=tradeoff), backend)
-            rehearse(plan)
-        if plan.mode == "paper":
-            return plan
-        plan = piloted(plan, data, seed, constants=settings is None)
+        bound = _bound(model, params)
+        problem = bound if data is None else problem_for(bound, data, seed)
+        return planned(problem, algorithm, settings, backend, data=data, seed=seed, tradeoff=tradeoff, effort=effort)
+
+
+def planned(
+    problem: Model | Canonical,
+    algorithm: str | None,
+    settings: str | Mapping[str, str | float] | None,
+    backend: str | None,
+    *,
+    data: Any,
+    seed: int,
+    tradeoff: float,
+    effort: float,
+) -> Plan:
+    """Plan for the horizon of the problem, with `data` as its pilot rounds. Parameters and errors are those of
+    `compile`.
+    """
+    from oco.compiler.plan import LEAST, compile_plan
+    from oco.overflow_check import check_overflow
+    from oco.plan import Plan
+    from oco.tuning import piloted, tuned
+
+    kind = LEAST if settings is None else settings
+    with contained("compiling"):
+        plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort), backend)
+        check_overflow(plan)
+        if plan.mode != "paper":
+            plan = piloted(plan, data, seed, constants=settings is None)
         return tuned(plan, data, seed).plan if settings == "tuned" else plan
 
 
@@ -110,23 +136,28 @@ def tune(
     *,
     tradeoff: float = 1.0,
     seed: int = 0,
+    effort: float = 1.0,
 ) -> Tuned:
-    """Choose the constants that the theorem leaves free on pilot data, judged on the rounds after those that were searched.
+    """Choose the constants that the theorem leaves free on pilot data, judged on rounds that the search did not use.
 
-    data  a file or arrays with the round first; None draws rounds from the model
+    data    pilot rounds, a file or arrays with the round first; None draws them from the model. The plan is for the
+            model's horizon
+    effort  as for `compile`
 
-    The answer has the plan, the search, and the `using` line for the model file.
+    The result has the plan, the search, and the `using` line for the model file.
     """
+    from oco.evaluation.data import check_source
     from oco.tuning import tuned
 
-    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, data=data, seed=seed)
+    check_source(data)
+    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, effort=effort)
     return tuned(plan, data, seed)
 
 
 def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | None = None) -> Learner:
-    """The learner that `learner.save(path)` wrote or `learner.state()` gave, to go on bit for bit.
+    """Learner from `learner.save(path)` or `learner.state()`, which continues bit for bit.
 
-    Raises OCO850 where the state is not whole, OCO851 where its model gives another plan now.
+    Raises OCO850 where the state is damaged, OCO851 where its model now gives another plan.
     """
     from oco.backends.registry import restored
     from oco.backends.saved import read_saved
@@ -140,7 +171,9 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
-    """The trace that `trace.save` or `oco run --out` wrote as NetCDF or Zarr, with its data, decisions and manifest. Raises OCO833."""
+    """Trace from the NetCDF or Zarr file of `trace.save` or `oco run --out`, with data, decisions and manifest. Raises
+    OCO833.
+    """
     from oco.evaluation.storage import load_trace as read
 
     return read(os.fspath(path))
@@ -157,16 +190,20 @@ def open(
     snapshot_every: int = 100,
     keep_rounds: int | None = None,
 ) -> Learner:
-    """A learner with a journal: decisions and data are on the disk before they count, and a new process goes on where this one ended.
+    """Learner with a journal: decisions and data are on disk before they count, and a new process continues where this
+    one ended.
 
-    folder          of the journal; where it has rounds already, they are replayed, and `seed`, `start` and `on_out_of_bounds` stay theirs
-    backend         by default that of the journal, where it has rounds already; another one is refused
-    snapshot_every  rounds between snapshots of the state: how much is replayed at most
-    keep_rounds     how many rounds are kept at least; all of them by default, each with its decision and data in full: 11 bytes a number
+    folder          of the journal; rounds that it already has are replayed, and its `seed`, `start` and
+                    `on_out_of_bounds` are kept
+    backend         by default that of a journal that has rounds; another one is then refused
+    snapshot_every  rounds between snapshots of the state, at most so many are replayed
+    keep_rounds     least number of rounds to keep; by default all, each with its decision and data in full: 11 bytes a
+                    number
 
-    `learner.observe(..., round=t)` may be repeated, as after a crash: the same data changes nothing, other data is OCO856, a round too
-    many OCO847. Raises OCO851 for the journal of another model, plan or backend, OCO854 to OCO858 for one that is damaged, in use or
-    not writable. The folder belongs to its learner while that is open: copy it after `close`, and whole.
+    `learner.observe(..., round=t)` may be repeated, as after a crash: the same data changes nothing, other data raises
+    OCO856, a round out of order OCO847. Raises OCO851 for the journal of another model, plan or backend, OCO854 to
+    OCO858 for one that is damaged, in use or not writable. The folder belongs to its learner while that is open: copy
+    all of it, after `close`.
     """
     from oco.backends.journal import open_journal
 
@@ -179,7 +216,7 @@ def open(
     return open_journal(made, folder, snapshot_every, keep_rounds)
 
 
-def _settled(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:
+def _bound(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:
     built = model.build() if isinstance(model, ModelBuilder) else model
     require(built, Model, "a model", "oco.load(path) reads one")
     require(params, (Mapping, type(None)), "values by the names of params")

@@ -1,4 +1,4 @@
-"""The plan as a user holds it: what was decided, and the learner, the run and the module that it makes."""
+"""Plan as a user holds it: the choices made, and the learner, the run and the module that follow from them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from oco.backends.base import Compiled
+from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
 from oco.backends.registry import make_learner
-from oco.backends.worth import BackendChoice, choose_backend
 from oco.compiler import plan as core
 from oco.compiler.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of, recipe_of
@@ -31,43 +31,48 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(core.Plan):
-    """A model, its algorithm, settings and guarantee; makes learners. `target` is the backend's name, None for the fastest."""
+    """A model with its algorithm, settings and guarantee; makes learners. `target` is the backend's name, None for the
+    fastest.
+    """
 
     target: str | None = None
 
     @classmethod
     def of(cls, plan: core.Plan, target: str | None = None) -> Self:
-        """A plan of the compiler, bound to a backend."""
+        """Bind a plan of the compiler to a backend."""
         find_backend(target)
         return cls(**{f.name: getattr(plan, f.name) for f in fields(core.Plan)}, target=target)
 
     @classmethod
     def from_recipe(cls, recipe: Any, target: str | None = None) -> Self:
-        """The plan that a saved state names. Raises OCO850 where that is no recipe."""
+        """Plan that a saved state names. Raises OCO850 where the recipe is not valid."""
         known = Recipe.read(recipe)
         with contained("restoring"):
             model = parse(known.model, name=known.name)
-            settings = known.settings or known.mode
-            plan = cls.of(core.compile_plan(model, known.algorithm, settings, tradeoff=known.tradeoff), target)
+            settings, tradeoff, effort = known.settings or known.mode, known.tradeoff, known.effort
+            plan = cls.of(core.compile_plan(model, known.algorithm, settings, tradeoff=tradeoff, effort=effort), target)
             # The text may print otherwise now; the state goes with the text that it was saved with.
             plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": known.model})
         return plan
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What is worth a second look in the model, and in what its guarantee says at this horizon."""
+        """Warnings about the model, and about its guarantee at this horizon."""
         return (*super().warnings, *plan_notices(self.choice))
 
     @cached_property
     def contract(self) -> Contract:
+        """Contract of the plan, which backends print and learners check."""
         return contract_of(self)
 
     def backend_for(self, rounds: int | None, backend: str | None = None) -> BackendChoice:
-        """The backend that runs so many rounds: the one that is named, the plan's own, else the one that they are worth."""
+        """Backend for a run of so many rounds: the one named here, else the plan's own, else one that fits their
+        number.
+        """
         return choose_backend(self.program, rounds, backend or self.target)
 
     def compiled(self, backend: str | None = None) -> Compiled:
-        """The program as functions of a backend, made when it is first asked for."""
+        """Program as functions of a backend, compiled on first use."""
         target = find_backend(backend or self.target)
         if target.name not in self._compiled:
             self._compiled[target.name] = target.compile(self.program, self.contract)
@@ -75,7 +80,7 @@ class Plan(core.Plan):
 
     @cached_property
     def _files(self) -> dict[str, dict[str, str]]:
-        """What was written by each backend."""
+        """Cache of the emitted files by backend."""
         return {}
 
     @cached_property
@@ -83,9 +88,9 @@ class Plan(core.Plan):
         return {}
 
     def trial(self, rounds: int, runs: int) -> Callable[[Mapping[str, float], Data, int], Trace]:
-        """Runs with other numbers of the free constants, of so many rounds each: numbers, data, seed -> trace.
+        """Runs with other values of the free constants, of so many rounds each: numbers, data, seed -> trace.
 
-        They share a program, one for each number of those that are counts and give its arrays their shapes.
+        They share one program; constants that are counts, and so set shapes of arrays, get one program for each value.
         """
         paper = self.with_constants({}, rounds).settings
         usual = {f.name: paper[f.name].value if f.kind == "value" else 1.0 for f in self.free}
@@ -112,11 +117,11 @@ class Plan(core.Plan):
         backend: str | None = None,
         on_out_of_bounds: str = "error",
     ) -> Learner:
-        """A learner before its first round.
+        """Learner before its first round.
 
         seed   of the algorithm's own random numbers; `draws` gives them as arrays instead, by name
         start  the first decision (a dict for several), by default the domain's centre
-        on_out_of_bounds  "error", "clip" or "accept" what lies outside the bounds that the model states
+        on_out_of_bounds  "error", "clip" or "accept" data outside the bounds that the model states
         """
         compiled = self.compiled(self.backend_for(self.horizon, backend).name)
         return make_learner(
@@ -131,7 +136,9 @@ class Plan(core.Plan):
         backend: str | None = None,
         workers: int = 1,
     ) -> Fleet:
-        """Independent learners that are stepped together; arrays have the learner first, `workers` threads share the work in C."""
+        """Independent learners that step together; arrays have the learner first, and `workers` threads share the work
+        in C.
+        """
         from oco.backends.registry import make_fleet
 
         rounds = None if self.horizon is None else size * self.horizon
@@ -156,17 +163,21 @@ class Plan(core.Plan):
     ) -> Trace:
         """Run a learner over data: a path, arrays with the round first, an iterator of rounds, or None to draw.
 
-        mapping     which columns fill which streams: {"price": "zone.*"}; `on_missing` values: "error", "hold" or "skip"
-        budget      of the comparators that the trace finds
-        journal     a folder that records every round before it counts (see `oco.open`): the same call goes on after a crash
+        The plan does not change: it decides as `learner()` does on these rounds, even where their number is not its
+        horizon.
+
+        mapping     columns that fill each stream: {"price": "zone.*"}; `on_missing` values: "error", "hold" or "skip"
+        budget      of time and memory for the trace's comparators
+        journal     a folder that records every round before it counts (see `oco.open`): the same call continues after a
+                    crash
         """
         from oco.evaluation.run import run
 
-        told: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
-        return run(self, data, rounds, seed, start, draws, backend, keep, progress, **told)
+        options: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
+        return run(self, data, rounds, seed, start, draws, backend, keep, progress, **options)
 
     def replay(self, trace: Trace, progress: Progress | None = None) -> Trace:
-        """Run again what gave the trace: the same data, draws and start, hence the same decisions, bit for bit.
+        """Repeat the run of a trace with the same data, draws and start, hence the same decisions, bit for bit.
 
         Raises OCO833 where the trace does not hold its data.
         """
@@ -175,35 +186,38 @@ class Plan(core.Plan):
 
         require_data(trace)
         start, draws = dict(trace.origin.start) or None, dict(trace.origin.draws) or None
-        same = trace.problem.horizon in (None, trace.rounds)
         backend = trace.origin.backend or None
-        return run(
-            self, trace.data if same else iter(trace.data), None, trace.seed, start, draws, backend, progress=progress
-        )
+        return run(self, trace.data, None, trace.seed, start, draws, backend, progress=progress)
 
     def plot_frontier(self, ax: Any = None) -> Any:
-        """Draw `frontier()`: regret against violation over the weights. Gives the axes."""
+        """Draw `frontier()`: regret against violation over the weights. Returns the axes."""
         from oco.evaluation.frontier import plot_frontier
 
         return plot_frontier(self.frontier(), ax)
 
     def with_horizon(self, T: int) -> Self:
-        """The same choice for another horizon."""
+        """Plan of the same algorithm for another horizon."""
         return type(self).of(super().with_horizon(T), self.target)
 
+    def for_rounds(self, rounds: int) -> Self:
+        """Plan for data of so many rounds: this one where they match its horizon or the horizon is unknown."""
+        return self if self.horizon in (None, rounds) else self.with_horizon(rounds)
+
     def files(self, backend: str | None = None) -> dict[str, str]:
-        """What is written to be run elsewhere, by file name: one module for NumPy; a header, a source and an example for C."""
+        """Files to run elsewhere, texts by file name: one module for NumPy; a header, a source and an example for C."""
         target = find_backend(backend or self.target)
         if target.name not in self._files:
             self._files[target.name] = target.files(self.program, self.contract)
         return dict(self._files[target.name])
 
     def source(self, backend: str | None = None) -> str:
-        """The standalone module as text; for C the source file."""
+        """Text of the standalone module; for C, of the source file."""
         return next(text for name, text in self.files(backend).items() if not name.endswith(".h"))
 
     def write(self, path: str | Path, backend: str | None = None) -> list[Path]:
-        """Write the standalone module; for C, its files into the folder `path`. Each is written whole or not at all."""
+        """Write the standalone module; for C, its files into the folder `path`. Each file is written completely or not
+        at all.
+        """
         from oco.dsl.writing import write_files
 
         files = self.files(backend)
@@ -214,5 +228,5 @@ class Plan(core.Plan):
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """What makes the same plan again, as JSON values."""
+        """JSON values from which the same plan is made again."""
         return recipe_of(self)

@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs a job in whatever process it is called in: the model as text, the data as files that all processes map, or as arrays."""
+    """Runs a job in any process: the model is text, the data are files that all processes map, or arrays."""
 
     text: str
     folder: Path
@@ -42,44 +42,51 @@ class Runner:
     backend: str | None = None
     budget: Budget | None = None
     tradeoff: float = 1.0
+    effort: float = 1.0
     given: Mapping[str, Array] | None = None
 
     def __call__(self, job: Job) -> Trace:
         settings = tuple(sorted(job.settings.items()))
-        plan = _plan(self.text, job.algorithm, settings, self.rounds, self.backend, self.tradeoff)
+        plan = _plan(self.text, job.algorithm, settings, self.rounds, self.backend, self.tradeoff, self.effort)
         arrays = self.arrays()
         drawn = tuple(s for s in plan.canonical.streams if s.name not in arrays)
         data = Data(plan.canonical, self.rounds, MappingProxyType(dict(arrays)), drawn, job.seed)
         return plan.run(data, seed=job.seed, keep="last", budget=self.budget)
 
     def arrays(self) -> Mapping[str, Array]:
-        """What was given, mapped into memory."""
+        """Arrays of the data, mapped into memory where they come from files."""
         if self.given is not None:
             return self.given
         return {path.stem: np.load(path, mmap_mode="r") for path in sorted(self.folder.glob("*.npy"))}
 
     def over(self, arrays: Mapping[str, Array]) -> Runner:
-        """The same over arrays that are there already."""
+        """Runner over arrays that are already in memory."""
         return replace(self, given=arrays)
 
 
 @lru_cache(maxsize=64)
 def _plan(
-    text: str, algorithm: str, settings: tuple[tuple[str, str], ...], rounds: int, backend: str | None, tradeoff: float
+    text: str,
+    algorithm: str,
+    settings: tuple[tuple[str, str], ...],
+    rounds: int,
+    backend: str | None,
+    tradeoff: float,
+    effort: float,
 ) -> Plan:
-    """A process compiles each of its plans once."""
+    """Plan of a job; a process compiles each of its plans once."""
     from oco.pipeline import compile
 
-    told: dict[str, Any] = {"settings": dict(settings)} if settings else {}
+    options: dict[str, Any] = {"settings": dict(settings)} if settings else {}
     model = parse(text, name="the model, as it is printed")
-    plan = compile(model, algorithm, backend=backend, tradeoff=tradeoff, **told)
-    return plan if plan.horizon in (None, rounds) else plan.with_horizon(rounds)
+    plan = compile(model, algorithm, backend=backend, tradeoff=tradeoff, effort=effort, **options)
+    return plan.for_rounds(rounds)
 
 
 def jobs_for(
     algorithms: Sequence[str], seeds: Sequence[int], grid: Mapping[str, Sequence[str]] | None = None
 ) -> list[Job]:
-    """Every combination; an algorithm that lacks a setting of the grid is run once for all its values.
+    """Jobs for every combination; an algorithm that lacks a setting of the grid runs once for all values of it.
 
     Raises OCO701 or OCO703 where there is no such algorithm, OCO702 where none of the algorithms has the setting.
     """
@@ -104,15 +111,19 @@ def table_for(
     seeds: Sequence[int],
     grid: Mapping[str, Sequence[str]] | None = None,
     tradeoff: float = 1.0,
+    effort: float = 1.0,
 ) -> list[Job]:
-    """The jobs of a table, each once. None stands for the algorithm that is chosen, as for a single run with the first seed."""
+    """Jobs of a table, each once. None stands for the algorithm that is chosen, as for a single run with the first
+    seed.
+    """
     names, extra = list(algorithms), {}
     if None in names:
         from oco.compiler.plan import PLAIN
         from oco.pipeline import compile
 
-        told: dict[str, Any] = {"settings": {name: values[0] for name, values in grid.items()}} if grid else {}
-        plan = compile(model, None, tradeoff=tradeoff, data=data if data.given else None, seed=seeds[0], **told)
+        options: dict[str, Any] = {"settings": {name: values[0] for name, values in grid.items()}} if grid else {}
+        source = data if data.given else None
+        plan = compile(model, None, tradeoff=tradeoff, data=source, seed=seeds[0], effort=effort, **options)
         names = [plan.algorithm if name is None else name for name in names]
         extra = {plan.algorithm: {UNITS: "free"}} if plan.mode == PLAIN else {}
     jobs = jobs_for(list(filter(None, names)), seeds, grid)
@@ -132,25 +143,29 @@ def sweep(
     backend: str | None = None,
     budget: Budget | None = None,
     tradeoff: float = 1.0,
+    effort: float = 1.0,
     progress: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """Run every combination of algorithms, settings and seeds; `oco.evaluation.sweep.to_dataset` makes one table of the outcomes.
+    """Run every combination of algorithms, settings and seeds; `oco.evaluation.sweep.to_dataset` makes one table of the
+    outcomes.
 
     data      as for `plan.run`: read once, shared by all processes
     seeds     a number n for 0, ..., n - 1, or the seeds themselves
     grid      values to try of each setting: {"epsilon": ["0.1", "0.5"]}
-    folder    keeps outcomes, so that an interrupted sweep of the same model and data goes on where it stopped
-    engine    where runs happen: by default processes on all cores of this machine
-    budget    of the comparators of each run
-    tradeoff  what violations count against the regret where settings are found and the algorithm is chosen
+    folder    keeps outcomes, so that an interrupted sweep of the same model and data continues where it stopped
+    engine    runs the jobs: by default in processes on all cores of this machine
+    budget    of time and memory for the comparators of each run
+    tradeoff  weight of violation against regret in choosing the algorithm and its settings
+    effort    as for `oco.compile`
     """
     from oco.compiler.canonical import canonical
 
     built = model.build() if isinstance(model, ModelBuilder) else model
     loaded = load_data(canonical(built), data, rounds=rounds)
-    jobs = table_for(built, loaded, algorithms, range(seeds) if isinstance(seeds, int) else seeds, grid, tradeoff)
-    told: dict[str, Any] = {"backend": backend, "budget": budget, "tradeoff": tradeoff}
-    return run_table(built, loaded, jobs, folder, engine, progress, **told)
+    seeds = range(seeds) if isinstance(seeds, int) else seeds
+    jobs = table_for(built, loaded, algorithms, seeds, grid, tradeoff, effort)
+    options: dict[str, Any] = {"backend": backend, "budget": budget, "tradeoff": tradeoff, "effort": effort}
+    return run_table(built, loaded, jobs, folder, engine, progress, **options)
 
 
 def run_table(
@@ -160,30 +175,32 @@ def run_table(
     folder: str | Path | None = None,
     engine: Engine | None = None,
     progress: Callable[[Outcome], None] | None = None,
-    **told: Any,
+    **options: Any,
 ) -> list[Outcome]:
-    """Run these jobs; `told` is the backend, the budget and the tradeoff of all of them."""
+    """Run these jobs; `options` holds backend, budget, tradeoff and effort for all of them."""
     from oco.evaluation.engines import Processes
     from oco.evaluation.sweep import sweep as run_all
 
     text = print_model(self_contained(model))
-    kept = None if folder is None else outcomes_folder(folder, model, data, told)
+    kept = None if folder is None else outcomes_folder(folder, model, data, options)
     if kept is not None:
         make_folder(kept)
     with tempfile.TemporaryDirectory(prefix="oco_sweep_") as place:
         share(data, Path(place))
-        runner = Runner(text, Path(place), data.rounds, **told)
+        runner = Runner(text, Path(place), data.rounds, **options)
         return run_all(jobs, runner, engine or Processes(), kept, progress)
 
 
-def outcomes_folder(folder: str | Path, model: Model, data: Data, told: Mapping[str, Any]) -> Path:
-    """The folder of the outcomes of this model over this data, with this backend, budget and tradeoff, among those of others."""
-    return Path(folder) / _digest(print_model(self_contained(model)), data, told)
+def outcomes_folder(folder: str | Path, model: Model, data: Data, options: Mapping[str, Any]) -> Path:
+    """Folder for the outcomes of this model over this data, with this backend, budget and tradeoff, within a shared
+    folder.
+    """
+    return Path(folder) / _digest(print_model(self_contained(model)), data, options)
 
 
-def _digest(text: str, data: Data, told: Mapping[str, Any]) -> str:
-    """Of all that decides what a run gives, besides its job: outcomes of others are not taken for theirs."""
-    found = hashlib.sha256(f"{text}\0{data.rounds}\0{sorted(told.items())}".encode())
+def _digest(text: str, data: Data, options: Mapping[str, Any]) -> str:
+    """Digest of all that determines the results of a job, besides the job itself; keeps outcomes of other tables apart."""
+    result = hashlib.sha256(f"{text}\0{data.rounds}\0{sorted(options.items())}".encode())
     for name, array in sorted(data.given.items()):
-        found.update(name.encode() + np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()[:16]
+        result.update(name.encode() + np.ascontiguousarray(array).tobytes())
+    return result.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Pilot runs and tuning for a plan: what `compile` does where guarantees say nothing, and `oco tune`."""
+"""Pilot runs and tuning for a plan: `compile` where guarantees are vacuous, and `oco tune`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ MOST_NUMBERS = 20_000
 
 
 def piloted(plan: Plan, data: Any = None, seed: int = 0, constants: bool = True) -> Plan:
-    """The plan that pilot runs choose, where no guarantee does: its algorithm and, with `constants`, whether it has the paper's constants.
+    """Plan that pilot runs choose where no guarantee does: its algorithm and, with `constants`, if it takes the paper's
+    constants.
 
     data  rounds to run on; None draws them from the model, where all its streams have a distribution
     """
@@ -47,7 +48,7 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
     if plan.canonical.size > MOST_NUMBERS:
         return Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
     try:
-        data, told = rounds_for(plan, source, seed, PILOT_ROUNDS)
+        data, note = rounds_for(plan, source, seed, PILOT_ROUNDS)
     except OcoError as error:
         return Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
     first = data.first(min(data.rounds if source is None else searched(data), PILOT_ROUNDS))
@@ -59,17 +60,17 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
         }
     plans = {key: plan.taking(v).with_constants(None, first.rounds) for key, v in variants.items()}
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
-    found = pilot(plans, first, seeds, s, plan.tradeoff, told)
-    best = next(v for v in candidates if v.name == found.order[0])
+    result = pilot(plans, first, seeds, s, plan.tradeoff, note)
+    best = next(v for v in candidates if v.name == result.order[0])
     own = literal(s, best) if constants else None
     if own is None:
-        return found
-    known = beside(found, plan.taking(own).with_constants(None, first.rounds), first, seeds, s, plan.tradeoff)
-    return replace(found, literal=known)
+        return result
+    known = beside(result, plan.taking(own).with_constants(None, first.rounds), first, seeds, s, plan.tradeoff)
+    return replace(result, literal=known)
 
 
 def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, str]:
-    """The rounds of the source, or draws from the model; and where they are from, in words."""
+    """Rounds of the source, or draws from the model; and a phrase that names their origin."""
     from oco.evaluation.data import load_data
 
     wanted = min(rounds, plan.horizon or rounds)
@@ -78,21 +79,25 @@ def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, s
     return load_data(plan.canonical, source, seed=seed), "from the beginning of the data"
 
 
-def explained(model: Model, settings: str | None, tradeoff: float = 1.0, data: Any = None, seed: int = 0) -> Choice:
-    """The verdicts on a model, also where no algorithm applies; with pilot runs where no guarantee decides."""
-    from oco.compiler.plan import compile_plan, explain_choice
+def explained(
+    model: Model, settings: str | None, tradeoff: float = 1.0, data: Any = None, seed: int = 0, effort: float = 1.0
+) -> Choice:
+    """Verdicts on a model, even where no algorithm applies; with pilot runs where no guarantee decides."""
+    from oco.compiler.plan import explain_choice, plan_of
+    from oco.evaluation.data import problem_for
 
     kind = LEAST if settings is None else settings
-    choice = explain_choice(model, kind, tradeoff)
+    problem = model if data is None else problem_for(model, data, seed)
+    choice = explain_choice(problem, kind, tradeoff, effort)
     if not choice.candidates:
         return choice
-    plan = Plan.of(compile_plan(model, None, kind, tradeoff=tradeoff))
+    plan = Plan.of(plan_of(choice, kind, tradeoff=tradeoff))
     return piloted(plan, data, seed, constants=settings is None).choice
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """What tuning found: the plan with the best constants, the search, and the line for the model file."""
+    """Result of tuning: the plan with the best constants, the search, and the line for the model file."""
 
     plan: Plan
     search: Tuning
@@ -103,9 +108,9 @@ class Tuned:
 
 
 def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
-    """The plan with its free constants chosen on pilot data: rounds given, or drawn from the model.
+    """Plan with its free constants chosen on pilot data: rounds given, or drawn from the model.
 
-    Raises OcoError where the algorithm leaves nothing free, and where there is nothing to tune on.
+    Raises OcoError where the algorithm leaves no constant free, and where there are no rounds to tune on.
     """
     from oco.evaluation.tuning import tune
 
@@ -121,14 +126,14 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
     starts: dict[str, Mapping[str, float]] = {"paper": factors}
     if winner.best is not None and winner.best.constants:
         starts["optimal"] = winner.best.numbers
-    found = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed, plan.allows)
-    given = plan.given_constants(found.best.numbers)
-    why = chosen_why(found, plan.horizon)
-    return Tuned(_with(plan, given, found.best.numbers, why), found, using_line(plan.algorithm, given))
+    result = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed, plan.allows)
+    given = plan.given_constants(result.best.numbers)
+    why = chosen_why(result, plan.horizon)
+    return Tuned(_with(plan, given, result.best.numbers, why), result, using_line(plan.algorithm, given))
 
 
 def chosen_why(search: Tuning, horizon: int | None) -> str:
-    """How the choice came about, and whether the search was short beside the run."""
+    """Explanation of the choice, with a remark where the search was short compared with the run."""
     if horizon is None or horizon < FAR * search.split:
         return str(search)
     return (
@@ -137,25 +142,25 @@ def chosen_why(search: Tuning, horizon: int | None) -> str:
 
 
 def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, float], why: str) -> Plan:
-    """The plan with these constants, its guarantee worked out for them."""
+    """Plan with these constants and the guarantee that follows from them."""
     chosen = plan.with_constants(numbers).promised()
     winner = chosen.choice.winner
     assert winner is not None
-    said = replace(winner, reason=f"its free constants are tuned on pilot rounds: {why}", best=None)
-    choice = replace(chosen.choice, judged=(said, *chosen.choice.judged[1:]))
+    message = replace(winner, reason=f"its free constants are tuned on pilot rounds: {why}", best=None)
+    choice = replace(chosen.choice, judged=(message, *chosen.choice.judged[1:]))
     return replace(plan, choice=choice, mode="tuned", given=dict(given))
 
 
 def using_line(algorithm: str, given: Mapping[str, str | float]) -> str:
-    """The line that makes a model file take these settings."""
+    """Line that gives a model file these settings."""
     return f"using {algorithm} with " + ", ".join(f"{name} = {value}" for name, value in given.items())
 
 
-def tuning_text(found: Tuned) -> str:
-    """The table of what was tried, the best first, and the line for the model file."""
-    search = found.search
+def tuning_text(result: Tuned) -> str:
+    """Table of the trials, the best first, and the line for the model file."""
+    search = result.search
     lines = [
-        f"{found.plan.algorithm}: {len(search.tried)} settings, searched on rounds 1 to {search.split}, judged on rounds "
+        f"{result.plan.algorithm}: {len(search.tried)} settings, searched on rounds 1 to {search.split}, judged on rounds "
         f"{search.split + 1} to {search.rounds} (seed {search.seed})",
         "",
         f"{'':<12}{'rounds':>8}{'searched':>14}{'held out':>14}  constants",
@@ -167,11 +172,11 @@ def tuning_text(found: Tuned) -> str:
     lines += [
         "",
         "Costs a round: loss / range of the loss + tradeoff (violations / their scales).",
-        f"Chosen: {chosen_why(search, found.plan.horizon)}.",
+        f"Chosen: {chosen_why(search, result.plan.horizon)}.",
     ]
-    guarantee = found.plan.guarantee
+    guarantee = result.plan.guarantee
     if guarantee is not None and guarantee.horizon is not None:
         from oco.compiler.explain import bound_text
 
         lines += [f"Guarantee: {bound_text(b, guarantee)}" for b in guarantee.bounds]
-    return "\n".join([*lines, "", found.line]) + "\n"
+    return "\n".join([*lines, "", result.line]) + "\n"

@@ -1,6 +1,8 @@
-"""Words of the language as functions: atoms (`sum`, `log`), domains (`box`, `simplex`) and distributions (`poisson`, `uniform`).
+"""Words of the language as functions: atoms (`sum`, `log`), domains (`box`, `simplex`) and distributions (`poisson`,
+`uniform`).
 
-The tables of the language make them. Editors and type checkers read their signatures in `words.pyi`, which `make stubs` writes.
+They are made from the tables of the language. Editors and type checkers read their signatures in `words.pyi`, which
+`make stubs` writes.
 """
 
 from __future__ import annotations

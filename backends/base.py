@@ -1,4 +1,4 @@
-"""Programs as functions that run, as every backend makes them."""
+"""Programs as callable functions, made by every backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ Arrays = tuple[Any, ...]
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """What a run of many rounds leaves: rounds played, the state after them, and the arrays asked for, with the round first."""
+    """Record of a run of many rounds: rounds played, the state after them, and the requested arrays, with the round
+    first.
+    """
 
     rounds: int
     state: Arrays
@@ -22,12 +24,14 @@ class Recorded:
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A program as functions over arrays, positional in the order of the program's fields. `source` is the text that runs.
+    """Program as functions over arrays, positional in the order of the program's fields. `source` is the text that
+    runs.
 
-    run(state, inputs, draws, rounds, keep) plays many rounds at once, where the backend can; inputs have the round first. It stops
-    before a round whose input is not finite or out of bounds. `keep` names the arrays to record: "decisions" (of all decisions, side by
-    side), "loss", "constraints", "equalities", and "after_FIELD" for fields of the state. `native` is the backend's own handle.
-    `slopes` runs in NumPy on every backend: learners look at it in few rounds. `backend` is the name of the backend that made it.
+    run(state, inputs, draws, rounds, keep) plays many rounds at once, where the backend can; inputs have the round
+    first. It stops before a round whose input is not finite or out of bounds. `keep` names the arrays to record:
+    "decisions" (of all decisions, side by side), "loss", "constraints", "equalities", and "after_FIELD" for fields of
+    the state. `native` is the backend's own handle. `slopes` runs in NumPy on every backend: learners evaluate it in
+    few rounds. `backend` is the name of the backend that made it.
     """
 
     backend: str

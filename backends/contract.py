@@ -1,4 +1,4 @@
-"""What stands around a program when it becomes a learner: the ranges of its inputs, where it starts, and what was promised."""
+"""Contract of a program as a learner: the ranges of its inputs, its start, and its guarantee."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.backends.reckoning import Constants
+from oco.backends.monitor import Constants
 from oco.compiler.domains import Domain
 from oco.compiler.guarantees import FROM_CENTRE
 
@@ -17,29 +17,32 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """What an input may be: `lower <= value <= upper` entrywise. `law` is the distribution in the model's words, if it has one."""
+    """Range of an input: `lower <= value <= upper` entrywise. `distribution` is the distribution in the model's words,
+    if it has one.
+    """
 
     lower: Array | float = -np.inf
     upper: Array | float = np.inf
-    law: str = ""
+    distribution: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Contract:
-    """The promises of a plan, in words and numbers, for those who run or print its program.
+    """Promises of a plan, in words and numbers, for those who run or print its program.
 
     text        the model in the language
-    algorithm   its name; `cite` the paper, `guarantee` the theorem's promise, a line each
+    algorithm   its name; `cite` the paper, `guarantee` the theorem's guarantee, a line each
     horizon     T, or None
     ranges      by feedback field; a field without one is unbounded
     start       the first decision, by decision
     domains     the set that each decision lies in, by decision
     equalities  labels of the equality constraints (those of the inequalities are the program's)
-    laws        of the algorithm's own random draws: "uniform" on [0, 1) or "normal", by field of `Program.draws`
-    recipe      what makes the same plan again (JSON values): kept in saved states
-    duals       what brings queues and multipliers to the model's units, by field of the state; the state itself stays without units
-    constants   what the guarantee rests on: bounds that the learner compares with what it sees
-    from_centre whether the guarantee is for the plan's own first decision alone
+    distributions  of the algorithm's own random draws: "uniform" on [0, 1) or "normal", by field of `Program.draws`
+    recipe      JSON values from which the same plan is made again: kept in saved states
+    duals       factors that convert queues and multipliers to the model's units, by field of the state; the state
+                itself has no units
+    constants   bounds that the guarantee rests on, which the learner compares with the data it sees
+    from_centre True where the guarantee is for the plan's own first decision alone
     """
 
     text: str
@@ -51,13 +54,13 @@ class Contract:
     guarantee: tuple[str, ...] = ()
     ranges: Mapping[str, Range] = field(default_factory=dict)
     equalities: tuple[str, ...] = ()
-    laws: Mapping[str, str] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
     duals: Mapping[str, Array] = field(default_factory=dict)
     constants: Constants = field(default_factory=Constants)
     from_centre: bool = False
 
     def about_start(self, first: Mapping[str, Array]) -> str:
-        """What these first decisions, by field, mean for the guarantee; "" where nothing."""
+        """Consequence of these first decisions, by field, for the guarantee; "" where there is none."""
         elsewhere = any(not np.array_equal(x, self.start[name]) for name, x in first.items())
         return f"{FROM_CENTRE}, and this run begins elsewhere" if self.from_centre and elsewhere else ""

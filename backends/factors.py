@@ -1,4 +1,4 @@
-"""Large matrices as few outer products: what a learner decides where the whole array would be larger."""
+"""Large matrices as few outer products: decisions that would be larger as whole arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """X = diagonal I + U diag(s) V' with U of shape (m, k), s (k,) and V (n, k). `numpy.asarray` and `dense` write it out."""
+    """Matrix X = diagonal I + U diag(s) V' with U of shape (m, k), s (k,) and V (n, k). `numpy.asarray` and `dense`
+    write it out.
+    """
 
     U: Array
     s: Array
@@ -27,36 +29,39 @@ class Factors:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Shape (m, n)."""
         return len(self.U), len(self.V)
 
     @property
     def ndim(self) -> int:
+        """Number of axes, 2."""
         return 2
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the factors."""
         return int(self.U.nbytes + self.s.nbytes + self.V.nbytes)
 
     def entries(self, rows: Any, columns: Any) -> Array:
-        """X[rows, columns]: places pair by broadcasting."""
+        """Entries X[rows, columns]: indices pair by broadcasting."""
         i, j = np.broadcast_arrays(np.asarray(rows), np.asarray(columns))
-        found = np.asarray(np.einsum("...k,k,...k->...", self.U[i], self.s, self.V[j]))
-        return np.asarray(found + self.diagonal * (i == j)) if self.diagonal else found
+        result = np.asarray(np.einsum("...k,k,...k->...", self.U[i], self.s, self.V[j]))
+        return np.asarray(result + self.diagonal * (i == j)) if self.diagonal else result
 
     def dense(self) -> Array:
-        """X as an array of shape (m, n)."""
-        found = np.asarray((self.U * self.s) @ self.V.T)
+        """Matrix X as an array of shape (m, n)."""
+        result = np.asarray((self.U * self.s) @ self.V.T)
         if self.diagonal:
-            np.fill_diagonal(found, found.diagonal() + self.diagonal)
-        return found
+            np.fill_diagonal(result, result.diagonal() + self.diagonal)
+        return result
 
     def used(self) -> Factors:
-        """The same without terms of weight zero; these share no memory."""
+        """Copy without terms of weight zero; it shares no memory."""
         kept = self.s != 0
         return Factors(self.U[:, kept], self.s[kept], self.V[:, kept], float(self.diagonal))
 
     def distance(self, other: Factors) -> float:
-        """|X - Y|_F, to half the digits of |X|."""
+        """Frobenius distance |X - Y|_F, to half the digits of |X|."""
         U, V = np.hstack([self.U, other.U]), np.hstack([self.V, other.V])
         s, a = np.append(self.s, -other.s), self.diagonal - other.diagonal
         square = s @ ((U.T @ U) * (V.T @ V)) @ s + a * (
@@ -73,8 +78,10 @@ class Factors:
 
     @classmethod
     def of(cls, x: Any, terms: int, identity: bool = False) -> Factors:
-        """The factors of a matrix of at most that rank, with orthonormal columns; of its part beside the least eigenvalue times the
-        identity where that is kept apart. Raises OCO846 where the rank is larger.
+        """Factors of a matrix of at most that rank, with orthonormal columns; the least eigenvalue times the identity
+        is subtracted first where that is kept apart.
+
+        Raises OCO846 where the rank is larger.
         """
         diagonal = size = 0.0
         if isinstance(x, cls) and (identity or not x.diagonal):
@@ -103,12 +110,12 @@ class Factors:
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """The fields, in the order of `FACTORS`."""
+        """Fields in the order of `FACTORS`."""
         return self.U, self.s, self.V, self.diagonal
 
 
 def names_of(program: Program) -> tuple[str, ...]:
-    """The decisions by name, in the order of the model."""
+    """Names of the decisions, in the order of the model."""
     names = {f"{name}_{part}": name for name in program.factored for part in FACTORS}
     return tuple(dict.fromkeys(names.get(f.name, f.name) for f in program.decision))
 
@@ -119,13 +126,13 @@ def decisions_of(program: Program, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def points_of(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
-    """A copy of the decisions in the order of the model: arrays, and the terms in use of those kept as factors."""
-    found = _joined(program, {f.name: v for f, v in zip(program.decision, values)})
-    return tuple(x.used() if isinstance(x, Factors) else np.array(x) for x in found.values())
+    """Copy of the decisions in the order of the model: arrays, and the terms in use of those kept as factors."""
+    result = _joined(program, {f.name: v for f, v in zip(program.decision, values)})
+    return tuple(x.used() if isinstance(x, Factors) else np.array(x) for x in result.values())
 
 
 def distance(a: Sequence[Any], b: Sequence[Any]) -> float:
-    """The l2 distance of two points of a product of sets."""
+    """Euclidean distance of two points of a product of sets."""
     parts = [x.distance(y) if isinstance(x, Factors) else float(np.linalg.norm(np.ravel(x - y))) for x, y in zip(a, b)]
     return math.hypot(*parts)
 
@@ -138,7 +145,7 @@ def _joined(program: Program, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def part_names(name: str) -> tuple[str, ...]:
-    """The fields that a decision kept as factors may have."""
+    """Names of the fields that a decision kept as factors may have."""
     return tuple(f"{name}_{part}" for part in FACTORS)
 
 
@@ -149,22 +156,22 @@ def _present(fields: Mapping[str, Any], name: str) -> list[Any]:
 def fields_of(program: Program, given: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of the program from decisions by name, as far as they are given."""
     types = {f.name: f.type for f in program.decision}
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, value in given.items():
         if name in program.factored:
             kept = [f for f in part_names(name) if f in types]
-            found |= dict(zip(kept, Factors.of(value, types[kept[1]].shape[0], len(kept) == len(FACTORS)).parts))
+            results |= dict(zip(kept, Factors.of(value, types[kept[1]].shape[0], len(kept) == len(FACTORS)).parts))
         else:
-            found[name] = value
-    return found
+            results[name] = value
+    return results
 
 
 def factors_over_rounds(recorded: Mapping[str, Array], names: Sequence[str]) -> dict[str, Any]:
     """Decisions by name from recorded fields, the round first: an array, or one `Factors` a round (views, nothing is copied)."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name in names:
         if name in recorded:
-            found[name] = recorded[name]
+            results[name] = recorded[name]
         elif parts := _present(recorded, name):
-            found[name] = tuple(Factors(*rows) for rows in zip(*parts, strict=True))
-    return found
+            results[name] = tuple(Factors(*rows) for rows in zip(*parts, strict=True))
+    return results

@@ -1,4 +1,4 @@
-"""What a round was worth."""
+"""Feedback of a round: the revealed data, and the loss and constraints of the decision."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ Array = np.ndarray[Any, Any]
 
 
 class Feedback:
-    """What a round revealed, as arrays in the order of the program's fields, and what the decision was worth.
+    """Data that a round revealed, as arrays in the order of the program's fields, with the loss and constraints of the
+    decision.
 
-    The worth is computed when it is first asked for.
+    Loss and constraints are computed on first use.
     """
 
     def __init__(self, round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], compiled: Compiled) -> None:
@@ -38,20 +39,20 @@ class Feedback:
 
     @property
     def loss(self) -> float:
-        """f_t(x_t)."""
+        """Loss f_t(x_t)."""
         return float(self._measured[0])
 
     @property
     def constraints(self) -> Array:
-        """g_t(x_t), shape (N,): a constraint holds where it is not positive."""
+        """Values g_t(x_t), shape (N,): a constraint holds where it is not positive."""
         return np.asarray(self._measured[1])
 
     @property
     def equalities(self) -> Array:
-        """h_t(x_t), shape (M,)."""
+        """Values h_t(x_t), shape (M,)."""
         return np.asarray(self._measured[2])
 
     @property
     def violation(self) -> Array:
-        """[g_t(x_t)]_+, then |h_t(x_t)|, shape (N + M,)."""
+        """Violation [g_t(x_t)]_+, then |h_t(x_t)|, shape (N + M,)."""
         return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)])

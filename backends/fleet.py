@@ -1,4 +1,4 @@
-"""A fleet: many independent learners of one plan, stepped together. Arrays have the learner first."""
+"""Fleet: many independent learners of one plan, stepped together. Arrays have the learner first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class FleetFeedback:
-    """What the decisions of a round were worth, with the learner first: losses (n,), values of g (n, N) and of h (n, M)."""
+    """Results of a round with the learner first: losses (n,), values of g (n, N) and of h (n, M)."""
 
     round: int
     loss: Array
@@ -33,12 +33,13 @@ class FleetFeedback:
 
     @property
     def violation(self) -> Array:
-        """[g]_+, then |h|, shape (n, N + M)."""
+        """Violation [g]_+, then |h|, shape (n, N + M)."""
         return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)], axis=1)
 
 
 class Fleet(Owned):
-    """`size` learners. `decide()` gives their decisions, `observe(...)` takes their data; wrong data of one changes none.
+    """Fleet of `size` learners. `decide()` gives their decisions, `observe(...)` takes their data; wrong data of one
+    changes none.
 
     Threads may use it in turns, as a learner. Interruptions leave all learners in one round.
 
@@ -67,11 +68,11 @@ class Fleet(Owned):
         self._make(self._starts(start), list(range(size)) if seeds is None else list(seeds))
 
     def _starts(self, start: Any) -> list[dict[str, Array]]:
-        """The first decisions of each learner."""
+        """First decisions of each learner."""
         given = {} if start is None else dict(start) if isinstance(start, Mapping) else {self._names[0]: start}
         if unknown := [name for name in given if name not in self._names]:
             raise fail("OCO846", f"{unknown[0]!r} is no decision of the model: there are {', '.join(self._names)}")
-        found: list[dict[str, Array]] = [{} for _ in range(self.size)]
+        results: list[dict[str, Array]] = [{} for _ in range(self.size)]
         for field in self.compiled.program.decision:
             if field.name not in given:
                 continue
@@ -81,8 +82,8 @@ class Fleet(Owned):
                 raise fail("OCO852", f"the start of {field.name} has the shape {value.shape}, not {wanted}")
             each = np.broadcast_to(value, (self.size, *field.type.shape))
             for k in range(self.size):
-                found[k][field.name] = each[k]
-        return found
+                results[k][field.name] = each[k]
+        return results
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -95,23 +96,23 @@ class Fleet(Owned):
 
     @property
     def round(self) -> int:
-        """The round that `decide` answers now, from 1."""
+        """Number of the round that `decide` answers now, from 1."""
         return self._learners[0].round
 
     @property
     def values(self) -> dict[str, Array]:
-        """What all learners keep, by the paper's symbols."""
+        """State of all learners, by the paper's symbols."""
         with self._owned():
             return self._kept()
 
     def decide(self) -> Any:
-        """The decisions of this round, (n, *shape); a dict of them if the model has several."""
+        """Decisions of this round, (n, *shape); a dict of them if the model has several."""
         with self._owned():
             decided = self._decisions()
         return decided[0] if len(decided) == 1 else dict(zip(self._names, decided))
 
     def observe(self, /, **streams: Any) -> FleetFeedback:
-        """Take what the round revealed to each learner, arrays with the learner first, and go on."""
+        """Take the data that the round revealed to each learner, arrays with the learner first, and go on."""
         with self._owned():
             arrays = self._arrays(streams)
             return self._stepped([arrays[name] for name in self._inputs])
@@ -121,20 +122,20 @@ class Fleet(Owned):
         return {name: np.stack([s[name] for s in states]) for name in states[0]}
 
     def _decisions(self) -> list[Array]:
-        """Of all learners, by decision of the model."""
+        """Decisions of all learners, in the model's order."""
         decided = [a.decide() for a in self._learners]
         each = [decided] if len(self._names) == 1 else [[d[name] for d in decided] for name in self._names]
         return [np.stack(same) for same in each]
 
     def _arrays(self, streams: Mapping[str, Any]) -> dict[str, Array]:
-        """The data by stream; names, kinds and shapes are checked here, values where they are used."""
+        """Data by stream; names, kinds and shapes are checked here, values where they are used."""
         if set(streams) != set(self._inputs):
             wrong = sorted(set(streams) ^ set(self._inputs))
             raise fail("OCO840", f"a fleet takes {', '.join(self._inputs)}; {', '.join(wrong)} is missing or too many")
         return {name: self._array(name, streams[name], made) for name, made in self._inputs.items()}
 
     def _array(self, name: str, given: Any, made: Type) -> Array:
-        """What is given for a stream, (n, *shape): as it is where it is an array of the right kind, else converted."""
+        """Data of a stream, (n, *shape): unchanged where it is an array of the right kind, else converted."""
         shape = (self.size, *made.shape)
         if type(given) is np.ndarray and given.dtype == KINDS[made.dtype] and given.shape == shape:
             return given
@@ -154,11 +155,11 @@ class Fleet(Owned):
         return FleetFeedback(self.round - 1, loss, g, h)
 
     def _settle(self, feedbacks: Sequence[Any], after: Sequence[tuple[Any, ...]]) -> None:
-        """All learners go on, or none where an interruption comes between them."""
+        """Move all learners to the next round, or none where an interruption comes between them."""
         before = [a._state for a in self._learners]
         try:
             for a, f, state in zip(self._learners, feedbacks, after):
-                a.settle(f, state)
+                a.complete(f, state)
         except BaseException:
             for a, state in zip(self._learners, before):
                 a._state = state
@@ -168,7 +169,7 @@ class Fleet(Owned):
         return self._of(k, partial(learner.feedback, row))
 
     def _of(self, k: int, work: Callable[[], Any]) -> Any:
-        """What this learner does; its errors name it."""
+        """Result of one learner's work; its errors name the learner."""
         try:
             return work()
         except OcoError as error:

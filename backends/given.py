@@ -1,4 +1,4 @@
-"""What a caller gives a learner: seeds, first decisions and rounds, looked at before they are used; errors about streams."""
+"""Inputs of a learner from a caller: seeds, first decisions and rounds, checked before use; errors about streams."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ CODES = {
     "whole": "OCO844",
     "bounds": "OCO845",
 }
-"""Of what an intake refuses, by its rule."""
+"""Codes of the errors of an intake, by its rule."""
 
 
 def wrong_input(error: StreamError, more: str = "") -> OcoError:
-    """What an intake refused, as an error with a code and a way out."""
+    """Error for data that an intake refused, with a code and a way out."""
     hints = {"bounds": 'correct the data or the model\'s bounds, or choose on_out_of_bounds="clip" or "accept"'}
     return fail(CODES[error.rule], f"{error}{more}", hint=hints.get(error.rule, ""))
 
 
 def is_whole(number: Any) -> bool:
-    """Whether it is a whole number in the sense of Python or NumPy; True and False are none."""
+    """True for a whole number of Python or NumPy; True and False are not numbers."""
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
 def generator(seed: Any) -> np.random.Generator:
-    """The random numbers of a seed. Raises OCO849 where it is none."""
+    """Random generator of a seed. Raises OCO849 where the seed is not valid."""
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
@@ -44,7 +44,7 @@ def generator(seed: Any) -> np.random.Generator:
 
 
 def first_decision(name: str, given: Any) -> Array:
-    """A copy of the start that is given for a decision. Raises OCO846 where it is not made of numbers."""
+    """Copy of the start that is given for a decision. Raises OCO846 where it is not made of numbers."""
     try:
         return np.array(given, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Which model and which plan a learner belongs to: hashes that stay the same when only the emitted text changes."""
+"""Identity of a learner's model and plan: hashes that do not change when only the emitted text changes."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from oco.compiler.ir.program import Field, Program
 
 
 def model_hash(contract: Contract) -> str:
-    """Of the model's text with its data."""
+    """Hash of the model's text with its data."""
     return _digest(contract.recipe.get("model", contract.text))
 
 
-def plan_hash(program: Program, contract: Contract, settled: Mapping[str, str] | None = None) -> str:
-    """Of the algorithm, its settings and the horizon, and of the names, kinds and shapes of all that goes in and out or is kept.
+def plan_hash(program: Program, contract: Contract, resolved: Mapping[str, str] | None = None) -> str:
+    """Hash of the algorithm, its settings and the horizon, and of names, kinds and shapes of inputs, outputs and state.
 
-    settled  the settings to count; by default all of the contract's
+    resolved  the settings to count; by default all of the contract's
     """
     layout = [_layout(fields) for fields in (program.state, program.decision, program.feedback, program.draws)]
-    settings = settled_of(contract.recipe) if settled is None else settled
-    return _digest([contract.algorithm, contract.horizon, dict(settings), dict(contract.laws), layout])
+    settings = resolved_of(contract.recipe) if resolved is None else resolved
+    return _digest([contract.algorithm, contract.horizon, dict(settings), dict(contract.distributions), layout])
 
 
-def settled_of(recipe: Mapping[str, Any]) -> dict[str, str]:
-    """The settings that a recipe came to."""
+def resolved_of(recipe: Mapping[str, Any]) -> dict[str, str]:
+    """Final settings in a recipe."""
     return {str(name): str(value) for name, value in recipe.get("settled", {}).items()}
 
 
 def learner_hash(program: Program, contract: Contract) -> str:
-    """Of both."""
+    """Hash of model and plan."""
     return _digest([model_hash(contract), plan_hash(program, contract)])
 
 

@@ -1,13 +1,14 @@
-"""The journal of a learner: every decision and what every round revealed, on the disk before it counts.
+"""Journal of a learner: every decision and the data of every round, on disk before they count.
 
-A folder with one SQLite database, in write-ahead mode and with full synchronization: a decision is committed before `decide` returns it,
-a round's data before the state moves. SQLite takes the place of log segments and their rotation: it moves what was committed from the
-log into the database as it grows, and uses the space of old rounds again where they are not kept.
+A folder with one SQLite database, in write-ahead mode and with full synchronization: a decision is committed before
+`decide` returns it, a round's data before the state moves. SQLite replaces log segments and their rotation: it moves
+committed records from the log into the database as it grows, and reuses the space of old rounds where they are not
+kept.
 
-    about      key, value       version of the format, hash of the model, name of the backend
-    snapshots  round, content   states, as `Learner.state` gives them: the first, and the last two of those taken every n rounds
-    decided    round, content   the decisions, in the model's order
-    revealed   round, content   the inputs by name, after they were checked, and warnings that they gave rise to
+    about      key, value       version of the format, hash of the model, name of the backend snapshots  round, content
+    states, as `Learner.state` gives them: the first, and the last two of those taken every n rounds decided    round,
+    content   the decisions, in the model's order revealed   round, content   the inputs by name, after they were checked,
+    and the warnings that they caused
 
 Each content is JSON with arrays as in saved states, beside a SHA-256 of its table, round and text.
 """
@@ -43,18 +44,19 @@ _COLUMNS = "round INTEGER PRIMARY KEY, content TEXT NOT NULL, checksum TEXT NOT 
 _SCHEMA = {"about": "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID"} | {
     table: f"CREATE TABLE {table} ({_COLUMNS})" for table in _TABLES
 }
-"""What a journal's database holds, and nothing else: triggers and views would run when records are written."""
+"""Complete content of a journal's database, and nothing else: triggers and views would run when records are written."""
 LARGE = 1e6
-"""Bytes of a round that are worth a word."""
+"""Bytes of a round above which a warning is given."""
 PACKED = 8 * 4 / 3
-"""Bytes that a number takes in a record, as text of base 64."""
+"""Bytes of a number in a record, as text in base 64."""
 
 
 class Journal:
-    """Used by a learner, which calls `decide`, `reveal` and `settle` in every round, and `again` for a round that is over.
+    """Journal used by a learner, which calls `decide`, `reveal` and `complete` in every round, and `again` for an
+    earlier round.
 
     every  rounds between snapshots
-    keep   how many rounds are kept at least; None: all
+    keep   least number of rounds to keep; None: all
     """
 
     def __init__(self, folder: str | os.PathLike[str], every: int = 100, keep: int | None = None) -> None:
@@ -71,8 +73,8 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
-            said = f"{str(self.path.parent)!r} cannot be made: {reason_of(error)}"
-            raise fail("OCO858", said, hint="name a folder that is there or can be made") from None
+            message = f"{str(self.path.parent)!r} cannot be made: {reason_of(error)}"
+            raise fail("OCO858", message, hint="name a folder that is there or can be made") from None
         self._process = os.getpid()
         self._places: dict[str, tuple[int, int]] = {}
         with self._errors():
@@ -98,7 +100,7 @@ class Journal:
                 self._base.execute(statement)
 
     def close(self) -> None:
-        """Give the folder free for another process."""
+        """Release the folder for another process."""
         if os.getpid() == self._process:
             self._base.close()
 
@@ -110,30 +112,30 @@ class Journal:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """What SQLite says, in our words."""
+        """Context that translates errors of SQLite. Raises OCO854, OCO855 or OCO858."""
         if os.getpid() != self._process:
-            said = f"{self.path.parent} is in use by the process that this one was forked from"
-            raise fail("OCO855", said, hint="open a journal after the fork, in a folder of its own")
+            message = f"{self.path.parent} is in use by the process that this one was forked from"
+            raise fail("OCO855", message, hint="open a journal after the fork, in a folder of its own")
         try:
             yield
         except UnicodeDecodeError:
             raise fail("OCO854", f"{self.path} is not a whole journal: it holds text that cannot be read") from None
         except sqlite3.DatabaseError as error:
-            said = str(error)
-            if "locked" in said:
+            message = str(error)
+            if "locked" in message:
                 who, way_out = holder_of(self.path)
                 raise fail("OCO855", f"{self.path.parent} is in use by {who}", hint=way_out) from None
-            damaged = not isinstance(error, sqlite3.OperationalError) or "malformed" in said or "no such" in said
+            damaged = not isinstance(error, sqlite3.OperationalError) or "malformed" in message or "no such" in message
             if damaged and not isinstance(error, sqlite3.ProgrammingError):
-                raise fail("OCO854", f"{self.path} is not a whole journal: {said}") from None
-            if "closed" in said:
+                raise fail("OCO854", f"{self.path} is not a whole journal: {message}") from None
+            if "closed" in message:
                 hint = "`oco.open` the folder again: it goes on where this learner ended"
                 raise fail("OCO858", f"{self.path} was closed, and its learner with it", hint=hint) from None
-            raise fail("OCO858", f"{self.path} cannot be written: {said.lower()}") from None
+            raise fail("OCO858", f"{self.path} cannot be written: {message.lower()}") from None
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """All of the statements within, or none."""
+        """Transaction: all statements within, or none."""
         with self._errors():
             try:
                 self._base.execute("BEGIN IMMEDIATE")
@@ -147,14 +149,14 @@ class Journal:
             self._see_files()
 
     def _see_files(self) -> None:
-        """Raises OCO858 where database or log are not in their places any more: what is committed would be found by nobody."""
+        """Check that database and log are still in place: otherwise commits would be lost. Raises OCO858."""
         for path in (str(self.path), f"{self.path}-wal"):
             try:
-                found = os.stat(path)
+                result = os.stat(path)
             except OSError:
                 place = None
             else:
-                place = found.st_dev, found.st_ino
+                place = result.st_dev, result.st_ino
             known = self._places.get(path)
             if known is None and place is not None:
                 self._places[path] = place
@@ -188,21 +190,21 @@ class Journal:
 
     @contextmanager
     def _legible(self, table: str, round: int) -> Iterator[None]:
-        """A record with a right checksum that is not what this version writes."""
+        """Content of a record; an error where its checksum is right and its form is not what this version writes."""
         try:
             yield
         except (*UNREADABLE, RecursionError) as error:
-            said = f"the record of round {round} in `{table}` of {self.path} is not whole: {error}"
-            raise fail("OCO854", said) from None
+            message = f"the record of round {round} in `{table}` of {self.path} is not whole: {error}"
+            raise fail("OCO854", message) from None
 
     def _one(self, table: str, round: int) -> Any:
-        """The record of a round; None where there is none."""
+        """Record of a round; None where there is none."""
         return next((content for _, content in self._read(table, "WHERE round = ?", round)), None)
 
     def _last(self, table: str) -> int:
         with self._errors():
-            found = self._base.execute(f"SELECT max(round) FROM {table}").fetchone()[0]
-        return 0 if found is None else int(found)
+            result = self._base.execute(f"SELECT max(round) FROM {table}").fetchone()[0]
+        return 0 if result is None else int(result)
 
     # What the learner calls.
 
@@ -218,7 +220,9 @@ class Journal:
             raise fail("OCO857", f"round {round} of {self.path} was decided otherwise")
 
     def reveal(self, feedback: Feedback, warnings: Sequence[str]) -> None:
-        """Record what a round revealed, with its decisions if nobody has asked for them; compare, where the round is recorded."""
+        """Record the data of a round, with its decisions if `decide` was not called; compare where the round is
+        recorded.
+        """
         now, values = feedback.round, {n: pack(v) for n, v in feedback.values.items()}
         if now <= self._revealed:
             self._same(now, values)
@@ -231,7 +235,9 @@ class Journal:
             self._decided, self._revealed, self._warned = now, now, len(warnings)
 
     def _same(self, round: int, values: Mapping[str, Any]) -> None:
-        """Raises OCO856 where a round that is over was observed with other data, or is not kept any more."""
+        """Check that an earlier round was observed with this data. Raises OCO856 for other data, or where the round is
+        no longer kept.
+        """
         known = self._one("revealed", round)
         if known is None:
             raise fail("OCO856", f"round {round} is not kept in {self.path} any more")
@@ -240,8 +246,10 @@ class Journal:
         if other is not None:
             raise fail("OCO856", f"round {round} was observed with another {other}")
 
-    def settle(self, learner: Learner) -> None:
-        """Take a snapshot where one is due. A failure leaves it to a later round: the replay is longer then, and loses nothing."""
+    def complete(self, learner: Learner) -> None:
+        """Take a snapshot where one is due. After a failure a later round takes it: the replay is longer then, and
+        loses nothing.
+        """
         if (learner.round - 1) % self.every == 0 and learner.round > self._revealed:
             try:
                 self.snapshot(learner)
@@ -249,7 +257,7 @@ class Journal:
                 learner.warn(f"no snapshot was taken before round {learner.round}: {error.message}")
 
     def snapshot(self, learner: Learner) -> None:
-        """Record the state, and let go of what is not kept."""
+        """Record the state, and delete rounds that are not kept."""
         with self._whole():
             self._base.execute("DELETE FROM snapshots WHERE round = ?", (learner.round,))
             self._put("snapshots", learner.round, learner.state())
@@ -262,7 +270,7 @@ class Journal:
                     self._base.execute(f"DELETE FROM {table} WHERE round < ?", (first,))
 
     def again(self, learner: Learner, round: int, streams: Mapping[str, Any]) -> Feedback:
-        """The feedback of a round that is over, if these are its streams. Raises OCO856."""
+        """Feedback of an earlier round, if these are its streams. Raises OCO856."""
         from oco.backends.feedback import Feedback
 
         warnings = list(learner.warnings)
@@ -278,7 +286,7 @@ class Journal:
     # Opening.
 
     def begin(self, learner: Learner) -> None:
-        """The records of a learner before its first round."""
+        """Record a learner before its first round."""
         with self._whole():
             about = {"format": FORMAT, "model_hash": model_hash(learner.contract), "backend": learner.compiled.backend}
             for key, value in about.items():
@@ -287,16 +295,17 @@ class Journal:
 
     @property
     def begun(self) -> bool:
+        """True where the journal has a snapshot."""
         return self._last("snapshots") > 0
 
     def tell_size(self, learner: Learner) -> None:
-        """Warn where every round that is kept takes much of the disk: its decision and its data lie there in full."""
+        """Warn where every round that is kept takes much disk space: its decision and its data are stored in full."""
         program, T = learner.compiled.program, learner.contract.horizon
         size = PACKED * sum(prod(f.type.shape) for f in (*program.decision, *program.feedback))
         if size > LARGE and self.keep is None:
             whole = f", all {T:,} rounds {size * T / 1e9:,.1f} GB" if T else ""
-            said = f"a round takes about {size / 1e6:,.1f} MB of the journal{whole}: its decision and its data are there in full"
-            learner.warn(f"{said}; `oco.open(..., keep_rounds=N)` keeps the last N of them")
+            message = f"a round takes about {size / 1e6:,.1f} MB of the journal{whole}: its decision and its data are there in full"
+            learner.warn(f"{message}; `oco.open(..., keep_rounds=N)` keeps the last N of them")
 
     def _about(self) -> dict[str, str]:
         with self._errors():
@@ -305,32 +314,36 @@ class Journal:
 
     @property
     def backend(self) -> str | None:
-        """The name of the backend that began it; None where it has not begun, or did so before names were recorded."""
+        """Name of the backend that began it; None where it has not begun, or did so before names were recorded."""
         return self._about().get("backend")
 
     def check_owner(self, learner: Learner) -> None:
-        """Raises OCO851 where the journal is of another model, plan or backend, OCO854 where its format is another."""
+        """Check the owner. Raises OCO851 where the journal is of another model, plan or backend, OCO854 where its
+        format differs.
+        """
         known, ours = self._about(), learner.compiled.backend
         if known.get("format") != FORMAT:
             raise fail("OCO854", f"{self.path} has the format {known.get('format')!r}; this version reads {FORMAT}")
         if known.get("model_hash") != model_hash(learner.contract):
             raise other_model(f"{self.path} belongs", self.state(first=True).get("recipe", {}), learner.contract)
         if (began := known.get("backend", ours)) != ours:
-            said = f"{self.path} was begun with the backend {began!r}, this is {ours!r}: their decisions differ in the last bits"
-            raise fail("OCO851", said, hint=f"give backend={began!r}, for a run --backend {began}")
+            message = f"{self.path} was begun with the backend {began!r}, this is {ours!r}: their decisions differ in the last bits"
+            raise fail("OCO851", message, hint=f"give backend={began!r}, for a run --backend {began}")
 
     def state(self, first: bool) -> dict[str, Any]:
-        """The first or the last snapshot."""
+        """First or last snapshot."""
         round, state = next(self._read("snapshots", f"ORDER BY round {'ASC' if first else 'DESC'} LIMIT 1"))
         with self._legible("snapshots", round):
             return dict(state)
 
     def seek(self) -> None:
-        """Take what is recorded already as recorded."""
+        """Treat earlier records as recorded already."""
         self._decided, self._revealed = self._last("decided"), self._last("revealed")
 
     def replay(self, learner: Learner) -> None:
-        """Bring a learner from a snapshot to where it was: every round again, its decision as it was recorded. Raises OCO854, OCO857."""
+        """Bring a learner from a snapshot to its last round: every round again, its decision as it was recorded. Raises
+        OCO854, OCO857.
+        """
         for round, revealed in self._read("revealed", "WHERE round >= ? ORDER BY round", learner.round):
             if round != learner.round:
                 raise fail(
@@ -358,10 +371,11 @@ def open_journal(
     keep: int | None = None,
     rewind: bool = False,
 ) -> Learner:
-    """The learner of the journal in `folder`, where it was when the last round was recorded.
+    """Learner of the journal in `folder`, in the state after the last recorded round.
 
-    made    gives a fresh learner, on the backend of this name where nobody asked for another
-    rewind  gives it as it was in its first round: rounds that are recorded are compared with their records, later ones are appended
+    made    gives a fresh learner, on the backend of this name where none was requested
+    rewind  returns it in its first round: rounds that are recorded are compared with their records, later ones are
+            appended
 
     Raises OCO851 and OCO854 to OCO858.
     """

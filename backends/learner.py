@@ -1,4 +1,4 @@
-"""The learner: a program that runs, fed round by round."""
+"""Learner: a running program, fed round by round."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from oco.backends.contract import Contract, Range
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
 from oco.backends.given import first_decision, generator, is_whole, wrong_input
-from oco.backends.mending import CHOICES, SAID, mended
+from oco.backends.mending import CHOICES, SAID, fixed
+from oco.backends.monitor import DUALS, Monitor, looked_at
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, NotFinite, Stream, StreamError
 from oco.backends.python.state_file import write_state
-from oco.backends.reckoning import DUALS, Reckoning, looked_at
 from oco.backends.saved import learner_state, restore_into
 from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import InternalError, fail
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 OfRound = tuple[int, tuple[Any, ...]]
-"""A round, and arrays that belong to no other: nothing has to be thrown away when a round is over."""
+"""Round with its arrays, tagged so that nothing has to be discarded when a round is over."""
 MOST_WARNINGS = 100
 MOST_OUTSIDE = 50
-"""Rounds with data outside the bounds that are listed: other warnings keep their room."""
+"""Limit on listed rounds with data outside the bounds, so that other warnings keep their room."""
 
 
 class Learner(Owned):
-    """Decides round by round: `decide()` first, then `observe(...)` with what the round revealed.
+    """Learner that decides round by round: `decide()` first, then `observe(...)` with the data that the round revealed.
 
-    Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is as before.
+    Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is unchanged.
 
     draws        the algorithm's random arrays by name, rounds first, instead of those from `seed`
-    on_out_of_bounds  what to do with data outside the model's bounds: "error", "clip" or "accept"
-    warnings     what the user should know: bounds that were broken, rounds beyond the horizon
+    on_out_of_bounds  treatment of data outside the model's bounds: "error", "clip" or "accept"
+    warnings     messages for the user: bounds that were broken, rounds beyond the horizon
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Learner(Owned):
         self.on_out_of_bounds = on_out_of_bounds
         self.warnings: list[str] = []
         self.journal: Journal | None = None
-        self.reckoning = Reckoning(contract.constants, self.warn)
+        self.monitor = Monitor(contract.constants, self.warn)
         self._names = tuple(f.name for f in program.decision)
         self._fields = tuple(f.name for f in program.feedback)
         self._places = {f.name: i for i, f in enumerate(program.state)}
@@ -81,21 +81,21 @@ class Learner(Owned):
 
     @property
     def round(self) -> int:
-        """The round that `decide` answers now, from 1."""
+        """Number of the round that `decide` answers now, from 1."""
         return int(self._state[0])
 
     @property
     def values(self) -> dict[str, Any]:
-        """A copy of what the algorithm keeps, by the paper's symbols."""
+        """Copy of the algorithm's state, by the paper's symbols."""
         with self._owned():
             return {f.name: np.array(v) for f, v in zip(self.compiled.program.state, self._state)}
 
     def value(self, name: str) -> Any:
-        """One of `values`, not copied."""
+        """Single entry of `values`, not copied."""
         return self._state[self._places[name]]
 
     def _started(self, start: Any) -> tuple[Any, ...]:
-        """The first state, from the given first decisions or the plan's."""
+        """First state, from the given first decisions or the plan's."""
         given, names = dict(self.contract.start), names_of(self.compiled.program)
         if isinstance(start, Mapping):
             given |= fields_of(self.compiled.program, start)
@@ -105,7 +105,7 @@ class Learner(Owned):
             raise fail("OCO846", f"a start gives an array for each of {', '.join(names)}")
         for name in self.compiled.program.factored:
             parts: list[Any] = [given[f] for f in part_names(name) if f in given]
-            if self.contract.domains[name].excess_of_factors(*parts) > 1e-9:
+            if self.contract.domains[name].violation_of_factors(*parts) > 1e-9:
                 raise fail("OCO846", f"the start of {name} lies outside {self.contract.domains[name]}")
         first = []
         for field in self.compiled.program.decision:
@@ -118,9 +118,9 @@ class Learner(Owned):
             if domain is not None and not domain.contains(value):
                 raise fail("OCO846", f"the start of {field.name} lies outside {domain}")
             first.append(value)
-        if said := self.contract.about_start(dict(zip(self._names, first))):
-            self.warn(said)
-        self.reckoning.start = points_of(self.compiled.program, first)
+        if message := self.contract.about_start(dict(zip(self._names, first))):
+            self.warn(message)
+        self.monitor.start = points_of(self.compiled.program, first)
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
 
@@ -129,14 +129,14 @@ class Learner(Owned):
     def decide(self) -> Array | Any:  # `Any` stands for the dict: a caller knows which of the two the model gives
         """Decision of this round, an array of its shape; a dict of arrays by name where the model has several."""
         with self._owned():
-            found = self.decisions()
+            result = self.decisions()
             if self.journal is not None:
-                self.journal.decide(self.round, found)
-        decided = decisions_of(self.compiled.program, found)
+                self.journal.decide(self.round, result)
+        decided = decisions_of(self.compiled.program, result)
         return next(iter(decided.values())) if len(decided) == 1 else decided
 
     def decisions(self) -> tuple[Any, ...]:
-        """The decisions of this round in the model's order, computed once."""
+        """Decisions of this round in the model's order, computed once."""
         if self._decided is None or self._decided[0] != self.round:
             with self._said("the decision"):
                 self._decided = self.round, self._decision()
@@ -147,18 +147,21 @@ class Learner(Owned):
 
     @contextmanager
     def _said(self, what: str) -> Iterator[None]:
-        """Numbers that are not finite as an error that names the round; the learner stays as it was."""
+        """Context in which numbers that are not finite raise an error that names the round; the learner is unchanged."""
         try:
             yield
         except NotFinite as error:
-            said = f"in round {self.round} {what} would not be finite: {error.name} overflows; the learner is as before"
+            message = (
+                f"in round {self.round} {what} would not be finite: {error.name} overflows; the learner is as before"
+            )
             hint = "give settings of another size where they are given by hand, or the streams in other units"
-            raise fail("OCO859", said, hint=hint) from None
+            raise fail("OCO859", message, hint=hint) from None
 
     def observe(self, /, *, round: int | None = None, **streams: Any) -> Feedback:
-        """Take what the round revealed and go on to the next. What is wrong is an error, and the learner is as before.
+        """Take the data that the round revealed and go on to the next. Wrong data raises an error, and the learner is
+        unchanged.
 
-        round  that these streams belong to: an error where it is another than this one. With a journal, one that was observed before
+        round  that these streams belong to: an error where it is not the current one. With a journal, an earlier one
                may be given again with the same streams, and changes nothing.
         """
         with self._owned():
@@ -169,7 +172,7 @@ class Learner(Owned):
             return feedback
 
     def _other_round(self, round: int, streams: Mapping[str, Any]) -> Feedback:
-        """What was revealed of a round before this one, if it is known and the same."""
+        """Feedback of an earlier round, if it is known and its data is the same."""
         if not is_whole(round) or round < 1:
             raise fail("OCO847", f"a round is a whole number from 1, not {round!r}")
         if round > self.round:
@@ -180,12 +183,12 @@ class Learner(Owned):
         return self.journal.again(self, round, streams)
 
     def feedback(self, given: Mapping[str, Any]) -> Feedback:
-        """What the round revealed, checked. Values of several decisions may come in dicts by decision."""
+        """Data of the round, checked. Values of several decisions may come in dicts by decision."""
         with self._owned():
             return Feedback(self.round, self.checked(given), self.decisions(), self.compiled)
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs of a round as arrays in the order of the program's fields."""
+        """Inputs of a round as arrays in the order of the program's fields."""
         try:
             values = self._take(given)
         except StreamError as error:
@@ -195,10 +198,10 @@ class Learner(Owned):
     def update(self, feedback: Feedback) -> None:
         """Go on to the state after the round of this feedback. Raises OCO859 where that is not finite."""
         with self._owned():
-            self.settle(feedback, self.following(feedback))
+            self.complete(feedback, self.following(feedback))
 
     def following(self, feedback: Feedback) -> tuple[Any, ...]:
-        """The state after the round of this feedback."""
+        """State after the round of this feedback."""
         self._expects(feedback)
         with np.errstate(all="ignore"), self._said("the state after it"):
             return self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
@@ -208,7 +211,7 @@ class Learner(Owned):
             now = f"the learner is in round {self.round}"
             raise fail("OCO847", f"this is the feedback of round {feedback.round}, and {now}")
 
-    def settle(self, feedback: Feedback, after: tuple[Any, ...]) -> None:
+    def complete(self, feedback: Feedback, after: tuple[Any, ...]) -> None:
         """Go on to a state that `following` gave."""
         with self._owned():
             if self.journal is not None:
@@ -216,30 +219,30 @@ class Learner(Owned):
             self._state = after
             self._passed(feedback)
             if self.journal is not None:
-                self.journal.settle(self)
+                self.journal.complete(self)
 
     def _passed(self, feedback: Feedback) -> None:
-        """Say what there is to say after the round of this feedback."""
+        """Give the warnings that are due after the round of this feedback."""
         self._see_horizon(feedback.round, feedback.round)
         if looked_at(feedback.round):
             self.look(feedback, feedback.decisions, tuple(feedback.values.values()))
 
     def look(self, worth: Feedback, decisions: Sequence[Any], values: Sequence[Any]) -> None:
-        """Dead reckoning after a round of these decisions and inputs: see `reckoning`."""
+        """Run the monitor after a round of these decisions and inputs: see `monitor`."""
         with self._owned():
-            self.reckoning.see(worth.loss, worth.constraints)
+            self.monitor.see(worth.loss, worth.constraints)
             self.glance(worth.round, decisions, values)
             duals = {name: np.asarray(self.value(name)) for name in self._places if name in DUALS}
-            self.reckoning.look(worth.round, points_of(self.compiled.program, decisions), duals)
+            self.monitor.look(worth.round, points_of(self.compiled.program, decisions), duals)
 
     def glance(self, round: int, decisions: Sequence[Any], values: Sequence[Any]) -> None:
-        """See how large the gradients of a round are at its decisions, where bounds of them are known."""
+        """Record the size of the gradients of a round at its decisions, where bounds of them are known."""
         if self.compiled.slopes is not None and self.contract.constants.slopes:
             with np.errstate(all="ignore"):
-                self.reckoning.see_slopes(*self.compiled.slopes(round, *decisions, *values))
+                self.monitor.see_slopes(*self.compiled.slopes(round, *decisions, *values))
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
-        """Many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""
+        """Play many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""
         if self.compiled.run is None or self.compiled.program.draws or self.journal is not None:
             raise InternalError("a learner that runs round by round alone")
         with self._owned():
@@ -250,7 +253,7 @@ class Learner(Owned):
             return recorded
 
     def _see_horizon(self, first: int, last: int) -> None:
-        """Say so once when these rounds pass the horizon."""
+        """Warn once when these rounds pass the horizon."""
         horizon = self.contract.horizon
         if horizon is not None and first <= horizon + 1 <= last:
             self.warn(
@@ -273,19 +276,19 @@ class Learner(Owned):
         if error.rule != "bounds" or self.on_out_of_bounds == "error":
             raise wrong_input(error) from None
         try:
-            values = mended(self._take, given, self.on_out_of_bounds)
+            values = fixed(self._take, given, self.on_out_of_bounds)
         except StreamError as second:
             raise wrong_input(second) from None
         done = SAID[self.on_out_of_bounds]
-        told = sum(w.endswith(done) for w in self.warnings)
-        if told < MOST_OUTSIDE:
+        times = sum(w.endswith(done) for w in self.warnings)
+        if times < MOST_OUTSIDE:
             self.warn(f"in round {self.round} {error}: {done}")
-        elif told == MOST_OUTSIDE:
+        elif times == MOST_OUTSIDE:
             self.warn(f"from round {self.round} on data outside the bounds is not listed any more: {done}")
         return values
 
     def _by_decision(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
-        """`gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict."""
+        """Arguments `gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict."""
         flat: dict[str, Any] = {}
         for name, value in given.items():
             if isinstance(value, Mapping) and set(value) <= set(self._names):
@@ -295,21 +298,21 @@ class Learner(Owned):
         return flat if len(flat) != len(given) or any(isinstance(v, Mapping) for v in given.values()) else None
 
     def _random_arrays(self) -> tuple[Any, ...]:
-        """The algorithm's own random arrays of this round, drawn once: an interruption takes nothing from the generator."""
-        found = self.drawn
-        if found is None:
+        """Algorithm's own random arrays of this round, drawn once: an interruption takes nothing from the generator."""
+        results = self.drawn
+        if results is None:
             before = self._random.bit_generator.state
             try:
-                found = tuple(self._draw(f.name, f.type.shape) for f in self.compiled.program.draws)
-                self._drawn = self.round, found
+                results = tuple(self._draw(f.name, f.type.shape) for f in self.compiled.program.draws)
+                self._drawn = self.round, results
             except BaseException:
                 self._random.bit_generator.state = before
                 raise
-        return found
+        return results
 
     @property
     def drawn(self) -> tuple[Any, ...] | None:
-        """The algorithm's own random arrays of this round; None where they are still to be drawn."""
+        """Algorithm's own random arrays of this round; None where they are still to be drawn."""
         if not self.compiled.program.draws:
             return ()
         return self._drawn[1] if self._drawn is not None and self._drawn[0] == self.round else None
@@ -317,7 +320,7 @@ class Learner(Owned):
     def _draw(self, name: str, shape: tuple[int, ...]) -> Any:
         if self._draws is not None:
             return self._given_draw(name, shape)
-        normal = self.contract.laws.get(name, "uniform") == "normal"
+        normal = self.contract.distributions.get(name, "uniform") == "normal"
         return self._random.normal(size=shape) if normal else self._random.random(shape)
 
     def _given_draw(self, name: str, shape: tuple[int, ...]) -> Array:
@@ -336,26 +339,30 @@ class Learner(Owned):
     # Its life beyond this process.
 
     def state(self) -> dict[str, Any]:
-        """All that it takes to go on bit for bit, as JSON values: what the algorithm keeps, the random numbers, warnings, the recipe."""
+        """JSON values from which a learner continues bit for bit: the algorithm's state, the random generator,
+        warnings, the recipe.
+        """
         with self._owned():
             return learner_state(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
-        """The learner that `state` described. Raises OCO850 where that is not whole, OCO851 where it is of another model or plan."""
+        """Learner from its `state`. Raises OCO850 where that is damaged, OCO851 where it is of another model or plan."""
         learner = cls(compiled, contract)
         restore_into(learner, state)
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, all of it or nothing. Raises OCO903 where it cannot be written; the old file is then as it was."""
+        """Write the state to a file, completely or not at all. Raises OCO903 where it cannot be written; the old file
+        is then unchanged.
+        """
         try:
             write_state(path, self.state())
         except (OSError, ValueError) as error:
             raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
 
     def close(self) -> None:
-        """Let go of the journal, if it has one."""
+        """Close the journal, if there is one."""
         if self.journal is not None:
             self.journal.close()
 
@@ -368,4 +375,4 @@ class Learner(Owned):
 
 def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
     bounds = given or Range()
-    return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.law)
+    return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.distribution)

@@ -1,4 +1,4 @@
-"""Data outside the bounds of the model, where the user lets it pass: clipped to them, or used as it is."""
+"""Data outside the bounds of the model, where the user allows it: clipped to them, or used unchanged."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ CHOICES = ("error", "clip", "accept")
 SAID = {"clip": "clipped to them", "accept": "used as it is; what rests on the bounds may fail"}
 
 
-def mended(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
-    """The inputs of a round in order. Raises StreamError for what cannot be mended.
+def fixed(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
+    """Inputs of a round in order. Raises StreamError for data that cannot be repaired.
 
-    Nothing makes a number of what is not finite. Whole numbers choose entries of arrays, so they are never taken as they are.
+    Values that are not finite are never replaced. Whole numbers select entries of arrays, so they are never used out of
+    bounds.
     """
     values = take.arrays(given)
     for (name, stream), value in zip(take.streams.items(), values):

@@ -1,4 +1,4 @@
-"""One owner at a time: of a learner or a fleet a thread, of a journal a learner; one that comes while another is at work is told."""
+"""Exclusive use: of a learner or a fleet by a thread, of a journal by a learner; a second user gets an error."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from threading import RLock
 from oco.dsl.diagnostics import fail
 
 LOCKS = Path("/proc/locks")
-"""Who has locks on which files, on Linux: kind, process, device and number of the file."""
+"""Table of file locks on Linux: kind, process, device and number of the file."""
 
 
 class Owned:
-    """What one thread uses at a time; `kind` is its name in the error."""
+    """Object that one thread uses at a time; `kind` is its name in the error."""
 
     kind = "learner"
 
@@ -24,12 +24,12 @@ class Owned:
 
     @property
     def round(self) -> int:
-        """The round that `decide` answers now, from 1."""
+        """Number of the round that `decide` answers now, from 1."""
         raise NotImplementedError
 
     @contextmanager
     def _owned(self) -> Iterator[None]:
-        """Held while something is done that other threads must not see half of. Raises OCO853."""
+        """Lock held while other threads must not see a partial change. Raises OCO853."""
         if not self._owner.acquire(blocking=False):
             raise fail("OCO853", f"another thread is using this {self.kind}, in round {self.round}")
         try:
@@ -39,7 +39,9 @@ class Owned:
 
 
 def holder_of(path: Path) -> tuple[str, str]:
-    """Words for who has a database open, and for what to do. Read from /proc/locks: to open the file and close it would lift our locks."""
+    """Words for the process that has a database open, with advice. Read from /proc/locks: opening and closing the file
+    would release our locks.
+    """
     holders = set()
     with suppress(OSError, ValueError):
         place = os.stat(path)

@@ -14,16 +14,17 @@ from oco.backends.learner import Learner
 Array = np.ndarray[Any, Any]
 FIRST_CHUNK = 256
 SECONDS = 0.05
-"""How long one call may take: an interrupt is heard, and progress is told, that often."""
+"""Seconds that one call may take: interrupts and progress wait no longer."""
 ROOM = 1 << 22
-"""Bytes of what one call reads and writes, about."""
+"""Approximate bytes that one call reads and writes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """Some rounds: decisions by name and what they were worth, with the round first; `after` has fields of the state, after each.
+    """Played rounds: decisions by name with loss and constraints, the round first; `after` has fields of the state,
+    after each.
 
-    There are decisions where some of the rounds' are wanted, and none elsewhere.
+    Decisions are present where those of some of the rounds are wanted.
     """
 
     first: int
@@ -36,7 +37,7 @@ class Played:
 
 
 def can_play(learner: Learner) -> bool:
-    """Whether the learner's program runs many rounds in one call."""
+    """True where the learner's program runs many rounds in one call."""
     program = learner.compiled.program
     alone = learner.journal is not None or bool(program.draws) or bool(program.factored)
     return learner.compiled.run is not None and program.measure is not None and not alone
@@ -51,9 +52,9 @@ def play(
 ) -> Iterator[Played]:
     """Play rounds and give them in parts, each at a whole round.
 
-    read(start, stop) gives streams as arrays with the round first; wants(start, stop) tells whether a decision of these rounds is, since
-    copies of large ones take longer than finding them. A round that the program refuses goes through `observe`, which says
-    what is wrong, or mends it if it may.
+    read(start, stop) gives streams as arrays with the round first; wants(start, stop) is True where a decision of these
+    rounds is wanted, since copies of large ones take longer than finding them. A round that the program refuses goes
+    through `observe`, which raises the error, or repairs the round if it may.
     """
     fields = (*learner.compiled.program.feedback, *learner.compiled.program.decision)
     done, most = 0, 1 + ROOM // sum(8 * int(np.prod(f.type.shape)) for f in fields)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
+from oco.backends import BACKENDS
 from oco.backends.base import Compiled
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
@@ -14,33 +15,31 @@ from oco.backends.learner import Learner
 from oco.compiler.ir.program import Program
 from oco.dsl.diagnostics import fail
 
-BACKENDS = {
-    "numpy": "oco.backends.python.backend:NumpyBackend",
-    "c": "oco.backends.c99.backend:CBackend",
-}
-"""Modules and classes of the backends; a module is imported when its backend is first asked for. The first is the default."""
-
 
 class Backend(Protocol):
     """Target that programs are compiled to.
 
-    `learner` and `fleet` are the classes that run what it compiles; `Fleet` where it has no fleet of its own, or none without measures.
+    `learner` and `fleet` are the classes that run its compiled programs; `Fleet` where it has no fleet of its own, or
+    none without measures.
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the backend."""
 
     @property
-    def learner(self) -> type[Learner]: ...
+    def learner(self) -> type[Learner]:
+        """Class of learners."""
 
-    def fleet(self, program: Program) -> type[Fleet]: ...
+    def fleet(self, program: Program) -> type[Fleet]:
+        """Class of fleets of a program."""
 
     def unavailable_reason(self) -> str | None:
-        """How to make the backend work on this machine; None where it works."""
+        """Advice to make the backend work on this machine; None where it works."""
         ...
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
-        """The program as functions. The contract's bounds are those that `run` checks."""
+        """Program as functions. `run` checks the contract's bounds."""
         ...
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
@@ -49,23 +48,23 @@ class Backend(Protocol):
 
 
 def backend(name: str | None = None) -> Backend:
-    """The backend of a name; without one, the first. Raises OcoError (OCO732) where there is none."""
+    """Backend of a name; without one, the first. Raises OcoError (OCO732) where there is none."""
     place = BACKENDS.get(next(iter(BACKENDS)) if name is None else name)
     if place is None:
         known = ", ".join(f'"{known}"' for known in BACKENDS)
         raise fail("OCO732", f"there is no backend called {name!r}", hint=f"backends: {known}")
     module, made = place.split(":")
-    found: Backend = getattr(import_module(module), made)()
-    return found
+    result: Backend = getattr(import_module(module), made)()
+    return result
 
 
 def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:
-    """A learner of the backend that compiled the program, with the options of `Learner`."""
+    """Learner of the backend that compiled the program, with the options of `Learner`."""
     return backend(compiled.backend).learner(compiled, contract, **options)
 
 
 def restored(state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
-    """The learner that `Learner.state` described. Raises OcoError (OCO850 to OCO859) where the state is of another one."""
+    """Learner from its `Learner.state`. Raises OcoError (OCO850 to OCO859) where the state is of another one."""
     return backend(compiled.backend).learner.from_state(state, compiled, contract)
 
 
@@ -78,7 +77,8 @@ def make_fleet(
     seeds: Sequence[int] | None = None,
     workers: int = 1,
 ) -> Fleet:
-    """A fleet of `size` learners of the backend that compiled the program; `workers` threads share them where the backend can.
+    """Fleet of `size` learners of the backend that compiled the program; `workers` threads share them where the backend
+    can.
 
     Raises OcoError (OCO852) for sizes, seeds and workers that do not fit.
     """

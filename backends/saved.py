@@ -1,4 +1,4 @@
-"""A learner's state as JSON values, and back: everything that is read is checked before it is believed."""
+"""State of a learner as JSON values, and back: everything that is read is checked before it is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.backends.contract import Contract
-from oco.backends.identity import model_hash, plan_hash, settled_of
+from oco.backends.identity import model_hash, plan_hash, resolved_of
 from oco.backends.mending import CHOICES
 from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, unpack
 from oco.compiler.ir.check import KINDS
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
 
 UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, AttributeError, binascii.Error)
-"""What reading JSON values of the wrong kind raises."""
+"""Exceptions from reading JSON values of the wrong kind."""
 _SAME_PLAN = "compile the model as it was then: the same text, params, horizon, algorithm and settings"
 
 
 def learner_state(learner: Learner) -> dict[str, Any]:
-    """All that it takes to go on, as JSON values."""
+    """JSON values from which a learner continues bit for bit."""
     program, contract = learner.compiled.program, learner.contract
     drawn, draws = learner.drawn, learner._draws
     return {
@@ -47,7 +47,7 @@ def learner_state(learner: Learner) -> dict[str, Any]:
 
 
 def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
-    """Put a new learner where `state` says. Raises OCO850, OCO851."""
+    """Set a new learner to a saved state. Raises OCO850, OCO851."""
     program, contract = learner.compiled.program, learner.contract
     try:
         _check_identity(state, program, contract)
@@ -66,27 +66,27 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
 
 
 def _check_identity(state: Mapping[str, Any], program: Program, contract: Contract) -> None:
-    """The same model, algorithm and settings. A setting that was not there yet when the state was saved says nothing against it."""
+    """Check that model, algorithm and settings agree. A setting that did not exist when the state was saved is ignored."""
     recipe, own = state["recipe"], contract.recipe
     if state["model_hash"] != model_hash(contract):
         raise other_model("the saved state belongs", recipe, contract)
-    saved, ours = settled_of(recipe), settled_of(own)
-    told = {"algorithm": (recipe.get("algorithm"), own.get("algorithm"))}
-    told |= {name: (saved[name], ours[name]) for name in ours if name in saved}
-    for name, (its, here) in told.items():
+    saved, ours = resolved_of(recipe), resolved_of(own)
+    differences = {"algorithm": (recipe.get("algorithm"), own.get("algorithm"))}
+    differences |= {name: (saved[name], ours[name]) for name in ours if name in saved}
+    for name, (its, here) in differences.items():
         if its != here:
-            said = f"its {name} is {_readable(str(its))}, here it is {_readable(str(here))}"
-            raise fail("OCO851", f"the saved state belongs to another plan of its model: {said}", hint=_SAME_PLAN)
+            message = f"its {name} is {_readable(str(its))}, here it is {_readable(str(here))}"
+            raise fail("OCO851", f"the saved state belongs to another plan of its model: {message}", hint=_SAME_PLAN)
     if state["plan_hash"] != plan_hash(program, contract, saved):
         raise fail("OCO851", "the saved state belongs to another plan than the one that its model gives now")
 
 
 def other_model(what: str, recipe: Mapping[str, Any], contract: Contract) -> OcoError:
-    """That it belongs to another model, with the first line in which the models differ."""
+    """Error that something belongs to another model, with the first line in which the models differ."""
     theirs, ours = (str(r.get("model", "")).splitlines() for r in (recipe, contract.recipe))
     pairs = [(a, b) for a, b in zip_longest(theirs, ours, fillvalue="") if a != b]
-    said = f": `{_short(pairs[0][0])}` there is `{_short(pairs[0][1])}` here" if pairs else ""
-    return fail("OCO851", f"{what} to another model, called {str(recipe.get('name', ''))!r}{said}", hint=_SAME_PLAN)
+    message = f": `{_short(pairs[0][0])}` there is `{_short(pairs[0][1])}` here" if pairs else ""
+    return fail("OCO851", f"{what} to another model, called {str(recipe.get('name', ''))!r}{message}", hint=_SAME_PLAN)
 
 
 def _short(line: str) -> str:
@@ -94,18 +94,18 @@ def _short(line: str) -> str:
 
 
 def _readable(setting: str) -> str:
-    """A number that was kept to the last bit, as a person writes it; a formula as it is."""
+    """Number kept to the last bit, in readable form; a formula unchanged."""
     return f"{float.fromhex(setting):.17g}" if "0x" in setting else setting
 
 
 def _all(packed: Sequence[Any], fields: Sequence[Field]) -> tuple[Any, ...]:
-    """Arrays of the kinds and shapes that the program has for them."""
+    """Arrays, checked for the program's kinds and shapes."""
     kinds = [np.dtype(KINDS[f.type.dtype]).kind for f in fields]
     return tuple(entry_of(f.name, a, f.type.shape, kind) for a, f, kind in zip(packed, fields, kinds, strict=True))
 
 
 def read_saved(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What `Learner.save` wrote: its `recipe` makes the plan again. Raises OCO850."""
+    """Content of a file that `Learner.save` wrote: its `recipe` makes the plan again. Raises OCO850."""
     try:
         return read_state(path)
     except StateError as error:

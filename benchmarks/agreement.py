@@ -1,7 +1,8 @@
 """How far interpreter, NumPy and C are apart: every algorithm on every domain that it takes, and IR passes left out.
 
 `python benchmarks/agreement.py [ROUNDS] [--log FILE] > docs/agreement.md` plays ROUNDS rounds of each (10^4), and fewer where a backend
-would take longer than its seconds; the tables say how many. Differences are those of the decisions, as shares of the greatest entry of any.
+would take longer than its seconds; the tables say how many. Differences are those of each entry of the decisions, as
+shares of its width over the domain.
 What is in the log is not played again: a run that was stopped goes on where it was.
 """
 
@@ -23,7 +24,7 @@ import numpy as np
 import oco
 from oco.backends.c99.backend import CBackend
 from oco.backends.python.backend import NumpyBackend
-from oco.compiler.choice import Standing
+from oco.compiler.choice import Applicability
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import CALLS, LOOPS, PASSES, optimize
 from oco.compiler.plan import explain_choice
@@ -40,6 +41,7 @@ MOVED = 1e-15
 Array = np.ndarray[Any, Any]
 DOMAINS = {
     "box": ("[5]", "box(-1, 2)"),
+    "uneven box": ("[4]", "box([-0.001, -1, -100, 0], [0.001, 2, 100, 100000])"),
     "ball": ("[4]", "ball(2)"),
     "nonneg_ball": ("[5]", "nonneg_ball(3)"),
     "l1_ball": ("[5]", "l1_ball(2)"),
@@ -124,7 +126,7 @@ def rounds_of(plan: Plan, count: int) -> tuple[list[Array], list[Array]]:
         inputs = [drawn(f.name) for f in plan.program.feedback]
     else:
         inputs = [rng.uniform(-1, 1, (count, *f.type.shape)) for f in plan.program.feedback]
-    normal = {name for name, law in plan.laws.items() if law == "normal"}
+    normal = {name for name, distribution in plan.distributions.items() if distribution == "normal"}
     draws = [
         rng.normal(size=(count, *f.type.shape)) if f.name in normal else rng.random((count, *f.type.shape))
         for f in plan.program.draws
@@ -149,24 +151,33 @@ def path_of(step: Step, start: Sequence[Any], inputs: Sequence[Array], draws: Se
     return np.array(found)
 
 
-def apart(one: Array, other: Array) -> float:
+def widths_of(plan: Plan) -> Array:
+    """The width of each entry over its domain, shape (n,); that of an entry which cannot move is its size."""
+    bounds = [(np.ravel(b.domain.lower), np.ravel(b.domain.upper)) for b in plan.canonical.blocks]
+    lower, upper = (np.concatenate(parts) for parts in zip(*bounds))
+    return np.where(upper > lower, upper - lower, np.maximum(np.abs(upper), 1e-300))
+
+
+def apart(one: Array, other: Array, widths: Array) -> float:
+    """Greatest difference of an entry, as a share of its width."""
     both = min(len(one), len(other))
-    return float(np.abs(one[:both] - other[:both]).max() / max(np.abs(one).max(), 1e-300))
+    return float((np.abs(one[:both] - other[:both]) / widths).max())
 
 
 def stepping(made: Any) -> Step:
     return lambda function, args: getattr(made, function)(*args)
 
 
-def alike(one: Array, other: Array) -> int:
+def alike(one: Array, other: Array, widths: Array) -> int:
     """Rounds until two paths are apart."""
     both = min(len(one), len(other))
-    far = np.abs(one[:both] - other[:both]).max(axis=1) > SAME * max(np.abs(one).max(), 1e-300)
+    far = (np.abs(one[:both] - other[:both]) / widths).max(axis=1) > SAME
     return int(np.argmax(far)) if far.any() else both
 
 
 def compared(name: str, plan: Plan, rounds: int, passes: bool, seconds: float) -> Row:
     inputs, draws = rounds_of(plan, rounds)
+    widths = widths_of(plan)
     compiled, start = plan.compiled("numpy"), [plan.contract.start[f.name] for f in plan.program.decision]
 
     def in_c(program: Any, skip: tuple[str, ...] = ()) -> Array:
@@ -180,22 +191,26 @@ def compared(name: str, plan: Plan, rounds: int, passes: bool, seconds: float) -
     with np.errstate(all="ignore"):
         numpy = path_of(stepping(compiled), start, inputs, draws, seconds)
         meaning = path_of(interpreted, start, inputs, draws, seconds / 6)
-        found = Row(plan.algorithm, name, (len(numpy), len(meaning)), (apart(c, numpy), apart(c, meaning)))
+        found = Row(
+            plan.algorithm, name, (len(numpy), len(meaning)), (apart(c, numpy, widths), apart(c, meaning, widths))
+        )
         if found.apart[0] > SAME:
             moved = [np.asarray(v) * (1 + MOVED) + MOVED for v in start]
             again = path_of(stepping(compiled), moved, inputs, draws, 2 * seconds)
-            found = replace(found, alike=(alike(c, numpy), alike(numpy, again)))
+            found = replace(found, alike=(alike(c, numpy, widths), alike(numpy, again, widths)))
     if not passes:
         return found
-    left_out = [(apart(c, in_c(optimize(plan.traced, (p,)))), p) for p in PASSES]
-    left_out += [(apart(c, in_c(optimize(plan.traced, tuple(PASSES)))), "any")]
-    left_out += [(apart(c, in_c(plan.program, (p,))), p) for p in LOOPS]
+    left_out = [(apart(c, in_c(optimize(plan.traced, (p,))), widths), p) for p in PASSES]
+    left_out += [(apart(c, in_c(optimize(plan.traced, tuple(PASSES))), widths), "any")]
+    left_out += [(apart(c, in_c(plan.program, (p,)), widths), p) for p in LOOPS]
     few = [a[:1000] for a in inputs], [a[:1000] for a in draws]
     with np.errstate(all="ignore"):
         paths = {
             p: path_of(stepping(NumpyBackend(skip=(p,)).compile(plan.program)), start, *few, seconds) for p in CALLS
         }
-    return replace(found, without=(max(left_out), max((apart(numpy[:1000], path), p) for p, path in paths.items())))
+    return replace(
+        found, without=(max(left_out), max((apart(numpy[:1000], path, widths), p) for p, path in paths.items()))
+    )
 
 
 def rows(rounds: int, only: str, seconds: float, known: Sequence[Row]) -> Iterator[Row]:
@@ -206,7 +221,9 @@ def rows(rounds: int, only: str, seconds: float, known: Sequence[Row]) -> Iterat
             continue
         try:
             model = made()
-            algorithms = [v.name for v in explain_choice(model).verdicts if v.standing is not Standing.REFUSED]
+            algorithms = [
+                v.name for v in explain_choice(model).verdicts if v.applicability is not Applicability.REFUSED
+            ]
         except OcoError as error:
             print(f"{name}: {error}", file=sys.stderr, flush=True)
             continue
@@ -269,7 +286,8 @@ PAGE = """# How far the backends are apart
 `python benchmarks/agreement.py > docs/agreement.md` wrote this page. It plays each algorithm on each domain, on random models and on
 each example: {rounds} rounds in C and in NumPy, as far as {seconds:g} seconds of NumPy go, and a sixth of that in the interpreter. All
 of it takes long; with `--log FILE` a run that was stopped goes on where it was. A difference is the greatest one of any entry of any
-decision, as a share of the greatest entry. On its first domain each algorithm is also played with each pass of the IR left out in turn,
+decision, as a share of the width of that entry over its domain. On its first domain each algorithm is also played with each pass of the
+IR left out in turn,
 in C and (1000 rounds) in NumPy; the greatest difference is shown, and the pass. Where the order of sums is the same the bits are the
 same; inner products add up in the order of NumPy's library.
 """

@@ -277,7 +277,7 @@ def offered() -> Iterator[str]:
 
 def _offer(d: Domain, operation: str, reasons: dict[str, int]) -> str:
     """Yes, or no or dear with the number of the reason; for a Bregman step the mirror map."""
-    why, possible = d.hindrance(operation)
+    why, possible = d.unavailable_reason(operation)
     word = d.geometry if operation == "bregman_step" else "yes"
     if not why:
         return word

@@ -13,16 +13,16 @@ from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.points import Point, Rows, Structured
-from oco.compiler.problem import Problem, Task
+from oco.compiler.problem import Problem, TraceSpec
 from oco.compiler.restarts import EPOCH, Restarted
-from oco.compiler.storage import Keeper, decided, started
+from oco.compiler.storage import StateLayout, decided, started
 from oco.dsl.model import Feedback
 
 MOST_SLOPES = 100_000
 """Entries of the constraints' gradients together, beyond which a learner does not look at their size."""
 
 
-def assemble(algorithm: Algorithm, task: Task, doc: str, norm: str = "l2") -> Program:
+def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") -> Program:
     """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm."""
     t = Tracer(task.canonical.name)
     rule: Rule = algorithm.rule()
@@ -77,7 +77,7 @@ def assemble(algorithm: Algorithm, task: Task, doc: str, norm: str = "l2") -> Pr
     )
 
 
-def _open(task: Task, fields: Named) -> dict[str, Value]:
+def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:
     """The open symbols of the settings, which the state carries along."""
     return {name: fields[name] for name in task.open}
 
@@ -85,7 +85,7 @@ def _open(task: Task, fields: Named) -> dict[str, Value]:
 class _Layout:
     """Points as fields: one array a decision, under the symbol itself where there is one decision; several for one kept as factors."""
 
-    def __init__(self, t: Tracer, task: Task, frank_wolfe: bool) -> None:
+    def __init__(self, t: Tracer, task: TraceSpec, frank_wolfe: bool) -> None:
         self.t = t
         self.symbols = task.names
         self.blocks = list(zip(task.canonical.blocks, task.rooms or (None,) * len(task.canonical.blocks), strict=True))
@@ -97,7 +97,7 @@ class _Layout:
         self.warm = {k: f"last_{self.blocks[k][0].name}" for k in warm if frank_wolfe}
         self.open = task.open
         self.kinds: dict[str, type[Point] | type[Rows]] = {}
-        self.keeper = Keeper(t)
+        self.keeper = StateLayout(t)
 
     # Decisions.
 
@@ -109,10 +109,10 @@ class _Layout:
 
     def decision(self, x: Point) -> dict[str, Liftable]:
         """Their fields."""
-        found: dict[str, Liftable] = {}
+        results: dict[str, Liftable] = {}
         for (b, room), value in zip(self.blocks, x.blocks, strict=True):
-            found |= {b.name: value} if room is None else decided(self.t, b, room, value)
-        return found
+            results |= {b.name: value} if room is None else decided(self.t, b, room, value)
+        return results
 
     # Starts of linear minimisations.
 
@@ -125,25 +125,25 @@ class _Layout:
     # The rule's state.
 
     def flat(self, state: State) -> dict[str, Liftable]:
-        found: dict[str, Liftable] = {}
+        results: dict[str, Liftable] = {}
         for symbol, value in state.items():
             if isinstance(value, Point | Rows):
                 self.kinds[symbol] = type(value)
                 for name, block in zip(self.symbols(symbol), value.blocks, strict=True):
                     kept = self.keeper.fields(name, block) if isinstance(block, Combination) else {name: block}
-                    found |= kept
+                    results |= kept
             else:
-                found[symbol] = value
-        return found
+                results[symbol] = value
+        return results
 
     def state(self, fields: Named) -> State:
         """The rule's state from its fields; `init` was traced before, so it is known which symbols are points."""
-        found: dict[str, Structured] = {
+        results: dict[str, Structured] = {
             s: k(tuple(self.keeper.block(f, fields) for f in self.symbols(s))) for s, k in self.kinds.items()
         }
         used = {name for s in self.kinds for f in self.symbols(s) for name in self.keeper.names(f)}
         used |= {"round", *self.warm.values(), *self.open}
-        return found | {name: v for name, v in fields.items() if name not in used}
+        return results | {name: v for name, v in fields.items() if name not in used}
 
     def docs(self, symbols: Mapping[str, str]) -> dict[str, str]:
         return (

@@ -11,7 +11,7 @@ from functools import reduce
 import numpy as np
 
 from oco.dsl import algebra as e
-from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.chains import PLAIN, balanced
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import Shape
@@ -61,7 +61,7 @@ def _total(shares: list[Expr]) -> Expr:
 
 def _gathered(shares: list[Expr]) -> list[Expr]:
     """The shares with those that are one number each, at a known entry, put together."""
-    single = [s for s in shares if isinstance(s, Call) and s.atom == "_scatter" and _is_entry(s)]
+    single = [s for s in shares if isinstance(s, Call) and isinstance(form_of(s), forms.Scattered) and _is_entry(s)]
     if not single:
         return shares
     ids = {id(s) for s in single}
@@ -83,12 +83,12 @@ def _is_entry(scatter: Call) -> bool:
 def dependence(nodes: Iterable[Expr], decisions: Iterable[str]) -> set[int]:
     """The ids of the nodes (children first) whose value depends on the decisions."""
     wanted = set(decisions)
-    found: set[int] = set()
+    results: set[int] = set()
     for node in nodes:
         named = isinstance(node, Name) and node.kind is Kind.DECISION and node.name in wanted
-        if named or any(id(c) in found for c in node.children):
-            found.add(id(node))
-    return found
+        if named or any(id(c) in results for c in node.children):
+            results.add(id(node))
+    return results
 
 
 def _shares(node: Expr, g: Expr) -> tuple[Expr | None, ...]:

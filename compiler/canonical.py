@@ -13,29 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.alike import Together
 from oco.compiler.cuts import Sets
 from oco.compiler.domains import Domain
 from oco.compiler.domains.programs import MOST_STEPS
 from oco.compiler.structure import Structure, structure_of
+from oco.compiler.vectorize import Together
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, InternalError, fail
 from oco.dsl.dims import SymbolicDim
-from oco.dsl.distributions import Law, law_of
+from oco.dsl.distributions import TruncatedDistribution, truncated
+from oco.dsl.domains import DOMAINS
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
-from oco.dsl.limits import MOST_PARTS, MOST_WRITTEN, Made, Sizes, check_count, check_entries, check_work, numbers
-from oco.dsl.meter import charge
+from oco.dsl.limits import Made, Sizes, check_entries, numbers
 from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
 from oco.dsl.source import Span
 
 Floats = np.ndarray[Any, Any]
-READ = 25
-"""Microseconds that a node took to be read and takes to be folded."""
-
-MOST_POLYHEDRA = 40
-"""How many decisions may have domains made of rows."""
-
 FEWEST_STEPS = 5_000_000
 """What the linear programs of one decision may take at least: some ten small ones."""
 
@@ -55,7 +49,7 @@ class StreamRange:
     """What a stream may reveal: `lower <= value <= upper` entrywise (both broadcast to `shape`; infinite where nothing is said).
 
     `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
-    `law` is the distribution, cut to the bounds, where the model states it: `law.sample(rng, rounds)` draws.
+    `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
     """
 
     name: str
@@ -64,12 +58,12 @@ class StreamRange:
     upper: Floats
     integer: bool
     stream: Stream
-    law: Law | None = None
+    distribution: TruncatedDistribution | None = None
     mean: Floats | None = None
 
     @property
     def stochastic(self) -> bool:
-        """Whether the values of different rounds are independent draws of one law."""
+        """Whether the values of different rounds are independent draws of one distribution."""
         return self.stream.iid or self.stream.distribution is not None
 
 
@@ -203,7 +197,6 @@ def canonical(model: Model) -> Canonical:
         with findings.guard():
             streams.append(_range(stream, folding))
     findings.raise_if_any()
-    check_count(len(model.constraints), model.span)
     inequalities: list[Inequality] = []
     equalities: list[Equality] = []
     for c in model.constraints:
@@ -222,8 +215,6 @@ def canonical(model: Model) -> Canonical:
     horizon = None if model.horizon.rounds is None else _horizon(folding.fold(model.horizon.rounds))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
-    stated = [*(c.expr for c in inequalities), *(c.expr for c in equalities)]
-    check_work(objective, stated, len(streams), model.span)
     return Canonical(
         model, horizon, tuple(blocks), tuple(streams), objective, tuple(inequalities), tuple(equalities), assumptions
     )
@@ -244,14 +235,12 @@ class _Folding:
         self.together = Together()
 
     def fold(self, expr: Expr) -> Expr:
-        folded = self.together(self._written(expr))
-        Sizes().check(folded, expr.span, MOST_PARTS)
-        return folded
+        return self.together(self._written(expr))
 
     def _written(self, expr: Expr) -> Expr:
         """With lets and params put in, as it was written."""
         written = rewrite(expr, self._node)
-        self.sizes.check(written, expr.span, MOST_WRITTEN)
+        self.sizes.check(written, expr.span)
         return written
 
     def array(self, expr: Expr) -> Floats:
@@ -275,7 +264,6 @@ class _Folding:
         return tuple(int(d) for d in shape)
 
     def _node(self, node: Expr) -> Expr:
-        charge(READ)
         if isinstance(node, Name) and node.kind is Kind.PARAM:
             return self._param(node)
         if isinstance(node, Name) and node.kind is Kind.LET:
@@ -356,12 +344,9 @@ def _horizon(rounds: Expr) -> int:
 
 
 def _steps(model: Model) -> int:
-    """What the linear programs of one decision may take: a share of those of all. An error where decisions in polyhedra are too many."""
-    found = [d for d in model.decisions if d.domain.kind in ("polytope", "flow") or d.domain.cuts]
-    if len(found) > MOST_POLYHEDRA:
-        said = f"{len(found)} decisions have domains of inequalities of their own, more than {MOST_POLYHEDRA}"
-        raise fail("OCO420", said, found[-1].span, "join them into one decision: the rows of each beside the others")
-    return max(MOST_STEPS // max(1, len(found)), FEWEST_STEPS)
+    """What the linear programs of one decision may take: a share of those of all."""
+    polyhedra = sum(DOMAINS[d.domain.kind].polyhedral or bool(d.domain.cuts) for d in model.decisions)
+    return max(MOST_STEPS // max(1, polyhedra), FEWEST_STEPS)
 
 
 def _block(decision: Decision, folding: _Folding, steps: int) -> Block:
@@ -383,12 +368,14 @@ def _range(stream: Stream, folding: _Folding) -> StreamRange:
     if stream.bounds is not None:
         lower, upper = (np.asarray(folding.array(b), dtype=np.float64) for b in stream.bounds)
     mean = None if stream.mean is None else np.asarray(folding.array(stream.mean), dtype=np.float64)
-    law = None
+    distribution = None
     if stream.distribution is not None:
-        law = law_of(stream.distribution, folding.array, shape, None if stream.bounds is None else (lower, upper))
-        lower, upper, mean = law.lower, law.upper, law.mean()
+        distribution = truncated(
+            stream.distribution, folding.array, shape, None if stream.bounds is None else (lower, upper)
+        )
+        lower, upper, mean = distribution.lower, distribution.upper, distribution.mean()
     if stream.integer:
         lower, upper = np.ceil(lower), np.floor(upper)
     if not bool(np.all(lower <= upper)):
         raise fail("OCO426", f"no value is left for the stream `{stream.name}`: its bounds are empty", stream.span)
-    return StreamRange(stream.name, shape, lower, upper, stream.integer, stream, law, mean)
+    return StreamRange(stream.name, shape, lower, upper, stream.integer, stream, distribution, mean)

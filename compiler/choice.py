@@ -8,12 +8,13 @@ from functools import cached_property
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
-from oco.compiler.optimal import optimum
+from oco.compiler.best_constants import optimum
+from oco.compiler.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.pilots import Pilots
-from oco.compiler.resettle import in_its_units
+from oco.compiler.resolve import GivenSettings, theorem_settings
+from oco.compiler.resolve_again import in_its_units
 from oco.compiler.restarts import first_epoch, restarted
 from oco.compiler.settings import Setting, symbols_of
-from oco.compiler.settle import GivenSettings, settle
 from oco.compiler.solvable import step_rank
 from oco.compiler.theorems import (
     Objection,
@@ -25,8 +26,7 @@ from oco.compiler.theorems import (
     without_sense,
 )
 from oco.compiler.unit_free import in_user_units, unit_free, without_units
-from oco.compiler.unused import unread, unused_settings
-from oco.compiler.verdicts import Standing, Strength, Verdict, rank, weigh, why_first, why_lost
+from oco.compiler.verdicts import Applicability, Informativeness, Verdict, rank, weigh, why_first, why_lost
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.model import Feedback, Measure, Timing
 from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
@@ -79,8 +79,10 @@ class Choice:
     @property
     def candidates(self) -> tuple[Verdict, ...]:
         """Those whose theorems hold, where every guarantee is vacuous: none of them decides the choice. Else none."""
-        usable = [v for v in self.judged if v.standing is not Standing.REFUSED]
-        return tuple(usable) if usable and not self.forced and usable[0].strength is Strength.VACUOUS else ()
+        usable = [v for v in self.judged if v.applicability is not Applicability.REFUSED]
+        return (
+            tuple(usable) if usable and not self.forced and usable[0].informativeness is Informativeness.VACUOUS else ()
+        )
 
     def plain(self, v: Verdict) -> Verdict:
         """The verdict on a candidate with the paper's constants, on the problem without units."""
@@ -93,10 +95,10 @@ class Choice:
         if not places:
             first = replace(ranked[0], reason=f"{why_first(ranked)} (no pilot runs: {pilots.skipped})")
             return replace(self, judged=(first, *self.judged[1:]), pilots=pilots)
-        refused = [v for v in self.judged if v.standing is Standing.REFUSED]
-        settled = self.plain(ranked[0]) if pilots.plain and not self.policy.plain else ranked[0]
-        best = replace(settled, standing=Standing.CHOSEN, reason=pilots.why(settled.name))
-        losers = [replace(v, standing=Standing.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
+        refused = [v for v in self.judged if v.applicability is Applicability.REFUSED]
+        preferred = self.plain(ranked[0]) if pilots.plain and not self.policy.plain else ranked[0]
+        best = replace(preferred, applicability=Applicability.CHOSEN, reason=pilots.why(preferred.name))
+        losers = [replace(v, applicability=Applicability.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
         policy = replace(self.policy, plain=pilots.plain)
         return replace(self, judged=(best, *losers, *refused), pilots=pilots, policy=policy)
 
@@ -107,7 +109,7 @@ class Choice:
     @property
     def winner(self) -> Verdict | None:
         first = self.judged[0] if self.judged else None
-        return first if first is not None and first.standing is Standing.CHOSEN else None
+        return first if first is not None and first.applicability is Applicability.CHOSEN else None
 
 
 def choose(
@@ -126,32 +128,19 @@ def choose(
         judge(a, s, {k: v for k, v in settings.items() if k in (*SETTINGS[a.name], UNITS)}, span, policy)
         for a in ALGORITHMS
     ]
-    usable = sorted((v for v in judged if v.standing is Standing.APPLICABLE), key=rank)
-    usable, deaf = _hearing(usable, s, settings)
-    refused = [*deaf, *(v for v in judged if v.standing is Standing.REFUSED)]
+    usable = sorted((v for v in judged if v.applicability is Applicability.APPLICABLE), key=rank)
+    usable, ignoring = using_all_settings(usable, s, settings)
+    refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
-    best = replace(usable[0], standing=Standing.CHOSEN, reason=why_first(usable))
+    best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why_first(usable))
     losers = [replace(v, reason=why_lost(v, best)) for v in usable[1:]]
     return Choice(
         s,
         (best, *losers, *refused),
-        warnings=(*_broken(best, s, span), *unused_settings(best, s, settings, span)),
+        warnings=(*_broken(best, s, span), *ignored_settings(best, s, settings, span)),
         policy=policy,
     )
-
-
-def _hearing(usable: list[Verdict], s: Situation, given: GivenSettings) -> tuple[list[Verdict], list[Verdict]]:
-    """Those that use most of the given settings; the others refused, since the settings were not given for them."""
-    unused = {v.name: [] if v.theorem is None else unread(v.theorem, s, given) for v in usable}
-    least = min(map(len, unused.values()), default=0)
-    deaf = [v for v in usable if len(unused[v.name]) > least]
-    said = {v.name: f"it does not use {', '.join(f'`{n}`' for n in unused[v.name])}, which `using` sets" for v in deaf}
-    mends = {v.name: f"write `using {v.name}`" for v in deaf}
-    refused = [
-        Verdict(v.algorithm, Standing.REFUSED, v.theorem, (Objection(said[v.name], mends[v.name]),)) for v in deaf
-    ]
-    return [v for v in usable if len(unused[v.name]) == least], refused
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:
@@ -181,14 +170,14 @@ def check_setting_names(given: GivenSettings, algorithm: Algorithm | None, span:
     for name in given:
         if name not in (*known, UNITS):
             owner = f"`{algorithm.name}` has" if algorithm else "no algorithm has"
-            said = f"{owner} no setting `{name}`" if algorithm else f"{owner} a setting `{name}`"
+            message = f"{owner} no setting `{name}`" if algorithm else f"{owner} a setting `{name}`"
             near = nearest(name, known, least=0.5)
             every = (
                 f"the settings are {', '.join(known)}"
                 if algorithm
                 else "`oco explain` prints those of a model's algorithm"
             )
-            raise fail("OCO702", said, span, f"did you mean `{near}`?" if near else every)
+            raise fail("OCO702", message, span, f"did you mean `{near}`?" if near else every)
 
 
 def judge(
@@ -219,37 +208,37 @@ def judge(
     objections = [(t, [*_objections(t, s, scaled), *required]) for t in measured or theorems]
     theorem, left = min(objections, key=lambda pair: len(pair[1]))
     if left:
-        return Verdict(a, Standing.REFUSED, theorem, tuple(left))
+        return Verdict(a, Applicability.REFUSED, theorem, tuple(left))
     cost = step_rank(s) if EXACT_STEP in a.requirements else 0
-    found: list[tuple[int, Verdict]] = []
+    results: list[tuple[int, Verdict]] = []
     errors: list[OcoError] = []
     for theorem in (t for t, left in objections if not left):
         try:
             promised = replace(_promised(a, theorem, s, given, span, policy), inner_cost=cost)
-            found.append((len(unread(theorem, s, given)), promised))
+            results.append((len(unread(theorem, s, given)), promised))
         except OcoError as error:  # a given formula may name what one theorem has and another lacks
             errors.append(error)
-    if found:
-        usable = [(left, v) for left, v in found if v.guarantee is not None]
-        return min(usable, key=lambda pair: (pair[0], rank(pair[1])), default=found[0])[1]
+    if results:
+        usable = [(left, v) for left, v in results if v.guarantee is not None]
+        return min(usable, key=lambda pair: (pair[0], rank(pair[1])), default=results[0])[1]
     if given:
         raise errors[0]
-    said = f"its settings have no value here: {errors[0].message}"
-    return Verdict(a, Standing.REFUSED, theorem, (Objection(said),))
+    message = f"its settings have no value here: {errors[0].message}"
+    return Verdict(a, Applicability.REFUSED, theorem, (Objection(message),))
 
 
 def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
-    found = [o for h in a.requirements if (o := h.test(s)) is not None]
-    return [o for o in found if not (asked and o.slow)]
+    results = [o for h in a.requirements if (o := h.test(s)) is not None]
+    return [o for o in results if not (asked and o.slow)]
 
 
 def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
     """What stands in the way of a theorem on the problem that its settings are made for, in the user's numbers where it does so there."""
-    found = theorem.objections(s)
+    result = theorem.objections(s)
     if not scaled:
-        return found
+        return result
     inner = theorem.objections(without_units(s, theorem.norm)[0])
-    return inner and (found or inner)
+    return inner and (result or inner)
 
 
 def _listed(theorems: Sequence[Theorem]) -> str:
@@ -262,17 +251,19 @@ def _promised(
     """What the theorem promises with its settings, in the user's units."""
     scaled = made_without_units(given, span, policy)
     inner, scales = without_units(s, theorem.norm) if scaled else (s, None)
-    settings = settle(theorem, inner, given, span)
+    settings = theorem_settings(theorem, inner, given, span)
     if given and (senseless := without_sense(theorem, inner, settings)):
-        return Verdict(a, Standing.REFUSED, theorem, tuple(senseless), settings)
+        return Verdict(a, Applicability.REFUSED, theorem, tuple(senseless), settings)
     _check_horizon(a, theorem, s, settings, span)
     searched = scaled and not numbers_given(given) and not policy.plain
     best = optimum(theorem, inner, given, policy.weight) if searched else None
     settings = settings if best is None else dict(best.settings)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
-    strength, score = weigh(inner, guarantee, policy.weight)
+    informativeness, score = weigh(inner, guarantee, policy.weight)
     promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
-    return Verdict(a, Standing.APPLICABLE, theorem, (), settings, promised, score, strength, "", scales, best)
+    return Verdict(
+        a, Applicability.APPLICABLE, theorem, (), settings, promised, score, informativeness, "", scales, best
+    )
 
 
 def numbers_given(given: GivenSettings) -> bool:
@@ -300,15 +291,15 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
     check_setting_names(given, a, span)
     verdict = judge(a, s, given, span, policy, asked=True)
     warnings: list[Diagnostic] = []
-    if verdict.standing is Standing.REFUSED:
+    if verdict.applicability is Applicability.REFUSED:
         verdict = _against_objections(a, verdict, s, given, span, policy)
-        said = "; ".join(verdict.reasons)
+        message = "; ".join(verdict.reasons)
         warnings.append(
             Diagnostic(
-                "OCO704", f"nothing is guaranteed of `{a.name}` here: {said}", span, verdict.mend, Severity.WARNING
+                "OCO704", f"nothing is guaranteed of `{a.name}` here: {message}", span, verdict.fix, Severity.WARNING
             )
         )
-    chosen = replace(verdict, standing=Standing.CHOSEN, reason="the model or the caller asks for it")
+    chosen = replace(verdict, applicability=Applicability.CHOSEN, reason="the model or the caller asks for it")
 
     def others() -> tuple[Verdict, ...]:
         return tuple(judge(b, s, {}, span, policy) for b in ALGORITHMS if b is not a)
@@ -317,7 +308,7 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
         s,
         (chosen,),
         True,
-        (*warnings, *_broken(chosen, s, span), *unused_settings(chosen, s, given, span)),
+        (*warnings, *_broken(chosen, s, span), *ignored_settings(chosen, s, given, span)),
         policy,
         others,
     )
@@ -329,12 +320,12 @@ def _against_objections(
     """Settings without a guarantee, where the rule itself can run: the paper's, in the user's units where numbers are given."""
     required = _required(a, s, True) + _inapplicable(a, s)
     if required:
-        said = "; ".join(o.reason for o in required)
-        raise fail("OCO705", f"`{a.name}` cannot run on this model: {said}", span, required[0].mend)
+        message = "; ".join(o.reason for o in required)
+        raise fail("OCO705", f"`{a.name}` cannot run on this model: {message}", span, required[0].fix)
     theorem = verdict.theorem or a.theorems[-1]
     inner, scales = without_units(s, theorem.norm) if made_without_units(given, span, policy) else (s, None)
     try:
-        settings = settle(theorem, inner, given, span)
+        settings = theorem_settings(theorem, inner, given, span)
     except OcoError as error:
         raise fail(
             "OCO706",
@@ -343,11 +334,11 @@ def _against_objections(
             f"give them: using {a.name} with ... = ...",
         ) from None
     except UnknownFact as missing:
-        said = f"they need {missing.key}, which is not known"
-        raise fail("OCO706", f"`{a.name}` has no settings here: {said}", span, verdict.mend) from None
+        message = f"they need {missing.key}, which is not known"
+        raise fail("OCO706", f"`{a.name}` has no settings here: {message}", span, verdict.fix) from None
     if wrong := without_sense(theorem, inner, {n: v for n, v in settings.items() if v.given}):
-        said = "; ".join(o.reason for o in wrong)  # a step would go uphill, or have no minimum
-        raise fail("OCO715", f"`{a.name}` cannot run: {said}", span, "give positive numbers or formulas")
+        message = "; ".join(o.reason for o in wrong)  # a step would go uphill, or have no minimum
+        raise fail("OCO715", f"`{a.name}` cannot run: {message}", span, "give positive numbers or formulas")
     _check_horizon(a, theorem, s, settings, span)
     return replace(verdict, settings=settings, theorem=theorem, scales=scales)
 
@@ -358,26 +349,26 @@ def _check_horizon(
     """Raises OCO706 for settings in T where the horizon is unknown, and no restart gives one."""
     using = [n for n, v in settings.items() if "T" in symbols_of(v.formula)]
     if s.horizon is None and using and theorem.restarts is None:
-        said = f"{', '.join(using)} use T, which the model leaves unknown"
-        raise fail("OCO706", f"`{a.name}` has no settings here: {said}", span, "write `horizon T = ...`")
+        message = f"{', '.join(using)} use T, which the model leaves unknown"
+        raise fail("OCO706", f"`{a.name}` has no settings here: {message}", span, "write `horizon T = ...`")
 
 
 def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
     """What no setting mends: the rule reads data that the feedback or the model does not have."""
-    found: list[Objection] = []
+    results: list[Objection] = []
     hard = any(t.violation is Violation.HARD for t in a.theorems)
     reads = a.reads or (Feedback.FULL if hard else Feedback.GRADIENT)
     if s.canonical.feedback is Feedback.BANDIT and reads is not Feedback.BANDIT:
-        found.append(
+        results.append(
             Objection("it needs gradients, and bandit feedback gives only values", "write `feedback gradient`")
         )
     if reads is Feedback.FULL and s.canonical.feedback is not Feedback.FULL:
-        found.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
+        results.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
     if hard and s.equalities:
-        found.append(Objection("it has no rule for equalities on average", "write `each round` after them"))
+        results.append(Objection("it has no rule for equalities on average", "write `each round` after them"))
     if hard and not s.constraints:
-        found.append(Objection("it has no rule without constraints", "write `using ogd`"))
-    return found
+        results.append(Objection("it has no rule without constraints", "write `using ogd`"))
+    return results
 
 
 def _broken(v: Verdict, s: Situation, span: Span | None) -> list[Diagnostic]:
@@ -385,8 +376,8 @@ def _broken(v: Verdict, s: Situation, span: Span | None) -> list[Diagnostic]:
     if v.theorem is None or v.guarantee is None or not any(x.given for x in v.settings.values()):
         return []
     return [
-        Diagnostic("OCO707", f"the guarantee does not hold with these settings: {said}", span, "", Severity.WARNING)
-        for said in v.theorem.checks(in_its_units(s, v), v.settings)
+        Diagnostic("OCO707", f"the guarantee does not hold with these settings: {message}", span, "", Severity.WARNING)
+        for message in v.theorem.checks(in_its_units(s, v), v.settings)
     ]
 
 

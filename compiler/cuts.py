@@ -9,23 +9,16 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains import Domain, cut, make_domain
+from oco.compiler.domains.rows import check_rows
 from oco.compiler.jacobians import jacobian
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, names
-from oco.dsl.limits import FACTORED
-from oco.dsl.meter import charge
 from oco.dsl.model import DomainSpec, Relation
 from oco.dsl.source import Span
 
 Floats = np.ndarray[Any, Any]
-MOST_ENTRIES = 10**7
-"""Entries of all rows together that are written out."""
-
-
-CURVED_STEPS, MATRIX_STEPS, ROW_STEPS = 40_000, 300, 5
-"""Steps that the cut of a curved set takes, and of a set of matrices for each entry, and for each entry of a row besides."""
 
 
 class Sets:
@@ -47,19 +40,11 @@ class Sets:
         rows = _all_rows(base, name, cuts)
         key = (id(base), *map(_identity, rows))
         if key not in self._known:
-            charge(_steps(base, len(rows[1]) + len(rows[3])))
             try:
                 self._known[key] = cut(base, *rows, steps)
             except OcoError as error:
                 raise OcoError(*(replace(d, span=d.span or cuts[0][2]) for d in error.diagnostics)) from None
         return self._known[key]
-
-
-def _steps(base: Domain, rows: int) -> int:
-    """Of the work of a check: what finding the inside of a cut takes."""
-    if base.kind in FACTORED:
-        return (MATRIX_STEPS + ROW_STEPS * rows) * base.size
-    return 0 if base.kind == "box" or base.halfspaces() is not None else CURVED_STEPS
 
 
 def _identity(value: Any) -> Hashable:
@@ -78,7 +63,7 @@ def _all_rows(
         else:
             inequalities.append((A, b) if relation is Relation.LE else (-A, -b))
     (A, b), (E, f) = (
-        tuple(np.concatenate(parts) for parts in zip(*found, strict=True)) for found in (inequalities, equalities)
+        tuple(np.concatenate(parts) for parts in zip(*result, strict=True)) for result in (inequalities, equalities)
     )
     return A, b, E, f
 
@@ -91,9 +76,7 @@ def _rows(expr: Expr, name: str, base: Domain, span: Span | None) -> tuple[Float
     """A of shape (k, size) and b with A x - b = expr, entry by entry."""
     shape = known(expr.shape)
     count = int(np.prod(shape, dtype=np.int64))
-    if count * base.size > MOST_ENTRIES:
-        said = f"{count} rows of {base.size} entries are more numbers than are written out"
-        raise fail("OCO419", said, span, "narrow the domain by fewer rows")
+    check_rows(count, base.size, f"the domain of `{name}`", span)
     slopes = jacobian(expr, (name,))[name]
     if names(slopes, Kind.DECISION):
         raise fail("OCO419", f"what narrows the domain of `{name}` must be affine in it", span)

@@ -22,11 +22,12 @@ import numpy as np
 
 from oco.compiler.canonical import Block, Canonical, Inequality, StreamRange
 from oco.compiler.domains.box import Box
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.enclosure import Enclosure
-from oco.compiler.facts.setting import Setting
 from oco.compiler.jacobians import jacobian
 from oco.compiler.structure import Structure, constraint_structure, is_affine, separable_over_box
 from oco.dsl import algebra
+from oco.dsl.atoms import form_of, forms, kink_of
 from oco.dsl.build import applied
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, Slice, constant, names, rewrite, walk
@@ -34,8 +35,6 @@ from oco.dsl.model import Feedback, Stream
 
 Floats = np.ndarray[Any, Any]
 LEVELS, BASES, STEEPNESS = "_levels", "_bases", "_steepness"
-CONVEX = ("abs", "pos", "neg", "hinge", "max", "maximum", "norm1", "norm_inf")
-CONCAVE = ("min", "minimum")
 _MIXED = "it is not seen that `{}` is a sum of its kinks with weights that are not negative"
 MOST_PIECES = 256
 """Of all kinks together: each has a multiplier."""
@@ -166,10 +165,11 @@ class _Lifting:
         def lift(expr: Expr) -> Expr:
             if not isinstance(expr, Call) or not _is_kink(expr):
                 return expr
-            if expr.atom == "norm1":
-                return _total(expr, self.named(c, algebra.call("abs", expr.args[0])))
-            if expr.atom in CONCAVE:
-                return algebra.minus(self.named(c, expr))
+            match form_of(expr):
+                case forms.Total(of):
+                    return _total(expr, self.named(c, algebra.call(of, *expr.args)))
+                case forms.Extreme(largest=False):
+                    return algebra.minus(self.named(c, expr))
             return self.named(c, expr)
 
         return lift
@@ -178,19 +178,20 @@ class _Lifting:
         """A name for the largest of the pieces of a call; of a smallest, for the largest of their negatives."""
         inner = [self.values[n] for n in names(call, Kind.DECISION) if n in self.values]
         value: Expr = rewrite(call, self.over_decisions)
-        concave = call.atom in CONCAVE
+        form = form_of(call)
+        assert isinstance(form, forms.Extreme)
         shape, stretched = known(call.shape), known(call.shape)
-        if call.atom in ("max", "min", "norm_inf"):
+        if form.over:
             axis = call.option("axis")
             base = known(call.args[0].shape)
             stretched = (1,) * len(base) if axis is None else (*base[: int(axis)], 1, *base[int(axis) + 1 :])
         name = f"_node{len(self.nodes)}"
         depth = 1 + max((n.depth for n in inner), default=0)
-        node = _Node(name, shape, algebra.minus(value) if concave else value, depth)
+        node = _Node(name, shape, value if form.largest else algebra.minus(value), depth)
         self.nodes.append(node)
         self.values[name] = node
-        for piece in _pieces(call):
-            self.rows.append(_Row(c, node, algebra.minus(piece) if concave else piece, stretched))
+        for piece in form.pieces(algebra, *call.args):
+            self.rows.append(_Row(c, node, piece if form.largest else algebra.minus(piece), stretched))
             self.pieces += math.prod(np.broadcast_shapes(known(piece.shape), stretched))
         if self.pieces > MOST_PIECES:
             raise Unliftable(f"its step takes kinks of at most {MOST_PIECES} pieces in all constraints together")
@@ -202,27 +203,12 @@ class _Lifting:
 
 
 def _is_kink(e: Expr) -> bool:
-    return isinstance(e, Call) and e.atom in (*CONVEX, *CONCAVE) and bool(names(e, Kind.DECISION))
+    return kink_of(e) is not None and bool(names(e, Kind.DECISION))
 
 
 def _total(call: Call, sizes: Expr) -> Expr:
     """The sum of the absolute values, along the axis of the call."""
     return applied("sum", (sizes,), call.options) if sizes.shape else sizes
-
-
-def _pieces(call: Call) -> tuple[Expr, ...]:
-    """What the call is the largest, or the smallest, of."""
-    first, *_ = call.args
-    match call.atom:
-        case "abs" | "norm_inf":
-            return first, algebra.minus(first)
-        case "pos":
-            return first, algebra.number(0)
-        case "neg":
-            return algebra.minus(first), algebra.number(0)
-        case "hinge":
-            return algebra.sub(algebra.number(1), first), algebra.number(0)
-    return call.args if call.atom in ("maximum", "minimum") else (first,)
 
 
 def _variable(node: _Node, start: int, vectors: Mapping[str, Name]) -> Expr:
@@ -262,10 +248,10 @@ def _check(lifted: Canonical, parts: list[Inequality]) -> None:
 
 def _bends(lifted: Canonical, origins: list[Inequality]) -> list[float]:
     """How fast the gradients of the lifted constraints change; raises where nothing bounds that of one with kinks."""
-    setting, decisions, found = Setting(lifted), tuple(b.name for b in lifted.blocks), list[float]()
+    setting, decisions, result = Setting(lifted), tuple(b.name for b in lifted.blocks), list[float]()
     for c, origin in zip(lifted.inequalities, origins, strict=True):
         if is_affine(c.expr, decisions) or not has_kinks(origin):
-            found.append(0.0)
+            result.append(0.0)
             continue
         exprs = (
             [c.expr]
@@ -276,5 +262,5 @@ def _bends(lifted: Canonical, origins: list[Inequality]) -> list[float]:
         bend = reduce(max, (max(abs(a), abs(b)) for a, b in ends), 0.0)
         if not math.isfinite(bend):
             raise Unliftable(f"nothing bounds how fast the gradient of a piece of `{origin.origin}` changes")
-        found.append(bend)
-    return found
+        result.append(bend)
+    return result

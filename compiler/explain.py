@@ -10,10 +10,10 @@ from typing import Any
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.choice import Choice, constraint_words
 from oco.compiler.explain_settings import settings_data, settings_lines, vacuous_lines
-from oco.compiler.optimal import ANY_HORIZON
+from oco.compiler.objective import ANY_HORIZON
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Bound, Guarantee
-from oco.compiler.verdicts import Standing, Strength, Verdict
+from oco.compiler.verdicts import Applicability, Informativeness, Verdict
 from oco.dsl.source import Span
 
 WIDTH = 116
@@ -36,11 +36,19 @@ def table_lines(choice: Choice) -> list[str]:
     rounds = choice.situation.horizon or ANY_HORIZON
     lines = [f"{'algorithm':<17} {'sum':>10}  at T = {rounds}, in units of the most that a round can cost"]
     for v in choice.verdicts:
-        said = {Strength.VACUOUS: "vacuous; ", Strength.RATES: "a rate without a number; "}.get(v.strength, "")
-        mark = "chosen: " if v.standing is Standing.CHOSEN else "" if v.standing is Standing.REFUSED else "applies: "
+        message = {Informativeness.VACUOUS: "vacuous; ", Informativeness.RATES: "a rate without a number; "}.get(
+            v.informativeness, ""
+        )
+        mark = (
+            "chosen: "
+            if v.applicability is Applicability.CHOSEN
+            else ""
+            if v.applicability is Applicability.REFUSED
+            else "applies: "
+        )
         more = f" (and {len(v.reasons) - 1} more)" if len(v.reasons) > 1 else ""
-        words = v.reason if v.standing is Standing.CHOSEN else _few_words(v)
-        lead = "" if said[:7] in words else said
+        words = v.reason if v.applicability is Applicability.CHOSEN else _few_words(v)
+        lead = "" if message[:7] in words else message
         lines += textwrap.wrap(
             f"{v.name:<17} {_sum(v):>10}  {mark}{lead}{words}{more}", WIDTH, subsequent_indent=" " * 30
         )
@@ -59,16 +67,16 @@ def _few_words(v: Verdict) -> str:
 
 def refusal(choice: Choice) -> tuple[str, str, Span | None]:
     """Why nothing applies, the way out and the place: constraints that cannot hold, else the algorithm that comes nearest."""
-    nearest = min(choice.verdicts, key=lambda v: (any(o.drops for o in v.objections), len(v.objections), not v.mend))
+    nearest = min(choice.verdicts, key=lambda v: (any(o.drops for o in v.objections), len(v.objections), not v.fix))
     impossible = next((w for w in choice.situation.facts.warnings if w.code == "OCO605"), None)
-    if impossible is not None and nearest.mend.startswith("loosen"):
+    if impossible is not None and nearest.fix.startswith("loosen"):
         return f"no algorithm applies to this model: {impossible.message}", impossible.hint, impossible.span
     overflow = next((w for w in choice.situation.facts.warnings if w.code == "OCO613"), None)
     if overflow is not None:
         return f"no algorithm applies to this model: {overflow.message}", overflow.hint, overflow.span
-    said = f"no algorithm applies to this model yet: the nearest is {nearest.name}, but {_joined(nearest.reasons)}"
+    message = f"no algorithm applies to this model yet: the nearest is {nearest.name}, but {_joined(nearest.reasons)}"
     others = "; `oco explain` says what each other one needs"
-    return said, f"{nearest.name} would apply if you {nearest.mend}{others}" if nearest.mend else "", None
+    return message, f"{nearest.name} would apply if you {nearest.fix}{others}" if nearest.fix else "", None
 
 
 def _joined(parts: tuple[str, ...]) -> str:
@@ -76,13 +84,13 @@ def _joined(parts: tuple[str, ...]) -> str:
 
 
 def _verdict_lines(v: Verdict, choice: Choice) -> list[str]:
-    head = f"{v.standing.value:<11} {v.name:<16} {v.algorithm.title} ({v.algorithm.cite})"
+    head = f"{v.applicability.value:<11} {v.name:<16} {v.algorithm.title} ({v.algorithm.cite})"
     lines = [head]
     for reason in v.reasons:
         lines += _wrapped("because", reason)
-    if v.standing is Standing.REFUSED:
-        return [*lines, *(_wrapped("unless", f"you {v.mend}") if v.mend else []), ""]
-    for setting in v.settings.values() if v.standing is Standing.CHOSEN else ():
+    if v.applicability is Applicability.REFUSED:
+        return [*lines, *(_wrapped("unless", f"you {v.fix}") if v.fix else []), ""]
+    for setting in v.settings.values() if v.applicability is Applicability.CHOSEN else ():
         lines += _wrapped("setting", setting_text(setting))
     if v.guarantee is not None:
         lines += _wrapped("by", v.guarantee.theorem)
@@ -90,7 +98,7 @@ def _verdict_lines(v: Verdict, choice: Choice) -> list[str]:
             lines += _wrapped("bound", bound_text(bound, v.guarantee))
         for condition in v.guarantee.provisos:
             lines += _wrapped("note", condition) if condition not in v.reasons else []
-    if v.standing is Standing.CHOSEN:
+    if v.applicability is Applicability.CHOSEN:
         s, weight = choice.situation, choice.policy.weight
         for label, text in (*vacuous_lines(s, v), *settings_lines(s, v, weight)):
             lines += _wrapped(label, text)
@@ -132,11 +140,11 @@ def bound_text(bound: Bound, guarantee: Guarantee) -> str:
     if number is None or rounds is None:
         return f"{bound.measure} = {rate}, a rate without a number{note}"
     per_round = number / rounds
-    said = f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
+    message = f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
     if bound.vacuous(rounds) and bound.trivial is not None:
         worst = "cost more than" if "regret" in bound.measure else "add more to it than"
-        return f"{said}; vacuous: no round can {worst} {bound.worst:.4g}"
-    return said
+        return f"{message}; vacuous: no round can {worst} {bound.worst:.4g}"
+    return message
 
 
 def explain_data(choice: Choice) -> dict[str, Any]:
@@ -178,11 +186,11 @@ def _verdict_data(v: Verdict) -> dict[str, Any]:
         "title": v.algorithm.title,
         "cite": v.algorithm.cite,
         "cost": v.algorithm.cost,
-        "standing": v.standing.value,
+        "standing": v.applicability.value,
         "theorem": None if v.theorem is None else v.theorem.name,
         "reasons": list(v.reasons),
-        "mend": v.mend,
-        "strength": v.strength.value,
+        "mend": v.fix,
+        "strength": v.informativeness.value,
         "sum": v.score if math.isfinite(v.score) else None,
         "guarantee": None if v.guarantee is None else guarantee_data(v.guarantee),
     }

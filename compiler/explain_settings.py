@@ -7,7 +7,7 @@ from typing import Any
 from oco.compiler.choice import Policy, judge
 from oco.compiler.guarantees import Guarantee
 from oco.compiler.horizons import useful_from
-from oco.compiler.optimal import normalized_sum
+from oco.compiler.objective import normalized_sum
 from oco.compiler.scales import Scales
 from oco.compiler.theorems import Situation
 from oco.compiler.verdicts import Verdict
@@ -64,8 +64,8 @@ def _middle(origin: Any) -> str:
 def literal(s: Situation, v: Verdict) -> Verdict | None:
     """The same algorithm with the paper's settings in the user's units; None where they have no guarantee."""
     words = {n: str(x.formula) for n, x in v.settings.items() if x.given and x.formula.is_Symbol}
-    found = judge(v.algorithm, s, words, None, Policy())
-    return found if found.guarantee is not None else None
+    result = judge(v.algorithm, s, words, None, Policy())
+    return result if result.guarantee is not None else None
 
 
 def _numbers(guarantee: Guarantee) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oco.compiler.choice import Policy, judge
-from oco.compiler.optimal import ANY_HORIZON
+from oco.compiler.objective import ANY_HORIZON
 from oco.compiler.theorems import Situation
 from oco.compiler.verdicts import Verdict
 
@@ -28,14 +28,14 @@ class FrontierPoint:
 
 def frontier(s: Situation, v: Verdict, weights: tuple[float, ...] = WEIGHTS) -> tuple[FrontierPoint, ...]:
     """The guarantees of an algorithm over the weights; empty where its bounds have no numbers or nothing is free."""
-    found = []
+    results = []
     words = {n: str(x.formula) for n, x in v.settings.items() if x.given and x.value is None and x.formula.is_Symbol}
     for weight in weights:
         best = judge(v.algorithm, s, words, None, Policy(True, weight))
         if best.best is None or best.best.least is None or best.guarantee is None:
             return ()
-        found.append(_point(best, weight, s.horizon or ANY_HORIZON))
-    return tuple(found)
+        results.append(_point(best, weight, s.horizon or ANY_HORIZON))
+    return tuple(results)
 
 
 def _point(v: Verdict, weight: float, rounds: int) -> FrontierPoint:

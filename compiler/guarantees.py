@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.rounds import KEPT, Rounds, Schedule
+from oco.compiler.schedule import KEPT, Rounds, Schedule
 from oco.compiler.settings import evaluated, parse_formula, symbols_of
-from oco.dsl.meter import charge
 
 Floats = np.ndarray[Any, Any]
 FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain"
@@ -37,9 +36,10 @@ class Quantity:
 class Bound:
     """What a theorem promises of one measure. `formula` is text over the names of `quantities`; "" where only a rate is known.
 
-    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is what one round can cost at most; where that is 0,
-    as over a domain of one point, so is the bound, whatever the formula gives. Both it and the formula are in the theorem's units;
-    `unit` brings them to the user's, `label_units` the same for each constraint alone.
+    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is the most that one round can add: the range of the
+    loss, or the sum over the constraints of their largest proved values; where that is 0, as over a domain of one point, so is the
+    bound, whatever the formula gives. Both it and the formula are in the theorem's units; `unit` brings them to the user's,
+    `label_units` the same for each constraint alone.
     """
 
     measure: str
@@ -74,14 +74,14 @@ class Bound:
 
         The last is `number`, which sums over stretches of rounds and is larger by less than a thousandth.
         """
-        found, last = self.after(Rounds.every(rounds), horizon), self.number(rounds, horizon)
-        return found if found is None or last is None else np.append(found[:-1], last)
+        result, last = self.after(Rounds.every(rounds), horizon), self.number(rounds, horizon)
+        return result if result is None or last is None else np.append(result[:-1], last)
 
     def after(self, rounds: Rounds, horizon: int) -> Floats | None:
         """The same after the last round of each stretch, shape (stretches,)."""
-        found = self._unit_free(rounds, horizon)
+        result = self._unit_free(rounds, horizon)
         with np.errstate(over="ignore"):  # a bound beyond all numbers is infinite
-            return None if found is None else self.unit * found
+            return None if result is None else self.unit * result
 
     def _unit_free(self, rounds: Rounds, horizon: int) -> Floats | None:
         if not self.formula:
@@ -90,13 +90,12 @@ class Bound:
             return np.zeros(rounds.last.shape)
         if (rounds, horizon) in self._curves:
             return self._curves[rounds, horizon]
-        charge(40 + 0.02 * len(rounds.last))
         used = symbols_of(self.expression)
         values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
-        found = np.broadcast_to(evaluated(self.expression, values), rounds.last.shape)
+        result = np.broadcast_to(evaluated(self.expression, values), rounds.last.shape)
         if len(rounds.last) <= KEPT:
-            self._curves[rounds, horizon] = found
-        return found
+            self._curves[rounds, horizon] = result
+        return result
 
     @cached_property
     def _curves(self) -> dict[tuple[Rounds, int], Floats]:
@@ -105,20 +104,23 @@ class Bound:
 
     def number(self, rounds: int, horizon: int | None = None) -> float | None:
         """The bound after all rounds, by default with the settings of that horizon."""
-        found = self.after(Rounds.of(rounds), rounds if horizon is None else horizon)
-        return None if found is None else float(found[-1])
+        result = self.after(Rounds.of(rounds), rounds if horizon is None else horizon)
+        return None if result is None else float(result[-1])
 
     def label_numbers(self, rounds: int) -> dict[str, float]:
         """The bound of each constraint alone, where their units are known; the bound of the sum is that of each."""
-        found = self._unit_free(Rounds.of(rounds), rounds)
-        return {} if found is None else {label: unit * float(found[-1]) for label, unit in self.label_units.items()}
+        result = self._unit_free(Rounds.of(rounds), rounds)
+        return {} if result is None else {label: unit * float(result[-1]) for label, unit in self.label_units.items()}
 
     def share(self, rounds: int) -> float | None:
-        """The bound after all rounds in units of the most that they can add up to; None where that or the number is not known."""
-        found = self._unit_free(Rounds.of(rounds), rounds)
-        if found is None or self.trivial is None:
+        """The bound after all rounds in units of the trivial one, T times `trivial`; None where that or the number is not known.
+
+        0 where nothing can go wrong: a constraint that no decision breaks.
+        """
+        result = self._unit_free(Rounds.of(rounds), rounds)
+        if result is None or self.trivial is None:
             return None
-        return float(found[-1]) / (self.trivial * rounds) if self.trivial != 0 else 0.0
+        return float(result[-1]) / (self.trivial * rounds) if self.trivial != 0 else 0.0
 
     @property
     def worst(self) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oco.compiler.guarantees import Guarantee
-from oco.compiler.resettle import in_its_units, resettled
+from oco.compiler.resolve_again import in_its_units, revised
 from oco.compiler.theorems import Situation, UnknownFact
 from oco.compiler.verdicts import Verdict
 from oco.dsl.diagnostics import OcoError
@@ -36,11 +36,11 @@ def useful_from(s: Situation, v: Verdict) -> dict[str, Useful]:
     """For each vacuous measure of a verdict, the horizon from which it is not."""
     if v.guarantee is None or v.theorem is None or s.horizon is None:
         return {}
-    found = {}
+    results = {}
     for k, bound in enumerate(v.guarantee.bounds):
         if bound.vacuous(s.horizon):
-            found[bound.measure] = _first(_Shares(s, v, k), s.horizon)
-    return found
+            results[bound.measure] = _first(_Shares(s, v, k), s.horizon)
+    return results
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class _Shares:
         return math.inf if share is None or math.isnan(share) else share
 
     def guarantee(self, T: int) -> Guarantee:
-        s, v = resettled(self.s, self.v, horizon=T)
+        s, v = revised(self.s, self.v, horizon=T)
         assert v.theorem is not None
         return v.theorem.guarantee(in_its_units(s, v), v.settings)
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from oco.compiler.calculus import dependence, gradient
 from oco.dsl import algebra as e
-from oco.dsl.atoms import ATOMS
-from oco.dsl.atoms.shapes import entrywise
+from oco.dsl.atoms import ATOMS, form_of, forms, is_entrywise
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, constant, walk
 
@@ -41,13 +40,13 @@ def jacobian(expr: Expr, decisions: Iterable[str]) -> dict[str, Expr]:
     """For each decision the slopes of every entry, of shape `expr.shape + decision.shape`; a constant 0 where it does not occur."""
     nodes = list(walk(expr))
     shapes = {n.name: known(n.shape) for n in nodes if isinstance(n, Name) and n.kind is Kind.DECISION}
-    found: dict[str, Expr] = {}
+    results: dict[str, Expr] = {}
     for name in decisions:
         if name in shapes:
-            found[name] = _Towards(name, shapes[name], nodes).dense(expr)
+            results[name] = _Towards(name, shapes[name], nodes).dense(expr)
         else:
-            found[name] = e.number(0)
-    return found
+            results[name] = e.number(0)
+    return results
 
 
 def diagonal(expr: Expr, decision: str) -> Expr | None:
@@ -94,15 +93,15 @@ class _Towards:
         if node.shape == ():
             return Dense(gradient(node, (self.name,))[self.name])
         if isinstance(node, Call):
-            if ATOMS[node.atom].shape is entrywise and not ATOMS[node.atom].options:  # softmax mixes entries
+            if is_entrywise(node):
                 return self._entrywise(node)
-            if node.atom == "matmul" and sum(id(a) in self.depends for a in node.args) == 1:
-                found = self._product(node)
-                if found is not None:
-                    return found
-            if node.atom == "_broadcast":
+            if form_of(node) is forms.MATRIX_PRODUCT and sum(id(a) in self.depends for a in node.args) == 1:
+                result = self._product(node)
+                if result is not None:
+                    return result
+            if isinstance(form_of(node), forms.Stretched):
                 return self._stretched(node.args[0], known(node.shape))
-            if node.atom == "_scatter" and not any(id(i) in self.depends for i in node.args[1:]):
+            if isinstance(form_of(node), forms.Scattered) and not any(id(i) in self.depends for i in node.args[1:]):
                 values, *items = node.args
                 return Dense(e.call("_scatter", self.dense(values), *items, shape=known(node.shape) + self.shape))
         if isinstance(node, Array):

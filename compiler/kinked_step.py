@@ -24,7 +24,7 @@ import numpy as np
 from oco.compiler.epigraph import BASES, STEEPNESS, Epigraph, Floats
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows
-from oco.compiler.problem import Problem, Task
+from oco.compiler.problem import Problem, TraceSpec
 from oco.compiler.structure import constraint_structure
 
 TOLERANCE = 1e-12
@@ -69,7 +69,7 @@ class KinkedStep:
         steepness = t.name("steepness", self.slopes(rows, inner) * steep(K))
         caps = t.concat(weights, t.name("caps", self.caps(weights, towards[: self.count], inner)))
 
-        def unsettled(*state: Value) -> Value:
+        def not_converged(*state: Value) -> Value:
             error, last, count = state[-3:]
             falls = t.or_(error <= 0.5 * last, last > ROUNDING * self.diameter)
             return t.and_(t.and_(error > TOLERANCE * self.diameter, falls), count < MAX_STEPS)
@@ -77,13 +77,13 @@ class KinkedStep:
         def nearer(*state: Value) -> tuple[Value, ...]:
             bases, multipliers, error, count = state[n], state[n + 1], state[-3], state[-1]
             y, c = _with(self.y, t.zeros((K,))), _with(self.c, t.zeros((K,)))
-            found = self.solve(self.lifted(bases, steepness), y, c, self.alpha, caps, multipliers)
-            x, r = Point(found[1].blocks[:-1]), found[1].blocks[-1]
+            result = self.solve(self.lifted(bases, steepness), y, c, self.alpha, caps, multipliers)
+            x, r = Point(result[1].blocks[:-1]), result[1].blocks[-1]
             values = t.name("bases", self.p.values(self.epigraph.nodes, x))
-            return (*x.blocks, values, found[0], self.error(r, values - bases, steepness), error, count + 1)
+            return (*x.blocks, values, result[0], self.error(r, values - bases, steepness), error, count + 1)
 
         begin = (*x.blocks, bases, first, t.lift(math.inf), t.lift(math.inf), t.lift(0))
-        return Point(t.while_(unsettled, nearer, begin)[:n])
+        return Point(t.while_(not_converged, nearer, begin)[:n])
 
     def lifted(self, bases: Value, steepness: Value) -> Problem:
         return Problem(self.t, self.task, {**self.p.seen, BASES: bases, STEEPNESS: steepness}, self.p.round)
@@ -95,20 +95,20 @@ class KinkedStep:
         if self.epigraph.bends.any():
             reach = reach + self._constant(self.bends, "bends")
         own, above = self._constant(self.own, "own"), self._constant(self.above, "above")
-        found = t.zeros((self.epigraph.levels,))
+        result = t.zeros((self.epigraph.levels,))
         for _ in range(self.epigraph.depth):
-            each = (reach + inner @ found) / own
-            found = t.max(t.where(above, t.reshape(each, (each.size, 1)), 0.0), axis=0)
-        return found
+            each = (reach + inner @ result) / own
+            result = t.max(t.where(above, t.reshape(each, (each.size, 1)), 0.0), axis=0)
+        return result
 
     def caps(self, weights: Value, outer: Value, inner: Value) -> Value:
         """Twice what the multiplier of each row is at most: what its node weighs; from the outside in."""
         own, owner = self._constant(self.own, "own"), self._constant(self.epigraph.owner, "owner")
         given = weights @ outer
-        found = given
+        result = given
         for _ in range(self.epigraph.depth - 1):
-            found = given + (self.t.gather(found, owner) / own) @ inner
-        return 2.0 * self.t.gather(found, owner) / own
+            result = given + (self.t.gather(result, owner) / own) @ inner
+        return 2.0 * self.t.gather(result, owner) / own
 
     def error(self, r: Value, changes: Value, steepness: Value) -> Value:
         """The bound of |x - x*|, from the levels and from how far the nodes' values are from their bases."""
@@ -125,23 +125,23 @@ def _with(x: Point, levels: Value) -> Point:
     return Point((*x.blocks, levels))
 
 
-def _lifted(task: Task, found: Epigraph) -> tuple[Task, Floats]:
+def _lifted(task: TraceSpec, result: Epigraph) -> tuple[TraceSpec, Floats]:
     """The task of the lifted problem, and the units of its rows: each has that of the constraint that it comes from."""
     count = sum(c.size for c in task.canonical.inequalities)
-    units, scales = np.ones(len(found.owner)), task.scales
+    units, scales = np.ones(len(result.owner)), task.scales
     if scales is not None:
         own = {c.origin: scales.inequalities[k] for k, c in zip(_starts(task), task.canonical.inequalities)}
-        rows = found.canonical.inequalities[len(task.canonical.inequalities) :]
+        rows = result.canonical.inequalities[len(task.canonical.inequalities) :]
         units = np.concatenate([np.full(c.size, own[c.origin]) for c in rows])
         scales = replace(
             scales,
             origins=(*scales.origins, np.zeros(())),
             inequalities=np.concatenate([scales.inequalities[:count], units]),
         )
-    structure, _ = constraint_structure(found.canonical)
-    return replace(task, canonical=found.canonical, structure=structure, scales=scales, rooms=()), units
+    structure, _ = constraint_structure(result.canonical)
+    return replace(task, canonical=result.canonical, structure=structure, scales=scales, rooms=()), units
 
 
-def _starts(task: Task) -> list[int]:
+def _starts(task: TraceSpec) -> list[int]:
     """Where the entries of each constraint begin."""
     return [int(k) for k in np.cumsum([0, *(c.size for c in task.canonical.inequalities)])[:-1]]

@@ -8,7 +8,7 @@ from typing import Any
 from oco.compiler.domains.combination import Combination
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.atoms.index import lower_index, slice_ends
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import known
@@ -49,8 +49,8 @@ class Lowering:
             case Name(name=name, kind=kind):
                 key = ROUND if kind is Kind.ROUND else name
                 if key not in self.env:
-                    said = f"the algorithm reads the constraints before the first round, and they depend on `{name}`, revealed later"
-                    raise fail("OCO705", said, node.span)
+                    message = f"the algorithm reads the constraints before the first round, and they depend on `{name}`, revealed later"
+                    raise fail("OCO705", message, node.span)
                 return self.env[key]
             case Slice():
                 return None  # its ends are read where the axis is known
@@ -67,7 +67,7 @@ class Lowering:
         raise InternalError(f"no equations for a {type(node).__name__}")
 
     def _arguments(self, node: Call, args: tuple[Expr, ...]) -> list[Any]:
-        if node.atom == "_scatter":
+        if isinstance(form_of(node), forms.Scattered):
             items = [self._place(item, size) for item, size in zip(args[1:], known(node.shape))]
             return [self.found[id(args[0])], *items]
         return [self.found[id(a)] for a in args]
@@ -84,8 +84,8 @@ _LONGEST_NAME = 24
 
 def origin(node: Expr) -> tuple[str, str]:
     """A name for a constant and where it came from: what the model says there (`level / 3` is called `level_over_3`)."""
-    said = " ".join(node.span.text.split()) if node.span is not None else ""
-    name = "_".join(_WORDS.get(word, word) for word in said.split(" "))
+    message = " ".join(node.span.text.split()) if node.span is not None else ""
+    name = "_".join(_WORDS.get(word, word) for word in message.split(" "))
     return (name if len(name) <= _LONGEST_NAME and name.isidentifier() else ""), (
-        f"`{said}` in the model" if said else ""
+        f"`{message}` in the model" if message else ""
     )

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from oco.compiler.explain import explain_text, formula_text
-from oco.compiler.verdicts import Standing, Verdict
+from oco.compiler.verdicts import Applicability, Verdict
 from oco.dsl.shown import shown_as_text
 from oco.dsl.text.latex import escaped
 from oco.dsl.text.notebook import marked
@@ -28,9 +28,9 @@ class Explanation(str):
     @classmethod
     def of(cls, choice: Choice) -> Explanation:
         """What became of each algorithm."""
-        found = cls(explain_text(choice))
-        found.choice = choice
-        return found
+        result = cls(explain_text(choice))
+        result.choice = choice
+        return result
 
     _repr_pretty_ = shown_as_text
 
@@ -40,7 +40,8 @@ class Explanation(str):
 
     def _repr_latex_(self) -> str:
         rows = [
-            rf"\text{{{v.standing.value}}} & \text{{{escaped(v.name)}}} & {_rates(v)}" for v in self.choice.verdicts
+            rf"\text{{{v.applicability.value}}} & \text{{{escaped(v.name)}}} & {_rates(v)}"
+            for v in self.choice.verdicts
         ]
         return "$$\\begin{array}{lll}\n" + " \\\\\n".join(rows) + "\n\\end{array}$$"
 
@@ -61,10 +62,10 @@ def _rate(bound: Bound) -> str:
 
 
 def _verdict_cells(v: Verdict) -> tuple[str, ...]:
-    strong = v.standing is Standing.CHOSEN
+    strong = v.applicability is Applicability.CHOSEN
     name = f"<b>{escape(v.name)}</b>" if strong else escape(v.name)
     about = f"{name}<br><small>{escape(v.algorithm.title)} ({escape(v.algorithm.cite)})</small>"
-    return v.standing.value, about, "<br>".join(map(marked, v.reasons)), marked(v.mend)
+    return v.applicability.value, about, "<br>".join(map(marked, v.reasons)), marked(v.fix)
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -35,7 +35,7 @@ TOLERANCE = 1e-12
 MAX_STEPS = 200
 MAX_TRIES = 100
 RIDGE = 1e-13
-"""Keeps the Newton system solvable where rows are dependent: a share of each row's greatest curvature."""
+"""Keeps the Newton system solvable where rows are dependent: a share of each row's own curvature."""
 NOISE = 1e-14
 """Rounding error of g(x), as a share of what it is made of."""
 NOISE_OF_D = 1e-13
@@ -72,8 +72,8 @@ class Response(Protocol):
 
     def constraints(self, x: Point) -> Value: ...
 
-    def squared_sizes(self, x: Point) -> Value:
-        """|grad g_n(x)|^2, shape (N,)."""
+    def slopes(self, x: Point) -> Rows:
+        """grad g_n(x), N rows."""
         ...
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
@@ -84,8 +84,8 @@ class Response(Protocol):
 def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Value) -> Point:
     """The minimizer; g is g(y), shape (N,), as Q is."""
     t, y, c = p.tracer, y.named(p.tracer, "y"), c.named(p.tracer, "c")
-    if (found := lifted(p.task.canonical)) is not None:
-        return _kinked_step(p, found, y, c, alpha, Q, fixed=False)
+    if (result := lifted(p.task.canonical)) is not None:
+        return _kinked_step(p, result, y, c, alpha, Q, fixed=False)
     response = _response(p, y, c, alpha, lambda: g)
 
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
@@ -98,8 +98,8 @@ def weighted_step(p: Problem, y: Point, c: Point, alpha: Value, weights: Value) 
     """argmin over the domain of <c, x> + alpha |x - y|^2 + sum_n weights_n g_n(x), for weights that are not negative."""
     if p.structure is Structure.AFFINE:
         return p.domain.project(y - (c + p.constraint_combination(y, weights)) / (2.0 * alpha))
-    if (found := lifted(p.task.canonical)) is not None:
-        return _kinked_step(p, found, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, weights, fixed=True)
+    if (result := lifted(p.task.canonical)) is not None:
+        return _kinked_step(p, result, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, weights, fixed=True)
     response = _bent(p)(p, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, *data_of_constraints(p))
     return response.at(weights, response.start())[-1]
 
@@ -161,8 +161,8 @@ class _Affine:
     def constraints(self, x: Point) -> Value:
         return self.g + self.A.apply(x - self.y)
 
-    def squared_sizes(self, x: Point) -> Value:
-        return self.A.squared_norms()
+    def slopes(self, x: Point) -> Rows:
+        return self.A
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
         """A J A' / (2 alpha), J a Jacobian of the projection."""
@@ -182,8 +182,8 @@ class _Ascent:
     def run(self, first: Value | None = None) -> tuple[Value, Point]:
         """The multipliers and the minimizer, from these multipliers or from none."""
         t, response = self.t, self.response
-        t.note(f"the gain at which the decision is within {TOLERANCE:g} of the domain's diameter")
-        enough = t.name("enough", response.alpha * (TOLERANCE * self.diameter) ** 2)
+        t.note(f"the gain at which each entry of the decision is within {TOLERANCE:g} of its width")
+        enough = t.name("enough", response.alpha * (TOLERANCE * self.p.domain.least_width) ** 2)
         track = response.start() if first is None else response.at(first, response.start())
         lam = t.name("lam", t.zeros(self.Q.shape) if first is None else first)
         g = t.name("g_x", response.constraints(track[-1]))
@@ -205,8 +205,8 @@ class _Ascent:
             count = t.where(t.any(t.not_(t.eq(reached, lam))), count + 1, MAX_STEPS)
             return (reached, value, g_x, *self.ascent(reached, g_x, points), count, *_flat(points))
 
-        lam, *found = t.while_(unfinished, ascend, begin)
-        return lam, self.points(tuple(found[5:]))[-1]
+        lam, *result = t.while_(unfinished, ascend, begin)
+        return lam, self.points(tuple(result[5:]))[-1]
 
     def ascent(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, ...]:
         """The next step, and the gain that ends the search where it is too small."""
@@ -220,18 +220,33 @@ class _Ascent:
 
     def direction(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, Value]:
         """The Newton step as far as the first multiplier that meets a bound, and what the whole of it promises."""
-        t, alpha = self.t, self.response.alpha
-        sizes = t.name("sizes", t.sqrt(self.response.squared_sizes(track[-1])))
+        t = self.t
         t.note("what is no more than rounding of g(x) counts as zero")
-        reach = self.diameter + (t.sqrt(self.response.c.squared_norm()) + t.sum(lam * sizes)) / (2.0 * alpha)
-        g = t.name("g_x", t.where(abs(g) <= NOISE * reach * sizes, 0.0, g))
+        g = t.name("g_x", t.where(abs(g) <= NOISE * self.rounded(lam, track[-1]), 0.0, g))
         bend = t.name("bend", self.response.curvature(lam, track))
-        newton = t.name("newton", self.newton(lam, g, bend, RIDGE * sizes * sizes / (2.0 * alpha) + TINY))
+        newton = t.name("newton", self.newton(lam, g, bend, RIDGE * self.own(bend) + TINY))
         bound = t.name("bound", t.where(newton < 0.0, 0.0, self.Q))
         shares = t.name("shares", abs(bound - lam) / t.maximum(abs(newton), TINY))
         share = t.minimum(t.min(t.where(t.eq(newton, 0.0), 1.0, shares)), 1.0)
         step = t.where(t.eq(newton, 0.0), 0.0, t.where(shares <= share, bound - lam, share * newton))
         return t.name("step", step), t.name("promise", t.sum(g * newton))
+
+    def rounded(self, lam: Value, x: Point) -> Value:
+        """Sum of the sizes of the terms that g(x) is rounded in, shape (N,): entry by entry where projections are, else by norms."""
+        t, rows, c, double = self.t, self.response.slopes(x), self.response.c, 2.0 * self.response.alpha
+        if self.p.domain.is_entrywise:
+            sizes = rows.map(abs)
+            largest = self.p.domain.of_bounds(lambda lo, hi: np.maximum(abs(lo), abs(hi)), full=True)
+            return sizes.apply(largest + (c.map(abs) + sizes.combine(lam)) / double)
+        norms = t.name("sizes", t.sqrt(rows.squared_norms()))
+        return (self.diameter + (t.sqrt(c.squared_norm()) + t.sum(lam * norms)) / double) * norms
+
+    def own(self, bend: Value) -> Value:
+        """The diagonal of the curvature, shape (N,)."""
+        count = self.Q.shape[0]
+        if count == 1:
+            return self.t.reshape(bend, (1,))
+        return self.t.sum(bend * self.t.diag(self.t.full(1.0, (count,))), axis=1)
 
     def newton(self, lam: Value, g: Value, bend: Value, ridge: Value) -> Value:
         """The Newton step of the free multipliers. One at a bound that the step would push out is held too, and the rest solved again."""
@@ -243,7 +258,7 @@ class _Ascent:
         if count == 1:
             return t.where(held, 0.0, g / (t.reshape(bend, (1,)) + ridge))
 
-        def unsettled(newton: Value, held: Value, again: Value) -> Value:
+        def not_converged(newton: Value, held: Value, again: Value) -> Value:
             return again
 
         def solve(newton: Value, held: Value, again: Value) -> tuple[Value, Value, Value]:
@@ -253,8 +268,8 @@ class _Ascent:
             blocked = t.and_(t.not_(held), outward)
             return newton, t.or_(held, blocked), t.any(blocked)
 
-        found, _, _ = t.while_(unsettled, solve, (t.zeros((count,)), held, t.not_(t.all(held))))
-        return found
+        result, _, _ = t.while_(not_converged, solve, (t.zeros((count,)), held, t.not_(t.all(held))))
+        return result
 
     def search(
         self, lam: Value, value: Value, slope: Value, step: Value, track: list[Point]
@@ -263,12 +278,12 @@ class _Ascent:
 
         def run(lam: Value, value: Value, slope: Value, step: Value, *rest: Structured) -> tuple[Value, ...]:
             points, parts = rest[: len(track)], rest[len(track) :]
-            found = _LineSearch(self, self.response.over(*parts), lam, step)
-            return found.run(value, self.t.name("promise", slope), list(points))  # type: ignore[arg-type]
+            result = _LineSearch(self, self.response.over(*parts), lam, step)
+            return result.run(value, self.t.name("promise", slope), list(points))  # type: ignore[arg-type]
 
         given = (lam, value, slope, step, *track, *self.response.parts)
-        found = call_over(self.t, "line_search", run, *given, doc=SEARCH_DOC)
-        return found[0], found[1], found[2], self.points(found[3:])
+        result = call_over(self.t, "line_search", run, *given, doc=SEARCH_DOC)
+        return result[0], result[1], result[2], self.points(result[3:])
 
     def points(self, flat: tuple[Value, ...]) -> list[Point]:
         return [Point(tuple(flat[k : k + self.blocks])) for k in range(0, len(flat), self.blocks)]
@@ -286,29 +301,29 @@ class _LineSearch:
         """From the dual's value and slope at lambda: lambda, D, g and the track at the end."""
         t = self.t
 
-        def unsettled(
-            share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *found: Value
+        def not_converged(
+            share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *result: Value
         ) -> Value:
-            reached, size, slope = found[:3]
+            reached, size, slope = result[:3]
             too_far = t.or_(reached < value - NOISE_OF_D * size, slope < -0.5 * promise)
             too_short = t.and_(slope > 0.5 * promise, high <= 1.0)
             return t.and_(t.or_(too_far, too_short), tries < MAX_TRIES)
 
         def again(
-            share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *found: Value
+            share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *result: Value
         ) -> tuple[Value, ...]:
-            slope = found[2]
+            slope = result[2]
             rises = slope > 0.0
             low, rise = t.where(rises, share, low), t.where(rises, slope, rise)
             high, fall = t.where(rises, high, share), t.where(rises, fall, slope)
             width = high - low
             secant = low + width * (rise / t.maximum(rise - fall, TINY))
             share = t.minimum(t.maximum(secant, low + 0.1 * width), high - 0.1 * width)
-            return (share, tries + 1, low, high, rise, fall, *self.at(share, self.points(found[4:])))
+            return (share, tries + 1, low, high, rise, fall, *self.at(share, self.points(result[4:])))
 
         whole = self.at(t.lift(1.0), track)
         begin = (t.lift(1.0), t.lift(0), t.lift(0.0), t.lift(2.0), promise, -promise, *whole)
-        share, _, _, _, _, _, value, _, _, g, *flat = t.while_(unsettled, again, begin)
+        share, _, _, _, _, _, value, _, _, g, *flat = t.while_(not_converged, again, begin)
         *before, x = self.points(tuple(flat))
         named = [*(p.named(t, "u") for p in before), x.named(t, "x")]
         lam = t.name("lam", self.lam + share * self.step)
@@ -321,10 +336,10 @@ class _LineSearch:
             points, parts = rest[: len(near)], rest[len(near) :]
             response = self.response.over(*parts)
             lam = t.name("lam", lam + t.name("share", share) * step)
-            found = response.at(lam, list(points))  # type: ignore[arg-type]
-            g = t.name("g_x", response.constraints(found[-1]))
-            value, size = dual(t, response, lam, found[-1], g)
-            return (t.name("value", value), t.name("size", size), t.name("slope", t.sum(g * step)), g, *_flat(found))
+            result = response.at(lam, list(points))  # type: ignore[arg-type]
+            g = t.name("g_x", response.constraints(result[-1]))
+            value, size = dual(t, response, lam, result[-1], g)
+            return (t.name("value", value), t.name("size", size), t.name("slope", t.sum(g * step)), g, *_flat(result))
 
         t = self.t
         return call_over(t, "along", run, share, self.lam, self.step, *near, *self.response.parts, doc=ALONG_DOC)

@@ -57,16 +57,16 @@ class Pilots:
 
     def why(self, algorithm: str) -> str:
         """Why an algorithm stands where it does."""
-        found = next((r for r in self.results if r.algorithm == algorithm), None)
-        if found is None:
+        result = next((r for r in self.results if r.algorithm == algorithm), None)
+        if result is None:
             return "its guarantee is vacuous, and it was not among the pilot runs"
         if algorithm != self.order[0]:
-            return f"in the pilot runs it cost {found.behind:.3g} a round more (standard error {found.error:.2g})"
+            return f"in the pilot runs it cost {result.behind:.3g} a round more (standard error {result.error:.2g})"
         runs = f"{self.seeds} pilot run{'s' if self.seeds > 1 else ''} of {self.rounds} rounds {self.source}"
-        said = "; ".join(f"{name} {self._both(name)}" for name in self.order)
+        message = "; ".join(f"{name} {self._both(name)}" for name in self.order)
         chosen = "every guarantee is vacuous at this horizon, so it is chosen by pilot, on"
         alone = "it is the only one whose theorem holds here, and its guarantee is vacuous at this horizon. It cost on"
-        first = f"{chosen if len(self.order) > 1 else alone} {runs}: {said}"
+        first = f"{chosen if len(self.order) > 1 else alone} {runs}: {message}"
         return "; ".join(filter(None, (first, self._taken(), self._hint())))
 
     def _both(self, algorithm: str) -> str:

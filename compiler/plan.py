@@ -7,30 +7,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
+from types import MappingProxyType
 from typing import Self
 
 from oco.compiler.assemble import assemble
+from oco.compiler.best_constants import closed
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.choice import Choice, Policy, choose, judge
 from oco.compiler.explain import explain_data, refusal
+from oco.compiler.facts.budget import Budget
 from oco.compiler.facts.check import check_canonical
 from oco.compiler.facts.types import Facts
 from oco.compiler.frontier import FrontierPoint, frontier
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.notebook import Explanation, plan_html, plan_latex
-from oco.compiler.optimal import closed
-from oco.compiler.problem import Task
-from oco.compiler.resettle import given_formulas, in_its_units, promised_again, resettled
+from oco.compiler.problem import TraceSpec
+from oco.compiler.resolve import all_formulas, formulas
+from oco.compiler.resolve_again import given_formulas, in_its_units, promised_again, revised
 from oco.compiler.settings import Setting
-from oco.compiler.settle import all_formulas, formulas
 from oco.compiler.storage import rooms
 from oco.compiler.structure import constraint_structure
 from oco.compiler.theorems import Free, Guarantee, Situation
-from oco.compiler.verdicts import Standing, Verdict
+from oco.compiler.verdicts import Applicability, Verdict
 from oco.dsl.diagnostics import Diagnostic, fail
-from oco.dsl.expressions import constant
-from oco.dsl.model import Horizon, Model
+from oco.dsl.model import Model
 from oco.dsl.settings import UNITS
 
 SettingsMode = str | Mapping[str, "str | float"]
@@ -98,10 +99,10 @@ class Plan:
         return optimize(self.traced)
 
     @cached_property
-    def _task(self) -> Task:
+    def _task(self) -> TraceSpec:
         structure, _ = constraint_structure(self.canonical)
         rows = self.choice.situation.dependent_rows
-        task = Task(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
+        task = TraceSpec(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
         task = replace(task, restarts=self.choice.restarts, open=self.open)
         algorithm = self._winner.algorithm
         kept = rooms(self.canonical) if algorithm.frank_wolfe(task) else ()
@@ -113,26 +114,26 @@ class Plan:
         return self._task.kept_equalities
 
     @property
-    def laws(self) -> Mapping[str, str]:
-        """The law of each random array of the program's rounds: "uniform" on [0, 1) or "normal"."""
-        return {f.name: law for f, law in self._task.drawn().items()}
+    def distributions(self) -> Mapping[str, str]:
+        """The distribution of each random array of the program's rounds: "uniform" on [0, 1) or "normal"."""
+        return {f.name: distribution for f, distribution in self._task.drawn().items()}
 
     def with_horizon(self, T: int) -> Plan:
         """The same algorithm, with settings and guarantee for another horizon."""
-        model = replace(self.model, horizon=Horizon(constant(T), self.model.horizon.span))
         settings: SettingsMode = dict(self.given) if self.given else self.mode
         name = self.algorithm if self.choice.forced else None
-        found = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff)
-        if self.choice.pilots is None or found.algorithm != self.algorithm:
-            return found
-        return replace(found, choice=found.choice.chosen_by(self.choice.pilots, self._winner.reason))
+        model, effort = self.model.with_horizon(T), self.facts.effort
+        result = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff, effort=effort)
+        if self.choice.pilots is None or result.algorithm != self.algorithm:
+            return result
+        return replace(result, choice=result.choice.chosen_by(self.choice.pilots, self._winner.reason))
 
     def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
         """The same algorithm with other numbers of the theorem's free constants, for this horizon or another; facts are kept.
 
         Without a guarantee: `promised` works it out.
         """
-        return self._settled_again(*resettled(self.choice.situation, self._winner, numbers, T))
+        return self._revised(*revised(self.choice.situation, self._winner, numbers, T))
 
     def opened(self, fixed: Mapping[str, float], T: int | None = None) -> Self:
         """The same algorithm with its free constants left open, but for those `fixed`: one program for all their numbers.
@@ -143,13 +144,12 @@ class Plan:
 
         names = {f.name: OPEN + f.name for f in self.free if f.name not in fixed}
         symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
-        found = self._settled_again(*resettled(self.choice.situation, self._winner, {**names, **fixed}, T, symbols))
-        return replace(found, open=tuple(names.values()))
+        result = self._revised(*revised(self.choice.situation, self._winner, {**names, **fixed}, T, symbols))
+        return replace(result, open=tuple(names.values()))
 
-    def _settled_again(self, s: Situation, verdict: Verdict) -> Self:
-        horizon = Horizon(None if s.horizon is None else constant(s.horizon), self.model.horizon.span)
+    def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
-        return replace(self, model=replace(self.model, horizon=horizon), canonical=s.canonical, choice=choice)
+        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical, choice=choice)
 
     @property
     def free(self) -> tuple[Free, ...]:
@@ -180,7 +180,7 @@ class Plan:
 
     def taking(self, verdict: Verdict) -> Self:
         """The plan with another verdict on its model."""
-        chosen = replace(verdict, standing=Standing.CHOSEN)
+        chosen = replace(verdict, applicability=Applicability.CHOSEN)
         return replace(self, choice=replace(self.choice, judged=(chosen,), forced=True, others=tuple))
 
     def given_constants(self, numbers: Mapping[str, float]) -> dict[str, str | float]:
@@ -221,54 +221,70 @@ class Plan:
 
 
 def compile_plan(
-    model: Model,
+    model: Model | Canonical,
     algorithm: str | None = None,
     settings: SettingsMode = "paper",
     *,
     keep: str | None = None,
     tradeoff: float = 1.0,
+    effort: float = 1.0,
 ) -> Plan:
     """Check the model, choose an algorithm (or take the one named here or in the model), and settle its settings.
 
     settings  "paper", "optimal" ("tuned" begins there), "unit-free", or formulas by name, which go before those of the model's `using`
     keep      take that algorithm where its theorem still holds
     tradeoff  what violations count against the regret where the two are added
+    effort    how many times the usual number of steps the searches of the proofs may take
 
     Raises OcoError where no theorem applies.
     """
-    problem = canonical(model)
-    facts = check_canonical(model, problem)
-    situation = Situation(problem, facts, problem.horizon)
+    situation = analyzed(model, effort)
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
-    using = model.using
+    using = situation.canonical.model.using
     name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
     span = using.span if using is not None and algorithm is None else None
     given: dict[str, str | float] = (
         dict(using.settings) if using is not None and algorithm in (None, using.algorithm) else {}
     )
     choice = choose(situation, name, given | formulas, span, policy)
+    if choice.winner is not None and keep is not None and choice.winner.name != keep:
+        choice = choose(situation, keep, given | formulas, span, policy)
+    return plan_of(choice, mode, formulas, tradeoff)
+
+
+def analyzed(model: Model | Canonical, effort: float = 1.0) -> Situation:
+    """The canonical problem and its facts. Raises OcoError where the model is wrong."""
+    problem = model if isinstance(model, Canonical) else canonical(model)
+    facts = check_canonical(problem.model, problem, budget=Budget(effort))
+    return Situation(problem, facts, problem.horizon)
+
+
+def plan_of(
+    choice: Choice, mode: str = "paper", given: Mapping[str, str | float] = MappingProxyType({}), tradeoff: float = 1.0
+) -> Plan:
+    """The plan of the algorithm that was chosen. Raises OCO708 where none was."""
+    problem, facts = choice.situation.canonical, choice.situation.facts
     if choice.winner is None:
         message, hint, place = refusal(choice)
-        raise fail("OCO708", message, place or model.span, hint)
-    if keep is not None and choice.winner.name != keep:
-        choice = choose(situation, keep, given | formulas, span, policy)
-    return Plan(model, problem, facts, choice, mode, formulas, tradeoff)
+        raise fail("OCO708", message, place or problem.model.span, hint)
+    return Plan(problem.model, problem, facts, choice, mode, given, tradeoff)
 
 
 def checked_tradeoff(weight: float) -> float:
     """The weight of the violations: a positive number whose square is one too."""
     if not 1e-100 <= weight <= 1e100:
-        said = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
-        raise fail("OCO709", said, None, "1 counts both alike")
+        message = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
+        raise fail("OCO709", message, None, "1 counts both alike")
     return weight
 
 
-def explain_choice(model: Model, settings: str = "paper", tradeoff: float = 1.0) -> Choice:
+def explain_choice(
+    model: Model | Canonical, settings: str = "paper", tradeoff: float = 1.0, effort: float = 1.0
+) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
-    problem = canonical(model)
-    using = model.using
-    situation = Situation(problem, check_canonical(model, problem), problem.horizon)
+    situation = analyzed(model, effort)
+    using = situation.canonical.model.using
     return choose(
         situation,
         using.algorithm if using else None,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oco.compiler.choice import Choice
-from oco.compiler.facts.notices import heard
-from oco.compiler.facts.words import number
+from oco.compiler.facts.notices import without_allowed
+from oco.compiler.facts.phrasing import number
 from oco.compiler.horizons import useful_from
 from oco.dsl.diagnostics import Diagnostic, Severity
 
 
 def plan_notices(choice: Choice) -> tuple[Diagnostic, ...]:
     """What is worth a word about the guarantee of the algorithm that was chosen. Silenced by `# allow CODE` on the line of `horizon`."""
-    return heard(_notices(choice))
+    return without_allowed(_notices(choice))
 
 
 def _notices(choice: Choice) -> Iterator[Diagnostic]:
@@ -24,10 +24,10 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
     for bound in v.guarantee.bounds:
         if bound.measure not in useful or bound.worst is None:
             continue
-        said = bound.number(s.horizon)
+        promised = bound.number(s.horizon)
         most = f"{s.horizon} rounds of at most {number(bound.worst)} each"
         message = (
-            f"the guarantee of {v.name} says nothing: {bound.measure} <= {number(said or 0.0)}, no less than {most}"
+            f"the guarantee of {v.name} says nothing: {bound.measure} <= {number(promised or 0.0)}, no less than {most}"
         )
         hint = "its rate says how it grows; `oco explain` shows what each algorithm promises"
         yield Diagnostic("OCO608", message, span, hint, Severity.WARNING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -86,6 +87,10 @@ class Rows:
     def count(self) -> int:
         return self.blocks[0].shape[0]
 
+    def map(self, f: Callable[[Value], Value]) -> Rows:
+        """`f` on each block."""
+        return Rows(tuple(map(f, self.blocks)))
+
     def row(self, index: Liftable) -> Point:
         """One of the vectors."""
         return Point(tuple(m[index] for m in self.blocks))
@@ -153,6 +158,19 @@ class Geometry:
     domains: tuple[Domain, ...]
     starts: Starts
 
+    @property
+    def is_entrywise(self) -> bool:
+        """True where a projection cuts each entry alone."""
+        return all(d.is_box for d in self.domains)
+
+    @property
+    def least_width(self) -> float:
+        """Width of the narrowest entry that can move where projections cut entries alone; the diameter where they mix them."""
+        if not self.is_entrywise:
+            return math.sqrt(sum(d.diameter("l2") ** 2 for d in self.domains))
+        widths = np.concatenate([np.ravel(d.upper - d.lower) for d in self.domains])
+        return float(np.min(widths[widths > 0], initial=math.inf)) if (widths > 0).any() else 0.0
+
     def project(self, v: Point) -> Point:
         """argmin |u - v|_2, a projection a block."""
         return Point(tuple(self._named("project", d)(b) for d, b in zip(self.domains, v.blocks, strict=True)))
@@ -197,15 +215,15 @@ class Geometry:
 
     def _named(self, what: str, domain: Domain) -> Callable[[Value], Value]:
         """A named function of the program, or the equations in place where they are few."""
-        if domain.kind == "box":
+        if domain.is_box:
             return lambda v: domain.project(self.t, v)
         return lambda v: self._call(what, domain, v)
 
     def _call(self, what: str, domain: Domain, v: Value) -> Value:
-        found: Value = self.t.call(
+        result: Value = self.t.call(
             what, lambda v: domain.project(self.t, v), v, doc=f"The point of {domain} nearest to v."
         )
-        return found
+        return result
 
 
 def _matrix(m: Value) -> Value:
@@ -248,8 +266,8 @@ def call_over(
         return fn(*given)
 
     flat = [v for a in args for v in ((a,) if isinstance(a, Value) else a.blocks)]
-    found: tuple[Value, ...] = t.call(name, run, *flat, doc=doc)
-    return found
+    results: tuple[Value, ...] = t.call(name, run, *flat, doc=doc)
+    return results
 
 
 def if_over(

@@ -9,8 +9,8 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from oco.compiler.bends import Bends
 from oco.compiler.calculus import gradient, hessian_vector, vector_jacobian
+from oco.compiler.entry_functions import Bends
 from oco.compiler.ir.formulas import trace_formula
 from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer
@@ -20,7 +20,7 @@ from oco.compiler.lower import Lowering
 from oco.compiler.points import Block, Geometry, Point, Rows, Starts
 from oco.compiler.settings import count
 from oco.compiler.storage import sparse_gradient
-from oco.compiler.task import Draw, Epoch, Task
+from oco.compiler.task import Draw, Epoch, TraceSpec
 from oco.compiler.units import Units
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError, fail
@@ -31,7 +31,7 @@ from oco.dsl.model import Feedback
 FLOAT = DType.FLOAT
 
 
-__all__ = ["Draw", "Epoch", "Problem", "Task"]
+__all__ = ["Draw", "Epoch", "Problem", "TraceSpec"]
 
 
 class Problem:
@@ -44,7 +44,7 @@ class Problem:
     def __init__(
         self,
         tracer: Tracer,
-        task: Task,
+        task: TraceSpec,
         seen: Mapping[str, Value],
         round_: Value | None = None,
         drawn: Mapping[str, Value] | None = None,
@@ -66,10 +66,10 @@ class Problem:
 
     def in_epoch(self, length: Value, first: int) -> Problem:
         """The same round, as one of an epoch."""
-        found = copy(self)
-        found.epoch = Epoch(length, first)
-        found.__dict__.pop("t", None)
-        return found
+        result = copy(self)
+        result.epoch = Epoch(length, first)
+        result.__dict__.pop("t", None)
+        return result
 
     def centre(self) -> Point:
         """The middle of the domain."""
@@ -129,8 +129,8 @@ class Problem:
 
     def count_of(self, name: str) -> Value | float:
         """The same as a float."""
-        found = self.count(name)
-        return float(found) if isinstance(found, int) else self.tracer.to_float(found)
+        result = self.count(name)
+        return float(result) if isinstance(result, int) else self.tracer.to_float(result)
 
     def whole(self, name: str) -> int:
         """The same of a setting that is known before the first round."""
@@ -282,19 +282,19 @@ class Problem:
         parts = [(e, k.size) for e, k in zip(bends.affine, self.task.canonical.inequalities)]
         slope = c + self._combination(parts, y, self.units.of_weights(weights, 1))
         symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
-        lower, found = self._lowering(y, env), list[Value]()
+        lower, result = self._lowering(y, env), list[Value]()
         for b, at, tilt in zip(bends.blocks, y.blocks, slope.blocks, strict=True):
-            found.append(at - tilt / scale)
+            result.append(at - tilt / scale)
             if b is None:
                 continue
             shares = [vector_jacobian(e, w, (b.name.name,))[b.name.name] for w, (e, _) in zip(symbols, parts)]
             weight, a = lower(reduce(algebra.add, shares)), lower(b.slope)
             steep = a if self.units.radius == 1 else self.units.radius * a
             pull = b.pull(self.tracer, lower(b.argument) - steep * (tilt / scale), weight * (a * a) / scale)
-            found[-1] = found[-1] - pull / (
+            result[-1] = result[-1] - pull / (
                 steep if b.never_flat else self.tracer.where(self.tracer.eq(a, 0.0), 1.0, steep)
             )
-        return Point(tuple(found))
+        return Point(tuple(result))
 
     def hessian_of_combination(self, x: Point, weights: Value) -> Value:
         """The Hessian of sum_n weights_n g_t^n at x, shape (d, d) over the flattened decisions."""
@@ -305,8 +305,8 @@ class Problem:
         slopes, lower, blocks = gradient(total, self.task.decisions), self._lowering(x, env), self.task.canonical.blocks
         bands: list[Value] = []
         for b in blocks:
-            found = jacobian(algebra.broadcast(slopes[b.name], b.shape), self.task.decisions)
-            row = [self._shaped(lower(found[o.name]), (*b.shape, *o.shape)) for o in blocks]
+            result = jacobian(algebra.broadcast(slopes[b.name], b.shape), self.task.decisions)
+            row = [self._shaped(lower(result[o.name]), (*b.shape, *o.shape)) for o in blocks]
             row = [self.tracer.reshape(m, (math.prod(b.shape), math.prod(o.shape))) for m, o in zip(row, blocks)]
             bands.append(row[0] if len(row) == 1 else self.tracer.concat(*row, axis=1))
         return bands[0] if len(bands) == 1 else self.tracer.concat(*bands)
@@ -322,8 +322,8 @@ class Problem:
         """The sum of points given by an expression for each decision."""
         lower = self._lowering(x, more)
         blocks = self.task.canonical.blocks
-        found = [Point(tuple(self._block(lower, k, part[b.name]) for k, b in enumerate(blocks))) for part in parts]
-        return reduce(lambda a, b: a + b, found)
+        results = [Point(tuple(self._block(lower, k, part[b.name]) for k, b in enumerate(blocks))) for part in parts]
+        return reduce(lambda a, b: a + b, results)
 
     def _block(self, lower: Lowering, k: int, slope: Expr) -> Block:
         """A derivative towards a decision: an array, or the list of the entries that it has."""
@@ -344,9 +344,9 @@ class Problem:
         stacked: list[list[Value]] = [[] for _ in self.task.canonical.blocks]
         for expr in exprs:
             shape = known(expr.shape)
-            found = jacobian(expr, self.task.decisions)
+            result = jacobian(expr, self.task.decisions)
             for rows, block in zip(stacked, self.task.canonical.blocks):
-                slopes = self._shaped(lower(found[block.name]), (*shape, *block.shape))
+                slopes = self._shaped(lower(result[block.name]), (*shape, *block.shape))
                 rows.append(self.tracer.reshape(slopes, (math.prod(shape), *block.shape)))
         return Rows(tuple(rows[0] if len(rows) == 1 else self.tracer.concat(*rows) for rows in stacked))
 
@@ -356,15 +356,15 @@ class Problem:
 
     def _weights(self, parts: Sequence[tuple[Expr, int]], weights: Value) -> tuple[list[Name], dict[str, Value]]:
         """A name for the weights of each expression, and what it stands for."""
-        found: list[Name] = []
+        results: list[Name] = []
         env: dict[str, Value] = {}
         start = 0
         for k, (expr, size) in enumerate(parts):
-            found.append(Name(f"_weights{k}", Kind.STREAM, shape=expr.shape))
+            results.append(Name(f"_weights{k}", Kind.STREAM, shape=expr.shape))
             share = weights if len(parts) == 1 else weights[start : start + size]
-            env[found[-1].name] = self.tracer.reshape(share, known(expr.shape))
+            env[results[-1].name] = self.tracer.reshape(share, known(expr.shape))
             start += size
-        return found, env
+        return results, env
 
     def _given(self, what: str) -> list[Value]:
         blocks = self.task.canonical.blocks

@@ -16,7 +16,7 @@ from oco.compiler.algorithms.base import Rule, State, array
 from oco.compiler.guarantees import Bound, Floats, Guarantee, Quantity, exponent_of
 from oco.compiler.points import Point, Structured, if_over
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Objection, Restart, Situation, Theorem
 from oco.dsl.diagnostics import OcoError, fail
@@ -54,8 +54,8 @@ class Restarted:
             begun = self.rule.init(longer, start)
             return tuple(begun[name] for name in after)
 
-        found = if_over(t, ends, anew, lambda: tuple(after.values()))
-        return {EPOCH: t.where(ends, 2.0 * T, T), **dict(zip(after, found))}
+        result = if_over(t, ends, anew, lambda: tuple(after.values()))
+        return {EPOCH: t.where(ends, 2.0 * T, T), **dict(zip(after, result))}
 
 
 def _without(state: State) -> State:
@@ -92,7 +92,7 @@ def first_epoch(theorem: Theorem, s: Situation, settings: Mapping[str, Setting])
     """
     T = LONGEST_FIRST
     for objection in _objections_of_length(theorem, replace(s, horizon=T)):
-        raise fail("OCO706", f"with a first epoch of {T} rounds {objection.reason}", None, objection.mend)
+        raise fail("OCO706", f"with a first epoch of {T} rounds {objection.reason}", None, objection.fix)
     while T > 1 and _holds(theorem, replace(s, horizon=T // 2), settings):
         T //= 2
     return T
@@ -107,8 +107,8 @@ def _holds(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> b
 
 def _objections_of_length(theorem: Theorem, s: Situation) -> list[Objection]:
     """What stands against a horizon of this length, and not against a very long one."""
-    found = [(h, o) for h in theorem.hypotheses if not h.of_horizon and (o := h.test(s)) is not None]
-    return [o for h, o in found if h.test(replace(s, horizon=VERY_LONG)) is None]
+    results = [(h, o) for h in theorem.hypotheses if not h.of_horizon and (o := h.test(s)) is not None]
+    return [o for h, o in results if h.test(replace(s, horizon=VERY_LONG)) is None]
 
 
 def _checks(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[str]:
@@ -165,9 +165,9 @@ def _summed(bound: Callable[[int], Bound], trivial: float | None, first: int, ro
     while done < rounds.n:
         length = min(T, rounds.n - done)
         own = rounds.within(done, length)
-        found = bound(T).after(own, T)
+        result = bound(T).after(own, T)
         least = np.full(len(own.last), np.inf) if trivial is None else trivial * own.last
-        least = least if found is None else np.fmin(found, least)
+        least = least if result is None else np.fmin(result, least)
         parts.append(before + least[np.isin(own.last + done, rounds.last)])
         before, done, T = before + float(least[-1]), done + length, 2 * T
     return np.concatenate(parts)

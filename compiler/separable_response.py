@@ -8,18 +8,19 @@ closed proximal point (`dsl/atoms/proximal.py`), that is the solution; else Newt
 
 from __future__ import annotations
 
-import math
 from functools import reduce
 
-from oco.compiler.bends import Bends, bends_of
+import numpy as np
+
+from oco.compiler.entry_functions import Bends, bends_of
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point, Structured, call_over
+from oco.compiler.points import Point, Rows, Structured, call_over
 from oco.compiler.problem import Problem
 from oco.compiler.smooth_response import stream_names
 
 MAX_STEPS = 200
 ROUNDING = 1e-14
-"""A move that is no more than this share of the greatest bound ends Newton's method."""
+"""A move of every entry that is no more than this share of its greatest bound ends Newton's method."""
 CLOSED_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box: the proximal point of each entry."
 NEWTON_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box, entry by entry: Newton's method between brackets."
 
@@ -46,14 +47,14 @@ class SeparableResponse:
             def newton(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
                 return self.over(*parts).entries(multipliers, near).blocks
 
-            found = call_over(t, "response", newton, multipliers, near[-1], *self.parts, doc=NEWTON_DOC)
+            result = call_over(t, "response", newton, multipliers, near[-1], *self.parts, doc=NEWTON_DOC)
         else:
 
             def closed(multipliers: Value, *parts: Structured) -> tuple[Value, ...]:
                 return self.over(*parts).closed(bends, multipliers).blocks
 
-            found = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC)
-        return [Point(found).named(t, "x")]
+            result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC)
+        return [Point(result).named(t, "x")]
 
     def closed(self, bends: Bends, multipliers: Value) -> Point:
         """The proximal point of every entry, cut to its bounds."""
@@ -65,10 +66,10 @@ class SeparableResponse:
         outside = [
             self.p.domain.of_bounds(f, full=True) for f in (lambda a, b: 2 * a - b - 1, lambda a, b: 2 * b - a + 1)
         ]
-        tolerance = ROUNDING * max(float(abs(b).max()) for d in self.p.domain.domains for b in (d.lower, d.upper))
+        least = self.p.domain.of_bounds(lambda lo, hi: ROUNDING * np.maximum(abs(lo), abs(hi)))
 
-        def unsettled(*state: Value) -> Value:
-            return t.and_(state[-2] > tolerance, state[-1] < MAX_STEPS)
+        def not_converged(*state: Value) -> Value:
+            return t.and_(state[-2], state[-1] < MAX_STEPS)
 
         def improve(*state: Value) -> tuple[Value, ...]:
             x, below, above = (Point(tuple(state[k * n : (k + 1) * n])) for k in range(3))
@@ -79,13 +80,13 @@ class SeparableResponse:
             middle = self.p.domain.clip(0.5 * (below + above))
             inside = newton.map(lambda y, a, b: t.and_(y > a, y < b), below, above)
             # A move of rounding may end on a bracket, and has to end the search all the same.
-            inside = inside.map(lambda i, y, z: t.or_(i, abs(y - z) <= tolerance), newton, x)
+            inside = inside.map(lambda i, y, z, m: t.or_(i, abs(y - z) <= m), newton, x, least)
             following = inside.map(t.where, newton, middle)
-            moved = reduce(t.maximum, [t.max(abs(b)) for b in (following - x).blocks])
+            moved = reduce(t.or_, [t.any(b) for b in (following - x).map(lambda d, m: abs(d) > m, least).blocks])
             return (*following.blocks, *below.blocks, *above.blocks, moved, state[-1] + 1)
 
-        begin = (*near.blocks, *outside[0].blocks, *outside[1].blocks, t.lift(math.inf), t.lift(0))
-        return Point(t.while_(unsettled, improve, begin)[:n])
+        begin = (*near.blocks, *outside[0].blocks, *outside[1].blocks, t.lift(True), t.lift(0))
+        return Point(t.while_(not_converged, improve, begin)[:n])
 
     def equation(self, multipliers: Value, x: Point) -> tuple[Point, Point]:
         """The left side of the equation of each entry, and its derivative, which is at least 2 alpha."""
@@ -97,8 +98,8 @@ class SeparableResponse:
     def constraints(self, x: Point) -> Value:
         return self.p.constraints(x)
 
-    def squared_sizes(self, x: Point) -> Value:
-        return self.p.constraint_gradients(x).squared_norms()
+    def slopes(self, x: Point) -> Rows:
+        return self.p.constraint_gradients(x)
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
         """J S J', S the inverse slopes of the equations that hold; entries at a bound or at a kink do not move."""

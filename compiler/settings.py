@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.settings import FORMULA_FUNCTIONS
 from oco.dsl.source import Span
@@ -267,8 +267,8 @@ def along(formula: Any, rounds: Rounds, horizon: int, m: int = 1) -> Schedule:
     t: Any = rounds.t
     t = t if rounds.n <= horizon else np.minimum(t, float(horizon))
     with np.errstate(all="ignore"):
-        found = _at(formula, {"t": t, "T": np.asarray(float(horizon)), "m": np.asarray(float(m))})
-    result = found if isinstance(found, Schedule) else rounds.constant(float(found))
+        outcome = _at(formula, {"t": t, "T": np.asarray(float(horizon)), "m": np.asarray(float(m))})
+    result = outcome if isinstance(outcome, Schedule) else rounds.constant(float(outcome))
     if not np.isfinite(result.last).all():
         raise fail("OCO722", f"the setting `{formula}` is not a finite number in every round")
     return result

@@ -34,8 +34,8 @@ def data_of_constraints(p: Problem) -> tuple[Value, ...]:
 
 
 def stream_names(p: Problem) -> list[str]:
-    found = [n for c in p.task.canonical.inequalities for n in names(c.expr, Kind.STREAM)]
-    return list(dict.fromkeys(found))
+    results = [n for c in p.task.canonical.inequalities for n in names(c.expr, Kind.STREAM)]
+    return list(dict.fromkeys(results))
 
 
 class SmoothResponse:
@@ -59,15 +59,15 @@ class SmoothResponse:
         def solve(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
             return self.over(*parts).minimizer(multipliers, near).blocks
 
-        found = call_over(self.t, "response", solve, multipliers, near[-1], *self.parts, doc=RESPONSE_DOC)
-        return [Point(found).named(self.t, "x")]
+        result = call_over(self.t, "response", solve, multipliers, near[-1], *self.parts, doc=RESPONSE_DOC)
+        return [Point(result).named(self.t, "x")]
 
     def minimizer(self, multipliers: Value, near: Point) -> Point:
         """The fixed point, from the decision `near`."""
         t, n = self.t, len(near.blocks)
         least = 1e-16 * self.diameter
 
-        def unsettled(*state: Value) -> Value:
+        def not_converged(*state: Value) -> Value:
             error = state[-3] * (1.0 + state[-2] / (2.0 * self.alpha))
             goes_on = t.and_(error > TOLERANCE * self.diameter, state[-3] > least)
             return t.and_(goes_on, state[-1] < MAX_STEPS)
@@ -86,7 +86,7 @@ class SmoothResponse:
             return (*following.blocks, left, L, t.where(stuck, MAX_STEPS, state[-1] + 1))
 
         begin = (*near.blocks, t.lift(math.inf), 2.0 * self.alpha, t.lift(0))
-        return Point(t.while_(unsettled, improve, begin)[:n])
+        return Point(t.while_(not_converged, improve, begin)[:n])
 
     def slope(self, multipliers: Value, x: Point) -> Point:
         """grad phi(x)."""
@@ -111,8 +111,8 @@ class SmoothResponse:
             return (*self.p.domain.project(x - slope / larger).blocks, larger, state[-1] + 1)
 
         begin = (*self.p.domain.project(x - slope / L).blocks, L, t.lift(0))
-        found = t.while_(too_small, doubled, begin)
-        return Point(found[:n]), found[-2]
+        result = t.while_(too_small, doubled, begin)
+        return Point(result[:n]), result[-2]
 
     def newton_step(self, multipliers: Value, x: Point, slope: Point, step: Point, L: Value) -> Point:
         """Newton's step from x on x - P(x - grad phi(x) / L) = 0, where P of that point is `step`."""
@@ -131,8 +131,8 @@ class SmoothResponse:
     def constraints(self, x: Point) -> Value:
         return self.p.constraints(x)
 
-    def squared_sizes(self, x: Point) -> Value:
-        return self.p.constraint_gradients(x).squared_norms()
+    def slopes(self, x: Point) -> Rows:
+        return self.p.constraint_gradients(x)
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
         """G (I - J (I - H / L))^-1 J G' / L, the derivative of -g(x(lambda)) by the implicit function theorem; any L gives the same."""
@@ -163,9 +163,9 @@ class SmoothResponse:
 
     def split(self, matrix: Value) -> list[Value]:
         """The columns of each decision, as rows of points."""
-        start, found = 0, []
+        start, result = 0, []
         for b in self.y.blocks:
             part = self.t.slice(matrix, (0, start), (matrix.shape[0], start + b.size))
-            found.append(self.t.reshape(part, (matrix.shape[0], *b.shape)))
+            result.append(self.t.reshape(part, (matrix.shape[0], *b.shape)))
             start += b.size
-        return found
+        return result

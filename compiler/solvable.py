@@ -7,9 +7,10 @@ from functools import lru_cache
 
 from oco.compiler.canonical import Canonical, Inequality
 from oco.compiler.epigraph import Unliftable, epigraph, has_kinks, kinks_hinder, lifted
-from oco.compiler.facts.words import plural
+from oco.compiler.facts.phrasing import plural
 from oco.compiler.structure import MOST_ENTRIES, Structure, constraint_structure, separable_over_box
 from oco.compiler.theorems import Objection, Situation
+from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.expressions import Call, Kind, names, walk
 
 
@@ -49,9 +50,9 @@ def _smooth_cost(canonical: Canonical) -> StepCost:
     return StepCost(f"{steps} {inner}", 1)
 
 
-def ask_for_it(mend: str, slow: bool) -> str:
+def ask_for_it(fix: str, slow: bool) -> str:
     """The way out of an objection; where it is about time alone there is another one."""
-    return f"{mend}, or ask for the algorithm by its name" if slow else mend
+    return f"{fix}, or ask for the algorithm by its name" if slow else fix
 
 
 @lru_cache(maxsize=8)
@@ -60,11 +61,11 @@ def solver_objection(s: Situation) -> Objection | None:
     structure, label = constraint_structure(s.canonical)
     for d in s.domains:
         for operation in ("project", "project_jacobian"):
-            why, slow = d.hindrance(operation)
+            why, slow = d.unavailable_reason(operation)
             if why:
-                said = f"its step needs a projection onto {d}: {why}"
+                message = f"its step needs a projection onto {d}: {why}"
                 return Objection(
-                    said, ask_for_it("decide in a set that has one, such as a box, a ball or a simplex", slow), slow
+                    message, ask_for_it("decide in a set that has one, such as a box, a ball or a simplex", slow), slow
                 )
     if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
         return None
@@ -92,26 +93,31 @@ def _unsolved(c: Inequality, why: str) -> Objection:
     key = f"constraints.{c.label}.smoothness.l2"
     forms = "affine, smooth, the largest of few such pieces, sums of these, or over a box sums of functions of single entries"
     solved = f"its step is solved exactly where constraints are {forms}"
-    kinks = [n for n in walk(c.expr) if isinstance(n, Call) and n.atom in SMOOTHER and names(n, Kind.DECISION)]
-    for node in sorted(kinks, key=lambda n: n.atom not in ROUND):
+    kinks = [n for n in walk(c.expr) if isinstance(n, Call) and _smoother(n) and names(n, Kind.DECISION)]
+    for node in sorted(kinks, key=lambda n: not _is_round(n)):
         written = " ".join(node.span.text.split()) if node.span is not None else node.atom
         inner = written[len(node.atom) + 1 : -1] if written.startswith(f"{node.atom}(") else "v"
-        mend = SMOOTHER[node.atom].format(written, inner)
-        how = why if why and node.atom not in ROUND else solved
-        return Objection(f"`{c.origin}` has kinks in `{written}`, and {how}", mend)
-    said = f"nothing bounds how fast the gradient of `{c.origin}` changes, and {solved}"
-    return Objection(said, f"`assume {key} <= ...`")
+        fix = _smoother(node).format(written, inner)
+        how = why if why and not _is_round(node) else solved
+        return Objection(f"`{c.origin}` has kinks in `{written}`, and {how}", fix)
+    message = f"nothing bounds how fast the gradient of `{c.origin}` changes, and {solved}"
+    return Objection(message, f"`assume {key} <= ...`")
 
 
-ROUND = ("norm2", "nuclear_norm", "sigma_max")
-"""Functions with a kink that no finite number of smooth pieces make."""
-_PIECES = "write the pieces of `{0}` as constraints of their own, without it"
-_PAIR = "write the two sides of `{0} <= b`, `{1} <= b` and `-({1}) <= b`, as constraints of their own"
-_SQUARES = "write `sum_squares({1})` in the place of `{0}`, and the square of its bound"
-SMOOTHER: dict[str, str] = {
-    **dict.fromkeys(("max", "maximum", "pos", "neg", "hinge", "min", "minimum"), _PIECES),
-    **dict.fromkeys(("abs", "norm_inf"), _PAIR),
-    **dict.fromkeys(ROUND, _SQUARES),
-    "norm1": "write `sum(huber({1}))` in the place of `{0}`",
-}
-"""What to write for a function with kinks: of {0}, whose argument is {1}."""
+def _is_round(node: Call) -> bool:
+    """Whether it has a kink that no finite number of smooth pieces make."""
+    return ATOMS[node.atom].norm is not None
+
+
+def _smoother(node: Call) -> str:
+    """What to write for a function with kinks: of {0}, whose argument is {1}; "" for one without, or of which that is not known."""
+    if _is_round(node):
+        return "write `sum_squares({1})` in the place of `{0}`, and the square of its bound"
+    match form_of(node):
+        case forms.SUM_OF_SIZES:
+            return "write `sum(huber({1}))` in the place of `{0}`"
+        case forms.SIZE | forms.LARGEST_SIZE:
+            return "write the two sides of `{0} <= b`, `{1} <= b` and `-({1}) <= b`, as constraints of their own"
+        case forms.Extreme():
+            return "write the pieces of `{0}` as constraints of their own, without it"
+    return ""

@@ -11,7 +11,7 @@ import numpy as np
 from oco.compiler.calculus import gradient, vector_jacobian
 from oco.compiler.canonical import Block, Canonical
 from oco.compiler.domains import low_rank
-from oco.compiler.domains.combination import Combination, Matrix, Sparse, Whole, settled
+from oco.compiler.domains.combination import Combination, Matrix, Sparse, Whole, laid_out
 from oco.compiler.domains.low_rank import LowRank
 from oco.compiler.ir.build import Named
 from oco.compiler.ir.program import DType, Field, Type
@@ -19,6 +19,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lower import Lowering
 from oco.dsl import algebra
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
 from oco.dsl.model import Feedback
@@ -30,12 +31,10 @@ TERMS, FEW_TERMS = 64, 32
 LARGE_PAIR = 1 << 15
 FACTORS = ("left", "weights", "right", "diagonal")
 """What the fields of a decision kept as factors end with: X = left diag(weights) right', or that plus diagonal I."""
-IDENTITY = {"nuclear_ball": False, "spectrahedron": True}
-"""The sets whose extreme points have rank one, and whether points are kept as a multiple of the identity besides."""
 
 
 @dataclass(frozen=True)
-class Room:
+class LowRankLayout:
     """What a matrix decision is kept in: `terms` outer products, and `entries` of a sum of gradients (0: the sum is an array)."""
 
     terms: int
@@ -59,7 +58,7 @@ class Room:
         return Combination(((1.0, Sparse(t.zeros((self.entries,)), none, none, (m, n), t.lift(0))),))
 
 
-def rooms(problem: Canonical, terms: int | None = None) -> tuple[Room | None, ...]:
+def rooms(problem: Canonical, terms: int | None = None) -> tuple[LowRankLayout | None, ...]:
     """Which decisions of a method that adds up atoms and gradients are kept as factors: those whose array would be larger.
 
     It takes a nuclear ball or a spectrahedron, a known number of rounds, functions that are revealed in full, and entries of the decision
@@ -68,9 +67,10 @@ def rooms(problem: Canonical, terms: int | None = None) -> tuple[Room | None, ..
     return tuple(_room(problem, b, terms) for b in problem.blocks)
 
 
-def _room(problem: Canonical, block: Block, terms: int | None) -> Room | None:
-    fits = block.domain.kind in IDENTITY and problem.feedback is Feedback.FULL and problem.horizon is not None
-    if not fits or any(s.name == f"{block.name}_{f}" for s in problem.streams for f in FACTORS):
+def _room(problem: Canonical, block: Block, terms: int | None) -> LowRankLayout | None:
+    factors = block.domain.factors
+    fits = problem.feedback is Feedback.FULL and problem.horizon is not None
+    if factors is None or not fits or any(s.name == f"{block.name}_{f}" for s in problem.streams for f in FACTORS):
         return None
     m, n = block.shape
     held = terms or (TERMS if m + n <= LARGE_PAIR else FEW_TERMS)
@@ -81,7 +81,7 @@ def _room(problem: Canonical, block: Block, terms: int | None) -> Room | None:
         return None
     entries = gathered * (problem.horizon or 1)
     listed = entries if terms is not None or 3 * entries < m * n else 0
-    return Room(held, listed, IDENTITY[block.domain.kind])
+    return LowRankLayout(held, listed, factors.identity)
 
 
 def _gathered(problem: Canonical, block: Block) -> int | None:
@@ -117,10 +117,10 @@ def scattered(slope: Expr) -> list[Call] | None:
     """A gradient as the scattered lists that add up to it; None where it is something else."""
     if isinstance(slope, Constant) and algebra.value_of(slope) == 0:
         return []
-    if algebra.is_call(slope, "_scatter"):
+    if isinstance(form_of(slope), forms.Scattered):
         assert isinstance(slope, Call)
         return [slope]
-    if algebra.is_call(slope, "add"):
+    if form_of(slope) is forms.SUM:
         assert isinstance(slope, Call)
         parts = [scattered(a) for a in slope.args]
         return None if any(p is None for p in parts) else [c for p in parts if p is not None for c in p]
@@ -148,7 +148,7 @@ def sparse_gradient(t: Tracer, lower: Lowering, slope: Expr, shape: tuple[int, .
     return Combination(tuple(terms))
 
 
-class Keeper:
+class StateLayout:
     """The parts of a kept point as fields, and back. What a symbol is kept as is settled when `init` is traced."""
 
     def __init__(self, t: Tracer) -> None:
@@ -158,7 +158,7 @@ class Keeper:
     def fields(self, name: str, x: Combination) -> dict[str, Value]:
         if name not in self.kinds:
             self.kinds[name] = x.terms[0][1]
-        matrix = settled(self.t, x, self.kinds[name])
+        matrix = laid_out(self.t, x, self.kinds[name])
         return {f"{name}_{part}": v for part, v in zip(matrix.PARTS, matrix.values)}
 
     def names(self, name: str) -> tuple[str, ...]:
@@ -174,15 +174,15 @@ class Keeper:
         return Combination(((1.0, self.kinds[name].rebuilt(*(fields[f] for f in self.names(name)))),))
 
 
-def started(t: Tracer, block: Block, room: Room, given: Named) -> Combination:
+def started(t: Tracer, block: Block, room: LowRankLayout, given: Named) -> Combination:
     """A decision from its fields."""
     return Combination(((1.0, low_rank.given(t, *(given[f.name] for f in room.fields(block)))),))
 
 
-def decided(t: Tracer, block: Block, room: Room, x: Combination) -> Mapping[str, Value]:
+def decided(t: Tracer, block: Block, room: LowRankLayout, x: Combination) -> Mapping[str, Value]:
     """The fields of a decision."""
     m, n = block.shape
-    matrix = settled(t, x, low_rank.zero(t, (m, n), room.terms, room.identity))
+    matrix = laid_out(t, x, low_rank.zero(t, (m, n), room.terms, room.identity))
     assert isinstance(matrix, LowRank)
     parts = (matrix.U, matrix.s, matrix.V, *(() if matrix.diagonal is None else (matrix.diagonal,)))
     return dict(zip((f.name for f in room.fields(block)), parts))

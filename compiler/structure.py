@@ -1,7 +1,7 @@
 """The structure of the constraints in the decisions: affine, separable (a sum of functions of single entries), or neither.
 
 Decided by marks: each entry of each subexpression is marked with the entry of the decision that it depends on. The `lower` column of
-the atoms runs over arrays of marks, so that an atom needs no rule of its own here.
+the atoms runs over arrays of marks, by the column `marks` of the operations, so that an atom needs no rule of its own here.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 
 from oco.compiler.calculus import dependence, vector_jacobian
 from oco.compiler.domains import Domain
+from oco.compiler.ir.mark_rules import MIXED, NONE, SUM, Marks
+from oco.compiler.ir.ops import OPS as OPERATIONS
 from oco.dsl.atoms import ATOMS
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
-from oco.dsl.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
     from oco.compiler.canonical import Canonical, Inequality
@@ -65,14 +66,7 @@ def is_separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
 
 def separable_over_box(structure: Structure, domains: Sequence[Domain]) -> bool:
     """Whether a step falls apart into its entries."""
-    return structure is Structure.SEPARABLE and all(d.kind == "box" for d in domains)
-
-
-# Marks: which entry of the decisions an entry depends on (from 0), or one of these.
-NONE, SUM, MIXED = -1, -2, -3
-"""No entry; a sum of functions of single entries; anything else."""
-
-Marks = np.ndarray[Any, Any]
+    return structure is Structure.SEPARABLE and all(d.is_box for d in domains)
 
 
 class _Unmarked(Exception):
@@ -83,10 +77,10 @@ def _marks(expr: Expr, decisions: tuple[str, ...]) -> Marks:
     nodes = list(walk(expr))
     depends = dependence(nodes, decisions)
     offsets = _offsets(nodes, decisions)
-    found: dict[int, Any] = {}
+    results: dict[int, Any] = {}
     for node in nodes:
-        found[id(node)] = _mark(node, found, offsets) if id(node) in depends else _free(node)
-    return _array(found[id(expr)])
+        results[id(node)] = _mark(node, results, offsets) if id(node) in depends else _free(node)
+    return _array(results[id(expr)])
 
 
 def _offsets(nodes: list[Expr], decisions: tuple[str, ...]) -> Mapping[str, int]:
@@ -107,17 +101,17 @@ def _free(node: Expr) -> Any:
     return None if isinstance(node, Slice) else _Marked(np.full(known(node.shape), NONE))
 
 
-def _mark(node: Expr, found: Mapping[int, Any], offsets: Mapping[str, int]) -> Any:
+def _mark(node: Expr, results: Mapping[int, Any], offsets: Mapping[str, int]) -> Any:
     match node:
         case Name(name=name, shape=shape):
             sizes = known(shape)
             return _Marked(offsets[name] + np.arange(int(np.prod(sizes, dtype=np.int64))).reshape(sizes))
         case Call(atom=atom, args=args):
-            return _as_marked(ATOMS[atom].lower(OPS, node, *(found[id(a)] for a in args)))
+            return _as_marked(ATOMS[atom].lower(OPS, node, *(results[id(a)] for a in args)))
         case Array(items=items):
-            return _Marked(np.stack([_array(found[id(i)]) for i in items]))
+            return _Marked(np.stack([_array(results[id(i)]) for i in items]))
         case Index(base=base, items=items):
-            return _Marked(_indexed(_array(found[id(base)]), items, known(node.shape)))
+            return _Marked(_indexed(_array(results[id(base)]), items, known(node.shape)))
     raise _Unmarked
 
 
@@ -143,99 +137,6 @@ def _array(value: Any) -> Marks:
 
 def _as_marked(value: Any) -> _Marked:
     return _Marked(_array(value))
-
-
-def _add(*parts: Marks) -> Marks:
-    """Marks of a sum."""
-    first, *rest = np.broadcast_arrays(*parts)
-    for other in rest:
-        worst = np.where(np.minimum(first, other) == MIXED, MIXED, SUM)
-        first = np.where(
-            first == NONE, other, np.where((other == NONE) | ((first == other) & (first > NONE)), first, worst)
-        )
-    return first
-
-
-def _apply(*parts: Marks) -> Marks:
-    """Marks of a function of several arguments, bent in each."""
-    first, *rest = np.broadcast_arrays(*parts)
-    first = np.where(first == SUM, MIXED, first)
-    for other in rest:
-        other = np.where(other == SUM, MIXED, other)
-        first = np.where(first == NONE, other, np.where((other == NONE) | (first == other), first, MIXED))
-    return first
-
-
-def _times(a: Marks, b: Marks) -> Marks:
-    a, b = np.broadcast_arrays(a, b)
-    return np.where(a == NONE, b, np.where(b == NONE, a, _apply(a, b)))
-
-
-def _divide(a: Marks, b: Marks) -> Marks:
-    a, b = np.broadcast_arrays(a, b)
-    return np.where(b == NONE, a, _apply(a, b))
-
-
-def _reduce(marks: Marks, axis: int | None, several: int) -> Marks:
-    """Marks of a reduction: of one argument its own, of `several` different ones the given mark."""
-    flat = marks.reshape(-1) if axis is None else np.moveaxis(marks, axis, -1)
-    least = np.min(np.where(flat >= 0, flat, np.iinfo(np.int64).max), axis=-1, initial=np.iinfo(np.int64).max)
-    most = np.max(np.where(flat >= 0, flat, NONE), axis=-1, initial=NONE)
-    lowest = np.min(flat, axis=-1, initial=NONE)
-    one = np.where(most == NONE, NONE, np.where(least == most, most, several))
-    bent = np.where(lowest == MIXED, MIXED, several)
-    return np.asarray(np.where(lowest < NONE, bent, one))
-
-
-def _matmul(a: Marks, b: Marks) -> Marks:
-    shape = np.matmul(np.zeros(a.shape), np.zeros(b.shape)).shape
-    if (a == NONE).all():
-        return np.broadcast_to(_reduce(b, 0, SUM), shape)
-    if (b == NONE).all():
-        kept = _reduce(a, -1, SUM)
-        return np.broadcast_to(kept[..., None] if b.ndim > 1 else kept, shape)
-    if a.ndim == b.ndim == 1:
-        return _reduce(_times(a, b), None, SUM)
-    return np.full(shape, MIXED)
-
-
-RULES: dict[str, Callable[..., Marks]] = {
-    "neg": lambda a: a,
-    "to_float": lambda a: a,
-    "add": _add,
-    "sub": _add,
-    "mul": _times,
-    "div": _divide,
-    "where": lambda c, a, b: _add(a, b) if (c == NONE).all() else _apply(c, a, b),
-    "sum": lambda a, axis=None: _reduce(a, axis, SUM),
-    "max": lambda a, axis=None: _reduce(a, axis, MIXED),
-    "min": lambda a, axis=None: _reduce(a, axis, MIXED),
-    "prod": lambda a, axis=None: _reduce(a, axis, MIXED),
-    "matmul": _matmul,
-    "outer": lambda a, b: _times(a.reshape(a.shape + (1,) * b.ndim), b),
-    "diag": lambda a: np.diagonal(a) if a.ndim == 2 else np.where(np.eye(len(a), dtype=bool), np.diag(a), NONE),
-}
-BENT = {
-    "abs",
-    "sqrt",
-    "exp",
-    "log",
-    "log1p",
-    "expm1",
-    "sign",
-    "floor",
-    "pow",
-    "mod",
-    "maximum",
-    "minimum",
-    "lt",
-    "le",
-    "eq",
-    "and",
-    "or",
-    "not",
-}
-MOVING = {"transpose", "reshape", "broadcast", "concat", "stack", "slice"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,10 +184,7 @@ class _MarkOps:
     """The primitives over marks."""
 
     def __getattr__(self, name: str) -> Callable[..., _Marked]:
-        primitive = name.rstrip("_")
-        rule = RULES.get(primitive) or (
-            _apply if primitive in BENT else PRIMITIVES[primitive] if primitive in MOVING else None
-        )
+        rule = OPERATIONS[name.rstrip("_")].on_marks
         if rule is None:
             raise _Unmarked
 

@@ -12,7 +12,7 @@ from oco.compiler.ir.program import DType, Field, Type
 from oco.compiler.ir.value import Value
 from oco.compiler.scales import Scales
 from oco.compiler.settings import Setting
-from oco.compiler.storage import Room
+from oco.compiler.storage import LowRankLayout
 from oco.compiler.structure import Structure
 from oco.compiler.theorems import Restart
 from oco.dsl.model import Feedback
@@ -22,20 +22,20 @@ FLOAT = DType.FLOAT
 
 @dataclass(frozen=True)
 class Draw:
-    """A random array of each round: `law` is "uniform" on [0, 1) or "normal".
+    """A random array of each round: `distribution` is "uniform" on [0, 1) or "normal".
 
     Without a shape there is one array a decision, of its shape; with `rows`, that many points in one array a decision.
     """
 
     name: str
-    law: str
+    distribution: str
     doc: str = ""
     shape: tuple[int, ...] | None = None
     rows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TraceSpec:
     """What does not change while a rule is traced: the problem, its structure, the settings, the horizon.
 
     `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
@@ -50,7 +50,7 @@ class Task:
     dependent_rows: frozenset[str] = frozenset()
     draws: tuple[Draw, ...] = ()
     scales: Scales | None = None
-    rooms: tuple[Room | None, ...] = ()
+    rooms: tuple[LowRankLayout | None, ...] = ()
     restarts: tuple[int, Restart] | None = None
     open: tuple[str, ...] = ()
 
@@ -75,33 +75,33 @@ class Task:
         if c.feedback is Feedback.FULL:
             return tuple(Field(s.name, Type(DType.INT if s.integer else FLOAT, s.shape)) for s in c.streams)
         n, m = sum(g.size for g in c.inequalities), sum(h.size for h in c.equalities)
-        found = [Field("loss", Type(FLOAT), "the loss at the decision")]
-        found += [Field("constraints", Type(FLOAT, (n,)), "the values of g at the decision")] if n else []
-        found += [Field("equalities", Type(FLOAT, (m,)), "the values of h at the decision")] if m else []
+        results = [Field("loss", Type(FLOAT), "the loss at the decision")]
+        results += [Field("constraints", Type(FLOAT, (n,)), "the values of g at the decision")] if n else []
+        results += [Field("equalities", Type(FLOAT, (m,)), "the values of h at the decision")] if m else []
         if c.feedback is Feedback.BANDIT:
-            return tuple(found)
+            return tuple(results)
         for b in c.blocks:
             end = "" if len(c.blocks) == 1 else f"_{b.name}"
-            found += [Field(f"gradient{end}", Type(FLOAT, b.shape), "the gradient of the loss")]
-            found += [Field(f"constraint_gradients{end}", Type(FLOAT, (n, *b.shape)))] if n else []
-            found += [Field(f"equality_gradients{end}", Type(FLOAT, (m, *b.shape)))] if m else []
-        return tuple(found)
+            results += [Field(f"gradient{end}", Type(FLOAT, b.shape), "the gradient of the loss")]
+            results += [Field(f"constraint_gradients{end}", Type(FLOAT, (n, *b.shape)))] if n else []
+            results += [Field(f"equality_gradients{end}", Type(FLOAT, (m, *b.shape)))] if m else []
+        return tuple(results)
 
     def names(self, symbol: str) -> tuple[str, ...]:
         """The fields of a point: the symbol itself where there is one decision."""
         return (symbol,) if len(self.decisions) == 1 else tuple(f"{symbol}_{d}" for d in self.decisions)
 
     def drawn(self) -> dict[Field, str]:
-        """The random arrays of a round, each with its law."""
-        found: dict[Field, str] = {}
+        """The random arrays of a round, each with its distribution."""
+        results: dict[Field, str] = {}
         for draw in self.draws:
             if draw.shape is not None:
-                found[Field(draw.name, Type(FLOAT, draw.shape), draw.doc)] = draw.law
+                results[Field(draw.name, Type(FLOAT, draw.shape), draw.doc)] = draw.distribution
                 continue
             for name, block in zip(self.names(draw.name), self.canonical.blocks, strict=True):
                 shape = block.shape if draw.rows is None else (draw.rows, *block.shape)
-                found[Field(name, Type(FLOAT, shape), draw.doc)] = draw.law
-        return found
+                results[Field(name, Type(FLOAT, shape), draw.doc)] = draw.distribution
+        return results
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from oco.compiler.guarantees import Bound as Bound
 from oco.compiler.guarantees import Guarantee as Guarantee
 from oco.compiler.guarantees import Quantity as Quantity
 from oco.compiler.guarantees import rate_symbols as rate_symbols
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting, along, symbols_of
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.evaluate import evaluate
@@ -115,8 +115,8 @@ class Situation:
         ):
             return None if worst is None else np.full(size, worst)  # no entry has facts of its own
         own = [self.number(f"constraints.{name}.{what}") for name in entry_labels(label, shape)]
-        found = [worst if v is None else v if worst is None else min(v, worst) for v in own]
-        return None if any(v is None for v in found) else np.array(found, dtype=np.float64)
+        results = [worst if v is None else v if worst is None else min(v, worst) for v in own]
+        return None if any(v is None for v in results) else np.array(results, dtype=np.float64)
 
     def inequality_bounds(self, what: str) -> Floats | None:
         """A fact of every inequality, shape (N,); None where one of them is unknown."""
@@ -130,11 +130,21 @@ class Situation:
 
     @cached_property
     def loss_range(self) -> float | None:
-        """The most that one round's losses can differ: sup f - inf f, from |f| or from |grad f| and the diameter."""
-        bound, slope, diameter = (self.number(k) for k in ("loss.bound", "loss.lipschitz.l2", "domain.diameter.l2"))
+        """The most that one round's losses can differ: sup f - inf f, from the values of f or from |grad f| and the diameter."""
+        keys = ("loss.bound", "loss.upper", "loss.lower", "loss.lipschitz.l2", "domain.diameter.l2")
+        bound, upper, lower, slope, diameter = map(self.number, keys)
         known = [] if bound is None else [2 * bound]
+        known += [] if upper is None or lower is None else [math.nextafter(upper - lower, math.inf)]
         known += [] if slope is None or diameter is None else [slope * diameter]
-        return min(known, default=None)
+        return min((max(x, 0.0) for x in known), default=None)
+
+    @cached_property
+    def violation_range(self) -> float | None:
+        """The most that the inequalities together can be broken by in one round: the sum of sup max(g_n, 0); None where one is unknown."""
+        sizes, most = self.inequality_bounds("bound"), self.inequality_bounds("upper")
+        if sizes is None:
+            return None
+        return float((sizes if most is None else np.minimum(sizes, np.maximum(most, 0.0))).sum())
 
     @cached_property
     def constraint_scales(self) -> Floats | None:
@@ -156,7 +166,7 @@ class Objection:
     """
 
     reason: str
-    mend: str = ""
+    fix: str = ""
     slow: bool = False
     drops: bool = False
 
@@ -260,16 +270,16 @@ class Theorem:
         return frozenset(f for h in self.hypotheses for f in h.facts)
 
     def objections(self, s: Situation) -> list[Objection]:
-        found = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]
-        return found or [o for h in self.hypotheses if h.last and (o := h.test(s)) is not None]
+        results = [o for h in self.hypotheses if not h.last and (o := h.test(s)) is not None]
+        return results or [o for h in self.hypotheses if h.last and (o := h.test(s)) is not None]
 
 
 def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[Objection]:
     """Settings for which the formulas of a guarantee mean nothing: numbers that must be positive and are not."""
     T = s.horizon or ANY_LENGTH
     numbers = [n for n in theorem.positive if n in settings]
-    found = [n for n in numbers if not scheduled(settings, n)(Rounds.of(T), T).positive]
-    return [Objection(f"the setting {n} must be positive in every round") for n in found]
+    results = [n for n in numbers if not scheduled(settings, n)(Rounds.of(T), T).positive]
+    return [Objection(f"the setting {n} must be positive in every round") for n in results]
 
 
 def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, int], Schedule]:
@@ -301,33 +311,33 @@ def needed(s: Situation, key: str) -> float:
 
 def needed_bounds(s: Situation, what: str) -> Floats:
     """The same of every inequality, shape (N,)."""
-    found = s.inequality_bounds(what)
-    if found is None:
+    result = s.inequality_bounds(what)
+    if result is None:
         raise UnknownFact(f"constraints.*.{what}")
-    return found
+    return result
 
 
 # Questions that several theorems ask.
 
 
-def fact_is_true(key: str, words: str, claim: str, refuted: str, mend: str = "") -> Hypothesis:
+def fact_is_true(key: str, words: str, claim: str, refuted: str, fix: str = "") -> Hypothesis:
     """A yes-or-no fact: `claim` in words, and what is wrong where it is `refuted`."""
 
     def test(s: Situation) -> Objection | None:
         if s.holds(key):
             return None
         if s.is_refuted(key):
-            return Objection(f"{refuted}: {s.claim(key)}" if s.claim(key) else refuted, mend)
-        return Objection(f"it is not proved that {claim}", mend)
+            return Objection(f"{refuted}: {s.claim(key)}" if s.claim(key) else refuted, fix)
+        return Objection(f"it is not proved that {claim}", fix)
 
     return Hypothesis(words, test, (key,))
 
 
-def fact_is_known(key: str, words: str, what: str, mend: str) -> Hypothesis:
+def fact_is_known(key: str, words: str, what: str, fix: str) -> Hypothesis:
     """A number that the facts bound."""
 
     def test(s: Situation) -> Objection | None:
-        return None if s.number(key) is not None else Objection(f"nothing bounds {what}", mend)
+        return None if s.number(key) is not None else Objection(f"nothing bounds {what}", fix)
 
     return Hypothesis(words, test, (key,))
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical, Equality, Inequality, entry_labels
 from oco.compiler.domains.norms import vector_norm
+from oco.compiler.facts.budget import Budget, size
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.domain import domain_facts, downward, upward
 from oco.compiler.facts.feasible import KEYS, Feasibility
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
-from oco.compiler.facts.work import handed
 from oco.compiler.scales import Scales
 from oco.compiler.theorems import Bound, Guarantee, Situation
 from oco.dsl import algebra
@@ -52,8 +52,8 @@ def _positive(value: float | None) -> float:
 
 def _sizes(s: Situation, constraints: tuple[Inequality | Equality, ...]) -> Floats:
     """The largest |g_n| of each entry."""
-    found = [s.entries(c.label, c.shape, "bound") for c in constraints]
-    sizes = [np.ones(c.size) if v is None else v for c, v in zip(constraints, found)]
+    results = [s.entries(c.label, c.shape, "bound") for c in constraints]
+    sizes = [np.ones(c.size) if v is None else v for c, v in zip(constraints, results)]
     flat = np.concatenate([np.zeros(0), *sizes])
     return np.where((flat > 0) & np.isfinite(flat), flat, 1.0)
 
@@ -105,8 +105,9 @@ def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:
     )
 
 
-MOST_SOUGHT, MOST_EFFORT = 10, 500
-"""Inequalities, and parts that a solver is handed, for which a Slater point is sought again; of more the margin is divided."""
+MOST_SOUGHT, MOST_PARTS = 50, 500
+"""Entries of inequalities, and their parts for every 500 numbers of the decision, for which a Slater point is sought again; of more
+the margin is divided."""
 LENGTHS: Mapping[str, int] = {
     "bound": 0,
     "upper": 0,
@@ -137,7 +138,8 @@ class _Scaling:
         for c, a, b in zip(self.s.canonical.constraints, ends, ends[1:]):
             known |= {f.key: f for f in self._of_constraint(c, sizes[a:b])}
         known |= {f.key: f for f in self._of_time()}
-        return Facts(self.s.facts.model, known, (), (Deferred(KEYS, lambda: (self._solved(), ())),))
+        later = Deferred(KEYS, lambda: (self._solved(), ()))
+        return Facts(self.s.facts.model, known, (), (later,), self.s.facts.effort)
 
     def _of_loss(self) -> Iterator[Fact]:
         for what in LENGTHS:
@@ -188,11 +190,12 @@ class _Scaling:
         if not given.known or not self.scales.inequalities.size:
             return facts
         rows = self.canonical.inequalities
-        small = len(rows) <= MOST_SOUGHT and handed([c.expr for c in rows], self.canonical.size) <= MOST_EFFORT
+        parts = sum(size(c.expr) for c in rows) * (1 + self.canonical.size // 500)
+        small = sum(c.size for c in rows) <= MOST_SOUGHT and parts <= MOST_PARTS
         seek = given.status is Status.PROVED and small
-        found = Feasibility(Setting(self.canonical)).slater() if seek else {}
-        if "slater.margin" in found and found["slater.margin"].known:
-            return facts | found
+        result = Feasibility(Setting(self.canonical, Budget(self.s.facts.effort))).slater() if seek else {}
+        if "slater.margin" in result and result["slater.margin"].known:
+            return facts | result
         return facts | {"slater.margin": _times(given, 1 / float(self.scales.inequalities.max()))}
 
 

@@ -15,7 +15,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows
 
 if TYPE_CHECKING:
-    from oco.compiler.problem import Task
+    from oco.compiler.problem import TraceSpec
 
 Floats = np.ndarray[Any, Any]
 _ROWS = "row_unit", "R/G, for gradients of g / G towards u"
@@ -25,7 +25,7 @@ _EQUALITY_ROWS = "equality_row_unit", "R/H, for gradients of h / H towards u"
 class Units:
     """f' = f / F, g_n' = g_n / G_n, h_m' = h_m / H_m and their derivatives towards u, where x = c + R u."""
 
-    def __init__(self, tracer: Tracer, task: Task) -> None:
+    def __init__(self, tracer: Tracer, task: TraceSpec) -> None:
         self.t, self.scales = tracer, task.scales
         self.own = tuple(b.domain for b in task.canonical.blocks)
 
@@ -43,7 +43,7 @@ class Units:
         return Point(tuple(self._cut(b + c if np.any(o) else b, d) for b, d, o, c in parts))
 
     def _cut(self, x: Value, domain: Domain) -> Value:
-        return domain.project(self.t, x) if domain.kind == "box" else x
+        return domain.project(self.t, x) if domain.is_box else x
 
     def inward(self, x: Point) -> Point:
         """u = (x - c) / R."""

@@ -1,7 +1,8 @@
-"""Expressions for derivatives: constructors that simplify lightly, so that emitted code reads as a person would write it.
+"""Expressions for derivatives: constructors that simplify lightly, so that emitted code reads as a person would write
+it.
 
-A cotangent may be smaller than what it belongs to where its entries do not differ: 2 stands for an array of twos. `collapse` and
-`broadcast` bring it to a shape. The functions keep values, not rounding: constants are multiplied out.
+A cotangent may be smaller than its variable where its entries are equal: 2 represents an array of twos. `collapse` and
+`broadcast` bring it to a shape. The functions preserve values, not rounding: constants are multiplied out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl import build
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import Shape
 from oco.dsl.dims import broadcast as broadcast_shapes
@@ -23,21 +25,18 @@ call, index, array = build.call, build.index, build.array
 
 
 def number(value: float) -> Constant:
+    """Constant with a float value."""
     return constant(float(value))
 
 
 def value_of(expr: Expr) -> float | None:
-    """The value of a constant all of whose entries are equal."""
-    if isinstance(expr, Call) and expr.atom in ("ones", "zeros"):
-        return float(expr.atom == "ones")
+    """Value of a constant all of whose entries are equal."""
+    if isinstance(form := form_of(expr), forms.Uniform):
+        return form.value
     if not isinstance(expr, Constant) or expr.value.array.size == 0:
         return None
     first = expr.value.array.flat[0]
     return float(first) if expr.shape == () or bool(np.all(expr.value.array == first)) else None
-
-
-def is_call(expr: Expr, atom: str) -> bool:
-    return isinstance(expr, Call) and expr.atom == atom
 
 
 def _args(expr: Expr) -> tuple[Expr, ...]:
@@ -47,22 +46,23 @@ def _args(expr: Expr) -> tuple[Expr, ...]:
 
 
 def _stretched(shape: Shape, *others: Shape) -> bool:
-    """Whether an entrywise operation of this shape with the others gives this shape."""
+    """True where an entrywise operation of this shape with the others has this shape."""
     return broadcast_shapes(shape, *others) == shape
 
 
 def minus(x: Expr) -> Expr:
+    """Negative, with double negatives removed and signs absorbed into leading numbers."""
     if isinstance(x, Constant):
         return constant(-x.value.array)
-    if is_call(x, "minus"):
+    if form_of(x) is forms.NEGATIVE:
         return _args(x)[0]
-    if is_call(x, "sub"):
+    if form_of(x) is forms.DIFFERENCE:
         return sub(_args(x)[1], _args(x)[0])
     return mul(number(-1), x) if _leads(x) else call("minus", x)
 
 
 def _folded(op: Callable[..., Any], *args: Expr) -> Expr | None:
-    """What an operation on constants gives, where numbers hold it."""
+    """Result of an operation on constants where it is finite."""
     values = [a.value.array for a in args if isinstance(a, Constant)]
     if len(values) < len(args):
         return None
@@ -72,31 +72,33 @@ def _folded(op: Callable[..., Any], *args: Expr) -> Expr | None:
 
 
 def add(a: Expr, b: Expr) -> Expr:
+    """Sum; zeros vanish and negatives become subtractions."""
     if value_of(a) == 0 and _stretched(b.shape, a.shape):
         return b
     if value_of(b) == 0 and _stretched(a.shape, b.shape):
         return a
-    if (found := _folded(operator.add, a, b)) is not None:
-        return found
-    if is_call(b, "minus"):
+    if (result := _folded(operator.add, a, b)) is not None:
+        return result
+    if form_of(b) is forms.NEGATIVE:
         return sub(a, _args(b)[0])
-    if is_call(a, "minus"):
+    if form_of(a) is forms.NEGATIVE:
         return sub(b, _args(a)[0])
     return call("add", a, b)
 
 
 def sub(a: Expr, b: Expr) -> Expr:
+    """Difference; zeros vanish and negatives become additions."""
     if value_of(b) == 0 and _stretched(a.shape, b.shape):
         return a
     if value_of(a) == 0 and _stretched(b.shape, a.shape):
         return minus(b)
-    if (found := _folded(operator.sub, a, b)) is not None:
-        return found
-    return add(a, _args(b)[0]) if is_call(b, "minus") else call("sub", a, b)
+    if (result := _folded(operator.sub, a, b)) is not None:
+        return result
+    return add(a, _args(b)[0]) if form_of(b) is forms.NEGATIVE else call("sub", a, b)
 
 
 def mul(a: Expr, b: Expr) -> Expr:
-    """The product; numbers gather in front, signs outside, and a number over something stays a quotient."""
+    """Product; numbers gather in front, signs outside, and a number over an expression stays a quotient."""
     if _is_number(b) and not _is_number(a):
         a, b = b, a
     factor = value_of(a) if a.shape == () else None
@@ -106,25 +108,25 @@ def mul(a: Expr, b: Expr) -> Expr:
         return b
     if value_of(b) == 1 and _stretched(a.shape, b.shape):
         return a
-    if (found := _folded(operator.mul, a, b)) is not None:
-        return found
-    if factor is not None and isinstance(b, Call) and (found := _absorbed(a, b)) is not None:
-        return found
+    if (result := _folded(operator.mul, a, b)) is not None:
+        return result
+    if factor is not None and isinstance(b, Call) and (result := _absorbed(a, b)) is not None:
+        return result
     if factor == -1:
         return minus(b)
-    if is_call(a, "minus"):
+    if form_of(a) is forms.NEGATIVE:
         return minus(mul(_args(a)[0], b))
-    if is_call(b, "minus"):
+    if form_of(b) is forms.NEGATIVE:
         return minus(mul(a, _args(b)[0]))
     return _product(a, b)
 
 
 def _leads(x: Expr) -> bool:
-    """Whether a product or quotient begins with a number."""
-    if not isinstance(x, Call) or x.atom not in ("mul", "div"):
+    """True where a product or quotient begins with a number."""
+    if form_of(x) not in (forms.TIMES, forms.QUOTIENT):
         return False
-    first = x.args[0]
-    return _is_number(first) or (x.atom == "div" and is_call(first, "mul") and _leads(first))
+    first = _args(x)[0]
+    return _is_number(first) or (form_of(x) is forms.QUOTIENT and form_of(first) is forms.TIMES and _leads(first))
 
 
 def _is_number(x: Expr) -> bool:
@@ -132,8 +134,8 @@ def _is_number(x: Expr) -> bool:
 
 
 def _absorbed(factor: Expr, b: Call) -> Expr | None:
-    """A number times a call that already begins with a number: they become one. None where their product is beyond doubles."""
-    if b.atom == "minus":
+    """Product of a number and a call that begins with a number, as one number. None where their product overflows."""
+    if form_of(b) is forms.NEGATIVE:
         return mul(minus(factor), b.args[0])
     if not _leads(b):
         return None
@@ -141,38 +143,41 @@ def _absorbed(factor: Expr, b: Call) -> Expr | None:
     lead = _absorbed(factor, first) if isinstance(first, Call) else _folded(operator.mul, factor, first)
     if lead is None:
         return None
-    return mul(lead, second) if b.atom == "mul" else div(lead, second)
+    return mul(lead, second) if form_of(b) is forms.TIMES else div(lead, second)
 
 
 def _product(a: Expr, b: Expr) -> Expr:
-    """(c / d) * b is (c * b) / d, and a number in front of either factor goes in front of both."""
+    """Product in which (c / d) * b is (c * b) / d, and a number in front of either factor goes in front of both."""
     for one, other in ((a, b), (b, a)):
-        if isinstance(one, Call) and one.atom in ("mul", "div") and _is_number(one.args[0]):
-            lead, rest = one.args
-            if isinstance(other, Constant) and (one.atom == "mul" or _folded(operator.mul, lead, other) is None):
+        if (form := form_of(one)) in (forms.TIMES, forms.QUOTIENT) and _is_number(_args(one)[0]):
+            lead, rest = _args(one)
+            if isinstance(other, Constant) and (form is forms.TIMES or _folded(operator.mul, lead, other) is None):
                 continue
-            if one.atom == "div":
+            if form is forms.QUOTIENT:
                 return div(mul(lead, other), rest)
             return mul(lead, mul(rest, other) if one is a else mul(other, rest))
     return call("mul", a, b)
 
 
 def div(a: Expr, b: Expr) -> Expr:
+    """Quotient; a divisor 1 vanishes and a sign moves outside."""
     if value_of(b) == 1 and _stretched(a.shape, b.shape):
         return a
-    if (found := _folded(operator.truediv, a, b)) is not None:
-        return found
-    if is_call(a, "minus"):
+    if (result := _folded(operator.truediv, a, b)) is not None:
+        return result
+    if form_of(a) is forms.NEGATIVE:
         return minus(div(_args(a)[0], b))
     return call("div", a, b)
 
 
 def square(x: Expr) -> Expr:
-    found = _folded(np.square, x)
-    return call("square", x) if found is None else found
+    """Square, entry by entry."""
+    result = _folded(np.square, x)
+    return call("square", x) if result is None else result
 
 
 def pow(x: Expr, p: Expr) -> Expr:
+    """Power x**p, entry by entry; exponents 0 and 1 vanish."""
     exponent = value_of(p) if p.shape == () else None
     if exponent == 0 and x.shape == ():
         return number(1)
@@ -182,13 +187,14 @@ def pow(x: Expr, p: Expr) -> Expr:
 
 
 def transpose(x: Expr) -> Expr:
+    """Transpose; vectors are unchanged and double transposes vanish."""
     if len(x.shape) < 2:
         return x
-    return _args(x)[0] if is_call(x, "transpose") else call("transpose", x)
+    return _args(x)[0] if form_of(x) is forms.TRANSPOSE else call("transpose", x)
 
 
 def broadcast(x: Expr, shape: Shape) -> Expr:
-    """x at full shape."""
+    """Expression x at full shape."""
     if x.shape == shape:
         return x
     if isinstance(x, Constant) and x.shape == () and value_of(x) in (0, 1) and all(isinstance(d, int) for d in shape):
@@ -197,18 +203,19 @@ def broadcast(x: Expr, shape: Shape) -> Expr:
 
 
 def reshape(x: Expr, shape: Shape) -> Expr:
+    """Entries of x in another shape, in C order."""
     return x if x.shape == shape else call("_reshape", x, shape=shape)
 
 
 def collapse(g: Expr, shape: Shape, target: Shape) -> Expr:
-    """The cotangent of an argument of shape `target` that was stretched to `shape`: summed over the axes that were stretched."""
+    """Cotangent of an argument of shape `target` that was broadcast to `shape`: summed over the broadcast axes."""
     if target == shape:
         return g
     lead = len(shape) - len(target)
     stretched = [k for k in range(len(shape)) if k < lead or target[k - lead] != shape[k]]
     if g.shape == ():
         return mul(number(math.prod(_length(shape[k]) for k in stretched)), g)
-    if is_call(g, "minus"):
+    if form_of(g) is forms.NEGATIVE:
         return minus(collapse(_args(g)[0], shape, target))
     if all(d == 1 for d in target):
         return reshape(_total(broadcast(g, shape)), target)
@@ -219,8 +226,8 @@ def collapse(g: Expr, shape: Shape, target: Shape) -> Expr:
 
 
 def _total(g: Expr) -> Expr:
-    """The sum of all entries; of a product of two vectors, their inner product."""
-    if is_call(g, "mul") and all(a.shape == g.shape and len(a.shape) == 1 for a in _args(g)):
+    """Sum of all entries; for a product of two vectors, their inner product."""
+    if form_of(g) is forms.TIMES and all(a.shape == g.shape and len(a.shape) == 1 for a in _args(g)):
         return matmul(*_args(g))
     return call("sum", g)
 
@@ -232,7 +239,7 @@ def _length(dim: Any) -> int:
 
 
 def spread(g: Expr, c: Call) -> Expr:
-    """The cotangent of a reduction, shaped so that it broadcasts against the reduction's argument."""
+    """Cotangent of a reduction, shaped so that it broadcasts against the reduction's argument."""
     axis = c.option("axis")
     if axis is None or g.shape == () or int(axis) == 0:
         return g
@@ -242,25 +249,27 @@ def spread(g: Expr, c: Call) -> Expr:
 
 
 def as_column(g: Expr, shape: Shape) -> Expr:
-    """A vector of this shape as one column; what does not differ between entries stays as it is."""
+    """Vector of this shape as one column; a value without distinct entries is unchanged."""
     return g if g.shape == () else reshape(broadcast(g, shape), (*shape, 1))
 
 
 def matmul(a: Expr, b: Expr) -> Expr:
-    """The product; a number in front of either factor goes in front of both."""
+    """Matrix product; a number in front of either factor goes in front of both."""
     for one, other in ((a, b), (b, a)):
-        if is_call(one, "minus"):
+        if form_of(one) is forms.NEGATIVE:
             inner = _args(one)[0]
             return minus(matmul(inner, other) if one is a else matmul(other, inner))
-        if is_call(one, "mul") and _args(one)[0].shape == () and isinstance(_args(one)[0], Constant):
+        if form_of(one) is forms.TIMES and _args(one)[0].shape == () and isinstance(_args(one)[0], Constant):
             lead, rest = _args(one)
             return mul(lead, matmul(rest, other) if one is a else matmul(other, rest))
     return call("matmul", a, b)
 
 
 def matmul_all(matrix: Expr, g: Expr, shape: Shape) -> Expr:
-    """`matrix @ g`, where g stands for a vector of this shape: equal entries are the sum of the columns."""
+    """Product `matrix @ g`, where g represents a vector of this shape: equal entries give the sum of the columns."""
     if g.shape != () or shape == ():
         return matmul(matrix, g)
-    columns = call("sum", _args(matrix)[0], axis=0) if is_call(matrix, "transpose") else call("sum", matrix, axis=1)
+    columns = (
+        call("sum", _args(matrix)[0], axis=0) if form_of(matrix) is forms.TRANSPOSE else call("sum", matrix, axis=1)
+    )
     return mul(g, columns)

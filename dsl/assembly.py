@@ -1,7 +1,7 @@
-"""Puts a model together from typed parts. The text, the builder and new values for params come through here, so that they mean the same.
+"""Assembly of a model from typed parts. The text, the builder and new values for params all use it, so that they agree.
 
-Each method checks its statement and keeps it, or raises. A name whose shape is good stays declared even when something else about it is
-wrong, so that one mistake is reported once.
+Each method checks its statement and keeps it, or raises. A name whose shape is valid stays declared even when something
+else about it is wrong, so that one mistake is reported once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, names
 from oco.dsl.fact_keys import catalogue, of_the_whole
 from oco.dsl.formulas import check_using
-from oco.dsl.limits import FACTORED, LONGEST
+from oco.dsl.limits import FACTORED, LONGEST, MOST_FACTORED, MOST_NUMBERS
 from oco.dsl.model import (
     Assumption,
     Constraint,
@@ -39,7 +39,7 @@ from oco.dsl.model import (
     Timing,
     Using,
 )
-from oco.dsl.scope import MOST_NUMBERS, Scope, check_fixed, check_new_label, check_new_name, kind_of
+from oco.dsl.scope import Scope, check_fixed, check_new_label, check_new_name, kind_of
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.values import (
@@ -56,13 +56,10 @@ from oco.dsl.values import (
 
 Bounds = tuple[Expr, Expr] | None
 
-MOST_FACTORED = 10**12
-"""Entries of a decision that may be kept as factors."""
-
 
 @dataclass
 class Assembly:
-    """A model in the making."""
+    """Model under construction."""
 
     scope: Scope
     name: str = ""
@@ -82,7 +79,7 @@ class Assembly:
     # declarations
 
     def set_horizon(self, rounds: Expr | None, span: Span | None) -> None:
-        """`horizon T = rounds`, or unknown."""
+        """Set the horizon: `horizon T = rounds`, or unknown."""
         if rounds is not None:
             value = fixed_value(self.scope, rounds, "the horizon")
             if rounds.shape != ():
@@ -110,7 +107,7 @@ class Assembly:
     def param(
         self, name: str, dims: tuple[Expr, ...], bounds: Bounds, integer: bool, value: Expr | None, span: Span | None
     ) -> None:
-        """`param name[dims] in bounds = value`; a value that the caller gave replaces the one written."""
+        """Add `param name[dims] in bounds = value`; a value from the caller replaces the one written."""
         scope = self.scope
         check_new_name(scope, name, Kind.PARAM, span)
         shape = self._shape(dims, f"`{name}`")
@@ -137,7 +134,7 @@ class Assembly:
         self.params.append(param)
 
     def decision(self, name: str, dims: tuple[Expr, ...], domain: DomainSpec, span: Span | None) -> None:
-        """`decision name[dims] in domain`."""
+        """Add `decision name[dims] in domain`."""
         check_new_name(self.scope, name, Kind.DECISION, span)
         decision = Decision(name, dims, self._shape(dims, f"`{name}`"), domain, span)
         self.scope.declare(decision)
@@ -146,12 +143,12 @@ class Assembly:
         self.decisions.append(decision)
 
     def cut(self, name: str, left: Expr, relation: Relation, right: Expr, span: Span | None) -> None:
-        """`with left relation right` behind the domain of the decision."""
+        """Add `with left relation right` to the domain of the decision."""
         known = {Kind.PARAM, Kind.DECISION}
         for side in (left, right):
             if self.scope.kinds_in(side) - known or set(names(side, Kind.DECISION)) - {name}:
-                said = f"what narrows the domain of `{name}` is known before the first round: it has params and `{name}` in it"
-                raise fail("OCO419", said, side.span, "write what changes from round to round below `subject to`")
+                message = f"what narrows the domain of `{name}` is known before the first round: it has params and `{name}` in it"
+                raise fail("OCO419", message, side.span, "write what changes from round to round below `subject to`")
         if not any(name in names(side, Kind.DECISION) for side in (left, right)):
             raise fail("OCO419", f"this does not contain `{name}`, so it narrows nothing", span)
         call("sub", left, right, span=span)  # the shapes fit
@@ -161,7 +158,7 @@ class Assembly:
         self.decisions[place] = replace(self.decisions[place], domain=replace(domain, cuts=cuts))
 
     def reserve(self, kind: Kind, name: str, dims: tuple[Expr, ...], integer: bool, span: Span | None) -> None:
-        """Declare a param or a decision of which only the shape could be read, so that what uses it is still checked."""
+        """Declare a param or a decision of which only the shape could be read, so that its uses are still checked."""
         check_new_name(self.scope, name, kind, span)
         shape = self._shape(dims, f"`{name}`")
         if kind is Kind.DECISION:
@@ -180,7 +177,7 @@ class Assembly:
         distribution: Distribution | None = None,
         span: Span | None = None,
     ) -> None:
-        """`stream name[dims] in bounds`, `iid` or `~ distribution`."""
+        """Add `stream name[dims] in bounds`, `iid` or `~ distribution`."""
         check_new_name(self.scope, name, Kind.STREAM, span)
         stream = Stream(name, dims, self._shape(dims, f"`{name}`"), bounds, integer, iid, mean, distribution, span)
         self.scope.declare(stream)
@@ -195,7 +192,7 @@ class Assembly:
         self.streams.append(stream)
 
     def let(self, name: str, value: Expr, span: Span | None) -> None:
-        """`let name = value`."""
+        """Add `let name = value`."""
         check_new_name(self.scope, name, Kind.LET, span)
         let = Let(name, value, span)
         self.scope.declare(let)
@@ -229,10 +226,12 @@ class Assembly:
     # what is wanted
 
     def minimize(self, objective: Expr) -> None:
-        """`minimize objective`: one number that depends on a decision."""
+        """Set `minimize objective`: a scalar that depends on a decision."""
         if objective.shape:
-            said = f"the objective must be one number; {describe(objective, 'this')} has shape {show(objective.shape)}"
-            raise fail("OCO324", said, objective.span, "add its entries up: sum(...)")
+            message = (
+                f"the objective must be one number; {describe(objective, 'this')} has shape {show(objective.shape)}"
+            )
+            raise fail("OCO324", message, objective.span, "add its entries up: sum(...)")
         if self.decisions and Kind.DECISION not in self.scope.kinds_in(objective):
             raise fail("OCO521", "the objective contains no decision, so every decision costs the same", objective.span)
         self.objective = objective
@@ -247,7 +246,7 @@ class Assembly:
         label_span: Span | None,
         span: Span | None,
     ) -> None:
-        """`label: left relation right timing`."""
+        """Add `label: left relation right timing`."""
         check_new_label(self.scope, label, label_span)
         self.scope.labels[label] = label_span
         shape = call("sub", left, right, span=span).shape
@@ -258,7 +257,7 @@ class Assembly:
         self.constraints.append(Constraint(label, left, relation, right, timing, shape, span))
 
     def assume(self, key: str, relation: Relation, value: Expr, key_span: Span | None, span: Span | None) -> None:
-        """`assume key relation value`; keys are checked when all labels are known, by `check_assumptions`."""
+        """Add `assume key relation value`; keys are checked when all labels are known, by `check_assumptions`."""
         check_fixed(value, "the bound in an assumption")
         if relation is Relation.EQ:
             raise fail("OCO653", "an assumption is a bound: `<=` or `>=`", span)
@@ -267,7 +266,7 @@ class Assembly:
         self.assumptions.append(Assumption(key, relation, value, key_span))
 
     def using(self, algorithm: str | None, settings: tuple[tuple[str, str], ...], span: Span | None) -> None:
-        """`using algorithm with settings`."""
+        """Set `using algorithm with settings`."""
         chosen = Using(algorithm, settings, span)
         check_using(chosen, [p.name for p in self.params], tuple(self.scope.labels))
         self.chosen_algorithm = chosen
@@ -275,26 +274,26 @@ class Assembly:
     # the whole
 
     def values_without_param(self, declared: Collection[str], excused: Collection[str] = ()) -> list[OcoError]:
-        """One error for each value that the caller gave for something else than the params `declared`."""
+        """Errors for values from the caller that belong to none of the params `declared`."""
         errors = []
         hint = f"its params are {', '.join(declared)}" if declared else "it has no params"
         for name in self.scope.given:
             if name not in declared and name not in excused:
                 other = self.scope.declared.get(name)
-                said = f"`{name}` is a {kind_of(other)}" if other else f"the model has no param `{name}`"
-                message = f"{said}, but a value was given for it"
+                message = f"`{name}` is a {kind_of(other)}" if other else f"the model has no param `{name}`"
+                message = f"{message}, but a value was given for it"
                 errors.append(fail("OCO211", message, None, did_you_mean(name, declared, hint)))
         return errors
 
     def check_assumptions(self, unreadable: frozenset[str] = frozenset()) -> list[OcoError]:
-        """One error for each assumption about something that is no fact; labels in `unreadable` are taken as declared."""
+        """Errors for assumptions about unknown facts; labels in `unreadable` are taken as declared."""
         keys = catalogue((*self.scope.labels, *unreadable))
         relations = {k: f.relation for k, f in keys.items()}
         wrong = (e for a in self.assumptions if (e := _wrong_key(a, relations)))
         return list(islice(wrong, MOST_MISTAKES))
 
     def finish(self) -> Model:
-        """The model; every statement has been checked, and none that must be there is missing."""
+        """Model of all statements. Raises OcoError where a required one is missing."""
         assert self.horizon is not None
         return Model(
             self.name,

@@ -1,4 +1,4 @@
-"""Values for the params of a model that is there already."""
+"""Values for the params of an existing model."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from oco.dsl.scope import Scope
 
 
 def bind(model: Model, params: Mapping[str, Any]) -> Model:
-    """The model with these values of its params, all shapes and ranges checked again.
+    """Model with these values of its params, all shapes and ranges checked again.
 
-    Raises OcoError for a value that does not fit, or that is for no param of the model.
+    Raises OcoError for a value that does not fit, or whose name is no param of the model.
     """
     binder = _Binder(model, params)
     binder.run()
@@ -25,7 +25,7 @@ def bind(model: Model, params: Mapping[str, Any]) -> Model:
 
 
 class _Binder:
-    """Puts the parts of a model together anew, in a scope that holds the given values."""
+    """Rebuilds the parts of a model in a scope that holds the given values."""
 
     def __init__(self, model: Model, params: Mapping[str, Any]) -> None:
         self.model = model
@@ -62,8 +62,10 @@ class _Binder:
                 assembly.cut(d.name, self.expr(cut.left), cut.relation, self.expr(cut.right), cut.span)
         for s in m.streams:
             mean = None if s.mean is None else self.expr(s.mean)
-            law = None if s.distribution is None else self._law(s.distribution)
-            assembly.stream(s.name, self.exprs(s.dims), self._bounds(s.bounds), s.integer, s.iid, mean, law, s.span)
+            distribution = None if s.distribution is None else self._distribution(s.distribution)
+            assembly.stream(
+                s.name, self.exprs(s.dims), self._bounds(s.bounds), s.integer, s.iid, mean, distribution, s.span
+            )
         for let in m.lets:
             assembly.let(let.name, self.expr(let.value), let.span)
 
@@ -78,15 +80,19 @@ class _Binder:
     def _bounds(self, bounds: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
         return None if bounds is None else (self.expr(bounds[0]), self.expr(bounds[1]))
 
-    def _law(self, law: Distribution) -> Distribution:
-        return replace(law, args=self.exprs(law.args), options=tuple((n, self.expr(e)) for n, e in law.options))
+    def _distribution(self, distribution: Distribution) -> Distribution:
+        return replace(
+            distribution,
+            args=self.exprs(distribution.args),
+            options=tuple((n, self.expr(e)) for n, e in distribution.options),
+        )
 
     def exprs(self, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(self.expr(e) for e in exprs)
 
     def expr(self, expr: Expr) -> Expr:
-        """The same expression with the shapes that it has now."""
-        return rewrite(expr, lambda node: self.scope.settle(self._again(node)))
+        """Expression with the shapes that follow from the values."""
+        return rewrite(expr, lambda node: self.scope.resolved(self._again(node)))
 
     def _again(self, node: Expr) -> Expr:
         match node:

@@ -1,4 +1,4 @@
-"""Typed expressions from parts: shapes are inferred and checked here, once, for the text and for the builder alike."""
+"""Typed expressions from parts: shapes are inferred and checked in this one place, for both the text and the builder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import Shape, show
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, constant
-from oco.dsl.meter import charge
 from oco.dsl.source import Span
 
 Operand = Expr | float | int | np.ndarray[Any, Any]
@@ -21,7 +20,7 @@ Operand = Expr | float | int | np.ndarray[Any, Any]
 def call(
     atom: str, *args: Operand, span: Span | None = None, shape: Shape | None = None, **options: int | float
 ) -> Call:
-    """The atom applied to arguments, with its shape.
+    """Apply an atom to arguments, inferring its shape.
 
     Numbers and arrays among the arguments become constants. `shape` is for the internal atoms whose result is reshaped.
     Raises OcoError (OCO301 to OCO308) when the arguments do not fit.
@@ -37,8 +36,7 @@ def applied(
     span: Span | None = None,
     shape: Shape | None = None,
 ) -> Call:
-    """`call` with its parts as they stand in a node."""
-    charge(6)
+    """Apply an atom as `call` does, with the parts as they stand in a node."""
     if atom not in ATOMS:
         raise InternalError(f"there is no atom {atom}")
     row = ATOMS[atom]
@@ -52,13 +50,13 @@ def applied(
 
 
 def index(base: Expr, items: tuple[Expr, ...], span: Span | None = None) -> Index:
-    """`base[items]`, as NumPy reads it; what is known of the items is checked against the base's shape (OCO310 to OCO314)."""
+    """Index `base[items]` by NumPy's rules; known items are checked against the base's shape (OCO310 to OCO314)."""
     shape = index_shape(base, items, span)
     return Index(base, items, shape=shape, integer=base.integer, span=span)
 
 
 def array(items: tuple[Expr, ...], span: Span | None = None) -> Array | Constant:
-    """`[a, b, c]`: entries of one shape, stacked along a new first axis. Plain numbers make a constant."""
+    """Array `[a, b, c]`: entries of one shape, stacked along a new first axis. Plain numbers make a constant."""
     if not items:
         raise fail("OCO315", "an array needs at least one entry", span)
     for i, item in enumerate(items):
@@ -76,7 +74,7 @@ def array(items: tuple[Expr, ...], span: Span | None = None) -> Array | Constant
 def _by_name(
     row: Atom, args: tuple[Expr, ...], options: dict[str, int | float]
 ) -> tuple[tuple[Expr, ...], dict[str, int | float]]:
-    """Arguments that were given by name are moved to their places: huber(x, M = 2)."""
+    """Arguments in order, with those given by name moved to their places: huber(x, M = 2)."""
     for place, name in enumerate(row.by_name, start=1):
         if name in options and len(args) == place:
             args = (*args, constant(options.pop(name)))
@@ -89,8 +87,8 @@ def _check_arity(row: Atom, given: int, span: Span | None) -> None:
         return
     wanted = f"at least {least}" if greatest is None else str(least) if least == greatest else f"{least} to {greatest}"
     hint = ""
-    if row.name in ("max", "min") and given > 1:
-        hint = f"for the entrywise {row.name}imum of several arguments write {row.name}imum(...)"
+    if row.misuse and greatest is not None and given > greatest:
+        hint = row.misuse
     elif "axis" in row.options and given == 2:
         hint = f"an axis is given by name: {row.name}(x, axis = 0)"
     plural = "" if wanted == "1" else "s"
@@ -109,8 +107,8 @@ def _options(
     if "axis" in given:
         rank, axis = len(args[0].shape), given["axis"]
         if int(axis) != axis or not -rank <= axis < rank:
-            said = ("a number has no axes", "its only axis is 0", "its axes are 0 and 1")
-            last = said[rank] if rank < len(said) else f"its axes are 0 to {rank - 1}"
+            message = ("a number has no axes", "its only axis is 0", "its axes are 0 and 1")
+            last = message[rank] if rank < len(message) else f"its axes are 0 to {rank - 1}"
             raise fail("OCO305", f"{describe(args[0], 'the argument')} has no axis {axis}", span, last)
         given = given | {"axis": int(axis) % rank}
     return tuple(sorted(given.items()))

@@ -1,4 +1,4 @@
-"""The builder: a model written with Python objects. It says the same as a model file, and `to_oco` prints that file."""
+"""Builder: a model written with Python objects. It is equivalent to a model file, which `to_oco` prints."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
 
 
 class ModelBuilder:
-    """A model in the making: `m = oco.Model("job_scheduling", horizon=2880)`.
+    """Builder of a model: `m = oco.Model("job_scheduling", horizon=2880)`.
 
-    Every method checks what it is given at once, and an error points at the caller's line. `horizon` None means unknown;
-    `folder` is where the files lie that `oco.file("...")` names.
+    Every method checks its arguments at once, and an error points at the caller's line. `horizon` None means unknown;
+    `folder` contains the files that `oco.file("...")` names.
     """
 
     def __init__(self, name: str, horizon: Operand | None = None, folder: str | Path = ".") -> None:
@@ -42,14 +42,16 @@ class ModelBuilder:
     # declarations
 
     def horizon(self, rounds: Operand | None) -> None:
-        """The number of rounds, or None when it is not known."""
+        """Number of rounds, or None where it is unknown."""
         span = caller_span()
         self._assembly.set_horizon(self._rounds(rounds, span), span)
 
     def param(
         self, name: str, shape: Shape = None, value: Operand | None = None, *, bounds: Any = None, integer: bool = False
     ) -> Term:
-        """Fixed data. Without a value it is given later, to `oco.compile`. The shape of a value needs no saying."""
+        """Declare fixed data. Without a value it is given later, to `oco.compile`. The shape may be omitted where there
+        is a value.
+        """
         span = caller_span()
         given = None if value is None else self._expr(value, span)
         if shape is None and given is not None:
@@ -67,7 +69,7 @@ class ModelBuilder:
         domain: Any,
         cuts: Callable[[Term], Comparison | Sequence[Comparison]] | None = None,
     ) -> Term:
-        """What is decided each round, in a domain such as `oco.box(0, 1)`.
+        """Declare a decision of each round, in a domain such as `oco.box(0, 1)`.
 
         cuts  narrows it by affine comparisons of fixed data: `cuts=lambda x: [oco.sum(x) <= 3, A @ x >= b]`
         """
@@ -84,9 +86,9 @@ class ModelBuilder:
         return self._name(name, span)
 
     def _comparisons(self, cuts: Any, decision: Term, span: Span | None) -> list[Comparison]:
-        """What narrows a domain."""
-        found = [] if cuts is None else cuts(decision)
-        several = list(found) if isinstance(found, Sequence) else [found]
+        """Comparisons that narrow a domain."""
+        results = [] if cuts is None else cuts(decision)
+        several = list(results) if isinstance(results, Sequence) else [results]
         for c in several:
             if not isinstance(c, Comparison):
                 raise wrong_argument("a cut of a domain", "a comparison such as oco.sum(x) <= 3", c, span)
@@ -105,7 +107,9 @@ class ModelBuilder:
         mean: Operand | None = None,
         integer: bool = False,
     ) -> Term:
-        """Data revealed each round: within `bounds`, from a known `dist`, or `iid` with an unknown one (and perhaps a known `mean`)."""
+        """Declare data revealed each round: within `bounds`, from a known `dist`, or `iid` with an unknown one (and
+        perhaps a known `mean`).
+        """
         span = caller_span()
         spec = getattr(dist, "spec", None)
         if dist is not None and not isinstance(spec, Distribution):
@@ -120,7 +124,7 @@ class ModelBuilder:
         return self._name(name, span)
 
     def let(self, name: str, value: Operand) -> Term:
-        """A name for an expression."""
+        """Name an expression."""
         span = caller_span()
         with self._statement(name, "an abbreviation", span):
             self._assembly.let(name, self._expr(value, span), span)
@@ -128,20 +132,20 @@ class ModelBuilder:
 
     @property
     def t(self) -> Term:
-        """The round, counted from 1."""
+        """Number of the round, counted from 1."""
         return Term(Name("t", Kind.ROUND, integer=True, span=caller_span()), self._scope)
 
     # what is wanted
 
     def minimize(self, objective: Operand) -> None:
-        """The loss of a round."""
+        """Set the loss of a round."""
         span = caller_span()
         if self._assembly.objective is not None:
             raise fail("OCO208", "the model has an objective already", span, "a model has one")
         self._assembly.minimize(self._expr(objective, span))
 
     def subject_to(self, constraint: Comparison, name: str | None = None, each_round: bool = False) -> None:
-        """A constraint: in each round, or on average over the rounds. Without a name it is called c1, c2, ..."""
+        """Add a constraint, in each round or on average over the rounds. Without a name it is called c1, c2, ..."""
         span = caller_span()
         if not isinstance(constraint, Comparison):
             raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span)
@@ -158,15 +162,17 @@ class ModelBuilder:
             raise
 
     def measure(self, regret: str) -> None:
-        """ "static" or "dynamic" regret."""
+        """Choose "static" or "dynamic" regret."""
         self._assembly.chosen_measure = Measure(_word(regret, [m.value for m in Measure], "regret"))
 
     def feedback(self, feedback: str) -> None:
-        """What a round reveals: "full", "gradient" or "bandit"."""
+        """Set the feedback of a round: "full", "gradient" or "bandit"."""
         self._assembly.chosen_feedback = Feedback(_word(feedback, [f.value for f in Feedback], "feedback"))
 
     def assume(self, bounds: Mapping[str, Operand]) -> None:
-        """What is known and cannot be proved: `m.assume({"slater.margin": 0.5})`. Each is the bound that is of use."""
+        """Assume bounds that are known but cannot be proved: `m.assume({"slater.margin": 0.5})`. Each is an upper or
+        lower bound, whichever theorems use.
+        """
         span = caller_span()
         for key, value in bounds.items():
             whole = of_the_whole(key)
@@ -179,7 +185,7 @@ class ModelBuilder:
             self._assembly.assume(key, relation, self._expr(value, span), span, span)
 
     def using(self, algorithm: str | None = None, **settings: Any) -> None:
-        """The algorithm, or settings of it, instead of what would be chosen: `m.using("coldq", alpha="sqrt(t)")`."""
+        """Fix the algorithm, or settings of it, instead of the automatic choice: `m.using("coldq", alpha="sqrt(t)")`."""
         span = caller_span()
         if algorithm is None and not settings:
             raise wrong_argument("what `using` takes", "the name of an algorithm, or settings", None, span)
@@ -189,7 +195,7 @@ class ModelBuilder:
     # the result
 
     def build(self) -> Model:
-        """The model. Equal to what `oco.parse` makes of `to_oco()`."""
+        """Build the immutable model, equal to `oco.parse(m.to_oco())`."""
         findings = Findings()
         for word, there in (("decision", self._assembly.decisions), ("minimize", self._assembly.objective)):
             if not there:
@@ -204,7 +210,7 @@ class ModelBuilder:
         return self._assembly.finish()
 
     def to_oco(self) -> str:
-        """The model as a file of the language."""
+        """Text of the model as a file of the language."""
         from oco.dsl.text.printer import print_model
 
         return print_model(self.build())
@@ -219,7 +225,7 @@ class ModelBuilder:
         return self._shown(Model._repr_latex_)
 
     def _shown(self, show: Callable[[Model], str]) -> str | None:
-        """The model as a notebook shows it; None while it is not one yet."""
+        """Model as a notebook shows it; None while it is incomplete."""
         try:
             return show(self.build())
         except OcoError:
@@ -233,12 +239,12 @@ class ModelBuilder:
         return None if rounds is None else self._expr(rounds, span)
 
     def _expr(self, value: Operand, span: Span | None) -> Expr:
-        found = term(value, span)
-        self._own(found, span)
-        return admitted(found.expr, span)
+        result = term(value, span)
+        self._own(result, span)
+        return admitted(result.expr, span)
 
     def _own(self, part: Any, span: Span | None) -> None:
-        """Refuse what belongs to another model."""
+        """Refuse an object that belongs to another model."""
         scope = getattr(part, "scope", None)
         if scope is not None:
             common_scope([Term(constant(0), scope), Term(constant(0), self._scope)], span)
@@ -253,7 +259,7 @@ class ModelBuilder:
         return tuple(self._expr(d, span) for d in dims)
 
     def _bounds(self, bounds: Any, integer: bool, span: Span | None) -> tuple[tuple[Expr, Expr] | None, bool]:
-        """A pair (lo, hi), or a Python range for whole numbers."""
+        """Bounds from a pair (lo, hi), or from a Python range for whole numbers."""
         if bounds is None:
             if integer:
                 raise fail("OCO526", "whole numbers need bounds: the least and the greatest", span)
@@ -268,7 +274,7 @@ class ModelBuilder:
 
     @contextmanager
     def _statement(self, name: str, what: str, span: Span | None) -> Iterator[None]:
-        """A declaration: where it fails nothing stays declared."""
+        """Context of a declaration: on failure nothing stays declared."""
         _checked_name(name, what, span)
         scope = self._scope
         declared, values, sizes = dict(scope.declared), dict(scope.values), dict(scope.sizes)
@@ -309,7 +315,7 @@ def _word(word: str, words: list[str], what: str) -> str:
 
 
 def _formula(value: Any, name: str, span: Span | None) -> str:
-    """A setting as text: a formula, or a number."""
+    """Text of a setting: a formula, or a number."""
     from oco.dsl.text.parser import formula_text
 
     if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):

@@ -1,4 +1,4 @@
-"""Where in the user's own Python code a call into this package stands: what a builder's errors point at."""
+"""Location in the user's own Python code of a call into this package, for the builder's errors."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from types import FrameType
 from oco.dsl.source import Source, Span
 
 PACKAGES = ("oco", "numpy")
-"""Ours, and NumPy's: `np.sum(x)` comes back to the builder from within it."""
+"""Packages whose frames are skipped. NumPy is one: `np.sum(x)` calls the builder from within it."""
 
 
 def caller_span() -> Span | None:
-    """The expression, in the nearest frame outside of these packages, that is being evaluated; None where its text is not to be had."""
+    """Span of the expression being evaluated in the nearest frame outside of these packages; None where its source is
+    unavailable.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_ours(frame):
         frame = frame.f_back
@@ -39,11 +41,11 @@ def _span(frame: FrameType) -> Span | None:
 
 
 def _offset(lines: list[str], line: int, column: int) -> int:
-    """The character offset of a byte column, as Python counts columns."""
+    """Character offset of a byte column, as Python counts columns."""
     before = sum(len(text) for text in lines[: line - 1])
     return before + len(lines[line - 1].encode()[:column].decode(errors="ignore"))
 
 
 def _shown(filename: str) -> str:
-    """A notebook's cells live in files that nobody knows."""
+    """Name of a file for messages; a notebook's cells have internal file names."""
     return "<notebook cell>" if "ipykernel" in filename or filename.startswith("<ipython-input") else filename

@@ -1,7 +1,9 @@
-"""Long sums: a chain of + and - with many terms is kept as a balanced tree, so that its depth grows with the logarithm of their number.
+"""Long sums: a chain of + and - with many terms is kept as a balanced tree, so that its depth grows with the logarithm
+of their number.
 
-Text and builder both write a chain as it is read, nested to the left. Up to `PLAIN` terms it stays so. A longer one is halved over
-and over: the left half has the odd term, and a half behind a minus turns its own signs, so that a - b - c - d is (a - b) - (c + d).
+Text and builder both write a chain as it is read, nested to the left. Up to `PLAIN` terms it stays so. A longer one is
+halved repeatedly: the left half has the odd term, and a half behind a minus flips its own signs, so that a - b - c - d
+is (a - b) - (c + d).
 """
 
 from __future__ import annotations
@@ -9,41 +11,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import applied
-from oco.dsl.expressions import Call, Expr, walk
+from oco.dsl.expressions import Expr, walk
 
 PLAIN = 64
-"""The most terms of a chain that stays nested to the left."""
+"""Largest number of terms of a chain that stays nested to the left."""
 
 Signed = tuple[bool, Expr]
-"""Whether a term is subtracted, and the term."""
+"""Term of a sum, after a flag that is True where it is subtracted."""
 
 
 def levels(terms: int) -> int:
-    """How deep the terms of a long chain lie at the most."""
+    """Greatest depth of the terms of a long chain."""
     return (terms - 1).bit_length()
 
 
 def is_sum(node: Expr) -> bool:
-    return isinstance(node, Call) and node.atom in ("add", "sub")
+    """True for a sum or difference."""
+    return form_of(node) in (forms.SUM, forms.DIFFERENCE)
 
 
 def counts(root: Expr) -> dict[int, int]:
-    """The terms of each sum under `root`, read along its left arguments, by its `id`."""
-    found: dict[int, int] = {}
+    """Number of terms of each sum under `root`, read along its left arguments, by its `id`."""
+    results: dict[int, int] = {}
     for node in walk(root):
         if is_sum(node):
-            found[id(node)] = 1 + found.get(id(node.children[0]), 1)
-    return found
+            results[id(node)] = 1 + results.get(id(node.children[0]), 1)
+    return results
 
 
 def wholes(root: Expr) -> set[int]:
-    """The ids of the nodes that are more than the beginning of a longer sum."""
+    """Ids of the nodes that are not merely the beginning of a longer sum."""
     return {id(root)} | {id(c) for n in walk(root) for c in (n.children[1:] if is_sum(n) else n.children)}
 
 
 def balanced(root: Expr) -> Expr:
-    """The same value with every long chain as a balanced tree; `root` itself where there is none."""
+    """Expression of equal value with every long chain as a balanced tree; `root` itself where there is none."""
     terms = counts(root)
     if all(count <= PLAIN for count in terms.values()):
         return root
@@ -61,7 +65,7 @@ def balanced(root: Expr) -> Expr:
 
 
 def halved(top: Expr, done: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
-    """A long chain as a balanced tree over its terms, or over what `done` has in place of them."""
+    """Long chain as a balanced tree over its terms, or over their replacements in `done`."""
     links: list[Expr] = []
     first = top
     while is_sum(first):
@@ -69,7 +73,7 @@ def halved(top: Expr, done: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
         first = first.children[0]
     links.reverse()  # links[k - 1] ends with term k
     terms = [done.get(id(term), term) for term in (first, *(link.children[1] for link in links))]
-    minus = [False, *(isinstance(link, Call) and link.atom == "sub" for link in links)]
+    minus = [False, *(form_of(link) is forms.DIFFERENCE for link in links)]
 
     def part(start: int, end: int) -> Expr:
         if end - start == 1:
@@ -85,7 +89,9 @@ def halved(top: Expr, done: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
 
 
 def width(node: Expr, known: Mapping[int, int]) -> int:
-    """The most terms of which this node could be the balanced tree, given the same of its children by their `id`; 1 for what is no sum."""
+    """Largest number of terms of which this node could be the balanced tree, given those of its children by `id`; 1 for
+    other nodes.
+    """
     if not is_sum(node):
         return 1
     left, right = (known.get(id(c), 1) for c in node.children)
@@ -93,15 +99,15 @@ def width(node: Expr, known: Mapping[int, int]) -> int:
 
 
 def flat(node: Expr, terms: int) -> list[Signed] | None:
-    """The terms of a long chain that is the balanced tree of so many; None where it is not kept so."""
-    found: list[Signed] = []
+    """Terms of a long chain of which this is the balanced tree; None where it is not one."""
+    results: list[Signed] = []
     stack = [(node, terms, False)] if terms > PLAIN else []
     while stack:
         top, size, minus = stack.pop()
         if size == 1:
-            found.append((minus, top))
+            results.append((minus, top))
             continue
         left, right = top.children
-        turned = isinstance(top, Call) and top.atom == "sub"
+        turned = form_of(top) is forms.DIFFERENCE
         stack += [(right, size // 2, minus != turned), (left, size - size // 2, minus)]
-    return found if found and not is_sum(found[0][1]) else None
+    return results if results and not is_sum(results[0][1]) else None

@@ -1,4 +1,4 @@
-"""What the domain of a decision and the law of a stream must satisfy: names, arguments, shapes, and values where they are known."""
+"""Checks of a decision's domain and a stream's distribution: names, arguments, shapes, and values where they are known."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row = TypeVar("Row")
 
 
 def find(kind: str, table: Mapping[str, Row], code: str, what: str, span: Span | None) -> Row:
-    """The row of a domain or distribution by its name."""
+    """Row of a domain or distribution by its name."""
     if kind in table:
         return table[kind]
     hint = did_you_mean(kind, table, f"the {what}s are {', '.join(table)}")
@@ -36,7 +36,7 @@ def find(kind: str, table: Mapping[str, Row], code: str, what: str, span: Span |
 
 
 def domain_spec(kind: str, args: Args, options: Options, span: Span | None) -> DomainSpec:
-    """`box(0, 1)` or `box(lo = 0, hi = 1)`: arguments in the order of the table."""
+    """Domain from `box(0, 1)` or `box(lo = 0, hi = 1)`: arguments in the order of the table."""
     row = find(kind, DOMAINS, "OCO401", "domain", span)
     ordered = _ordered(row.signature, row.parameters, len(row.parameters) - row.optional, args, options, "OCO403", span)
     return DomainSpec(kind, tuple(ordered), span)
@@ -70,7 +70,7 @@ def _ordered(
 
 
 def _with_name(value: Expr, name: str) -> Span | None:
-    """The span of `name = value` in the text of a call; that of the value where there is no such text."""
+    """Span of `name = value` in the text of a call; that of the value where there is no such text."""
     if value.span is None:
         return None
     source, start = value.span.source, value.span.start
@@ -84,7 +84,7 @@ def _arity(signature: str, parameters: Sequence[str], given: int) -> str:
 
 
 def check_domain(scope: Scope, decision: Decision) -> None:
-    """The arguments of a decision's domain against its shape, and their values where they are known."""
+    """Check the arguments of a decision's domain against its shape, and their values where they are known."""
     spec = decision.domain
     row = DOMAINS[spec.kind]
     args = dict(zip(row.parameters, spec.args))
@@ -97,8 +97,8 @@ def check_domain(scope: Scope, decision: Decision) -> None:
 
 
 def _values(scope: Scope, args: Options, kind: str) -> dict[str, Array]:
-    found = {n: fixed_value(scope, a, f"the argument `{n}` of {kind}") for n, a in args.items()}
-    return {n: np.asarray(v, dtype=np.float64) for n, v in found.items() if v is not None}
+    results = {n: fixed_value(scope, a, f"the argument `{n}` of {kind}") for n, a in args.items()}
+    return {n: np.asarray(v, dtype=np.float64) for n, v in results.items() if v is not None}
 
 
 def _raise(complaint: Complaint | None, args: Options, span: Span | None) -> None:
@@ -108,7 +108,7 @@ def _raise(complaint: Complaint | None, args: Options, span: Span | None) -> Non
 
 
 def distribution_spec(kind: str, args: Args, options: Options, span: Span | None) -> Distribution:
-    """`poisson(2500)`, `pareto(3, mean = 8)`."""
+    """Distribution from `poisson(2500)`, `pareto(3, mean = 8)`."""
     row = find(kind, DISTRIBUTIONS, "OCO402", "distribution", span)
     by_name = {n: v for n, v in options.items() if n in row.keywords}
     rest = {n: v for n, v in options.items() if n not in row.keywords}
@@ -134,7 +134,7 @@ def _known(row: DistributionKind, options: Options) -> Options:
 
 
 def check_law(scope: Scope, stream: Stream) -> None:
-    """The arguments of a stream's distribution, and that it can fall within the stream's range."""
+    """Check the arguments of a stream's distribution, and that it has probability within the stream's range."""
     spec = stream.distribution
     if spec is None:
         return
@@ -145,7 +145,7 @@ def check_law(scope: Scope, stream: Stream) -> None:
     _raise(distributions.check_shapes(row, stream.shape, {n: a.shape for n, a in args.items()}), args, spec.span)
     values = _values(scope, args, spec.kind)
     _raise(distributions.check_values(row, values), args, spec.span)
-    if stream.integer and not row.law.discrete and spec.kind != "constant":
+    if stream.integer and not row.family.discrete and spec.kind != "constant":
         raise fail(
             "OCO425",
             f"`{stream.name}` takes whole numbers, and {spec.kind} does not give whole numbers",
@@ -157,7 +157,7 @@ def check_law(scope: Scope, stream: Stream) -> None:
 
 
 def _check_reach(scope: Scope, stream: Stream, spec: Distribution, values: Mapping[str, Array]) -> None:
-    """Whether the law falls within the stream's range with a probability that numbers can show."""
+    """Check that the distribution falls within the stream's range with a probability that a float can represent."""
     if stream.bounds is None:
         return
     ends = [fixed_value(scope, b, f"the range of `{stream.name}`") for b in stream.bounds]
@@ -168,8 +168,8 @@ def _check_reach(scope: Scope, stream: Stream, spec: Distribution, values: Mappi
     def array(e: Expr) -> Array:
         return np.asarray(fixed_value(scope, e, "an argument"))
 
-    law = distributions.law_of(spec, array, shape, (ends[0], ends[1]))
-    if not np.all(law.probability() > 0):
+    distribution = distributions.truncated(spec, array, shape, (ends[0], ends[1]))
+    if not np.all(distribution.probability() > 0):
         shown = f"{spec.kind}(...)" if spec.span is None else spec.span.text
         raise fail(
             "OCO426",
@@ -180,7 +180,7 @@ def _check_reach(scope: Scope, stream: Stream, spec: Distribution, values: Mappi
 
 
 def refuse_as_function(name: str, span: Span | None) -> OcoError:
-    """The error for a call of something that is not a function of expressions."""
+    """Error for a call of something that is not a function of expressions."""
     if name in DOMAINS:
         return fail("OCO202", f"`{name}` is a domain: it stands after `in` where a decision is declared", span)
     if name in DISTRIBUTIONS:
@@ -202,7 +202,7 @@ def refuse_as_function(name: str, span: Span | None) -> OcoError:
 
 
 def _other_names(name: str) -> str:
-    """What a function is called here that has another name elsewhere."""
+    """Hint with the function here that has another name elsewhere."""
     return f"write {ELSEWHERE[name]}" if name in ELSEWHERE else ""
 
 
@@ -226,7 +226,7 @@ SPELLED: dict[str, str] = {
     "multinomial": "categorical(p)",
     "unif": "uniform(lo, hi)",
 }
-"""What a domain or a distribution is called here that has another name elsewhere."""
+"""Names here of domains and distributions that have another name elsewhere."""
 
 ELSEWHERE: dict[str, str] = {
     "add": "x + y",

@@ -1,4 +1,4 @@
-"""Models that need nothing beside their text: what came from files or from the caller stands in the text itself."""
+"""Self-contained models: data from files or from the caller is written into the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oco.dsl.model import Model, Param
 
 
 def self_contained(model: Model) -> Model:
-    """The model with the data of its params in the place of file names and of values given when it was compiled."""
+    """Model with the data of its params in place of file names and of values given at compile time."""
     return replace(model, params=tuple(_contained(p) for p in model.params))
 
 

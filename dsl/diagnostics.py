@@ -1,4 +1,4 @@
-"""Diagnostics: what is wrong, where, why, and the way out. Rendering lives here; the codes in `codes`."""
+"""Diagnostics: the problem, its place, its reason, and a way out. Rendering lives here; the codes in `codes`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from enum import StrEnum
 from oco.dsl.source import Span
 
 MOST_MISTAKES = 100
-"""How many mistakes of a text are looked for: each costs the search for its line, its place and the nearest right word."""
+"""Limit on the mistakes reported for a text: each needs a search for its line, its place and the nearest correct word."""
 
 LONGEST_LINE = 160
-"""Characters of a line that are shown at most."""
+"""Largest number of characters shown of a line."""
 
 
 class Severity(StrEnum):
+    """Severity of a diagnostic."""
+
     ERROR = "error"
     WARNING = "warning"
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. `code` is stable (`oco help CODE` explains it); `note` is the evidence.
+    """Problem with its code. `code` is stable (`oco help CODE` explains it); `note` is the evidence.
 
-    `hint` is the nearest right thing, or what mends every finding of this code.
+    `hint` is the nearest correct alternative, or a general remedy for this code.
     """
 
     code: str
@@ -42,7 +44,7 @@ class Diagnostic:
             object.__setattr__(self, "hint", CODES[self.code].remedy)
 
     def render(self) -> str:
-        """`file:line:column: error OCO203: message`, the line, a caret under the part, the hint."""
+        """Text `file:line:column: error OCO203: message`, then the line, a caret under the part, the hint."""
         head = f"{self.severity} {self.code}: {self.message}"
         rows = [head]
         if self.span is not None:
@@ -60,7 +62,7 @@ class Diagnostic:
 
 
 def _excerpt(line: str, before: int) -> tuple[str, int]:
-    """The printable part of a line that is shown, and how much of it stands before the caret; very long lines are cut on both sides."""
+    """Printable part of a line, and its width before the caret; very long lines are cut on both sides."""
     shown = "".join(c if c.isprintable() else " " for c in line).rstrip()
     if len(shown) <= LONGEST_LINE:
         return shown, before
@@ -69,7 +71,7 @@ def _excerpt(line: str, before: int) -> tuple[str, int]:
 
 
 class OcoError(Exception):
-    """Bad input of any kind. Carries one diagnostic or, in `errors`, several."""
+    """Error for bad input of any kind. Carries one diagnostic or, in `errors`, several."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         if not diagnostics:
@@ -79,47 +81,53 @@ class OcoError(Exception):
 
     @property
     def code(self) -> str:
+        """Code of the first diagnostic."""
         return self.diagnostics[0].code
 
     @property
     def span(self) -> Span | None:
+        """Span of the first diagnostic."""
         return self.diagnostics[0].span
 
     @property
     def message(self) -> str:
+        """Message of the first diagnostic."""
         return self.diagnostics[0].message
 
     @property
     def hint(self) -> str:
+        """Hint of the first diagnostic."""
         return self.diagnostics[0].hint
 
     @property
     def errors(self) -> tuple[OcoError, ...]:
-        """One `OcoError` for each finding."""
+        """Separate `OcoError` for each diagnostic."""
         return (self,) if len(self.diagnostics) == 1 else tuple(OcoError(d) for d in self.diagnostics)
 
     def __str__(self) -> str:
         return "\n\n".join(d.render() for d in self.diagnostics)
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows in the place of a traceback: it is the input that is wrong, not a line of the package."""
+        """Lines that a notebook shows instead of a traceback: the input is wrong, not a line of the package."""
         return str(self).splitlines()
 
 
 class InternalError(Exception):
-    """A bug of this package, never the user's doing."""
+    """Error for a bug of this package, never for a mistake of the user."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"internal error: {what}. This is a bug in oco; please report it with the model.")
 
 
 LIMITS = (RecursionError, MemoryError, ArithmeticError)
-"""What Python and NumPy raise where numbers, memory or nesting end (LinAlgError is told by its name: NumPy need not be loaded)."""
+"""Exceptions of Python and NumPy at the limits of numbers, memory or nesting (LinAlgError by name: NumPy may not be loaded)."""
 
 
 @contextmanager
 def contained(doing: str) -> Iterator[None]:
-    """Let nothing but OcoError out: an internal limit as OCO133, whatever else went wrong as OCO999, a bug to report, with its cause."""
+    """Let only OcoError out: an internal limit as OCO133, any other exception as OCO999, a bug to report, with its
+    cause.
+    """
     try:
         yield
     except OcoError:
@@ -132,18 +140,18 @@ def contained(doing: str) -> Iterator[None]:
 
 
 def require(value: object, kinds: type | tuple[type, ...], what: str, hint: str = "") -> None:
-    """Raises OCO526 where a caller gives something of another kind."""
+    """Check the type of an argument. Raises OCO526."""
     if not isinstance(value, kinds):
         raise fail("OCO526", f"{what} is wanted; here it is a {type(value).__name__}", hint=hint)
 
 
 def fail(code: str, message: str, span: Span | None = None, hint: str = "") -> OcoError:
-    """The error to raise for a single finding: `raise fail("OCO301", ...)`."""
+    """Error with a single diagnostic: `raise fail("OCO301", ...)`."""
     return OcoError(Diagnostic(code, message, span, hint))
 
 
 class Findings:
-    """Collects diagnostics so that independent mistakes are reported together."""
+    """Collection of diagnostics, so that independent mistakes are reported together."""
 
     def __init__(self) -> None:
         self._items: dict[Diagnostic, None] = {}
@@ -153,27 +161,28 @@ class Findings:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many as are looked for."""
+        """True where the limit on diagnostics is reached."""
         return len(self._items) >= MOST_MISTAKES
 
     @property
     def items(self) -> list[Diagnostic]:
-        """Each finding once, in the order in which they came."""
+        """Distinct diagnostics in the order in which they came."""
         return list(self._items)
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Add diagnostics; repeated ones count once."""
         self._items.update(dict.fromkeys(diagnostics))
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Keep what an `OcoError` inside the block says, and go on after it."""
+        """Keep the diagnostics of an `OcoError` inside the block, and continue after it."""
         try:
             yield
         except OcoError as error:
             self.add(error.diagnostics)
 
     def raise_if_any(self) -> None:
-        """Raise one `OcoError` with every error found, in the order of the text."""
+        """Raise one `OcoError` with every diagnostic, in the order of the text."""
         errors = [d for d in self.items if d.severity is Severity.ERROR]
         if errors:
             errors.sort(key=lambda d: d.span.start if d.span else -1)

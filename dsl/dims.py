@@ -13,7 +13,7 @@ Monomial = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class SymbolicDim:
-    """A polynomial with whole coefficients in the names of params: sum of coefficient * product of names."""
+    """Polynomial with whole coefficients in the names of params: sum of coefficient * product of names."""
 
     terms: tuple[tuple[Monomial, int], ...]
 
@@ -41,10 +41,12 @@ def _canonical(terms: Counter[Monomial]) -> Dim:
 
 
 def symbol(name: str) -> Dim:
+    """Dimension equal to a param."""
     return SymbolicDim((((name,), 1),))
 
 
 def add(a: Dim, b: Dim) -> Dim:
+    """Sum of two dimensions."""
     total = _terms(a)
     for names, c in _terms(b).items():
         total[names] += c
@@ -52,6 +54,7 @@ def add(a: Dim, b: Dim) -> Dim:
 
 
 def multiply(a: Dim, b: Dim) -> Dim:
+    """Product of two dimensions."""
     total: Counter[Monomial] = Counter()
     for left, c in _terms(a).items():
         for right, d in _terms(b).items():
@@ -60,7 +63,7 @@ def multiply(a: Dim, b: Dim) -> Dim:
 
 
 def substitute(dim: Dim, values: Mapping[str, int]) -> Dim:
-    """The dimension once the params in `values` are known."""
+    """Dimension with the values of the params in `values` inserted."""
     if isinstance(dim, int):
         return dim
     total: Dim = 0
@@ -73,19 +76,19 @@ def substitute(dim: Dim, values: Mapping[str, int]) -> Dim:
 
 
 def known(shape: Shape) -> tuple[int, ...]:
-    """The lengths as whole numbers, where every param is known by now."""
+    """Lengths as whole numbers, once every param is known."""
     if not all(isinstance(d, int) for d in shape):
         raise InternalError(f"the shape {show(shape)} is not known yet")
     return tuple(d for d in shape if isinstance(d, int))
 
 
 def show(shape: Shape) -> str:
-    """`[3, n]`; `a number` for a scalar."""
+    """Text of a shape: `[3, n]`; `a number` for a scalar."""
     return f"[{', '.join(map(str, shape))}]" if shape else "a number"
 
 
 def broadcast(*shapes: Shape) -> Shape | None:
-    """The shape that all shapes stretch to by NumPy's rule; None if they do not fit."""
+    """Common shape of all shapes by NumPy's broadcasting rule; None if they do not fit."""
     rank = max(map(len, shapes), default=0)
     result: list[Dim] = []
     for axis in range(-rank, 0):

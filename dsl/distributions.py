@@ -1,4 +1,6 @@
-"""The table of distributions, and the law of a stream: support, mean, variance and draws, truncated to the stream's bounds."""
+"""Table of distributions, and the distribution of a stream: support, mean, variance and draws, truncated to the
+stream's bounds.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +14,21 @@ from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.domains import Complaint
 from oco.dsl.expressions import Expr
-from oco.dsl.laws import LAWS, Args, Array, LawKind
+from oco.dsl.families import FAMILIES, Args, Array, Family
 from oco.dsl.model import Distribution
 
 RARE = 0.05
-"""Below this probability a truncated draw inverts the distribution function instead of drawing until a value falls inside."""
+"""Probability below which a truncated draw inverts the distribution function instead of rejecting values outside."""
 
 MANY = 1000
-"""Whole numbers from here on are more than one would give a probability each."""
+"""Limit on the number of categories: a longer list of probabilities is impractical."""
 
 
 @dataclass(frozen=True)
 class DistributionKind:
-    """One row: `parameters` are given in order, `keywords` by name (`pareto(3, mean = 8)`); `wants` says what each must satisfy."""
+    """Row of the table: `parameters` are given in order, `keywords` by name (`pareto(3, mean = 8)`); `wants` has a
+    condition for each.
+    """
 
     name: str
     doc: str
@@ -33,16 +37,18 @@ class DistributionKind:
     keywords: tuple[str, ...] = ()
 
     @property
-    def law(self) -> LawKind:
-        return LAWS[self.name]
+    def family(self) -> Family:
+        """Family with the moments and draws of the distribution."""
+        return FAMILIES[self.name]
 
     @property
     def signature(self) -> str:
-        """`pareto(shape, mean = ...)`, as in the language."""
+        """Signature in the language, as `pareto(shape, mean = ...)`."""
         return f"{self.name}({', '.join((*self.parameters, *(f'{k} = ...' for k in self.keywords)))})"
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of all arguments in order."""
         return (*self.parameters, *self.keywords)
 
 
@@ -76,20 +82,22 @@ _WANTS: dict[str, tuple[Callable[[Array], Any], str]] = {
 
 
 def check_shapes(kind: DistributionKind, shape: Shape, given: Mapping[str, Shape]) -> Complaint | None:
-    """Arguments stretch to the stream's shape; the probabilities of a categorical law are one vector for all entries."""
-    for name, found in given.items():
+    """Check that arguments broadcast to the stream's shape; a categorical distribution has one vector of probabilities
+    for all entries.
+    """
+    for name, result in given.items():
         if kind.name == "categorical":
-            if len(found) != 1:
-                said = f"has shape {show(found)}" if found else "is a number"
-                return Complaint("OCO422", name, f"`{name}` is a vector of probabilities; here it {said}")
-        elif broadcast(found, shape) != shape:
+            if len(result) != 1:
+                message = f"has shape {show(result)}" if result else "is a number"
+                return Complaint("OCO422", name, f"`{name}` is a vector of probabilities; here it {message}")
+        elif broadcast(result, shape) != shape:
             fits = f"a stream of shape {show(shape)}" if shape else "a stream that is a number"
-            return Complaint("OCO422", name, f"`{name}` has shape {show(found)}, which does not fit {fits}")
+            return Complaint("OCO422", name, f"`{name}` has shape {show(result)}, which does not fit {fits}")
     return None
 
 
 def check_values(kind: DistributionKind, given: Args) -> Complaint | None:
-    """What the arguments must satisfy; only those in `given`, the others have no value yet."""
+    """Complaint about values of the arguments; those absent from `given` have no value yet."""
     for name, rule in kind.wants.items():
         if name not in given:
             continue
@@ -111,9 +119,10 @@ def check_values(kind: DistributionKind, given: Args) -> Complaint | None:
 
 
 def within(low: Array, high: Array, whole: bool, ends: tuple[str, str]) -> str | None:
-    """A law, as in the language, that reaches every value in [low, high] and, truncated to it, leaves nothing else.
+    """Distribution, as in the language, whose truncation to [low, high] has this range as its support.
 
-    `low` and `high` have an entry for each of the stream's, and `ends` are the words for them; None where no law fits.
+    `low` and `high` have an entry for each of the stream's, and `ends` are the words for them; None where no
+    distribution fits.
     """
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None if whole else "normal(0, 1)"
@@ -130,8 +139,8 @@ def within(low: Array, high: Array, whole: bool, ends: tuple[str, str]) -> str |
 
 
 @dataclass(frozen=True)
-class Law:
-    """The distribution of one round of a stream of `shape`, truncated (not clipped) to [lower, upper] entry by entry."""
+class TruncatedDistribution:
+    """Distribution of one round of a stream of `shape`, truncated (not clipped) to [lower, upper] entry by entry."""
 
     kind: str
     args: Mapping[str, Array]
@@ -141,43 +150,44 @@ class Law:
 
     @property
     def discrete(self) -> bool:
-        return LAWS[self.kind].discrete
+        """True where values are whole numbers."""
+        return FAMILIES[self.kind].discrete
 
     def probability(self) -> Array:
-        """P(lower <= X <= upper) of the law before it is truncated."""
+        """Probability P(lower <= X <= upper) before truncation."""
         return self._moment(0)
 
     def mean(self) -> Array:
-        """The mean of the truncated law, shape `shape`."""
+        """Mean of the truncated distribution, shape `shape`."""
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = self._few(1) / self._few(0)  # as few numbers as the parameters have
         return np.broadcast_to(np.clip(mean, self.lower, self.upper), self.shape)
 
     def variance(self) -> Array:
-        """The variance of the truncated law; infinite where a heavy tail makes it so."""
+        """Variance of the truncated distribution; infinite for a tail too heavy."""
         centre = self.mean()
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = self._moment(2) / self._moment(0) - centre**2
         return np.broadcast_to(np.maximum(spread, 0.0), self.shape)
 
     def sample(self, rng: np.random.Generator, rounds: int) -> Array:
-        """Independent draws for `rounds` rounds: (rounds, *shape), int64 for a discrete law."""
+        """Independent draws for `rounds` rounds: (rounds, *shape), int64 for a discrete distribution."""
         size = (rounds, *self.shape)
-        values = np.asarray(LAWS[self.kind].draw(self.args, rng, size))
+        values = np.asarray(FAMILIES[self.kind].draw(self.args, rng, size))
         probability = self._few(0)
         if not np.all(probability > 0):
-            raise InternalError(f"draws of the law {self.kind} from a range that it never falls in")
+            raise InternalError(f"draws of the distribution {self.kind} from a range that it never falls in")
         rare = probability < RARE
         if rare.any():
             values = np.where(rare, self._invert(rng.random(size)), values)
-        least, most = LAWS[self.kind].support(self.args)
+        least, most = FAMILIES[self.kind].support(self.args)
         if np.any(least < self.lower) or np.any(most > self.upper):
             while (outside := self._outside(values)).any():
-                values = np.where(outside, LAWS[self.kind].draw(self.args, rng, size), values)
+                values = np.where(outside, FAMILIES[self.kind].draw(self.args, rng, size), values)
         return values.astype(np.int64) if self.discrete else values
 
     def _outside(self, values: Array) -> Array:
-        """Which entries are not within the bounds."""
+        """Mask of the entries outside the bounds."""
         outside = values < self.lower
         outside |= values > self.upper
         return outside
@@ -186,47 +196,47 @@ class Law:
         return np.broadcast_to(self._few(k), self.shape)
 
     def _few(self, k: int) -> Array:
-        """A moment in a shape that broadcasts to the stream's."""
+        """Moment in a shape that broadcasts to the stream's."""
         with np.errstate(all="ignore"):  # far tails overflow and underflow to the values that they have in the limit
-            return np.asarray(LAWS[self.kind].moment(k, self.args, self.lower, self.upper))
+            return np.asarray(FAMILIES[self.kind].moment(k, self.args, self.lower, self.upper))
 
     def _invert(self, u: Array) -> Array:
-        """The u-quantiles of the truncated law, by bisection of P(lower <= X <= x)."""
-        law, total = LAWS[self.kind], self.probability()
+        """Quantiles at u of the truncated distribution, by bisection of P(lower <= X <= x)."""
+        family, total = FAMILIES[self.kind], self.probability()
         low, high = self._finite(*(np.broadcast_to(end, u.shape) for end in (self.lower, self.upper)))
         while True:
             middle = np.floor((low + high) / 2) if self.discrete else low + (high - low) / 2
             if np.all((low >= high) | (not self.discrete and ((middle <= low) | (middle >= high)))):
                 return high
-            reached = law.moment(0, self.args, self.lower, middle) >= u * total
+            reached = family.moment(0, self.args, self.lower, middle) >= u * total
             low, high = np.where(reached, low, middle + 1 if self.discrete else middle), np.where(reached, middle, high)
 
     def _finite(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Finite ends that leave out no visible probability."""
+        """Finite ends that leave out only negligible probability."""
         anchor = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
         total, reach = self.probability(), 1.0
         while np.isfinite(reach):
             left = np.where(np.isinf(low), anchor - reach, low)
             right = np.where(np.isinf(high), anchor + reach, high)
-            if np.all(LAWS[self.kind].moment(0, self.args, left, right) >= (1 - 1e-12) * total):
+            if np.all(FAMILIES[self.kind].moment(0, self.args, left, right) >= (1 - 1e-12) * total):
                 return left, right
             reach *= 2.0
-        raise InternalError(f"no finite range holds the law {self.kind}")
+        raise InternalError(f"no finite range holds the distribution {self.kind}")
 
 
-def law_of(
+def truncated(
     distribution: Distribution,
     array: Callable[[Expr], Array],
     shape: tuple[int, ...],
     bounds: tuple[Array, Array] | None = None,
-) -> Law:
-    """The law that `distribution` writes for a stream of `shape`; `array` gives the value of an argument."""
+) -> TruncatedDistribution:
+    """Truncated distribution for a stream of `shape`; `array` gives the value of an argument."""
     kind = DISTRIBUTIONS[distribution.kind]
     exprs = dict(zip(kind.parameters, distribution.args)) | dict(distribution.options)
     args = {name: np.asarray(array(e), dtype=np.float64) for name, e in exprs.items()}
-    lower, upper = (np.asarray(end, dtype=np.float64) for end in kind.law.support(args))
+    lower, upper = (np.asarray(end, dtype=np.float64) for end in kind.family.support(args))
     if bounds is not None:
         lower, upper = np.maximum(lower, bounds[0]), np.minimum(upper, bounds[1])
-    if kind.law.discrete:
+    if kind.family.discrete:
         lower, upper = np.ceil(lower), np.floor(upper)
-    return Law(kind.name, args, shape, lower, upper)
+    return TruncatedDistribution(kind.name, args, shape, lower, upper)

@@ -1,4 +1,4 @@
-"""The table of domains: the sets that a decision may lie in, and what their arguments must be."""
+"""Table of domains: the sets for decisions, and conditions on their arguments."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.dims import Shape, broadcast, show
-from oco.dsl.meter import EIGENVALUES, FACTOR, charge
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What is wrong, in words; `argument` names the part at fault, "" is the domain or the law as a whole."""
+    """Problem in words; `argument` names the part at fault, "" is the domain or the distribution as a whole."""
 
     code: str
     argument: str
@@ -24,21 +23,20 @@ class Complaint:
     hint: str = ""
 
 
-MOST_AXES = 1_200
-"""Dimensions of an ellipsoid of which the axes can be found in time."""
-
 Shapes = Mapping[str, Shape]
 Values = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
 class DomainKind:
-    """One row.
+    """Row of the table.
 
     parameters  the names of the arguments in order; the last `optional` of them may be left out
     doc         the set, in a line
     shapes      (shape of the decision, shapes of the arguments) -> a complaint or None; dimensions may be symbolic
-    values      (shape of the decision, values of the arguments) -> a complaint or None; only what values tell
+    values      (shape of the decision, values of the arguments) -> a complaint or None, where values decide
+    polyhedral  its size is found by linear programs
+    factored    its points may be kept as factors, so that they may have more entries than an array
     """
 
     name: str
@@ -47,14 +45,13 @@ class DomainKind:
     shapes: Callable[[Shape, Shapes], Complaint | None]
     values: Callable[[tuple[int, ...], Values], Complaint | None]
     optional: int = 0
+    polyhedral: bool = False
+    factored: bool = False
 
     @property
     def signature(self) -> str:
-        """`box(lo, hi)`, as in the language."""
+        """Signature in the language, as `box(lo, hi)`."""
         return f"{self.name}({', '.join(self.parameters)})" if self.parameters else self.name
-
-
-# Shapes
 
 
 def _fits(shape: Shape, argument: str, given: Shape) -> Complaint | None:
@@ -77,7 +74,7 @@ def _number(argument: str, given: Shape) -> Complaint | None:
 
 
 def _entrywise(*arguments: str) -> Callable[[Shape, Shapes], Complaint | None]:
-    """These arguments stretch to the decision's shape."""
+    """Rule that these arguments broadcast to the decision's shape."""
 
     def rule(shape: Shape, given: Shapes) -> Complaint | None:
         return next(filter(None, (_fits(shape, a, given[a]) for a in arguments if a in given)), None)
@@ -88,12 +85,12 @@ def _entrywise(*arguments: str) -> Callable[[Shape, Shapes], Complaint | None]:
 def _numbers(
     *arguments: str, wants: Callable[[Shape], str] = lambda shape: ""
 ) -> Callable[[Shape, Shapes], Complaint | None]:
-    """These arguments are numbers, and the decision's shape is one that `wants` has nothing against."""
+    """Rule that these arguments are numbers, and that `wants` accepts the decision's shape."""
 
     def rule(shape: Shape, given: Shapes) -> Complaint | None:
-        said = wants(shape)
-        if said:
-            return Complaint("OCO414", "", said)
+        message = wants(shape)
+        if message:
+            return Complaint("OCO414", "", message)
         return next(filter(None, (_number(a, given[a]) for a in arguments if a in given)), None)
 
     return rule
@@ -147,8 +144,8 @@ def _ellipsoid_shapes(shape: Shape, given: Shapes) -> Complaint | None:
 
 
 def _birkhoff_shapes(shape: Shape, given: Shapes) -> Complaint | None:
-    said = _square("birkhoff")(shape)
-    return Complaint("OCO414", "", said) if said else _number("n", given["n"])
+    message = _square("birkhoff")(shape)
+    return Complaint("OCO414", "", message) if message else _number("n", given["n"])
 
 
 def _budget_shapes(shape: Shape, given: Shapes) -> Complaint | None:
@@ -197,7 +194,7 @@ def _show(value: Any) -> str:
 
 
 def _ordered(shape: tuple[int, ...], given: Values) -> Complaint | None:
-    """lo <= hi in every entry."""
+    """Rule that lo <= hi in every entry."""
     if "lo" not in given or "hi" not in given:
         return None
     low, high = (np.broadcast_to(given[a], shape) for a in ("lo", "hi"))
@@ -221,9 +218,9 @@ def _budget_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
     least, most, total = lo.sum(), hi.sum(), float(given["total"])
     size = np.maximum(abs(lo), abs(hi)).sum()
     rounding = lo.size * 2.0**-52 * size if np.isfinite(size) else 0.0  # of totals that were added up
-    said = _ordered(shape, given)
-    if said or least - rounding <= total <= most + rounding:
-        return said
+    message = _ordered(shape, given)
+    if message or least - rounding <= total <= most + rounding:
+        return message
     return Complaint(
         "OCO410",
         "total",
@@ -232,9 +229,9 @@ def _budget_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
 
 
 def _capped_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
-    said = _positive("cap")(shape, given) or _positive("s")(shape, given)
-    if said or "cap" not in given:
-        return said
+    message = _positive("cap")(shape, given) or _positive("s")(shape, given)
+    if message or "cap" not in given:
+        return message
     most, total = float(np.broadcast_to(given["cap"], shape).sum()), float(given.get("s", np.array(1.0)))
     if most < total:
         return Complaint(
@@ -249,16 +246,12 @@ def _ellipsoid_values(shape: tuple[int, ...], given: Values) -> Complaint | None
     matrix = given.get("P")
     if matrix is None:
         return None
-    if len(matrix) > MOST_AXES:
-        said = f"an ellipsoid in {len(matrix):,} dimensions is too large: its axes take too long to find"
-        return Complaint("OCO420", "P", said, f"use at most {MOST_AXES:,} entries, or a ball")
     if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0):
         i, j = np.argwhere(~np.isclose(matrix, matrix.T, rtol=1e-9, atol=0))[0]
-        said = f"entry [{i}, {j}] is {_show(matrix[i, j])}, entry [{j}, {i}] is {_show(matrix[j, i])}"
-        return Complaint("OCO415", "P", f"`P` must be symmetric: {said}", "(P + P.T) / 2 is symmetric")
+        message = f"entry [{i}, {j}] is {_show(matrix[i, j])}, entry [{j}, {i}] is {_show(matrix[j, i])}"
+        return Complaint("OCO415", "P", f"`P` must be symmetric: {message}", "(P + P.T) / 2 is symmetric")
     if _clearly_definite(matrix):
         return None
-    charge(EIGENVALUES * len(matrix) ** 3)
     least = float(np.linalg.eigvalsh(matrix)[0])
     if least <= 0:
         return Complaint("OCO415", "P", f"`P` must be positive definite: its least eigenvalue is {least:.6g}")
@@ -266,8 +259,9 @@ def _ellipsoid_values(shape: tuple[int, ...], given: Values) -> Complaint | None
 
 
 def _clearly_definite(matrix: Array) -> bool:
-    """Whether there is a Cholesky factor of the matrix less a little more than rounding: that takes a tenth of the eigenvalues' time."""
-    charge(FACTOR * len(matrix) ** 3)
+    """True where the matrix less slightly more than rounding has a Cholesky factor, a tenth of the time of its
+    eigenvalues.
+    """
     lowered = matrix - 1e-12 * float(np.max(np.abs(matrix))) * len(matrix) * np.eye(len(matrix))
     try:
         np.linalg.cholesky(lowered)
@@ -287,7 +281,7 @@ def _birkhoff_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
 
 
 def _polytope_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
-    """Rows of zeros are decided here; whether the whole set is empty or unbounded takes a linear program, in the compiler."""
+    """Complaint about rows of zeros; the compiler decides by a linear program if the set is empty or unbounded."""
     if "A" not in given or "b" not in given:
         return None
     right = np.broadcast_to(given["b"], given["A"].shape[:1])
@@ -310,7 +304,7 @@ def _group_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
 
 
 def _flow_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
-    """Nodes are whole numbers; cycles and unreachable sinks are found in the compiler."""
+    """Complaint about nodes that are not whole numbers; cycles and unreachable sinks are found in the compiler."""
     for name, value in given.items():
         if np.any(value != np.floor(value)) or np.any(value < 0):
             return Complaint("OCO415", name, f"`{name}` numbers nodes with whole numbers from 0 on")
@@ -332,7 +326,7 @@ DOMAINS: dict[str, DomainKind] = {
             1,
         ),
         DomainKind("nonneg_ball", ("r",), "x >= 0, and the l2 norm of x is at most r", _numbers("r"), _positive("r")),
-        DomainKind("polytope", ("A", "b"), "A @ x <= b, bounded", _polytope_shapes, _polytope_values),
+        DomainKind("polytope", ("A", "b"), "A @ x <= b, bounded", _polytope_shapes, _polytope_values, polyhedral=True),
         DomainKind(
             "ellipsoid",
             ("P", "c"),
@@ -347,6 +341,7 @@ DOMAINS: dict[str, DomainKind] = {
             "the singular values of x sum to at most r",
             _numbers("r", wants=_matrix("nuclear_ball")),
             _positive("r"),
+            factored=True,
         ),
         DomainKind(
             "spectrahedron",
@@ -354,6 +349,7 @@ DOMAINS: dict[str, DomainKind] = {
             "symmetric positive semidefinite matrices of this trace",
             _numbers("trace", wants=_square("spectrahedron")),
             _positive("trace"),
+            factored=True,
         ),
         DomainKind(
             "birkhoff",
@@ -389,6 +385,7 @@ DOMAINS: dict[str, DomainKind] = {
             "that an entry leads from and to: `[[0, 1], [1, 2]]`",
             _flow_shapes,
             _flow_values,
+            polyhedral=True,
         ),
     )
 }

@@ -1,8 +1,7 @@
-"""Interval evaluation of an expression: where every node's value lies, given where the names lie."""
+"""Interval evaluation of an expression: the range of every node's value, given the ranges of the names."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,48 +13,26 @@ from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, walk
 from oco.dsl.intervals import Interval, interval, point
-from oco.dsl.meter import charge
-
-NODE, ENTRY = 20, 0.05
-"""Microseconds that the range of a node takes, and each entry of a sum; of a product six times that, a quarter where it is only read."""
-ADDED = frozenset(
-    {"add", "sub", "minus", "transpose", "abs", "max", "min", "maximum", "minimum", "pos", "neg", "diag", "trace"}
-)
-
-HEAVY = {
-    "kl_div": 20,
-    "rel_entr": 20,
-    "quad_form": 35,
-    "_softmax": 15,
-    "log_sum_exp": 14,
-    "nuclear_norm": 15,
-    "sigma_max": 30,
-    "norm2": 8,
-    "matmul": 5,
-    "dot": 5,
-    "sum": 4,
-    "sum_squares": 4,
-    "div": 3,
-}
-"""Steps that the range of a part takes, where it is more than one."""
 
 
 def enclosures(root: Expr, names: Mapping[str, Interval]) -> dict[int, Interval]:
-    """The interval of every node under `root`, by its `id`. Sound: each encloses every value that the node takes."""
-    found: dict[int, Interval] = {}
+    """Interval of every node under `root`, by its `id`. Sound: each encloses every value that the node takes."""
+    results: dict[int, Interval] = {}
     for node in walk(root):
         if not isinstance(node, Slice):
-            found[id(node)] = enclose_node(node, tuple(found[id(c)] for c in node.children if id(c) in found), names)
-    return found
+            results[id(node)] = enclose_node(
+                node, tuple(results[id(c)] for c in node.children if id(c) in results), names
+            )
+    return results
 
 
 def enclose(expr: Expr, names: Mapping[str, Interval]) -> Interval:
+    """Interval that encloses every value of the expression."""
     return enclosures(expr, names)[id(expr)]
 
 
 def enclose_node(node: Expr, children: tuple[Interval, ...], names: Mapping[str, Interval]) -> Interval:
-    """One node over the intervals of its children (slices have none)."""
-    _charge(node, [max(c.lo.size, c.hi.size) for c in children])
+    """Interval of one node from those of its children (slices have none)."""
     match node:
         case Constant(value=value):
             return point(value.array)
@@ -72,19 +49,8 @@ def enclose_node(node: Expr, children: tuple[Interval, ...], names: Mapping[str,
     raise InternalError(f"no range of a {type(node).__name__}")
 
 
-def _charge(node: Expr, sizes: list[int]) -> None:
-    """Count what the range of a node takes over children of these numbers of ends."""
-    numbers = max([min(math.prod(known(node.shape)), math.prod(sizes)), *sizes])
-    if isinstance(node, Call) and node.atom == "matmul" and len(node.shape) == 2:
-        numbers = max(numbers, min(sizes) * known(node.shape)[-1])
-    if isinstance(node, Call):
-        charge(NODE * HEAVY.get(node.atom, 1) + numbers * (ENTRY if node.atom in ADDED else 6 * ENTRY))
-    else:
-        charge(NODE + numbers * ENTRY / 4)
-
-
 def _indexed(node: Index, base: Interval, positions: tuple[Interval, ...]) -> Interval:
-    """Exact where every index is known; else each index may be anything in its range, so the hull along its axis."""
+    """Interval of an index: exact where every index is known; otherwise the hull along its axis."""
     shape = known(node.shape)
     if base.lo.size == 1 and base.hi.size == 1:
         return interval(base.lo.reshape(()), base.hi.reshape(()), shape)

@@ -1,4 +1,4 @@
-"""The value of an expression, by the `lower` column of the atoms over NumPy arrays."""
+"""Value of an expression, by the `lower` column of the atoms over NumPy arrays."""
 
 from __future__ import annotations
 
@@ -12,26 +12,24 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.build import applied
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, constant, entries, walk
-from oco.dsl.meter import charge
 from oco.dsl.primitives import ArrayOps
 
 Floats = np.ndarray[Any, Any]
 OPS = ArrayOps()
 ENTRIES = 1000
-"""Entries that take as long as a node does at least."""
-DECOMPOSED = ("nuclear_norm", "sigma_max", "_polar", "_leading")
+"""Number of entries that take as long as the least time of a node."""
 
 
 def evaluate(expr: Expr, env: Mapping[str, Any], t: float | None = None) -> Floats:
-    """The value where the names have the values in `env`, in round t. Shared nodes are evaluated once.
+    """Evaluate with the names' values in `env`, in round t. Shared nodes are evaluated once.
 
-    Where a function has no value (log of a negative number) the result is nan, without a warning.
+    Outside the domain of a function (log of a negative number) the result is nan, without a warning.
     """
     return Evaluation(expr)(env, t)
 
 
 class Evaluation:
-    """One expression, to be evaluated at many points."""
+    """Expression prepared for evaluation at many points."""
 
     def __init__(self, expr: Expr) -> None:
         self.nodes = tuple(walk(expr))
@@ -39,28 +37,27 @@ class Evaluation:
         self.steps = len(self.nodes) + entries(expr) // ENTRIES + self.decomposed
 
     def __call__(self, env: Mapping[str, Any], t: float | None = None) -> Floats:
-        """As `evaluate`."""
+        """Value at one point, as `evaluate`."""
         return np.asarray(self.values(env, t)[id(self.nodes[-1])])
 
     def values(self, env: Mapping[str, Any], t: float | None = None) -> dict[int, Any]:
-        """The value of every node, by its `id`."""
-        charge(2 * self.steps)
-        found: dict[int, Any] = {}
+        """Value of every node, by its `id`."""
+        results: dict[int, Any] = {}
         with np.errstate(all="ignore"):
             for node in self.nodes:
-                found[id(node)] = _value(node, found, env, t)
-        return found
+                results[id(node)] = _value(node, results, env, t)
+        return results
 
 
 def _decomposed(node: Expr) -> int:
-    """Steps that the singular values of a part take."""
-    if not isinstance(node, Call) or node.atom not in DECOMPOSED:
+    """Number of steps for the singular values of a part."""
+    if not isinstance(node, Call) or not ATOMS[node.atom].decomposes:
         return 0
     sides = [d for d in node.args[0].shape if isinstance(d, int)]
     return math.prod(sides) * min(sides, default=0) // 5_000
 
 
-def _value(node: Expr, found: dict[int, Any], env: Mapping[str, Any], t: float | None) -> Any:
+def _value(node: Expr, results: dict[int, Any], env: Mapping[str, Any], t: float | None) -> Any:
     match node:
         case Constant(value=value):
             return value.array
@@ -69,15 +66,15 @@ def _value(node: Expr, found: dict[int, Any], env: Mapping[str, Any], t: float |
         case Name(name=name, integer=integer):
             return np.asarray(env[name], dtype=np.int64 if integer else np.float64)
         case Slice():
-            return tuple(None if e is None else int(found[id(e)]) for e in (node.start, node.stop))
+            return tuple(None if e is None else int(results[id(e)]) for e in (node.start, node.stop))
         case Call():
-            args = [found[id(a)] for a in node.args]
+            args = [results[id(a)] for a in node.args]
             return ATOMS[node.atom].lower(OPS, _concrete(node, args), *args)
         case Array(items=items):
-            return np.stack([found[id(i)] for i in items])
+            return np.stack([results[id(i)] for i in items])
         case Index():
-            base = found[id(node.base)]
-            return base[tuple(_place(item, found[id(item)]) for item in node.items)]
+            base = results[id(node.base)]
+            return base[tuple(_place(item, results[id(item)]) for item in node.items)]
     raise InternalError(f"no value of a {type(node).__name__}")
 
 
@@ -86,7 +83,7 @@ def _place(item: Expr, value: Any) -> Any:
 
 
 def _concrete(node: Call, args: list[Any]) -> Call:
-    """The call with lengths in whole numbers, where params gave them names."""
+    """Call with lengths as whole numbers, where params named them."""
     if all(isinstance(d, int) for e in (node, *node.args) for d in e.shape):
         return node
     values = tuple(constant(np.asarray(a)) for a in args)

@@ -1,7 +1,7 @@
-"""The expressions of the language, with their shapes: the one tree that every later stage reads.
+"""Expressions of the language, with their shapes: the one tree that every later stage reads.
 
-Nodes are immutable and compare by structure; spans do not count. Trees may share nodes (a `let` is one node however often it is
-used), so walks over them remember what they saw by identity: see `walk` and `rewrite`.
+Nodes are immutable and compare by structure; spans do not count. Trees may share nodes (a `let` is one node however
+often it is used), so walks over them identify visited nodes by identity: see `walk` and `rewrite`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.dims import Shape
-from oco.dsl.meter import charge
 from oco.dsl.source import Span
 
 
 class Kind(StrEnum):
-    """What a name stands for."""
+    """Kind of a name."""
 
     PARAM = "param"
     DECISION = "decision"
@@ -33,7 +32,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """A read-only array that compares by its entries."""
+    """Read-only array that compares by its entries."""
 
     array: np.ndarray[Any, Any]
 
@@ -58,7 +57,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Expr:
-    """A node: its shape, whether its entries are whole numbers, and where it stands in the text."""
+    """Node: its shape, a flag for whole-number entries, and its place in the text."""
 
     shape: Shape = field(kw_only=True, default=())
     integer: bool = field(kw_only=True, default=False)
@@ -66,37 +65,38 @@ class Expr:
 
     @property
     def children(self) -> tuple[Expr, ...]:
+        """Subexpressions in order."""
         return ()
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
-        """The same node over other children."""
+        """Copy of the node over other children."""
         return self
 
     @cached_property
     def _within(self) -> tuple[tuple[Name, ...], Counter[str], int]:
-        """The names used, in order of first use; how many parts there are of each atom, "" for all other parts; entries of calls."""
-        found: dict[tuple[str, Kind], Name] = {}
+        """Names used, in order of first use; number of nodes of each atom, "" for all other nodes; entries of calls."""
+        results: dict[tuple[str, Kind], Name] = {}
         count: Counter[str] = Counter()
         numbers = 0
         for node in walk(self):
             count[node.atom if isinstance(node, Call) else ""] += 1
             if isinstance(node, Name):
-                found.setdefault((node.name, node.kind), node)
+                results.setdefault((node.name, node.kind), node)
             elif isinstance(node, Call):
                 numbers += math.prod(n for n in node.shape if isinstance(n, int))
-        return tuple(found.values()), count, numbers
+        return tuple(results.values()), count, numbers
 
 
 @dataclass(frozen=True)
 class Constant(Expr):
-    """A number or an array of numbers (int64 or float64)."""
+    """Number or array of numbers (int64 or float64)."""
 
     value: Data
 
 
 @dataclass(frozen=True)
 class Name(Expr):
-    """A param, decision, stream or let by its name, or the round `t`."""
+    """Param, decision, stream or let by its name, or the round `t`."""
 
     name: str
     kind: Kind
@@ -104,18 +104,19 @@ class Name(Expr):
 
 @dataclass(frozen=True)
 class Call(Expr):
-    """An atom (`atoms.ATOMS[atom]`, operators among them) applied to arguments. Options are fixed numbers such as `axis`."""
+    """Atom (`atoms.ATOMS[atom]`, operators among them) applied to arguments. Options are fixed numbers such as `axis`."""
 
     atom: str
     args: tuple[Expr, ...]
     options: tuple[tuple[str, int | float], ...] = ()
 
     def option(self, name: str) -> int | float | None:
-        """The value of an option; None where it was not given."""
+        """Value of an option; None where it was not given."""
         return dict(self.options).get(name)
 
     @property
     def children(self) -> tuple[Expr, ...]:
+        """Arguments."""
         return self.args
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
@@ -124,13 +125,14 @@ class Call(Expr):
 
 @dataclass(frozen=True)
 class Slice(Expr):
-    """`start:stop` in an index; None is the end of the axis. Half-open, step one."""
+    """Slice `start:stop` in an index; None is the end of the axis. Half-open, step one."""
 
     start: Expr | None = None
     stop: Expr | None = None
 
     @property
     def children(self) -> tuple[Expr, ...]:
+        """Ends that are given."""
         return tuple(e for e in (self.start, self.stop) if e is not None)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
@@ -144,13 +146,14 @@ class Slice(Expr):
 
 @dataclass(frozen=True)
 class Index(Expr):
-    """`base[items]`: numbers, slices, and arrays of whole numbers, which pair as in NumPy."""
+    """Index `base[items]`: numbers, slices, and arrays of whole numbers, which pair as in NumPy."""
 
     base: Expr
     items: tuple[Expr, ...]
 
     @property
     def children(self) -> tuple[Expr, ...]:
+        """Base, then the items."""
         return (self.base, *self.items)
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
@@ -159,12 +162,13 @@ class Index(Expr):
 
 @dataclass(frozen=True)
 class Array(Expr):
-    """`[a, b, c]` where some entry is not a plain number (those are a `Constant`)."""
+    """Array `[a, b, c]` where some entry is not a plain number (those are a `Constant`)."""
 
     items: tuple[Expr, ...]
 
     @property
     def children(self) -> tuple[Expr, ...]:
+        """Entries along the first axis."""
         return self.items
 
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
@@ -173,27 +177,28 @@ class Array(Expr):
 
 @dataclass(frozen=True)
 class File(Expr):
-    """`file("x.csv")`: data beside the model file. Only as the value of a param."""
+    """Reference `file("x.csv")` to data beside the model file. Allowed only as the value of a param."""
 
     path: str
 
 
 def constant(value: float | int | np.ndarray[Any, Any], span: Span | None = None) -> Constant:
-    """A constant: whole numbers stay int64, everything else is float64."""
+    """Constant: whole numbers stay int64, everything else is float64."""
     array = np.asarray(value)
     array = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
     return Constant(Data(array), shape=tuple(array.shape), integer=array.dtype.kind == "i", span=span)
 
 
 def uniform(value: float, shape: tuple[int, ...], span: Span | None = None) -> Constant:
-    """A constant of this shape with one number in every entry, kept as one number."""
+    """Constant of this shape with equal entries, stored as one number."""
     return Constant(Data(np.broadcast_to(np.float64(value), shape)), shape=shape, span=span)
 
 
 def walk(root: Expr, known: Container[int] = ()) -> Iterator[Expr]:
-    """Every node once, children before parents. Shared nodes are visited once; depth is not limited by Python's stack.
+    """Iterate over every node once, children before parents. Shared nodes are visited once; depth is not limited by
+    Python's stack.
 
-    known  ids of nodes to leave out, with what stands under them alone
+    known  ids of nodes to leave out, with nodes that are reachable only through them
     """
     seen: set[int] = set()
     stack: list[tuple[Expr, bool]] = [(root, False)]
@@ -210,7 +215,6 @@ def walk(root: Expr, known: Container[int] = ()) -> Iterator[Expr]:
             stack.append((node, True))
             for child in reversed(children):
                 stack.append((child, False))
-    charge(1.5 * len(seen))
 
 
 def rewrite(root: Expr, f: Callable[[Expr], Expr]) -> Expr:
@@ -224,15 +228,15 @@ def rewrite(root: Expr, f: Callable[[Expr], Expr]) -> Expr:
 
 
 def names(root: Expr, kind: Kind | None = None) -> list[str]:
-    """The names used, in order of first use, of one kind or of all."""
+    """Names used, in order of first use, of one kind or of all."""
     return list(dict.fromkeys(n.name for n in root._within[0] if kind is None or n.kind is kind))
 
 
 def parts(root: Expr) -> Mapping[str, int]:
-    """How many nodes there are of each atom, shared ones counted once; "" stands for all that are no calls."""
+    """Number of nodes of each atom, shared ones counted once; "" is for all nodes that are not calls."""
     return root._within[1]
 
 
 def entries(root: Expr) -> int:
-    """How many entries the calls have together, shared ones counted once; lengths that a param names are left out."""
+    """Total number of entries of the calls, shared ones counted once; lengths that a param names are left out."""
     return root._within[2]

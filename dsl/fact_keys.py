@@ -1,4 +1,4 @@
-"""The catalogue of facts: which keys there are, which way round a bound on each helps, and what each is in words."""
+"""Catalogue of facts: the keys, the direction of a useful bound on each, and their descriptions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FactKey:
-    """One fact. `relation` is the bound that a theorem can use: "<=" an upper one, ">=" a lower one, "" for a yes or no or a point."""
+    """Key of a fact. `relation` is the bound that a theorem can use: "<=" an upper one, ">=" a lower one, "" for a yes
+    or no or a point.
+    """
 
     key: str
     relation: str
@@ -52,12 +54,12 @@ MODEL_FACTS: tuple[FactKey, ...] = (
 
 
 def of_the_whole(key: str) -> str:
-    """The key without the entry: `constraints.limits.bound` for `constraints.limits[0].bound`."""
+    """Key without the entry: `constraints.limits.bound` for `constraints.limits[0].bound`."""
     return re.sub(r"\[[0-9, ]+\]", "", key)
 
 
 def catalogue(labels: tuple[str, ...]) -> dict[str, FactKey]:
-    """Every key of a model with these constraint labels: `loss.convex`, `constraints.service.bound`, `domain.radius`, ..."""
+    """Keys of a model with these constraint labels: `loss.convex`, `constraints.service.bound`, `domain.radius`, ..."""
     keys = [FactKey(f"loss.{f.key}", f.relation, f"of the loss: {f.words}") for f in FUNCTION_FACTS]
     for label in labels:
         keys += [

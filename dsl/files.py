@@ -13,17 +13,14 @@ from zipfile import ZipFile
 import numpy as np
 
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.limits import MOST_BYTES, MOST_NUMBERS, MOST_TEXT_BYTES
 from oco.dsl.readers.decimals import decimal, lines_of
 from oco.dsl.readers.npy import Header, member_header, members, read_entries, read_header, read_member
 from oco.dsl.readers.quota import UNREADABLE, Quota, TooMuch
-from oco.dsl.scope import MOST_NUMBERS
 from oco.dsl.source import Span
 
 Array = np.ndarray[Any, Any]
 
-MOST_BYTES = 16 * MOST_NUMBERS
-MOST_TEXT = 2**28
-"""Bytes of a text file: numbers in text take several times their place while they are read."""
 NUMBER = 8
 IN_LIST, LIST = 10, 96
 """Bytes of lists of numbers in memory: for each byte of their text, and for each list."""
@@ -32,9 +29,10 @@ BLOCK = 1 << 17
 
 
 def read_array(path: str, folder: Path | None, name: str, span: Span | None, quota: Quota) -> Array:
-    """The numbers in the file `path` beside the model, as int64 or float64.
+    """Numbers in the file `path` beside the model, as int64 or float64.
 
-    `name` is the param's: it chooses the array of an npz file that holds several. `quota` counts what they take in memory.
+    `name` is the param's: it selects the array of an npz file that holds several. `quota` counts the memory that they
+    take.
     """
     place = locate(path, folder, span)
     reader = READERS.get(place.suffix.lower())
@@ -42,7 +40,7 @@ def read_array(path: str, folder: Path | None, name: str, span: Span | None, quo
         known = ", ".join(s.lstrip(".") for s in READERS)
         raise fail("OCO803", f"`{path}` is of no kind that can be read", span, f"the kinds are {known}")
     size = place.stat().st_size
-    if size > (MOST_TEXT if place.suffix.lower() in (".csv", ".json") else MOST_BYTES):
+    if size > (MOST_TEXT_BYTES if place.suffix.lower() in (".csv", ".json") else MOST_BYTES):
         hint = "save large data as npy or parquet" if size <= MOST_BYTES else ""
         raise fail("OCO805", f"`{path}` is too large to be read", span, hint)
     try:
@@ -62,7 +60,7 @@ def read_array(path: str, folder: Path | None, name: str, span: Span | None, quo
 
 
 def locate(path: str, folder: Path | None, span: Span | None) -> Path:
-    """The file that a model means by `path`; an error where that is outside the model's folder."""
+    """File that a model names by `path`. Raises OcoError where it is outside the model's folder."""
     if folder is None:
         raise fail(
             "OCO802",
@@ -111,8 +109,8 @@ def _numbers(array: Array, path: str, span: Span | None) -> Array:
 
 
 def _read_csv(path: Path, name: str, quota: Quota) -> Array:
-    """Rows of numbers; a first row without any number is taken for the names of the columns."""
-    found, width = packed("d"), 0
+    """Rows of numbers; a first row without any number is a header."""
+    result, width = packed("d"), 0
     with path.open(newline="", encoding="utf-8-sig") as stream:
         for number, cells in enumerate(csv.reader(lines_of(stream), strict=True), start=1):
             if not cells or (number == 1 and all(decimal(c) is None for c in cells)):
@@ -120,9 +118,9 @@ def _read_csv(path: Path, name: str, quota: Quota) -> Array:
             width = width or len(cells)
             if len(cells) != width:
                 raise ValueError(f"row {number} has {len(cells)} cells, the rows before it {width}")
-            _check_count(len(found) + width)
-            found.extend([_cell(c, number, column) for column, c in enumerate(cells, start=1)])
-    array = np.frombuffer(found) if found else np.empty(0)
+            _check_count(len(result) + width)
+            result.extend([_cell(c, number, column) for column, c in enumerate(cells, start=1)])
+    array = np.frombuffer(result) if result else np.empty(0)
     quota.add(array.nbytes)
     whole = array.astype(np.int64) if array.size and np.abs(array).max() < 2**53 else array
     return (whole if np.array_equal(whole, array) else array).reshape(-1, max(1, width))
@@ -143,7 +141,7 @@ def _check_count(count: int) -> None:
 
 
 def _check_header(header: Header) -> None:
-    """Refuse a header that promises more than may be read, before anything is allocated."""
+    """Refuse a header that announces more than may be read, before anything is allocated."""
     if header.dtype.kind not in "iubf":
         raise ValueError(f"it holds {header.dtype} and not real numbers")
     _check_count(header.count)
@@ -158,7 +156,7 @@ def _read_npy(path: Path, name: str, quota: Quota) -> Array:
 
 
 def _read_npz(path: Path, name: str, quota: Quota) -> Array:
-    """The array called like the param, or the only one."""
+    """Array with the name of the param, or the only one."""
     with ZipFile(path) as archive:
         there = members(archive)
         if name not in there and len(there) != 1:
@@ -173,7 +171,7 @@ def _read_npz(path: Path, name: str, quota: Quota) -> Array:
 
 
 def _read_json(path: Path, name: str, quota: Quota) -> Array:
-    """A number, or lists of numbers, nested as the shape says; or an object that has them under the param's name."""
+    """Number, or lists of numbers nested by the shape; or an object that has them under the param's name."""
     raw = path.read_bytes()
     quota.add(IN_LIST * len(raw) + LIST * (raw.count(b"[") + raw.count(b"{")))
     content = json.loads(raw.decode("utf-8"))
@@ -186,7 +184,7 @@ def _read_json(path: Path, name: str, quota: Quota) -> Array:
 
 
 def _check_nested(content: Any, where: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of nested lists of numbers."""
+    """Check the shape of nested lists of numbers."""
     place = f"entry [{', '.join(map(str, where))}]" if where else "the content"
     if not isinstance(content, list):
         if isinstance(content, bool) or not isinstance(content, (int, float)):
@@ -206,7 +204,7 @@ def _check_nested(content: Any, where: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _read_parquet(path: Path, name: str, quota: Quota) -> Array:
-    """The columns of a table, in order."""
+    """Columns of a table, in order."""
     try:
         import pyarrow
         from pyarrow import parquet, types
@@ -223,18 +221,18 @@ def _read_parquet(path: Path, name: str, quota: Quota) -> Array:
                     raise ValueError(f"column {field.name} does not hold numbers")
             check_sizes(path, file, quota)
             kinds = {field.type.to_pandas_dtype() for field in file.schema_arrow}
-            found, start = np.empty((rows, width), np.result_type(*kinds) if kinds else float), 0
+            result, start = np.empty((rows, width), np.result_type(*kinds) if kinds else float), 0
             for batch in file.iter_batches(batch_size=max(1, BLOCK // max(1, width)), use_threads=False):
                 for place, column in enumerate(batch.columns):
                     if column.null_count:
                         raise ValueError(f"column {batch.schema.names[place]} lacks a value")
-                    found[start : start + len(column), place] = column.to_numpy(zero_copy_only=False)
+                    result[start : start + len(column), place] = column.to_numpy(zero_copy_only=False)
                 start += batch.num_rows
             if start != rows:
                 raise ValueError(f"it has {start:,} rows and says {rows:,}")
     except (pyarrow.ArrowException, KeyError, TypeError, IndexError) as error:
         raise ValueError(str(error)) from error
-    return found
+    return result
 
 
 READERS: dict[str, Callable[[Path, str, Quota], Array]] = {

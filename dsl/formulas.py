@@ -1,4 +1,4 @@
-"""What `using ALGORITHM with SETTING = FORMULA` may say: the algorithm, its settings, and the names in a formula."""
+"""Check of `using ALGORITHM with SETTING = FORMULA`: the algorithm, its settings, and the names in a formula."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from oco.dsl.text.parser import parse_formula
 
 
 def check_using(using: Using, params: Sequence[str], labels: tuple[str, ...]) -> None:
-    """Raises for an unknown algorithm, a setting it does not have, or a formula that cannot be read."""
+    """Check a `using` line. Raises OcoError for an unknown algorithm, a setting it does not have, or a formula that
+    cannot be read.
+    """
     if using.algorithm is not None and using.algorithm not in SETTINGS:
         hint = did_you_mean(using.algorithm, SETTINGS, f"the algorithms are {', '.join(SETTINGS)}")
         raise fail("OCO701", f"there is no algorithm `{using.algorithm}`", _part(using.span, using.algorithm), hint)
@@ -25,10 +27,12 @@ def check_using(using: Using, params: Sequence[str], labels: tuple[str, ...]) ->
     for name, text in using.settings:
         if name not in (*known, UNITS):
             owner = using.algorithm or "no algorithm"
-            said = f"`{owner}` has no setting `{name}`" if using.algorithm else f"no algorithm has a setting `{name}`"
+            message = (
+                f"`{owner}` has no setting `{name}`" if using.algorithm else f"no algorithm has a setting `{name}`"
+            )
             raise fail(
                 "OCO702",
-                said,
+                message,
                 _part(using.span, name),
                 did_you_mean(name, known, f"its settings are {', '.join(known)}"),
             )
@@ -66,7 +70,7 @@ def _check_formula(text: str, names: Sequence[str], labels: tuple[str, ...], spa
 
 
 def _part(span: Span | None, text: str) -> Span | None:
-    """Where `text` stands within a span, as a whole word; the span itself where it cannot be found."""
+    """Span of `text` within a span, as a whole word; the span itself where it does not occur."""
     if span is None:
         return None
     match = re.search(rf"(?<![\w.-]){re.escape(text)}(?![\w-])", span.text)

@@ -60,7 +60,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _named(function: F, name: str, doc: str, signature: Signature) -> F:
-    """Give a function the name, the docstring and the signature that editors show."""
+    """Set the name, the docstring and the signature that editors show."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     function.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect.signature` reads

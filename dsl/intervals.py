@@ -1,7 +1,8 @@
-"""Intervals of arrays, rounded outwards: what a bound of a fact is computed with.
+"""Intervals of arrays, rounded outwards: the arithmetic behind the bounds of facts.
 
-An interval has the shape of the expression it encloses; its ends are arrays that broadcast to that shape, so a box with one bound for a
-million entries costs two numbers. Ends may be infinite. Operations enclose every value of the operation on points of the operands.
+An interval has the shape of the expression it encloses; its ends are arrays that broadcast to that shape, so a box with
+one bound for a million entries takes two numbers. Ends may be infinite. Operations enclose every value of the operation
+on points of the operands.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ COMPOSED = 16  # ulps by which a short composition of elementary functions is wi
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """All arrays of `shape` with entries between `lo` and `hi`."""
+    """Set of all arrays of `shape` with entries between `lo` and `hi`."""
 
     lo: Array
     hi: Array
@@ -31,44 +32,51 @@ class Interval:
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return math.prod(self.shape)
 
     @property
     def nonnegative(self) -> bool:
+        """True where no entry is negative."""
         return bool(np.all(self.lo >= 0))
 
     @property
     def nonpositive(self) -> bool:
+        """True where no entry is positive."""
         return bool(np.all(self.hi <= 0))
 
     @property
     def positive(self) -> bool:
+        """True where every entry is positive."""
         return bool(np.all(self.lo > 0))
 
     @property
     def is_point(self) -> bool:
-        """Whether there is exactly one value."""
+        """True where there is exactly one value."""
         return bool(np.all(self.lo == self.hi))
 
     @property
     def bounded(self) -> bool:
+        """True where all ends are finite."""
         return bool(np.all(np.isfinite(self.lo)) and np.all(np.isfinite(self.hi)))
 
     @property
     def least(self) -> float:
-        """The smallest value of any entry."""
+        """Smallest value of any entry."""
         return float(np.min(self.lo))
 
     @property
     def greatest(self) -> float:
+        """Largest value of any entry."""
         return float(np.max(self.hi))
 
     @property
     def magnitude(self) -> Array:
-        """The largest absolute value of each entry; broadcasts to `shape`."""
+        """Largest absolute value of each entry; broadcasts to `shape`."""
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
 
     def contains(self, x: Any) -> bool:
+        """True where x lies in the interval."""
         x = np.asarray(x)
         return bool(np.all(self.lo <= x) and np.all(x <= self.hi))
 
@@ -85,6 +93,11 @@ class Interval:
     def __str__(self) -> str:
         return f"[{self.least:g}, {self.greatest:g}]"
 
+    @property
+    def _ends(self) -> tuple[Array, ...]:
+        """Both ends; those of a known number."""
+        return (self.lo,) if self.lo is self.hi else (self.lo, self.hi)
+
     # ---- arithmetic
 
     def __add__(self, other: Interval) -> Interval:
@@ -99,7 +112,7 @@ class Interval:
 
     def __mul__(self, other: Interval) -> Interval:
         shape = np.broadcast_shapes(self.shape, other.shape)
-        ends = [(a, b) for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
+        ends = [(a, b) for a in self._ends for b in other._ends]
         return Interval(
             _least([r.mul_down(a, b) for a, b in ends]), _greatest([r.mul_up(a, b) for a, b in ends]), shape
         )
@@ -113,63 +126,74 @@ class Interval:
         return Interval(np.where(around, -np.inf, lo), np.where(around, np.inf, hi), shape)
 
     def scaled(self, factor: float) -> Interval:
+        """Range of factor * x."""
         return self * point(factor)
 
     # ---- functions of each entry
 
     def abs(self) -> Interval:
+        """Range of |x|."""
         lo = np.maximum(0.0, np.maximum(self.lo, -self.hi))
         return Interval(lo, self.magnitude, self.shape)
 
     def square(self) -> Interval:
+        """Range of x**2."""
         a = self.abs()
         return Interval(r.mul_down(a.lo, a.lo), r.mul_up(a.hi, a.hi), self.shape)
 
     def sqrt(self) -> Interval:
+        """Range of sqrt(x) over the nonnegative part."""
         return Interval(r.sqrt_down(self.lo), r.sqrt_up(self.hi), self.shape)
 
     def exp(self) -> Interval:
+        """Range of exp(x)."""
         lo = np.maximum(r.widened(np.exp, self.lo, -np.inf, (0.0, 1.0)), 0.0)
         return Interval(lo, r.widened(np.exp, self.hi, np.inf, (0.0, 1.0)), self.shape)
 
     def log(self) -> Interval:
-        """The logarithm of the positive part of the range."""
+        """Range of log(x) over the positive part."""
         lo, hi = np.maximum(self.lo, 0.0), np.maximum(self.hi, 0.0)
         return Interval(
             r.widened(np.log, lo, -np.inf, (1.0, 0.0)), r.widened(np.log, hi, np.inf, (1.0, 0.0)), self.shape
         )
 
     def log1p(self) -> Interval:
+        """Range of log(1 + x) over x >= -1."""
         lo, hi = np.maximum(self.lo, -1.0), np.maximum(self.hi, -1.0)
         low, high = r.widened(np.log1p, lo, -np.inf, (0.0, 0.0)), r.widened(np.log1p, hi, np.inf, (0.0, 0.0))
         return Interval(low, high, self.shape)
 
     def logistic(self) -> Interval:
+        """Range of log(1 + exp(x))."""
         lo = np.maximum(r.widened(_softplus, self.lo, -np.inf, ulps=COMPOSED), 0.0)
         return Interval(lo, r.widened(_softplus, self.hi, np.inf, ulps=COMPOSED), self.shape)
 
     def sigmoid(self) -> Interval:
+        """Range of 1 / (1 + exp(-x))."""
         lo = np.clip(r.widened(_sigmoid, self.lo, -np.inf, ulps=COMPOSED), 0.0, 1.0)
         return Interval(lo, np.clip(r.widened(_sigmoid, self.hi, np.inf, ulps=COMPOSED), 0.0, 1.0), self.shape)
 
     def bell(self) -> Interval:
-        """sigmoid' = sigmoid (1 - sigmoid), which falls with |x| from 1/4 at 0."""
+        """Range of sigmoid' = sigmoid (1 - sigmoid), which falls with |x| from 1/4 at 0."""
         size = self.abs()
         lo = np.clip(r.widened(_bell, size.hi, -np.inf, ulps=COMPOSED), 0.0, 0.25)
         return Interval(lo, np.clip(r.widened(_bell, size.lo, np.inf, ulps=COMPOSED), 0.0, 0.25), self.shape)
 
     def sign(self) -> Interval:
+        """Range of the sign."""
         return Interval(np.sign(self.lo), np.sign(self.hi), self.shape)
 
     def maximum(self, other: Interval) -> Interval:
+        """Range of the larger of two values, entry by entry."""
         shape = np.broadcast_shapes(self.shape, other.shape)
         return Interval(np.maximum(self.lo, other.lo), np.maximum(self.hi, other.hi), shape)
 
     def minimum(self, other: Interval) -> Interval:
+        """Range of the smaller of two values, entry by entry."""
         return -(-self).maximum(-other)
 
     def whole_power(self, n: int) -> Interval:
-        """x**n for a whole n >= 0, by repeated products of ends of one sign."""
+        """Range of x**n for a whole n >= 0, by repeated products of ends of one sign."""
         if n % 2 == 0:
             a = self.abs()
             return Interval(_product_power(a.lo, n, up=False), _product_power(a.hi, n, up=True), self.shape)
@@ -179,33 +203,33 @@ class Interval:
         return Interval(below, above, self.shape)
 
     def power(self, exponent: Interval) -> Interval:
-        """x**p. Where p is no whole number only the nonnegative part of x has a value."""
+        """Range of x**p. Where p is not whole only the nonnegative part of x has a value."""
         if exponent.is_point and bool(
             np.all(np.abs(exponent.lo) < 2.0**53) and np.all(exponent.lo == np.round(exponent.lo))
         ):
             return self._whole_powers(exponent)
-        found = self.maximum(point(0.0))._corner_power(exponent)
+        result = self.maximum(point(0.0))._corner_power(exponent)
         if exponent.is_point or self.nonnegative:
-            return found
+            return result
         # A whole number in the range of p may turn a negative x into anything of that size.
         size = self.abs()._corner_power(exponent).hi
-        return Interval(np.where(self.lo < 0, -size, found.lo), np.where(self.lo < 0, size, found.hi), found.shape)
+        return Interval(np.where(self.lo < 0, -size, result.lo), np.where(self.lo < 0, size, result.hi), result.shape)
 
     def _whole_powers(self, exponent: Interval) -> Interval:
-        """Powers whose exponents are known whole numbers, each value of them in turn."""
+        """Ranges of powers whose exponents are known whole numbers, one distinct exponent at a time."""
         shape = np.broadcast_shapes(self.shape, exponent.shape)
-        found: Interval | None = None
+        result: Interval | None = None
         for p in sorted(set(exponent.lo.ravel().tolist())):  # np.unique would import numpy.ma
             raised = self.whole_power(abs(int(p)))
             one = raised if p >= 0 else point(1.0) / raised
             chosen = exponent.lo == p
-            lo = one.lo if found is None else np.where(chosen, one.lo, found.lo)
-            hi = one.hi if found is None else np.where(chosen, one.hi, found.hi)
-            found = Interval(lo, hi, shape)
-        return self.broadcast(shape) if found is None else found
+            lo = one.lo if result is None else np.where(chosen, one.lo, result.lo)
+            hi = one.hi if result is None else np.where(chosen, one.hi, result.hi)
+            result = Interval(lo, hi, shape)
+        return self.broadcast(shape) if result is None else result
 
     def _corner_power(self, exponent: Interval) -> Interval:
-        """x**p for x >= 0: monotone in each argument alone, so the extremes stand at corners."""
+        """Range of x**p for x >= 0: monotone in each argument alone, so the extremes are at corners."""
         ends = [(a, p) for a in (self.lo, self.hi) for p in (exponent.lo, exponent.hi)]
         lo = _least([_float_power(a, p, -np.inf) for a, p in ends])
         hi = _greatest([_float_power(a, p, np.inf) for a, p in ends])
@@ -216,6 +240,7 @@ class Interval:
     # ---- reductions and products
 
     def sum(self, axis: int | None = None) -> Interval:
+        """Range of the sum of all entries, or along one axis."""
         lo, hi = self._aligned()
         if axis is None:
             times = np.asarray(float(self.size // max(lo.size, 1)))
@@ -225,15 +250,17 @@ class Interval:
         return Interval(r.mul_down(times, r.sum_down(lo, axis)), r.mul_up(times, r.sum_up(hi, axis)), shape)
 
     def max(self, axis: int | None = None) -> Interval:
+        """Range of the largest entry, or along one axis."""
         lo, hi = self._aligned()
         shape = () if axis is None else self.shape[:axis] + self.shape[axis + 1 :]
         return Interval(np.max(lo, axis=axis), np.max(hi, axis=axis), shape)
 
     def min(self, axis: int | None = None) -> Interval:
+        """Range of the smallest entry, or along one axis."""
         return -(-self).max(axis)
 
     def __matmul__(self, other: Interval) -> Interval:
-        """The matrix product of vectors and matrices: entrywise products, summed along the axis where the two meet."""
+        """Range of the matrix product of vectors and matrices: entrywise products, summed along the common axis."""
         if len(other.shape) == 1:
             return (self * other).sum(len(self.shape) - 1)
         if len(self.shape) == 1:
@@ -254,40 +281,45 @@ class Interval:
         return Interval(lo[:, k : k + 1], hi[:, k : k + 1], (self.shape[0], 1))
 
     def row(self, k: int) -> Interval:
+        """Row k of a matrix, as a matrix of one row."""
         return self.transpose().column(k).transpose()
 
     # ---- shapes
 
     def reshape(self, shape: Shape) -> Interval:
+        """Entries in another shape, in C order."""
         if self.lo.size == 1 and self.hi.size == 1:
             return Interval(self.lo.reshape(()), self.hi.reshape(()), shape)
         lo, hi = self.expanded()
         return Interval(lo.reshape(shape), hi.reshape(shape), shape)
 
     def transpose(self) -> Interval:
+        """Transpose."""
         lo, hi = self._aligned()
         return Interval(lo.T, hi.T, self.shape[::-1])
 
     def broadcast(self, shape: Shape) -> Interval:
+        """Interval broadcast to a shape."""
         return Interval(self.lo, self.hi, shape)
 
     def hull(self, other: Interval) -> Interval:
+        """Smallest interval that contains both."""
         shape = np.broadcast_shapes(self.shape, other.shape)
         return Interval(np.minimum(self.lo, other.lo), np.maximum(self.hi, other.hi), shape)
 
     def meet(self, other: Interval) -> Interval:
-        """What both hold of the same value."""
+        """Intersection, for two enclosures of one value."""
         return Interval(np.maximum(self.lo, other.lo), np.minimum(self.hi, other.hi), self.shape)
 
 
 def interval(lo: Any, hi: Any, shape: Shape | None = None) -> Interval:
-    """The interval between two numbers or arrays; its shape is theirs unless given."""
+    """Interval between two numbers or arrays; its shape is theirs unless given."""
     low, high = np.asarray(lo, dtype=np.float64), np.asarray(hi, dtype=np.float64)
     return Interval(low, high, np.broadcast_shapes(low.shape, high.shape) if shape is None else shape)
 
 
 def point(x: Any) -> Interval:
-    """The interval of a single value. Whole numbers beyond 2**53 are enclosed."""
+    """Interval of a single value. Whole numbers beyond 2**53 are enclosed."""
     given = np.asarray(x)
     exact = given if any(given.strides) or given.size < 2 else np.asarray(given.flat[0])
     value = np.asarray(exact, dtype=np.float64)
@@ -324,7 +356,7 @@ def _bell(x: Array) -> Array:
 
 
 def _product_power(x: Array, n: int, up: bool) -> Array:
-    """x**n for x >= 0, every product rounded one way."""
+    """Power x**n for x >= 0, every product rounded one way."""
     multiply = r.mul_up if up else r.mul_down
     result = np.ones_like(x)
     for bit in bin(n)[2:]:

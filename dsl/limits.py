@@ -1,82 +1,65 @@
-"""How much text and how much nesting the language takes: the same for files and for the builder, so that every model can be printed."""
+"""Limits on the size of a model: the length of its text, the depth of its nesting, the numbers that it makes.
+
+They hold for files and for the builder alike, so that every model can be printed. Each limit protects memory or the
+stack. None limits the time that a model takes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from oco.dsl.chains import PLAIN, balanced, counts, levels, wholes
 from oco.dsl.diagnostics import Diagnostic, OcoError
-from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Constant, Expr, parts, walk
-from oco.dsl.meter import WAYS_OUT, allowed
+from oco.dsl.domains import DOMAINS
+from oco.dsl.expressions import Constant, Expr, walk
 from oco.dsl.model import Model
 from oco.dsl.source import Span
 
+TEXT_LIMIT = 32 * 2**20
+"""Characters of a model file: its tokens and its tree take a few hundred bytes for each."""
+
 DEEPEST = 200
-"""How many levels an expression may nest."""
+"""Levels that an expression may nest: readers and printers recurse, and Python has some thousand frames."""
 
-TEXT_LIMIT = 4 * 2**20
-"""How many characters a model file may have."""
+MOST_PARTS = 10**6
+"""Parts of an expression with its lets written out, and terms of its sums: derivatives write them out, at some 300 bytes each."""
 
+MOST_NUMBERS = 10**8
+"""Entries of an array of fixed data, of all files together, and of what formulas of fixed data make: 800 MB."""
 
-MOST_PARTS = 4_000
-"""How many parts an expression may have when the lets in it are written out and alike terms of its sums are put together."""
+MOST_BYTES = 16 * MOST_NUMBERS
+"""Bytes of a file of fixed data: its numbers, and as much besides."""
 
-MOST_WRITTEN = 60_000
-"""How many parts an expression may have when the lets in it are written out."""
+MOST_TEXT_BYTES = 2**28
+"""Bytes of a text file of fixed data: numbers in text take several times their place while they are read."""
 
-MOST_TERMS = 4_000
-"""How many terms the sums of an expression may have."""
+MOST_FIXED = 160 * 10**6
+"""Bytes that the packed files of a model may unpack to."""
 
-MOST_WORK = 3_200
-"""How many parts loss and constraints may have together, each counted by the time that proofs and the choice take over it."""
+MOST_ROUNDS = 2**30
+"""Bytes that a packed file with the rounds of a run, or a trace, may unpack to."""
 
-WEIGHTS = {
-    "kl_div": 20,
-    "rel_entr": 20,
-    "sigma_max": 20,
-    "nuclear_norm": 15,
-    "quad_form": 13,
-    "log_sum_exp": 11,
-    "norm2": 7,
-    "trace": 7,
-    "sqrt": 7,
-    "outer": 4,
-    "div": 4,
-    "huber": 4,
-    "power": 4,
-    "pow": 4,
-    "max": 4,
-    "min": 4,
-}
-"""Of parts that are counted more than once."""
+RATIO = 16
+"""Ratio of bytes in memory to bytes on disk that needs no limit: `1,` in a text is a number of eight bytes in a row of its own."""
 
-VAST, MOST_VAST = 20_000, 50
-"""A part counts one more for each 20,000 entries, at most 50 more: beyond that, arrays are mostly kept as factors."""
+MOST_ENTRIES = 10**7
+"""Entries of all decisions together, unless they are kept as factors, and of all streams: 80 MB, and a check holds some tens of copies."""
 
-MOST_CONSTRAINTS = 30
-"""How many constraints a model may state; each may be a vector of many."""
+MOST_ROW_NUMBERS = 25 * 10**6
+"""Numbers of the rows of a polyhedron: 200 MB, held in a dozen copies while its size is computed."""
 
-MOST_WORKED = 2 * 10**7
-"""How many numbers the formulas of params, bounds and arguments of a model may make, all parts together: half a second, 160 MB."""
-
-FACTORED = ("nuclear_ball", "spectrahedron")
+FACTORED = tuple(row.name for row in DOMAINS.values() if row.factored)
 """Domains whose decisions may be kept as factors, so that they may have more entries than an array."""
 
-MOST_DECIDED, MOST_REVEALED = 2 * 10**6, 10**7
-"""How many entries the decisions of a model may have together, unless they may be kept as factors, and how many the streams."""
-
-CHEAP = frozenset(
-    {"add", "sub", "mul", "minus", "transpose", "range", "repeat", "ones", "zeros", "eye", "outer", "sum"}
-)
-"""Atoms that make a number in a few nanoseconds; others take some times that."""
+MOST_FACTORED = 10**12
+"""Entries of a decision that may be kept as factors: its rows and columns are vectors of some millions."""
 
 LONGEST = 10**12
-"""The most rounds of a horizon: at a microsecond a round, eleven days."""
+"""Rounds of a horizon: up to there a count of rounds and its squares are exact enough for the sums over schedules."""
 
 
 def too_deep(span: Span | None) -> Diagnostic:
+    """Diagnostic for an expression that nests too deep."""
     return Diagnostic(
         "OCO107",
         f"this expression nests deeper than {DEEPEST} levels",
@@ -86,17 +69,18 @@ def too_deep(span: Span | None) -> Diagnostic:
 
 
 def too_long(span: Span | None) -> Diagnostic:
-    said = f"this expression adds up more than {MOST_TERMS:,} terms"
-    return Diagnostic("OCO130", said, span, "a sum of many terms is one part over a vector: `sum(c * x)`, `c @ x`")
+    """Diagnostic for a sum of too many terms."""
+    message = f"this expression adds up more than {MOST_PARTS:,} terms"
+    return Diagnostic("OCO130", message, span, "a sum of many terms is one part over a vector: `sum(c * x)`, `c @ x`")
 
 
 def admitted(expr: Expr, span: Span | None) -> Expr:
-    """The expression with its long sums balanced.
+    """Expression with its long sums balanced.
 
-    Refuses one that would nest too deep as text, where an array of numbers counts its axes.
+    Raises OcoError where it would nest too deep as text; an array of numbers counts its axes.
     """
     terms = counts(expr)
-    if max(terms.values(), default=0) > PLAIN and sum(terms.get(top, 0) for top in wholes(expr)) > MOST_TERMS:
+    if max(terms.values(), default=0) > PLAIN and sum(terms.get(top, 0) for top in wholes(expr)) > MOST_PARTS:
         raise OcoError(too_long(span))
     depth: dict[int, int] = {}
     deepest: dict[int, int] = {}  # of the terms of a sum
@@ -115,15 +99,15 @@ def admitted(expr: Expr, span: Span | None) -> Expr:
 
 
 class Sizes:
-    """How large expressions are when what they share is written out. Each node is counted once."""
+    """Sizes of expressions with shared nodes written out. Each node is counted once."""
 
     def __init__(self) -> None:
         self._parts: dict[int, int] = {}
         self._levels: dict[int, int] = {}
         self._kept: list[Expr] = []  # an id names a node only while the node lives
 
-    def check(self, expr: Expr, span: Span | None, most: int) -> None:
-        """Refuse an expression that is small only because its lets are used over and over: proofs read it as if it were written out."""
+    def check(self, expr: Expr, span: Span | None) -> None:
+        """Refuse an expression that is small only because its lets are used repeatedly."""
         parts, levels = self._parts, self._levels
         self._kept.append(expr)
         for node in walk(expr, parts):
@@ -131,68 +115,41 @@ class Sizes:
             levels[id(node)] = 1 + max((levels[id(child)] for child in node.children), default=0)
         if levels[id(expr)] > 2 * DEEPEST:
             raise OcoError(too_deep(span))
-        if parts[id(expr)] > most:
+        if parts[id(expr)] > MOST_PARTS:
             hint = "use a let fewer times within the lets that build on it; a sum over entries is one part: sum(x)"
-            raise OcoError(Diagnostic("OCO130", f"without its lets this has more than {most:,} parts", span, hint))
-
-
-def check_work(objective: Expr, constraints: Sequence[Expr], streams: int, span: Span | None) -> None:
-    """Refuse a model that is too much work as a whole: one and a half for a part of a constraint, three quarters for one of the loss."""
-    work = (3 * _size(objective) + 6 * sum(map(_size, constraints))) // 4 + 2 * streams
-    most = allowed(MOST_WORK)
-    if work > most:
-        said = f"the terms of the model weigh {work:,}, more than {most:,.0f}: too many are different"
-        raise OcoError(Diagnostic("OCO132", said, span, WAYS_OUT))
-
-
-def _size(expr: Expr) -> int:
-    vast = sum(min(math.prod(known(n.shape)) // VAST, MOST_VAST) for n in walk(expr) if isinstance(n, Call))
-    return vast + sum(WEIGHTS.get(atom, 1) * count for atom, count in parts(expr).items())
+            message = f"without its lets this has more than {MOST_PARTS:,} parts"
+            raise OcoError(Diagnostic("OCO130", message, span, hint))
 
 
 class Made:
-    """How many numbers the formulas of fixed data have made."""
+    """Count of the numbers that formulas of fixed data have made."""
 
     def __init__(self) -> None:
         self.numbers = 0
 
     def add(self, numbers: int, role: str, span: Span | None) -> None:
-        """Count more before they are made; refuse them past `MOST_WORKED`."""
+        """Count numbers before they are made. Raises OcoError past `MOST_NUMBERS`."""
         self.numbers += numbers
-        most = allowed(MOST_WORKED)
-        if self.numbers > most:
-            said = f"up to {role} the formulas of fixed data make {self.numbers:,} numbers; at most {most:,.0f} are worked out"
+        if self.numbers > MOST_NUMBERS:
+            message = (
+                f"up to {role} the formulas of fixed data make {self.numbers:,} numbers; "
+                f"at most {MOST_NUMBERS:,} fit into memory with what is made of them"
+            )
             hint = 'read large data from a file: `param A[m, n] = file("A.npy")`'
-            raise OcoError(Diagnostic("OCO805", said, span, hint))
+            raise OcoError(Diagnostic("OCO805", message, span, hint))
 
 
 def numbers(node: Expr) -> int:
-    """The numbers that one part makes or reads; products and decompositions of matrices count their multiplications."""
-    shapes = [tuple(d for d in e.shape if isinstance(d, int)) for e in (node, *node.children)]
-    touched = max(map(math.prod, shapes))
-    match node:
-        case Call(atom="matmul" | "dot"):
-            return touched + math.prod(shapes[0]) * max(shapes[1][-1:], default=1) // (5 if node.integer else 50)
-        case Call(atom="nuclear_norm" | "sigma_max"):
-            return touched + touched * min(shapes[1], default=1) // 2
-        case Call(atom=atom):
-            return touched if atom in CHEAP else 4 * touched
-    return touched
+    """Count of the numbers that one node makes."""
+    return math.prod(d for d in node.shape if isinstance(d, int))
 
 
 def check_entries(model: Model) -> None:
-    """Refuse decisions and streams that have too many entries to be worked with one by one."""
+    """Refuse decisions and streams that have too many entries to be held several times over."""
     whole = [d for d in model.decisions if d.domain.kind not in FACTORED]
-    for what, declared, most in (("decisions", whole, MOST_DECIDED), ("streams", model.streams, MOST_REVEALED)):
+    for what, declared in (("decisions", whole), ("streams", model.streams)):
         total = sum(math.prod(n for n in d.shape if isinstance(n, int)) for d in declared)
-        if total > allowed(most):
-            said = f"the {what} have {total:,} entries together; at most {allowed(most):,.0f} are worked with"
-            hint = f"matrices in {' and '.join(FACTORED)} may be larger; or allow more: `oco --effort 4 compile ...`"
-            raise OcoError(Diagnostic("OCO805", said, declared[0].span, hint))
-
-
-def check_count(constraints: int, span: Span | None) -> None:
-    if constraints > MOST_CONSTRAINTS:
-        hint = "state many alike as one vector constraint: `cap: A @ x <= b`"
-        said = f"the model states {constraints} constraints, more than {MOST_CONSTRAINTS}"
-        raise OcoError(Diagnostic("OCO131", said, span, hint))
+        if total > MOST_ENTRIES:
+            message = f"the {what} have {total:,} entries together; at most {MOST_ENTRIES:,} fit into memory"
+            hint = f"matrices in {' and '.join(FACTORED)} may be larger"
+            raise OcoError(Diagnostic("OCO805", message, declared[0].span, hint))

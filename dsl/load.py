@@ -1,4 +1,4 @@
-"""Text to model."""
+"""Reading of a model from its text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from oco.dsl.diagnostics import contained, require
-from oco.dsl.meter import MOST_READ, metered
 from oco.dsl.model import Model
 from oco.dsl.resolver import resolve
 from oco.dsl.source import Source
@@ -18,20 +17,20 @@ from oco.dsl.writing import read_text
 def parse(
     text: str, params: Mapping[str, Any] | None = None, name: str = "<string>", folder: str | Path | None = None
 ) -> Model:
-    """The model that a text describes.
+    """Model that a text describes. Raises OcoError with all mistakes.
 
     params  values for its params: numbers, nested lists or arrays
-    name    what diagnostics call the text
-    folder  where the files lie that `file("...")` names
+    name    name of the text in diagnostics
+    folder  folder of the files that `file("...")` names
     """
     require(text, str, "the text of a model", "oco.load(path) reads a file")
     require(params, (Mapping, type(None)), "values by the names of params")
-    with contained("reading"), metered(most=MOST_READ):
+    with contained("reading"):
         file, errors = parse_file(Source(name, text))
         return resolve(file, params, None if folder is None else Path(folder), errors)
 
 
 def load(path: str | Path, params: Mapping[str, Any] | None = None) -> Model:
-    """The model in a file; data files are found beside it."""
+    """Model in a file; data files are found beside it. Raises OcoError with all mistakes."""
     place = Path(path)
     return parse(read_text(place), params, str(path), place.resolve().parent)

@@ -1,9 +1,9 @@
-"""The model: what a person wrote, checked for names and shapes, immutable. The hand-over from the language to the compiler."""
+"""Model as written, checked for names and shapes, immutable. It is the interface between the language and the compiler."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -11,30 +11,36 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.dims import Shape
-from oco.dsl.expressions import Expr
+from oco.dsl.expressions import Expr, constant
 from oco.dsl.shown import shown_as_text
 from oco.dsl.source import Span
 
 
 class Measure(StrEnum):
+    """Kind of regret that the model asks for."""
+
     STATIC = "static"
     DYNAMIC = "dynamic"
 
 
 class Feedback(StrEnum):
+    """Information that a round reveals."""
+
     FULL = "full"
     GRADIENT = "gradient"
     BANDIT = "bandit"
 
 
 class Relation(StrEnum):
+    """Comparison of a constraint, a cut or an assumption."""
+
     LE = "<="
     GE = ">="
     EQ = "=="
 
 
 class Timing(StrEnum):
-    """When a constraint has to hold: in each round (hard violation) or on average over the rounds (soft)."""
+    """Time at which a constraint has to hold: in each round (hard violation) or on average over the rounds (soft)."""
 
     EACH_ROUND = "each round"
     ON_AVERAGE = "on average"
@@ -50,7 +56,9 @@ class Horizon:
 
 @dataclass(frozen=True)
 class Param:
-    """Fixed data. `value` is what the file says (None: to be given at compile time); `data` is the array once it is known."""
+    """Fixed data. `value` is the value in the text (None: to be given at compile time); `data` is the array once it is
+    known.
+    """
 
     name: str
     dims: tuple[Expr, ...]
@@ -64,7 +72,9 @@ class Param:
 
 @dataclass(frozen=True)
 class Cut:
-    """`left relation right`, affine in one decision and of fixed data: what narrows its domain. It holds entry by entry."""
+    """Comparison `left relation right`, affine in one decision and of fixed data, that narrows its domain. It holds
+    entry by entry.
+    """
 
     left: Expr
     relation: Relation
@@ -74,7 +84,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class DomainSpec:
-    """A named set with its arguments, as written: `box(0, 1)` is `DomainSpec("box", (0, 1))`; `cuts` narrow it."""
+    """Named set with its arguments, as written: `box(0, 1)` is `DomainSpec("box", (0, 1))`; `cuts` narrow it."""
 
     kind: str
     args: tuple[Expr, ...] = ()
@@ -84,6 +94,8 @@ class DomainSpec:
 
 @dataclass(frozen=True)
 class Decision:
+    """Decision variable with its domain."""
+
     name: str
     dims: tuple[Expr, ...]
     shape: Shape
@@ -93,7 +105,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Distribution:
-    """`poisson(2500)`, `pareto(3, mean = 8)`: a known law, independent across rounds, entries and names."""
+    """Known distribution, as `poisson(2500)`, `pareto(3, mean = 8)`: independent across rounds, entries and names."""
 
     kind: str
     args: tuple[Expr, ...] = ()
@@ -103,7 +115,9 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Stream:
-    """Data revealed each round. Adversarial unless `iid` (unknown law, perhaps a known `mean`) or `distribution` is set."""
+    """Data revealed each round. Adversarial unless `iid` (unknown distribution, perhaps a known `mean`) or
+    `distribution` is set.
+    """
 
     name: str
     dims: tuple[Expr, ...]
@@ -118,6 +132,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class Let:
+    """Abbreviation of an expression."""
+
     name: str
     value: Expr
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -125,7 +141,7 @@ class Let:
 
 @dataclass(frozen=True)
 class Constraint:
-    """`label: left relation right timing`. One constraint an entry of the broadcast shape."""
+    """Constraint `label: left relation right timing`, one for each entry of the broadcast shape."""
 
     label: str
     left: Expr
@@ -138,7 +154,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Assumption:
-    """`assume key <= value` (or `>=`): what the user knows and the compiler cannot."""
+    """Assumption `assume key <= value` (or `>=`), known to the user and not provable by the compiler."""
 
     key: str
     relation: Relation
@@ -148,7 +164,9 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Using:
-    """`using coldq with alpha = sqrt(t)`: formulas may use t, T, m and the keys of facts, so they are kept as text."""
+    """Choice `using coldq with alpha = sqrt(t)`: formulas may use t, T, m and the keys of facts, so they are kept as
+    text.
+    """
 
     algorithm: str | None
     settings: tuple[tuple[str, str], ...] = ()
@@ -157,7 +175,7 @@ class Using:
 
 @dataclass(frozen=True)
 class Model:
-    """A whole model. Two models are equal when they say the same, wherever they were written."""
+    """Complete model. Equality compares content, not where it was written."""
 
     name: str
     horizon: Horizon
@@ -175,12 +193,16 @@ class Model:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def table(self) -> Mapping[str, Param | Decision | Stream | Let]:
-        """Every declared name with its declaration."""
+        """Declarations by name."""
         declared: list[Param | Decision | Stream | Let] = [*self.params, *self.decisions, *self.streams, *self.lets]
         return {d.name: d for d in declared}
 
+    def with_horizon(self, rounds: int | None) -> Model:
+        """Model for so many rounds; None for an unknown number."""
+        return replace(self, horizon=Horizon(None if rounds is None else constant(rounds), self.horizon.span))
+
     def to_oco(self) -> str:
-        """The model as a file of the language; `oco.parse` of it gives an equal model."""
+        """Text of the model as a file of the language; `oco.parse` of it gives an equal model."""
         from oco.dsl.text.printer import print_model
 
         return print_model(self)

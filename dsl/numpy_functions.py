@@ -1,4 +1,6 @@
-"""NumPy's functions on the builder's terms: arithmetic of arrays with terms is the terms' own, all else is an error that names oco's."""
+"""NumPy's functions on the builder's terms: arithmetic of arrays with terms is the terms' own; any other function
+raises an error that names oco's.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +10,12 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.source import Span
 
-ARITHMETIC: Mapping[str, str] = {
-    "add": "add",
-    "subtract": "sub",
-    "multiply": "mul",
-    "divide": "div",
-    "power": "pow",
-    "matmul": "matmul",
-    "negative": "minus",
-}
-"""The atom that an operator of arrays is."""
+ARITHMETIC: Mapping[str, str] = {row.ufunc: row.name for row in ATOMS.values() if row.ufunc}
+"""Atom of each operator on arrays."""
 
 RELATIONS: Mapping[str, str] = {"less_equal": "<=", "greater_equal": ">=", "equal": "=="}
 TURNED: Mapping[str, str] = {"<=": ">=", ">=": "<=", "==": "=="}
-"""The relation with its sides exchanged: `array <= term` is `term >= array`."""
+"""Relations with their sides exchanged: `array <= term` is `term >= array`."""
 
 OTHERWISE: Mapping[str, str] = {
     "absolute": "abs",
@@ -33,11 +27,11 @@ OTHERWISE: Mapping[str, str] = {
     "maximum.reduce": "max",
     "minimum.reduce": "min",
 }
-"""oco's name of a function, where it is not NumPy's."""
+"""Names of functions in oco, where they differ from NumPy's."""
 
 
 def not_on_terms(name: str, method: str, span: Span | None) -> OcoError:
-    """The error for `np.log(x)` and the like; with oco's function of that meaning, where there is one."""
+    """Error for `np.log(x)` and the like, with the corresponding function of oco where there is one."""
     called = name if method == "__call__" else f"{name}.{method}"
     atom = OTHERWISE.get(called, name if method == "__call__" else "")
     hint = f"write oco.{atom}(...)" if atom in ATOMS else "`oco` has the functions that a model may use"

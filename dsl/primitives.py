@@ -1,4 +1,5 @@
-"""The array primitives: their names and what they mean, in NumPy. Atoms are written over them, and the step IR is made of them.
+"""Array primitives: their names and their meaning in NumPy. Atoms are written over them, and the step IR is made of
+them.
 
 An interpretation (evaluation here, tracing and intervals elsewhere) is an object with a method for each primitive.
 """
@@ -36,8 +37,8 @@ def _slice(x: Values, *, starts: tuple[int, ...], stops: tuple[int, ...]) -> Val
 def _weighted_quantile(keys: Values, weights: Values, amount: Values) -> Values:
     order = np.argsort(keys, kind="stable")
     reached = np.cumsum(weights[order]) >= amount
-    found = keys[order][np.argmax(reached)] if reached.any() else np.inf
-    return np.float64(np.inf if np.isnan(found) else found)
+    result = keys[order][np.argmax(reached)] if reached.any() else np.inf
+    return np.float64(np.inf if np.isnan(result) else result)
 
 
 PRIMITIVES: dict[str, Callable[..., Values]] = {
@@ -110,7 +111,7 @@ PRIMITIVES: dict[str, Callable[..., Values]] = {
 
 
 class ArrayOps:
-    """The primitives as methods over NumPy arrays: `ArrayOps().exp(x)`; words of Python take an underscore (`and_`)."""
+    """Primitives as methods over NumPy arrays: `ArrayOps().exp(x)`; Python keywords take an underscore (`and_`)."""
 
     def __getattr__(self, name: str) -> Callable[..., Values]:
         try:

@@ -1,4 +1,4 @@
-"""The values that a whole-number expression may take, and whether they are positions of the axis that they index."""
+"""Ranges of whole-number expressions, and the check that indices are positions of their axes."""
 
 from __future__ import annotations
 
@@ -18,30 +18,34 @@ Range = tuple[int, int]
 
 
 class Known(Protocol):
-    """What is declared, and the values of the params that have one."""
+    """Declarations, and the values of the params that have one."""
 
     @property
-    def declared(self) -> Mapping[str, Any]: ...
+    def declared(self) -> Mapping[str, Any]:
+        """Declarations by name."""
 
     @property
-    def values(self) -> Mapping[str, np.ndarray[Any, Any]]: ...
+    def values(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """Known values of params."""
 
     @property
-    def extremes(self) -> Mapping[str, Range | None]: ...
+    def extremes(self) -> Mapping[str, Range | None]:
+        """Least and greatest value of each abbreviation, None where unknown."""
 
     @property
-    def sizes(self) -> Mapping[str, int]: ...
+    def sizes(self) -> Mapping[str, int]:
+        """Values of the params that may stand in a shape."""
 
 
 def whole_range(expr: Expr, known: Known) -> Range | None:
-    """Least and greatest value of a whole-number expression, as far as declarations tell; None where they do not."""
-    found: dict[int, Range | None] = {}
+    """Least and greatest value of a whole-number expression by the declarations; None where they do not bound it."""
+    results: dict[int, Range | None] = {}
     for node in walk(expr):
-        found[id(node)] = _node_range(node, found, known)
-    return found[id(expr)]
+        results[id(node)] = _node_range(node, results, known)
+    return results[id(expr)]
 
 
-def _node_range(node: Expr, found: dict[int, Range | None], known: Known) -> Range | None:
+def _node_range(node: Expr, results: dict[int, Range | None], known: Known) -> Range | None:
     if not node.integer:
         return None
     match node:
@@ -54,7 +58,7 @@ def _node_range(node: Expr, found: dict[int, Range | None], known: Known) -> Ran
         case Name(name=name, kind=Kind.LET):
             return known.extremes.get(name)
         case Call(atom=atom, args=args):
-            ranges = [r for a in args if (r := found[id(a)]) is not None]
+            ranges = [r for a in args if (r := results[id(a)]) is not None]
             return _combined(atom, ranges) if len(ranges) == len(args) else None
     return None
 
@@ -85,17 +89,17 @@ def _combined(atom: str, ranges: list[Range]) -> Range | None:
 
 
 def check_index(expr: Index, known: Known) -> None:
-    """Whether the positions that the items may ask for are there, as far as values and declared ranges tell."""
+    """Check that the positions of the items exist, by known values and declared ranges. Raises OCO312 or OCO313."""
     sizes = known.sizes
     for axis, (item, length) in enumerate(zip(expr.items, expr.base.shape)):
         dim = substitute(length, sizes)
         if isinstance(item, Slice):
             _check_slice(expr, item, axis, dim, sizes)
             continue
-        found = whole_range(item, known)
-        if found is None or isinstance(item, Constant):
+        result = whole_range(item, known)
+        if result is None or isinstance(item, Constant):
             continue
-        low, high = found
+        low, high = result
         last = dim - 1 if isinstance(dim, int) else None
         if low < 0 or (last is not None and high > last):
             outside = low if low < 0 else high

@@ -1,7 +1,7 @@
-"""From the syntax tree to the model: what each name means, and what every expression's shape is.
+"""Resolution of the syntax tree into the model: lookup of names and inference of shapes.
 
-All independent mistakes are found in one run. What depends on a mistake is passed over in silence: an expression that cannot be typed is
-`None` here, and a name whose declaration failed stands in `broken`.
+All independent mistakes are found in one run. Consequences of a mistake are not reported: an expression that cannot be
+typed is `None` here, and a name whose declaration failed is listed in `broken`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def resolve(
     folder: Path | None = None,
     syntax_errors: Sequence[Diagnostic] = (),
 ) -> Model:
-    """The model that a file describes. `params` gives values to its params; `folder` is where its data files lie.
+    """Model that a file describes. `params` gives values to its params; `folder` is the folder of its data files.
 
     Raises one OcoError with every independent mistake, `syntax_errors` among them, in the order of the text.
     """
@@ -126,25 +126,25 @@ class _Resolver:
                 assert_never(s)
 
     def _try(self, step: Callable[[], Typed]) -> Typed | None:
-        """The step's result; None where it finds a mistake, which is kept."""
+        """Result of the step; None where it finds a mistake, which is kept."""
         with self.findings.guard():
             return step()
         return None
 
     def _once(self, statement: syntax.Statement) -> None:
-        """Statements that may stand once in a file. One that could not be read may have been meant as another."""
+        """Statements that may occur once in a file. One that could not be read may have been meant as another."""
         if isinstance(statement, syntax.UnreadableStatement):
             self.unread.add(statement.word)
             return
         word = ONCE.get(type(statement), "")
         if word in self.seen:
-            said = f"there is a `{word}` statement already, on line {self.seen[word].line}"
-            self.findings.add(fail("OCO208", said, statement.span, "a model has one").diagnostics)
+            message = f"there is a `{word}` statement already, on line {self.seen[word].line}"
+            self.findings.add(fail("OCO208", message, statement.span, "a model has one").diagnostics)
         elif word:
             self.seen[word] = statement.span
 
     def _unreadable(self, s: syntax.UnreadableStatement) -> None:
-        """What stands in it may be declared there: nobody is told that it is not."""
+        """Record the names in an unreadable statement: it may declare them, so they are not reported as undeclared."""
         self.typer.doubtful |= set(re.findall(r"[A-Za-z]\w*", s.span.text))
         if s.name is None:
             self.typer.nameless |= s.word in [str(kind) for kind in DECLARING.values()]
@@ -169,7 +169,7 @@ class _Resolver:
             self._declare(s, lambda: self.assembly.param(s.name.name, dims, bounds, s.integer, value, s.name.span))
 
     def _param_value(self, value: syntax.Expression | None) -> Expr | None:
-        """The only place where `file("...")` may stand."""
+        """Value of a param, the only place where `file("...")` may occur."""
         if isinstance(value, syntax.Call) and value.name == "file" and not value.operator:
             return self._try(lambda: _file(value))
         return None if value is None else self.typer.expr(value)
@@ -189,7 +189,7 @@ class _Resolver:
             self._declare(s, lambda: self.assembly.reserve(Kind.DECISION, s.name.name, dims, False, s.name.span))
 
     def _cuts(self, s: syntax.DecisionStatement) -> None:
-        """What narrows the domain; it sees the decision that has just been declared."""
+        """Cuts of the domain; they see the decision that has just been declared."""
         if all(d.name != s.name.name for d in self.assembly.decisions):
             return
         for cut in s.cuts:
@@ -199,15 +199,21 @@ class _Resolver:
                 self._try(partial(self.assembly.cut, s.name.name, *made))
 
     def _stream(self, s: syntax.StreamStatement) -> None:
-        dims, bounds, law = self.typer.exprs(s.dims), self._bounds(s.bounds), s.distribution
+        dims, bounds, distribution = self.typer.exprs(s.dims), self._bounds(s.bounds), s.distribution
         mean = None if s.mean is None else self.typer.expr(s.mean)
-        known = law and self._try(lambda: find(law.name, DISTRIBUTIONS, "OCO402", "distribution", head_span(law)))
-        parts = self._arguments(law) if law else None
-        spec = self._try(lambda: distribution_spec(law.name, *parts, law.span)) if law and known and parts else None
+        known = distribution and self._try(
+            lambda: find(distribution.name, DISTRIBUTIONS, "OCO402", "distribution", head_span(distribution))
+        )
+        parts = self._arguments(distribution) if distribution else None
+        spec = (
+            self._try(lambda: distribution_spec(distribution.name, *parts, distribution.span))
+            if distribution and known and parts
+            else None
+        )
         if dims is None:
             self._break(s)
             return
-        if (bounds is None and s.bounds) or (spec is None and law) or (mean is None and s.mean):
+        if (bounds is None and s.bounds) or (spec is None and distribution) or (mean is None and s.mean):
             bounds, mean, spec = None, None, None
         self._declare(
             s,
@@ -222,7 +228,7 @@ class _Resolver:
             self._declare(s, lambda: self.assembly.let(s.name.name, value, s.name.span))
 
     def _declare(self, s: Declaring, step: Callable[[], None]) -> None:
-        """Declare a name. One that is declared twice, perhaps with two shapes, is not judged by what uses it."""
+        """Declare a name. Uses of one that is declared twice, perhaps with two shapes, are not checked."""
         name = s.name.name
         if name in self.first:
             kind, span = self.first[name]
@@ -238,14 +244,14 @@ class _Resolver:
             self._blame_sizes(s)
 
     def _blame_sizes(self, s: Declaring) -> None:
-        """The params in a shape that is none are not judged again by the next shape."""
+        """Mark the params of an invalid shape as reported, so that the next shape does not repeat it."""
         dims = () if isinstance(s, syntax.LetStatement) else s.dims
         for node in (n for dim in dims for n in syntax.walk(dim)):
             if isinstance(node, syntax.Identifier):
                 self.typer.broken.add(node.name)
 
     def _break(self, s: Declaring) -> None:
-        """A declaration with a mistake that has been reported."""
+        """Mark a declaration whose mistake has been reported."""
         self._declare(s, lambda: None)
 
     def _bounds(self, bounds: tuple[syntax.Expression, syntax.Expression] | None) -> tuple[Expr, Expr] | None:
@@ -253,7 +259,7 @@ class _Resolver:
         return None if ends is None else (ends[0], ends[1])
 
     def _arguments(self, call: syntax.Call) -> tuple[tuple[Expr, ...], dict[str, Expr]] | None:
-        """The arguments of a domain or a distribution."""
+        """Arguments of a domain or a distribution."""
         args = self.typer.exprs(call.args)
         options = self.typer.exprs([value for _, value in call.options])
         if args is None or options is None:
@@ -261,7 +267,7 @@ class _Resolver:
         return args, dict(zip((name for name, _ in call.options), options))
 
     def _check_place(self, s: syntax.ConstraintStatement) -> None:
-        """Constraints stand below `subject to`; the first that does not is reported."""
+        """Check that constraints stand below `subject to`; the first that does not is reported."""
         if not self.under_subject_to:
             error = fail(
                 "OCO214",
@@ -317,13 +323,13 @@ class _Resolver:
             self.findings.add(error.diagnostics)
 
     def _check_given(self) -> None:
-        """Values for params that the model does not have."""
+        """Check values for params that the model does not have."""
         declared = [name for name, (kind, _) in self.first.items() if kind is Kind.PARAM]
         for error in self.assembly.values_without_param(declared, self.typer.broken):
             self.findings.add(error.diagnostics)
 
     def _check_missing(self) -> None:
-        """Statements that every model has. They are not missed while some statement has no known word."""
+        """Check for the statements that every model has, unless an unreadable statement may be one of them."""
         if "" in self.unread:
             return
         there = set(self.seen) | self.unread | self.typer.doubtful  # two statements on one line, say

@@ -1,4 +1,4 @@
-"""Directed rounding of single numbers: bit for bit what `oco.dsl.rounding` does with arrays, twenty times as fast."""
+"""Directed rounding of single numbers: bit for bit equal to `oco.dsl.rounding` on arrays, twenty times as fast."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _LEAST = 1 / SAFE
 
 
 def add_down(a: float, b: float) -> float:
+    """Sum rounded down."""
     s = a + b
     if s != s:
         return -math.inf
@@ -22,7 +23,7 @@ def add_down(a: float, b: float) -> float:
 
 
 def _product_error(a: float, b: float, p: float) -> float:
-    """a * b - p exactly; nan where that is not certain."""
+    """Exact value of a * b - p; nan where that is not certain."""
     if a == 0 or b == 0:
         return 0.0
     if not (_LEAST < abs(a) < SAFE and _LEAST < abs(b) < SAFE):
@@ -34,7 +35,7 @@ def _product_error(a: float, b: float, p: float) -> float:
 
 
 def mul_down(a: float, b: float) -> float:
-    """The product, with 0 * inf = 0."""
+    """Product rounded down, with 0 * inf = 0."""
     if a == 0 or b == 0:
         return 0.0
     p = a * b
@@ -45,7 +46,7 @@ def mul_down(a: float, b: float) -> float:
 
 
 def div_down(a: float, b: float) -> float:
-    """The quotient; a zero divisor stands for the limit from its side (-0.0: from below), 0 / 0 for 0."""
+    """Quotient rounded down; a zero divisor represents the limit from its side (-0.0: from below), 0 / 0 is 0."""
     if b == 0:
         return 0.0 if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
     q = a / b

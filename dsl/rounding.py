@@ -1,7 +1,8 @@
 """Directed rounding: each function here is at most (`*_down`) or at least (`*_up`) the exact value of its operation.
 
-Sums, products, quotients and square roots are exact where floating point is, by error-free transformations (Ogita, Rump & Oishi 2005,
-algorithms 3.1 and 3.5): so 1 + [0, 10] is [1, 11] and signs survive. NumPy's elementary functions are widened by `ULPS`.
+Sums, products, quotients and square roots are exact where floating point is, by error-free transformations (Ogita, Rump
+& Oishi 2005, algorithms 3.1 and 3.5): so 1 + [0, 10] is [1, 11] and signs are preserved. NumPy's elementary functions
+are widened by `ULPS`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ ULPS = 4  # NumPy's vector routines are tested to at most 4 ulp
 
 
 def add_down(a: Array, b: Array) -> Array:
+    """Sum rounded down."""
     if not (a.ndim or b.ndim):
         return np.asarray(numbers.add_down(float(a), float(b)))
     with np.errstate(all="ignore"):
@@ -32,6 +34,7 @@ def add_down(a: Array, b: Array) -> Array:
 
 
 def add_up(a: Array, b: Array) -> Array:
+    """Sum rounded up."""
     return 0.0 - add_down(-a, -b)
 
 
@@ -42,7 +45,7 @@ def _split(a: Array) -> tuple[Array, Array]:
 
 
 def _product_error(a: Array, b: Array, p: Array) -> Array:
-    """a * b - p exactly; nan where that is not certain."""
+    """Exact value of a * b - p; nan where that is not certain."""
     a1, a2 = _split(a)
     b1, b2 = _split(b)
     error = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2)
@@ -51,7 +54,7 @@ def _product_error(a: Array, b: Array, p: Array) -> Array:
 
 
 def mul_down(a: Array, b: Array) -> Array:
-    """The product, with 0 * inf = 0: a zero factor stands for an entry that is zero."""
+    """Product rounded down, with 0 * inf = 0: a zero factor is an entry that is exactly zero."""
     if not (a.ndim or b.ndim):
         return np.asarray(numbers.mul_down(float(a), float(b)))
     with np.errstate(all="ignore"):
@@ -63,11 +66,12 @@ def mul_down(a: Array, b: Array) -> Array:
 
 
 def mul_up(a: Array, b: Array) -> Array:
+    """Product rounded up, with 0 * inf = 0."""
     return 0.0 - mul_down(-a, b)
 
 
 def div_down(a: Array, b: Array) -> Array:
-    """The quotient by nonzero numbers; a zero divisor stands for the limit from its side (-0.0: from below), 0 / 0 for 0."""
+    """Quotient rounded down; a zero divisor represents the limit from its side (-0.0: from below), 0 / 0 is 0."""
     if not (a.ndim or b.ndim):
         return np.asarray(numbers.div_down(float(a), float(b)))
     with np.errstate(all="ignore"):
@@ -81,6 +85,7 @@ def div_down(a: Array, b: Array) -> Array:
 
 
 def div_up(a: Array, b: Array) -> Array:
+    """Quotient rounded up, with the conventions of `div_down`."""
     return 0.0 - div_down(-a, b)
 
 
@@ -90,7 +95,7 @@ def _sqrt_remainder(x: Array, root: Array) -> Array:
 
 
 def sqrt_down(x: Array) -> Array:
-    """The square root, of 0 for negative numbers."""
+    """Square root rounded down; 0 for negative numbers."""
     with np.errstate(all="ignore"):
         x = np.maximum(x, 0.0)
         root = np.sqrt(x)
@@ -99,6 +104,7 @@ def sqrt_down(x: Array) -> Array:
 
 
 def sqrt_up(x: Array) -> Array:
+    """Square root rounded up; 0 for negative numbers."""
     with np.errstate(all="ignore"):
         x = np.maximum(x, 0.0)
         root = np.sqrt(x)
@@ -107,7 +113,7 @@ def sqrt_up(x: Array) -> Array:
 
 
 def sum_down(x: Array, axis: int | None) -> Array:
-    """The sum of all entries, or along one axis."""
+    """Sum of all entries, or along one axis, rounded down."""
     rows = x.ravel() if axis is None else np.moveaxis(x, axis, -1)
     with np.errstate(all="ignore"):
         total, error, slack = _distilled(rows)
@@ -118,7 +124,7 @@ def sum_down(x: Array, axis: int | None) -> Array:
 
 
 def _distilled(rows: Array) -> tuple[Array, Array, Array]:
-    """The sums along the last axis as total + error, up to slack: pairs are added without error, their errors apart."""
+    """Sums along the last axis as total + error, up to slack: pairs are added without error, their errors separately."""
     length = rows.shape[-1]
     error = spread = np.zeros(rows.shape[:-1])
     while rows.shape[-1] > 1:
@@ -137,13 +143,14 @@ def _distilled(rows: Array) -> tuple[Array, Array, Array]:
 
 
 def sum_up(x: Array, axis: int | None) -> Array:
+    """Sum of all entries, or along one axis, rounded up."""
     return 0.0 - sum_down(-x, axis)
 
 
 def widened(
     f: Callable[[Array], Array], x: Array, direction: float, exact: tuple[float, float] | None = None, ulps: int = ULPS
 ) -> Array:
-    """f(x) moved by `ulps` units in the last place; `exact` is a point (x, f(x)) where floating point is exact."""
+    """Value f(x) moved by `ulps` units in the last place; `exact` is a point (x, f(x)) where floating point is exact."""
     with np.errstate(all="ignore"):
         y = f(x)
         moved = np.nextafter(y + math.copysign(ulps, direction) * np.spacing(np.abs(y)), direction)

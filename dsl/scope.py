@@ -1,4 +1,4 @@
-"""What has been declared so far, and what the values of params say about shapes and indices."""
+"""Scope of declared names, and the consequences of params' values for shapes and indices."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, show, substitute
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
-from oco.dsl.limits import Made
+from oco.dsl.limits import MOST_FIXED, Made
 from oco.dsl.model import Decision, Let, Param, Stream
 from oco.dsl.ranges import check_index, whole_range
-from oco.dsl.readers.quota import MOST_FIXED, Quota, limit_of
+from oco.dsl.readers.quota import Quota
 from oco.dsl.source import Span
 from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 
@@ -26,11 +26,9 @@ Array = np.ndarray[Any, Any]
 
 OBSERVED_WORDS: tuple[str, ...] = ("round", "loss", "gradient", "constraints", "constraint_gradients")
 
-MOST_NUMBERS = 10**8
-"""The most entries that an array of fixed data may have, and all that are read from files."""
-
 
 def kind_of(declaration: Declaration) -> Kind:
+    """Kind of the name that a declaration introduces."""
     match declaration:
         case Param():
             return Kind.PARAM
@@ -44,14 +42,14 @@ def kind_of(declaration: Declaration) -> Kind:
 
 @dataclass
 class Scope:
-    """Grows while a model is put together.
+    """Scope that grows while a model is put together.
 
-    given     what the caller passed as values of params
-    values    the params whose value is known
-    kinds     for each abbreviation what it depends on
-    extremes  for each abbreviation its least and greatest value, as far as whole-number declarations tell
-    sizes     the values of the params that may stand in a shape
-    made      what formulas of fixed data have made
+    given     values of params from the caller
+    values    known values of params
+    kinds     kinds of the names on which each abbreviation depends
+    extremes  least and greatest value of each abbreviation, as far as whole-number declarations bound it
+    sizes     values of the params that may stand in a shape
+    made      count of numbers from formulas of fixed data
     read      numbers read from files
     quota     memory that the files take
     """
@@ -66,16 +64,16 @@ class Scope:
     sizes: dict[str, int] = field(default_factory=dict)
     made: Made = field(default_factory=Made)
     read: int = 0
-    quota: Quota = field(default_factory=lambda: Quota(limit_of(MOST_FIXED)))
+    quota: Quota = field(default_factory=lambda: Quota(MOST_FIXED))
 
     def learn(self, name: str, value: Array) -> None:
-        """Keep the value of a param."""
+        """Record the value of a param."""
         self.values[name] = value
         if value.shape == () and value == np.floor(value) and abs(value) < 2**62:
             self.sizes[name] = int(value)
 
     def name(self, name: str, span: Span | None = None) -> Name:
-        """A use of a declared name."""
+        """Use of a declared name as an expression."""
         declaration = self.declared[name]
         match declaration:
             case Let(value=value):
@@ -85,8 +83,8 @@ class Scope:
             case _:
                 return Name(name, kind_of(declaration), shape=declaration.shape, integer=declaration.integer, span=span)
 
-    def settle(self, expr: Expr) -> Expr:
-        """The same expression with the dimensions that the values of params give, checked."""
+    def resolved(self, expr: Expr) -> Expr:
+        """Expression with the dimensions that the values of params give, checked."""
         if isinstance(expr, Index):
             check_index(expr, self)
         if any(isinstance(d, SymbolicDim) for d in expr.shape):
@@ -100,10 +98,11 @@ class Scope:
         return expr
 
     def known_shape(self, shape: Shape) -> Shape:
+        """Shape with known params inserted."""
         return tuple(substitute(d, self.sizes) for d in shape)
 
     def dim(self, expr: Expr, role: str) -> Dim:
-        """A declared length: a whole number from 1 on, or a polynomial in params whose value is not known yet."""
+        """Declared length: a whole number from 1 on, or a polynomial in params whose value is not known yet."""
         check_fixed(expr, role)
         dim = shapes.size(expr, role)
         if isinstance(dim, int):
@@ -118,19 +117,20 @@ class Scope:
         return dim
 
     def declare(self, declaration: Declaration) -> None:
+        """Add a declaration."""
         self.declared[declaration.name] = declaration
         if isinstance(declaration, Let):
             self.kinds[declaration.name] = self.kinds_in(declaration.value)
             self.extremes[declaration.name] = whole_range(declaration.value, self)
 
     def kinds_in(self, expr: Expr) -> frozenset[Kind]:
-        """What an expression depends on, abbreviations looked through."""
+        """Kinds of the names on which an expression depends, also through abbreviations."""
         used = [e for e in walk(expr) if isinstance(e, Name)]
         return frozenset().union(*(self.kinds.get(e.name, frozenset({e.kind})) for e in used))
 
 
 def check_new_name(scope: Scope, name: str, kind: Kind, span: Span | None) -> None:
-    """Whether `name` may be declared as a `kind` here."""
+    """Check that `name` may be declared as a `kind` here. Raises OcoError (OCO20x)."""
     _check_reserved(name, span)
     if name in OBSERVED_WORDS and kind is Kind.STREAM:
         raise fail(
@@ -145,7 +145,7 @@ def check_new_name(scope: Scope, name: str, kind: Kind, span: Span | None) -> No
 
 
 def declared_already(name: str, kind: Kind, first: Span | None, span: Span | None) -> OcoError:
-    """The error for a second declaration of a name."""
+    """Error for a second declaration of a name."""
     article = "an" if kind is Kind.LET else "a"
     word = "abbreviation" if kind is Kind.LET else kind
     where = f", on line {first.line}" if first is not None else ""
@@ -153,7 +153,7 @@ def declared_already(name: str, kind: Kind, first: Span | None, span: Span | Non
 
 
 def check_new_label(scope: Scope, label: str, span: Span | None) -> None:
-    """Whether a constraint may be called `label`."""
+    """Check that a constraint may be called `label`. Raises OCO205 or OCO209."""
     _check_reserved(label, span)
     if label in OBSERVED_WORDS:
         raise fail(
@@ -177,7 +177,7 @@ def _check_reserved(name: str, span: Span | None) -> None:
 
 
 def check_fixed(expr: Expr, role: str) -> None:
-    """`expr` is made of numbers and params alone, so it is known before the first round."""
+    """Check that `expr` is made of numbers and params alone, so that it is known before the first round."""
     for kind, words in (
         (Kind.STREAM, "is a stream, known only round by round"),
         (Kind.DECISION, "is a decision"),

@@ -1,4 +1,4 @@
-"""The names of the algorithms and of their settings: what `using NAME with SETTING = formula` may say."""
+"""Names of the algorithms and of their settings, for `using NAME with SETTING = formula`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "mahdavi": ("eta", "delta", "weight"),
     "jenatton": ("R", "G", "b"),
     "recoo": ("alpha", "gamma", "eta"),
-    "sinha-vaze": ("beta", "G", "D", "V", "rate", "alpha_f"),
+    "sinha-vaze": ("beta", "beta_g", "G", "D", "V", "rate", "alpha_f"),
     "pfs": ("eta", "rho"),
 }
 
@@ -33,7 +33,7 @@ WORD_SETTINGS: dict[str, tuple[str, ...]] = {
 
 UNITS = "units"
 UNIT_WORDS = ("user", "free")
-"""`units = free`: the settings are those of the problem without units; else they are in the user's own."""
+"""Values of `units`: with `free` the settings are those of the problem scaled to be free of units; else they are in the user's own."""
 
 FORMULA_FUNCTIONS: tuple[str, ...] = ("sqrt", "log", "exp", "min", "max", "floor", "ceiling", "abs")
 FORMULA_SYMBOLS: tuple[str, ...] = ("t", "T", "m", "d")

@@ -1,4 +1,4 @@
-"""What a shell of IPython shows of a value: its text, where a notebook shows HTML."""
+"""Display of a value in an IPython shell as text, where a notebook shows HTML."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from typing import Any
 
 
 def shown_as_text(value: Any, printer: Any, cycle: bool) -> None:
-    """The method `_repr_pretty_` of a class whose `str` is meant to be read."""
+    """Method `_repr_pretty_` for a class whose `str` is meant to be read."""
     printer.text(str(value).rstrip("\n"))

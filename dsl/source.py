@@ -1,4 +1,4 @@
-"""Places in a text: what a diagnostic points at."""
+"""Places in a text, for diagnostics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text and the name by which a person knows it (a file's path, `<string>`, a notebook cell)."""
+    """Text with the name that users know it by (a file's path, `<string>`, a notebook cell)."""
 
     name: str
     text: str = field(repr=False)
@@ -18,14 +18,14 @@ class Source:
         return line, offset - (self.text.rfind("\n", 0, offset) + 1) + 1
 
     def line(self, number: int) -> str:
-        """The text of line `number` (from 1), without its line break."""
+        """Text of line `number` (from 1), without its line break."""
         lines = self.text.split("\n")
         return lines[number - 1] if 0 < number <= len(lines) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The characters `start` up to, not including, `end` of a source."""
+    """Characters `start` up to, not including, `end` of a source."""
 
     source: Source
     start: int
@@ -33,18 +33,21 @@ class Span:
 
     @property
     def line(self) -> int:
+        """Line of the first character, from 1."""
         return self.source.position(self.start)[0]
 
     @property
     def column(self) -> int:
+        """Column of the first character, from 1."""
         return self.source.position(self.start)[1]
 
     @property
     def text(self) -> str:
+        """Characters of the span."""
         return self.source.text[self.start : self.end]
 
     def to(self, other: Span | None) -> Span:
-        """The smallest span that holds both."""
+        """Smallest span that contains both."""
         if other is None or other.source is not self.source:
             return self
         return Span(self.source, min(self.start, other.start), max(self.end, other.end))

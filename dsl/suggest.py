@@ -1,4 +1,4 @@
-"""The nearest right word for a misspelt one."""
+"""Nearest correct word for a misspelt one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterable
 LEAST_RATIO = 0.7
 LONGEST = 80
 MOST_MATCHED = 20_000
-"""Pairs of letters that one search compares, a few milliseconds; past them a candidate is near by one slip or its beginning alone."""
+"""Limit on pairs of letters that one search compares, a few milliseconds; past it only one slip or a common beginning counts as near."""
 
 
 def nearest(word: str, candidates: Iterable[str], least: float = LEAST_RATIO) -> str | None:
-    """The candidate that `word` most likely stands for, or None when none is as near as `least` (0 to 1).
+    """Candidate that `word` most likely stands for, or None when none is as near as `least` (0 to 1).
 
-    Letter case counts little: `Price` is nearest to `price`. Among equally near candidates the first one given is taken.
+    Letter case counts little: `Price` is nearest to `price`. Among equally near candidates the first one given is
+    taken.
     """
     if not word or len(word) > LONGEST:
         return None
@@ -31,7 +32,7 @@ def nearest(word: str, candidates: Iterable[str], least: float = LEAST_RATIO) ->
 
 
 def _closeness(a: str, b: str) -> float:
-    """How near words are that differ in case, by one slip or in that one begins the other; 0 for others."""
+    """Closeness of words that differ in case, by one slip, or where one begins the other; 0 for others."""
     if a == b:
         return 1.0
     if abs(len(a) - len(b)) > 1 and a[:1].lower() != b[:1].lower():
@@ -47,14 +48,14 @@ def _closeness(a: str, b: str) -> float:
 
 
 def _likeness(a: str, b: str) -> float:
-    """Between 0 and 1: twice the matching letters over all letters."""
+    """Share of matching letters, between 0 and 1: twice the matching letters over all letters."""
     from difflib import SequenceMatcher
 
     return 0.9 * SequenceMatcher(None, a.lower(), b.lower(), autojunk=False).ratio()
 
 
 def is_one_slip(a: str, b: str) -> bool:
-    """Whether one letter was added, left out, changed, or swapped with its neighbour."""
+    """True where one letter was added, left out, changed, or swapped with its neighbour."""
     if abs(len(a) - len(b)) > 1 or a == b:
         return False
     same = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
@@ -63,12 +64,12 @@ def is_one_slip(a: str, b: str) -> bool:
 
 
 def did_you_mean(word: str, candidates: Iterable[str], otherwise: str = "") -> str:
-    """A hint: "did you mean `price`?" where a candidate is near, else `otherwise`."""
+    """Hint "did you mean `price`?" where a candidate is near, else `otherwise`."""
     match = nearest(word, candidates)
     return f"did you mean `{match}`?" if match else otherwise
 
 
 def listed(names: Iterable[str], last: str = "and") -> str:
-    """`a`, `b` and `c`"""
+    """List in words: `a`, `b` and `c`."""
     quoted = [f"`{name}`" for name in names]
     return f"{', '.join(quoted[:-1])} {last} {quoted[-1]}" if len(quoted) > 1 else "".join(quoted)

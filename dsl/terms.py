@@ -1,4 +1,4 @@
-"""What the builder's names and functions give: expressions with operators, comparisons, domains and distributions."""
+"""Objects of the builder's names and functions: expressions with operators, comparisons, domains and distributions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_ORDER = "write `{}`; for max, min and `if` write oco.maximum, oco.minimum an
 
 
 class Term:
-    """An expression of a model in the making. Numbers and arrays mix in on either side."""
+    """Expression of a model under construction. Numbers and arrays may stand on either side of its operators."""
 
     def __init__(self, expr: Expr, scope: Scope | None = None) -> None:
         self.expr = expr
@@ -36,10 +36,12 @@ class Term:
 
     @property
     def shape(self) -> tuple[Any, ...]:
+        """Shape; dimensions may be symbolic."""
         return self.expr.shape
 
     @property
     def T(self) -> Term:
+        """Transpose."""
         return apply("transpose", self)
 
     def __repr__(self) -> str:
@@ -97,7 +99,7 @@ class Term:
         chosen = items if isinstance(items, tuple) else (items,)
         terms = [_item(i, span) for i in chosen]
         scope = common_scope([self, *(t for pair in terms for t in pair[1])], span)
-        return Term(settled(build.index(self.expr, tuple(expr for expr, _ in terms), span), scope), scope)
+        return Term(resolved(build.index(self.expr, tuple(expr for expr, _ in terms), span), scope), scope)
 
     def __len__(self) -> int:
         if not self.shape or not isinstance(self.shape[0], int):
@@ -108,7 +110,7 @@ class Term:
         return (self[i] for i in range(len(self)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Term | Comparison:
-        """`array @ term` and the like, which NumPy asks here about."""
+        """Implement `array @ term` and the like, which NumPy delegates here."""
         name = ufunc.__name__
         if method == "__call__" and not options and name in ARITHMETIC:
             return apply(ARITHMETIC[name], *inputs)
@@ -155,7 +157,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """`left <= right` and the like: what `subject_to` takes."""
+    """Comparison `left <= right` and the like, an argument of `subject_to`."""
 
     left: Term
     relation: Relation
@@ -164,6 +166,7 @@ class Comparison:
 
     @staticmethod
     def of(left: Term, relation: Relation, right: Operand) -> Comparison:
+        """Comparison of a term with an operand."""
         span = caller_span()
         other = term(right, span)
         common_scope([left, other], span)
@@ -183,7 +186,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class DomainTerm:
-    """A domain as the builder writes it: `oco.box(0, 1)`."""
+    """Domain in the builder: `oco.box(0, 1)`."""
 
     spec: DomainSpec
     scope: Scope | None = None
@@ -191,14 +194,14 @@ class DomainTerm:
 
 @dataclass(frozen=True)
 class DistributionTerm:
-    """A distribution as the builder writes it: `oco.poisson(2500)`."""
+    """Distribution in the builder: `oco.poisson(2500)`."""
 
     spec: Distribution
     scope: Scope | None = None
 
 
 def term(value: Operand, span: Span | None) -> Term:
-    """A number, an array, a list with terms in it, or a term, as a term."""
+    """Term from a number, an array, a list with terms in it, or a term."""
     if isinstance(value, Term):
         return value
     if isinstance(value, Comparison):
@@ -208,7 +211,7 @@ def term(value: Operand, span: Span | None) -> Term:
     if isinstance(value, (list, tuple)) and _holds_terms(value):
         items = [term(v, span) for v in value]
         scope = common_scope(items, span)
-        return Term(settled(build.array(tuple(i.expr for i in items), span), scope), scope)
+        return Term(resolved(build.array(tuple(i.expr for i in items), span), scope), scope)
     return Term(_constant(value, span))
 
 
@@ -234,7 +237,7 @@ def _constant(value: Any, span: Span | None) -> Expr:
 
 
 def common_scope(terms: list[Term], span: Span | None) -> Scope | None:
-    """The one model that all terms belong to; None for terms made of numbers alone."""
+    """Scope of the one model that all terms belong to; None for terms made of numbers alone."""
     scopes: list[Scope] = []
     for t in terms:
         if t.scope is not None and not any(t.scope is s for s in scopes):
@@ -246,12 +249,13 @@ def common_scope(terms: list[Term], span: Span | None) -> Scope | None:
     return scopes[0] if scopes else None
 
 
-def settled(expr: Expr, scope: Scope | None) -> Expr:
-    return expr if scope is None else scope.settle(expr)
+def resolved(expr: Expr, scope: Scope | None) -> Expr:
+    """Expression resolved in a scope; unchanged without one."""
+    return expr if scope is None else scope.resolved(expr)
 
 
 def apply(atom: str, *operands: Operand, **options: Any) -> Term:
-    """An atom or operator of the language, applied."""
+    """Apply an atom or operator of the language."""
     span = caller_span()
     terms = [term(o, span) for o in operands]
     for name, value in options.items():
@@ -263,16 +267,16 @@ def apply(atom: str, *operands: Operand, **options: Any) -> Term:
             raise fail("OCO304", f"{atom} takes no option {name}={value!r}", span)
     scope = common_scope(terms, span)
     numbers = {n: v.item() if isinstance(v, np.generic) else v for n, v in options.items()}
-    return Term(settled(build.call(atom, *(t.expr for t in terms), span=span, shape=None, **numbers), scope), scope)
+    return Term(resolved(build.call(atom, *(t.expr for t in terms), span=span, shape=None, **numbers), scope), scope)
 
 
 def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
-    """An index: a number, an array of whole numbers, a term, or a slice of step one."""
+    """Item of an index: a number, an array of whole numbers, a term, or a slice of step one."""
     if not isinstance(item, slice):
         if item is Ellipsis or item is None:
             raise fail("OCO310", "indices are whole numbers, arrays of them, or slices", span)
-        found = term(item, span)
-        return found.expr, [found]
+        result = term(item, span)
+        return result.expr, [result]
     if item.step not in (None, 1):
         raise fail("OCO313", "a slice has step one", span)
     ends = [None if e is None else term(e, span) for e in (item.start, item.stop)]
@@ -281,17 +285,17 @@ def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
 
 
 def file(path: str) -> Term:
-    """Data from a file beside the model: the value of a param."""
+    """Data from a file beside the model, as the value of a param."""
     return Term(File(str(path), span=caller_span()))
 
 
 def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> OcoError:
-    """The error for an argument of the builder that is of the wrong type."""
+    """Error for an argument of the builder that has the wrong type."""
     if callable(given) and getattr(given, "__name__", "") in (*DOMAINS, *DISTRIBUTIONS):
         name = given.__name__
         row = DOMAINS[name] if name in DOMAINS else DISTRIBUTIONS[name]
         hint = f"call it: `oco.{row.signature}`"
         return fail("OCO526", f"{what} is {wanted}; here it is the function oco.{name} itself", span, hint)
     shown = repr(given)
-    said = shown if len(shown) <= 40 else f"a {type(given).__name__}"
-    return fail("OCO526", f"{what} is {wanted}; here it is {said}", span)
+    message = shown if len(shown) <= 40 else f"a {type(given).__name__}"
+    return fail("OCO526", f"{what} is {wanted}; here it is {message}", span)

@@ -1,4 +1,4 @@
-"""Expressions of the syntax tree to typed expressions."""
+"""Typing of the syntax tree's expressions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from oco.dsl.text import syntax
 
 
 class Typer:
-    """Types expressions in a scope. What cannot be typed is None; the mistake behind it is kept in `findings`, once.
+    """Typing of expressions in a scope. An expression that cannot be typed is None; the mistake behind it is kept in
+    `findings`, once.
 
-    later     where the names of the whole file are declared
-    broken    names whose declaration failed: what uses them is None, in silence
+    later     declarations of the whole file by name
+    broken    names whose declaration failed: their uses are None, without another message
     doubtful  words of statements that could not be read, any of which may have been a declaration
-    nameless  whether there is a declaration without a name: it may have been that of any name
+    nameless  True where there is a declaration without a name: it may have been that of any name
     """
 
     def __init__(self, scope: Scope, findings: Findings, later: Mapping[str, Span]) -> None:
@@ -40,13 +41,13 @@ class Typer:
         self.asked = 0
 
     def exprs(self, nodes: Sequence[syntax.Expression]) -> tuple[Expr, ...] | None:
-        """All typed, or None when one of them cannot be."""
+        """Typed expressions, or None when one of them cannot be typed."""
         typed = [self.expr(n) for n in nodes]
         kept = tuple(e for e in typed if e is not None)
         return kept if len(kept) == len(typed) else None
 
     def expr(self, node: syntax.Expression, inside: str = "") -> Expr | None:
-        """The typed expression; None after a mistake, which is kept. `inside` is the `let` whose value this is."""
+        """Typed expression; None after a mistake, which is kept. `inside` is the `let` whose value this is."""
         if self.findings.full:
             return None
         match node:
@@ -72,7 +73,7 @@ class Typer:
 
     def _build(self, step: Callable[[], Expr]) -> Expr | None:
         with self.findings.guard():
-            return self.scope.settle(step())
+            return self.scope.resolved(step())
         return None
 
     def _refuse(self, error: OcoError) -> Expr | None:
@@ -92,7 +93,7 @@ class Typer:
         return None
 
     def _excused(self, name: str) -> bool:
-        """Whether a name that is not declared may be that of the declaration without one."""
+        """True where an undeclared name may be that of the declaration without one."""
         self.asked += 1
         return self.asked > MOST_MISTAKES or not nearest(name, self.scope.declared)
 
@@ -136,12 +137,12 @@ class Typer:
                 return self._refuse_range(item)
             return self.expr(item, inside)
         ends = [None if e is None else self.expr(e, inside) for e in (item.start, item.stop)]
-        if any(e is None and said is not None for e, said in zip(ends, (item.start, item.stop))):
+        if any(e is None and message is not None for e, message in zip(ends, (item.start, item.stop))):
             return None
         return Slice(ends[0], ends[1], span=item.span)
 
     def _refuse_range(self, item: syntax.Call) -> Expr | None:
-        """`x[0..4]`: both ends are included by `..`, and left out by a slice, so that nobody should have to guess."""
+        """Refuse `x[0..4]`: `..` includes both ends and a slice does not, so the meaning would be unclear."""
         first, last = (a.span.text for a in item.args)
         stop = str(item.args[1].value + 1) if isinstance(item.args[1], syntax.Number) else f"{last} + 1"
         return self._refuse(
@@ -149,7 +150,7 @@ class Typer:
         )
 
     def _sum(self, node: syntax.Call, inside: str) -> Expr | None:
-        """A chain of + and -, term by term from the left, however long it is."""
+        """Chain of + and -, term by term from the left, of any length."""
         first, links = syntax.sum_of(node)
         total = self.expr(first, inside)
         for link in links:
@@ -188,8 +189,8 @@ class Typer:
         return False
 
     def _options(self, node: syntax.Call) -> dict[str, int | float] | None:
-        """Options such as `axis = 0` are plain numbers."""
-        found: dict[str, int | float] = {}
+        """Options such as `axis = 0`, which are plain numbers."""
+        results: dict[str, int | float] = {}
         for name, value in node.options:
             if name in ("span", "shape"):
                 self._refuse(fail("OCO304", f"{node.name} has no option {name}", value.span))
@@ -200,12 +201,12 @@ class Typer:
             if not isinstance(typed, Constant) or typed.shape:
                 self._refuse(fail("OCO304", f"the option `{name}` is a plain number", value.span))
                 return None
-            found[name] = typed.value.array.item()
-        return found
+            results[name] = typed.value.array.item()
+        return results
 
 
 def head_span(call: syntax.Call) -> Span:
-    """The name of a call, without its arguments."""
+    """Span of a call's name, without its arguments."""
     return Span(call.span.source, call.span.start, call.span.start + len(call.name))
 
 

@@ -1,4 +1,4 @@
-"""The values of params, and of what is made of params: sizes, bounds, arguments of domains and distributions."""
+"""Values of params, and of expressions of params: sizes, bounds, arguments of domains and distributions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, File, Kind, constant, names, walk
-from oco.dsl.limits import numbers
+from oco.dsl.limits import MOST_NUMBERS, numbers
 from oco.dsl.model import Param
-from oco.dsl.scope import MOST_NUMBERS, Array, Scope, check_fixed
+from oco.dsl.scope import Array, Scope, check_fixed
 from oco.dsl.source import Span
 
 
 def is_known(shape: Shape) -> bool:
+    """True where every length is a whole number."""
     return all(isinstance(d, int) for d in shape)
 
 
 def count(shape: Shape) -> int:
-    """The number of entries of a known shape, without overflow."""
+    """Number of entries of a known shape, without overflow."""
     return math.prod(d for d in shape if isinstance(d, int))
 
 
@@ -35,7 +36,7 @@ def check_count(shape: Shape, role: str, span: Span | None, most: int = MOST_NUM
 
 
 def fixed_value(scope: Scope, expr: Expr, role: str) -> Array | None:
-    """The value of an expression of numbers and params; None while a param in it has no value yet.
+    """Value of an expression of numbers and params; None while a param in it has no value yet.
 
     The size of every part is checked before anything is computed.
     """
@@ -52,6 +53,7 @@ def fixed_value(scope: Scope, expr: Expr, role: str) -> Array | None:
 
 
 def check_finite(value: Array, role: str, span: Span | None) -> None:
+    """Check that all entries are finite. Raises OCO807."""
     wrong = np.argwhere(~np.isfinite(value))
     if len(wrong):
         raise fail("OCO807", f"{entry(role, tuple(wrong[0]))} is {_word(value[tuple(wrong[0])])}", span)
@@ -62,18 +64,18 @@ def _word(value: Any) -> str:
 
 
 def shown(value: Array, at: tuple[int, ...] = ()) -> str:
-    """An entry of an array that stretches to the index `at`, as a person writes it: whole numbers without a decimal point."""
+    """Text of an entry of an array that broadcasts to the index `at`: whole numbers without a decimal point."""
     pair = [0 if size == 1 else i for i, size in zip(at[len(at) - value.ndim :], value.shape)]
     return repr(value[tuple(pair)].item()).removesuffix(".0")
 
 
 def entry(role: str, index: tuple[int, ...]) -> str:
-    """`entry [3] of ...`, or the thing itself where it is a number."""
+    """Phrase `entry [3] of ...`, or the role itself for a scalar."""
     return f"entry [{', '.join(map(str, index))}] of {role}" if index else role
 
 
 def given_value(name: str, value: Any, span: Span | None) -> Constant:
-    """What a caller passed for a param, as a constant."""
+    """Constant from the value that a caller passed for a param. Raises OCO804, OCO805 or OCO807."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -94,7 +96,7 @@ def given_value(name: str, value: Any, span: Span | None) -> Constant:
 
 
 def param_value(scope: Scope, param: Param) -> Array | None:
-    """The checked array of a param, in its shape; None while it has none."""
+    """Checked array of a param, in its shape; None while it has none."""
     if param.value is None or not is_known(param.shape):
         return None
     role = f"`{param.name}`"
@@ -119,12 +121,12 @@ def param_value(scope: Scope, param: Param) -> Array | None:
 def _count_read(scope: Scope, raw: Array | None, file: File) -> None:
     scope.read += 0 if raw is None else raw.size
     if scope.read > MOST_NUMBERS:
-        said = f"up to `{file.path}` the files of this model hold {scope.read:,} numbers; at most {MOST_NUMBERS:,} are read"
-        raise fail("OCO805", said, file.span)
+        message = f"up to `{file.path}` the files of this model hold {scope.read:,} numbers; at most {MOST_NUMBERS:,} are read"
+        raise fail("OCO805", message, file.span)
 
 
 def _in_shape(raw: Array, param: Param) -> Array:
-    """The value in the declared shape: equal, a single number for all entries, or one row or column of a file for a vector."""
+    """Value in the declared shape: equal, a single number for all entries, or one row or column of a file for a vector."""
     shape = tuple(d for d in param.shape if isinstance(d, int))
     assert param.value is not None
     if raw.shape == shape:
@@ -142,16 +144,16 @@ def _in_shape(raw: Array, param: Param) -> Array:
     raise wrong_shape(param.name, param.shape, raw.shape, param.value)
 
 
-def wrong_shape(name: str, declared: Shape, found: Shape, value: Expr) -> OcoError:
-    """The error for a value that has not the declared shape."""
-    said = f"with shape {show(declared)}" if declared else "as a number"
-    has = f"shape {show(found)}" if found else "a number"
+def wrong_shape(name: str, declared: Shape, result: Shape, value: Expr) -> OcoError:
+    """Error for a value that does not have the declared shape."""
+    message = f"with shape {show(declared)}" if declared else "as a number"
+    has = f"shape {show(result)}" if result else "a number"
     if isinstance(value, File):
-        what = f"`{value.path}` holds an array of {has}" if found else f"`{value.path}` holds {has}"
-        return fail("OCO321", f"`{name}` is declared {said}, but {what}", value.span)
-    hint = f"declare it as `{name}{show(found)}`" if found else ""
+        what = f"`{value.path}` holds an array of {has}" if result else f"`{value.path}` holds {has}"
+        return fail("OCO321", f"`{name}` is declared {message}, but {what}", value.span)
+    hint = f"declare it as `{name}{show(result)}`" if result else ""
     return fail(
-        "OCO321", f"`{name}` is declared {said}, but its value {'has' if found else 'is'} {has}", value.span, hint
+        "OCO321", f"`{name}` is declared {message}, but its value {'has' if result else 'is'} {has}", value.span, hint
     )
 
 
@@ -175,9 +177,11 @@ def _check_bounds(scope: Scope, value: Array, param: Param) -> None:
     wrong = np.argwhere((value < low) | (value > high))
     if len(wrong):
         at = tuple(wrong[0])
-        said = f"{shown(low, at)}..{shown(high, at)}" if param.integer else f"[{shown(low, at)}, {shown(high, at)}]"
+        message = f"{shown(low, at)}..{shown(high, at)}" if param.integer else f"[{shown(low, at)}, {shown(high, at)}]"
         assert param.value is not None
-        raise fail("OCO806", f"{entry(f'`{param.name}`', at)} is {shown(value, at)}, outside {said}", param.value.span)
+        raise fail(
+            "OCO806", f"{entry(f'`{param.name}`', at)} is {shown(value, at)}, outside {message}", param.value.span
+        )
 
 
 def _of_shape(shape: Shape) -> str:
@@ -185,7 +189,7 @@ def _of_shape(shape: Shape) -> str:
 
 
 def check_range(scope: Scope, bounds: tuple[Expr, Expr], shape: Shape, role: str, integer: bool) -> None:
-    """`in [lo, hi]`, `in a..b`: fixed, of a shape that stretches to `shape`, whole where they must be, lo <= hi."""
+    """Check `in [lo, hi]` or `in a..b`: fixed, of a shape that broadcasts to `shape`, whole where required, lo <= hi."""
     for bound in bounds:
         check_fixed(bound, f"the range of {role}")
         if broadcast(bound.shape, shape) != shape:

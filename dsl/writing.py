@@ -1,4 +1,4 @@
-"""Reading and writing text files: whole or not at all, and errors in words."""
+"""Reading and atomic writing of text files, with errors in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oco.dsl.diagnostics import fail
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Raises OCO901 where it cannot be read, OCO902 where it is not UTF-8."""
+    """Text of a file. Raises OCO901 where it cannot be read, OCO902 where it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -24,9 +24,10 @@ def read_text(path: Path) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A neighbour to write, a file or a folder, that takes the place of `path` once it is whole. Raises OCO903.
+    """Temporary neighbour to write, a file or a folder, that replaces `path` once it is complete. Raises OCO903.
 
-    No half of a file is ever seen under `path`. A folder that was there is moved aside first, since folders cannot be swapped.
+    No half of a file is ever seen under `path`. An existing folder is moved aside first, since folders cannot be
+    swapped.
     """
     try:
         room = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
@@ -45,13 +46,15 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises OCO903."""
+    """Write a file completely or not at all. Raises OCO903."""
     with replacing(path) as neighbour:
         neighbour.write_text(text, encoding="utf-8")
 
 
 def write_files(files: Mapping[Path, str]) -> None:
-    """Write several files, which take their places once all of them are whole; where that fails, those that are new go again."""
+    """Write several files, which take their places once all of them are complete; on failure new ones are removed
+    again.
+    """
     new = list[Path]()
     try:
         with ExitStack() as stack:
@@ -67,7 +70,7 @@ def write_files(files: Mapping[Path, str]) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """A folder that can be written. Raises OCO903."""
+    """Create a folder and check that it can be written. Raises OCO903."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -77,7 +80,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _mode(path: Path) -> int:
-    """The permissions of the file that is replaced, or those of a new file."""
+    """Permissions of the file that is replaced, or those of a new file."""
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -86,5 +89,5 @@ def _mode(path: Path) -> int:
 
 
 def reason_of(error: Exception) -> str:
-    """What went wrong with a file, in the system's words."""
+    """Reason of a failure with a file, in the system's words."""
     return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)

@@ -18,7 +18,7 @@ TIME = np.datetime64("NaT", "us")
 
 
 def read_arrow_table(path: Path, suffix: str, quota: Quota) -> Table:
-    """A Parquet file, or one of Arrow (Feather is the same), as a file or as a stream. Raises ValueError where it is damaged."""
+    """Table from a Parquet, Arrow or Feather file, or from an Arrow stream. Raises ValueError where it is damaged."""
     try:
         import pyarrow
     except ImportError:
@@ -50,13 +50,15 @@ def _of_parquet(path: Path, quota: Quota) -> Table:
 
 
 def table_of_arrow(frame: Any, name: str) -> Table:
-    """A table in memory."""
+    """Table from an Arrow table in memory."""
     batches = frame.to_batches(max_chunksize=max(1, BATCH // max(1, frame.num_columns)))
     return _of_batches(batches, frame.schema, name, frame.num_rows)
 
 
 def _of_stream(file: Any, name: str, quota: Quota) -> Table:
-    """A file or a stream of Arrow, mapped into memory: what its offsets and lengths say is checked before they are followed."""
+    """Table from an Arrow file or stream, mapped into memory: its offsets and lengths are checked before they are
+    followed.
+    """
     from pyarrow import ipc
 
     start = arrow.start_of(file)
@@ -120,21 +122,25 @@ def _is_time(kind: Any) -> bool:
 
 
 def _is_read(kind: Any) -> bool:
-    """Columns of this type become numbers, texts or times; others (structs, maps, bytes) have no meaning here."""
+    """True where columns of this type become numbers, texts or times; others (structs, maps, bytes) have no meaning
+    here.
+    """
     if _is_list(kind):
         return _is_number(kind.value_type) or (_is_list(kind.value_type) and _is_read(kind.value_type))
     return _is_text(_values_of(kind)) or _is_number(kind) or _is_time(kind)
 
 
 def _values_of(kind: Any) -> Any:
-    """The type of what a dictionary holds; other types as they are."""
+    """Type of the values of a dictionary type; other types unchanged."""
     from pyarrow import types
 
     return kind.value_type if types.is_dictionary(kind) else kind
 
 
 def _unread(kind: Any, rows: int, before: int) -> Array:
-    """Cells of a column that cannot be numbers: the first names its type, unless that has no values; the others are missing."""
+    """Cells of a column that cannot be numbers: the first names its type, unless that has no values; the others are
+    missing.
+    """
     from pyarrow import types
 
     if before or types.is_null(kind):

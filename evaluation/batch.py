@@ -1,7 +1,7 @@
-"""The array primitives over many rounds at once: every value may carry a leading axis of rounds.
+"""Array primitives over many rounds at once: every value may carry a leading axis of rounds.
 
-One interpretation of the primitives (see `dsl/primitives.py`), so that an expression is evaluated for all rounds in a few calls
-of NumPy. A value without the axis is the same in every round.
+One interpretation of the primitives (see `dsl/primitives.py`), so that an expression is evaluated for all rounds in a
+few calls of NumPy. A value without the axis is constant over the rounds.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.ir.ops import OPS, Op
 from oco.dsl.atoms import ATOMS
 from oco.dsl.atoms.index import lower_index
 from oco.dsl.diagnostics import InternalError
@@ -21,11 +22,9 @@ from oco.dsl.primitives import PRIMITIVES
 
 Array = np.ndarray[Any, Any]
 
-_REDUCTIONS = frozenset({"sum", "max", "min", "prod", "any", "all"})
-
 
 class Batched:
-    """An array for each round: `array` has the rounds first; `shape` is that of one round."""
+    """Array for each round: `array` has the rounds first; `shape` is that of one round."""
 
     __slots__ = ("array",)
     __array_ufunc__ = None  # NumPy leaves operators with arrays to the methods below
@@ -35,18 +34,22 @@ class Batched:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of one round."""
         return tuple(self.array.shape[1:])
 
     @property
     def ndim(self) -> int:
+        """Number of axes of one round."""
         return self.array.ndim - 1
 
     @property
     def dtype(self) -> Any:
+        """Element type of the array."""
         return self.array.dtype
 
     @property
     def T(self) -> Batched:
+        """Transpose in each round."""
         return Batched(self.array.transpose(0, *range(self.array.ndim - 1, 0, -1)))
 
     def __neg__(self) -> Batched:
@@ -109,7 +112,7 @@ Value = Any  # Batched, or an array that is the same in every round
 
 
 def values_of(value: Value, rounds: int) -> Array:
-    """The value of every round: (rounds, *shape)."""
+    """Value of every round: (rounds, *shape)."""
     if isinstance(value, Batched):
         return value.array
     array = np.asarray(value)
@@ -129,7 +132,7 @@ def _aligned(value: Value, rank: int) -> Array:
 
 
 def elementwise(operation: Callable[..., Array], *args: Value) -> Value:
-    """The operation entry by entry, with broadcasting of the shapes of one round."""
+    """Apply the operation entry by entry, with broadcasting of the shapes of one round."""
     if not any(isinstance(a, Batched) for a in args):
         return operation(*args)
     rank = max(map(_rank, args))
@@ -137,7 +140,7 @@ def elementwise(operation: Callable[..., Array], *args: Value) -> Value:
 
 
 def matmul(a: Value, b: Value) -> Value:
-    """`a @ b` round by round; one call of BLAS where one factor is the same in every round."""
+    """`a @ b` round by round; one call of BLAS where one factor is constant over the rounds."""
     if not isinstance(a, Batched) and not isinstance(b, Batched):
         return np.matmul(a, b)
     if not isinstance(b, Batched):
@@ -156,74 +159,86 @@ def matmul(a: Value, b: Value) -> Value:
 
 
 class BatchOps:
-    """The primitives as methods: `ops.exp(x)`; what has no method of its own works entry by entry."""
+    """Primitives as methods, `ops.exp(x)`; elementwise operations and reductions need no method of their own."""
 
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         word = name.rstrip("_")
-        if word in _REDUCTIONS:
-            return lambda x, *, axis=None: self._reduce(word, x, axis)
-        if word not in PRIMITIVES:
+        row = OPS.get(word)
+        if row is None or not (row.fold or row.elementwise):
             raise AttributeError(name)
-        return lambda *args: elementwise(PRIMITIVES[word], *args)
+        if row.fold:
+            return lambda x, *, axis=None: self._reduce(row, x, axis)
+        return lambda *args: elementwise(row.meaning, *args)
 
-    def _reduce(self, word: str, x: Value, axis: int | None) -> Value:
-        operation = getattr(np, word)
+    def _reduce(self, row: Op, x: Value, axis: int | None) -> Value:
         if not isinstance(x, Batched):
-            return operation(x, axis=axis)
+            return row.meaning(x, axis=axis)
         axes = tuple(range(1, x.array.ndim)) if axis is None else (axis + 1 if axis >= 0 else axis)
-        return Batched(operation(x.array, axis=axes))
+        return Batched(np.asarray(row.meaning(x.array, axis=axes)))
 
     def _all(self, value: Value) -> Array:
         return values_of(value, self.rounds)
 
     def argmax(self, x: Value) -> Value:
+        """Flat index of the largest entry, the first of equals."""
         if not isinstance(x, Batched):
             return np.int64(np.argmax(x))
         return Batched(np.argmax(x.array.reshape(self.rounds, -1), axis=1))
 
     def argmin(self, x: Value) -> Value:
+        """Flat index of the smallest entry, the first of equals."""
         return self.argmax(elementwise(np.negative, x))
 
     def cumsum(self, x: Value) -> Value:
+        """Cumulative sums of the flattened entries."""
         if not isinstance(x, Batched):
             return np.cumsum(x)
         return Batched(np.cumsum(x.array.reshape(self.rounds, -1), axis=1))
 
     def matmul(self, a: Value, b: Value) -> Value:
+        """Matrix product."""
         return matmul(a, b)
 
     def outer(self, a: Value, b: Value) -> Value:
+        """Outer product, with the axes of `a` first."""
         return elementwise(np.multiply, self.reshape(a, shape=(*a.shape, *[1] * _rank(b))), b)
 
     def transpose(self, x: Value) -> Value:
+        """Transpose."""
         return x.T if isinstance(x, Batched) else np.transpose(x)
 
     def reshape(self, x: Value, *, shape: tuple[int, ...]) -> Value:
+        """Entries in row-major order in another shape."""
         return Batched(x.array.reshape(len(x.array), *shape)) if isinstance(x, Batched) else np.reshape(x, shape)
 
     def broadcast(self, x: Value, *, shape: tuple[int, ...]) -> Value:
+        """Value broadcast to a shape of one round."""
         if not isinstance(x, Batched):
             return np.broadcast_to(x, shape)
         return Batched(np.broadcast_to(_aligned(x, len(shape)), (len(x.array), *shape)))
 
     def concat(self, *xs: Value, axis: int = 0) -> Value:
+        """Concatenation along an axis of one round."""
         if not any(isinstance(x, Batched) for x in xs):
             return np.concatenate(xs, axis=axis)
         return Batched(np.concatenate([self._all(x) for x in xs], axis=axis + 1 if axis >= 0 else axis))
 
     def stack(self, *xs: Value) -> Value:
+        """Stack along a new first axis of one round."""
         if not any(isinstance(x, Batched) for x in xs):
             return np.stack(xs)
         return Batched(np.stack([self._all(x) for x in xs], axis=1))
 
     def slice(self, x: Value, *, starts: tuple[int, ...], stops: tuple[int, ...]) -> Value:
+        """Entries from `starts` up to, not including, `stops` along each axis."""
         cut = tuple(slice(a, b) for a, b in zip(starts, stops))
         return Batched(x.array[(slice(None), *cut)]) if isinstance(x, Batched) else np.asarray(x)[cut]
 
     def gather(self, x: Value, *indices: Value) -> Value:
+        """Entries at integer indices, one array for each leading axis."""
         if not isinstance(x, Batched) and not any(isinstance(i, Batched) for i in indices):
             return np.asarray(x)[tuple(np.asarray(i) for i in indices)]
         if len(indices) == 1 and not isinstance(indices[0], Batched):
@@ -236,6 +251,7 @@ class BatchOps:
         return np.arange(self.rounds).reshape(-1, *[1] * rank)
 
     def scatter_add(self, values: Value, *indices: Value, shape: tuple[int, ...]) -> Value:
+        """Array of the shape with the values added at their indices."""
         rank, rest = max(map(_rank, indices)), shape[len(indices) :]
         common = np.broadcast_shapes(*(i.shape if isinstance(i, Batched) else np.shape(i) for i in indices))
         places = [np.broadcast_to(_aligned(i, rank), (self.rounds, *common)) for i in indices]
@@ -247,21 +263,26 @@ class BatchOps:
         return Batched(total.reshape(self.rounds, *shape))
 
     def put(self, x: Value, value: Value, *indices: Value) -> Value:
+        """Copy with entries replaced at their indices."""
         out = np.array(self._all(x))
         rank = max(map(_rank, indices))
         out[(self._rows(rank), *(_aligned(i, rank) for i in indices))] = self._all(value)
         return Batched(out)
 
     def full(self, value: Value, *, shape: tuple[int, ...]) -> Value:
+        """Array with equal entries."""
         return self.broadcast(value, shape=shape) if isinstance(value, Batched) else np.full(shape, value)
 
     def iota(self, *, n: int) -> Value:
+        """Integers 0, ..., n - 1."""
         return np.arange(n, dtype=np.int64)
 
     def eye(self, *, n: int) -> Value:
+        """Identity matrix of order n."""
         return np.eye(n)
 
     def diag(self, x: Value) -> Value:
+        """Diagonal matrix of a vector, or diagonal of a matrix."""
         if not isinstance(x, Batched):
             return np.diag(x)
         if x.ndim == 1:
@@ -269,18 +290,22 @@ class BatchOps:
         return Batched(np.diagonal(x.array, axis1=1, axis2=2))
 
     def sort(self, x: Value) -> Value:
+        """Entries in rising order along the last axis."""
         return Batched(np.sort(x.array, axis=-1)) if isinstance(x, Batched) else np.sort(x)
 
     def argsort(self, x: Value) -> Value:
+        """Indices that sort the last axis; the sort is stable."""
         if not isinstance(x, Batched):
             return np.argsort(x, kind="stable")
         return Batched(np.argsort(x.array, axis=-1, kind="stable"))
 
     def weighted_quantile(self, keys: Value, weights: Value, amount: Value) -> Value:
-        found = map(PRIMITIVES["weighted_quantile"], self._all(keys), self._all(weights), self._all(amount))
-        return Batched(np.array(list(found)))
+        """Weighted quantile of each round."""
+        result = map(PRIMITIVES["weighted_quantile"], self._all(keys), self._all(weights), self._all(amount))
+        return Batched(np.array(list(result)))
 
     def solve(self, a: Value, b: Value) -> Value:
+        """Solution of a x = b for a vector or matrix b. Raises LinAlgError where a matrix is singular."""
         if not isinstance(a, Batched) and not isinstance(b, Batched):
             return np.linalg.solve(a, b)
         left, right = self._all(a), self._all(b)
@@ -289,30 +314,36 @@ class BatchOps:
         return Batched(np.linalg.solve(left, right))
 
     def svd(self, x: Value) -> tuple[Value, ...]:
+        """Reduced singular value decomposition: U, s, V'."""
         if not isinstance(x, Batched):
             return tuple(np.linalg.svd(x, full_matrices=False))
         return tuple(Batched(part) for part in np.linalg.svd(x.array, full_matrices=False))
 
     def eigh(self, x: Value) -> tuple[Value, ...]:
+        """Eigenvalues in rising order and eigenvectors of a symmetric matrix."""
         if not isinstance(x, Batched):
             return tuple(np.linalg.eigh(x))
         return tuple(Batched(part) for part in np.linalg.eigh(x.array))
 
 
 def evaluate_rounds(expr: Expr, env: Mapping[str, Value], rounds: int, t: Array | None = None) -> Value:
-    """The value in `rounds` rounds at once: names stand for arrays, or for `Batched` ones; `t` (rounds,) are the rounds' numbers.
+    """Value in `rounds` rounds at once: names stand for arrays, or for `Batched` ones; `t` (rounds,) holds the rounds'
+    numbers.
 
-    The same rules as `dsl.evaluate`: the `lower` column of the atoms, each shared node once, nan where there is no value.
+    Rules are those of `dsl.evaluate`: the `lower` column of the atoms, each shared node once, nan where there is no
+    value.
     """
     ops = BatchOps(rounds)
-    found: dict[int, Value] = {}
+    results: dict[int, Value] = {}
     with np.errstate(all="ignore"):
         for node in walk(expr):
-            found[id(node)] = _node_value(node, found, env, ops, t)
-    return found[id(expr)]
+            results[id(node)] = _node_value(node, results, env, ops, t)
+    return results[id(expr)]
 
 
-def _node_value(node: Expr, found: dict[int, Value], env: Mapping[str, Value], ops: BatchOps, t: Array | None) -> Value:
+def _node_value(
+    node: Expr, results: dict[int, Value], env: Mapping[str, Value], ops: BatchOps, t: Array | None
+) -> Value:
     match node:
         case Constant(value=value):
             return value.array
@@ -321,20 +352,20 @@ def _node_value(node: Expr, found: dict[int, Value], env: Mapping[str, Value], o
         case Name(name=name):
             return env[name]
         case Slice():
-            return tuple(None if e is None else int(found[id(e)]) for e in (node.start, node.stop))
+            return tuple(None if e is None else int(results[id(e)]) for e in (node.start, node.stop))
         case Call():
-            return ATOMS[node.atom].lower(ops, node, *(found[id(a)] for a in node.args))
+            return ATOMS[node.atom].lower(ops, node, *(results[id(a)] for a in node.args))
         case ArrayExpr(items=items):
-            return ops.stack(*(found[id(i)] for i in items))
+            return ops.stack(*(results[id(i)] for i in items))
         case Index():
             sizes = known(node.base.shape)
-            places = [_place(item, found[id(item)], size) for item, size in zip(node.items, sizes)]
-            return lower_index(ops, found[id(node.base)], known(node.shape), sizes, places)
+            places = [_place(item, results[id(item)], size) for item, size in zip(node.items, sizes)]
+            return lower_index(ops, results[id(node.base)], known(node.shape), sizes, places)
     raise InternalError(f"no value of a {type(node).__name__}")
 
 
 def _place(item: Expr, value: Value, size: int) -> Value:
-    """An item of an index as `lower_index` takes it: a pair for a slice, a whole number, or a value."""
+    """Item of an index as `lower_index` takes it: a pair for a slice, a whole number, or a value."""
     if isinstance(item, Slice):
         return value[0] or 0, size if value[1] is None else value[1]
     return int(value) if isinstance(item, Constant) and item.shape == () else value

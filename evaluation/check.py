@@ -1,4 +1,4 @@
-"""The values of a stream against its declaration: a finding for each rule that is broken, with how often and where."""
+"""Check of a stream's values against its declaration: a finding for each broken rule, with its count and places."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ ENOUGH = 64  # rounds that tell how wide the data are
 
 @dataclass(frozen=True)
 class Rule:
-    """What a cell must satisfy: the words for one cell, for several together, and for each of several.
+    """Requirement on a cell: messages for one cell, for several together, and for each of several.
 
-    They may name the `{value}` of a cell and its `{bounds}`; of several the `{stream}`, the `{least}` and the `{greatest}`.
+    They may name the `{value}` of a cell and its `{bounds}`; for several cells the `{stream}`, the `{least}` and the
+    `{greatest}`.
     """
 
     code: str
@@ -78,7 +79,7 @@ OUTSIDE = Rule(
 
 @dataclass(frozen=True)
 class Place:
-    """A cell: where it stands in the source, the entry of the stream that it fills, and what it holds."""
+    """Cell of the data: its place in the source, the entry of the stream that it fills, and its content."""
 
     at: str
     column: str
@@ -90,14 +91,14 @@ class Place:
         return f"{self.at}{column}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; what JSON has no number for as text."""
+        """Plain values; text for numbers that JSON cannot represent."""
         value = self.value if isinstance(self.value, str) or np.isfinite(self.value) else str(self.value)
         return {"at": self.at, "column": self.column, "entry": self.entry, "value": value}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong: `count` cells break the same rule, at `places`, of which the first `KEPT` are listed."""
+    """Problem in the data: `count` cells break the same rule, at `places`, the first `KEPT` of them."""
 
     diagnostic: Diagnostic
     count: int = 1
@@ -105,13 +106,13 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
-        said = {"code": self.diagnostic.code, "message": self.diagnostic.message, "hint": self.diagnostic.hint}
-        return said | {"count": self.count, "places": [p.to_json() for p in self.places]}
+        record = {"code": self.diagnostic.code, "message": self.diagnostic.message, "hint": self.diagnostic.hint}
+        return record | {"count": self.count, "places": [p.to_json() for p in self.places]}
 
 
 @dataclass
 class _Tally:
-    """The cells that break a rule: how many, the first of them as (row, entry), the least and the greatest number."""
+    """Cells that break a rule: their number, the first of them as (row, entry), the least and the greatest number."""
 
     count: int = 0
     cells: list[tuple[int, int]] = field(default_factory=list)
@@ -119,11 +120,11 @@ class _Tally:
     greatest: float = -np.inf
 
     def add(self, wrong: Array, values: Array, start: int) -> None:
-        """Take in a part of the rounds: `wrong` and `values` (rounds, entries) from round `start` on."""
-        found = int(np.count_nonzero(wrong))
-        if not found:
+        """Add a block of rounds: `wrong` and `values` (rounds, entries) from round `start` on."""
+        result = int(np.count_nonzero(wrong))
+        if not result:
             return
-        self.count += found
+        self.count += result
         self.cells += [(int(r) + start, int(e)) for r, e in np.argwhere(wrong)[: KEPT - len(self.cells)]]
         known = values[wrong & np.isfinite(values)]
         self.least = min(self.least, float(known.min(initial=np.inf)))
@@ -133,9 +134,9 @@ class _Tally:
 def check_values(
     table: Table, stream: StreamRange, columns: Sequence[str], values: Array, held: bool = False
 ) -> tuple[Finding, ...]:
-    """What is wrong with `values` (rounds, entries): cells that are no numbers, missing, not whole, or out of bounds.
+    """Findings in `values` (rounds, entries): cells that are not numbers, missing, not whole, or out of bounds.
 
-    `held`: what is missing has been filled from the rounds before, where there is one.
+    `held`: missing values have been filled from earlier rounds, where there were any.
     """
     texts = _texts(table, columns)
     tallies = {rule: _Tally() for rule in (TEXT, MISSING, INFINITE, FRACTION, OUTSIDE)}
@@ -144,12 +145,12 @@ def check_values(
         block = values[start : start + step]
         for rule, wrong in _wrong(stream, block, _within(texts, start, block.shape)):
             tallies[rule].add(wrong, block, start)
-    said = {MISSING: UNHELD} if held else {}
-    return tuple(_finding(table, stream, columns, values, said.get(r, r), t) for r, t in tallies.items() if t.count)
+    notes = {MISSING: UNHELD} if held else {}
+    return tuple(_finding(table, stream, columns, values, notes.get(r, r), t) for r, t in tallies.items() if t.count)
 
 
 def _wrong(stream: StreamRange, values: Array, texts: Array | None) -> Iterator[tuple[Rule, Array]]:
-    """Where `values` (rounds, entries) break each rule; a cell of text breaks that rule alone."""
+    """Masks of `values` (rounds, entries), one for each broken rule; a cell of text breaks no other rule."""
     unknown = ~np.isfinite(values)
     if unknown.any():
         read = unknown if texts is None else unknown & ~texts
@@ -173,25 +174,25 @@ def _bounds(stream: StreamRange) -> tuple[Array, Array]:
 
 
 def _texts(table: Table, columns: Sequence[str]) -> dict[tuple[int, int], str]:
-    """Cells that are no numbers, by row and entry."""
-    found, first = {}, 0
+    """Cells that are not numbers, by row and entry."""
+    result, first = {}, 0
     for column in columns:
         width = table.width(column)
         for place, text in table.texts.get(column, {}).items():
-            found[place // width, first + place % width] = text
+            result[place // width, first + place % width] = text
         first += width
-    return found
+    return result
 
 
 def _within(texts: Mapping[tuple[int, int], str], start: int, shape: tuple[int, ...]) -> Array | None:
-    """Whether each cell of the rounds from `start` on is text; None where none is."""
+    """Mask of the text cells in the rounds from `start` on; None where there are none."""
     cells = np.array(list(texts), dtype=np.int64).reshape(-1, 2) - [start, 0]
     cells = cells[(cells[:, 0] >= 0) & (cells[:, 0] < shape[0])]
     if not len(cells):
         return None
-    found = np.zeros(shape, dtype=bool)
-    found[tuple(cells.T)] = True
-    return found
+    result = np.zeros(shape, dtype=bool)
+    result[tuple(cells.T)] = True
+    return result
 
 
 def _finding(
@@ -214,14 +215,14 @@ def _finding(
 
 
 def _said(table: Table, stream: StreamRange, rule: Rule, tally: _Tally, places: Sequence[Place]) -> tuple[str, str]:
-    """The message, and the first places where there are several."""
+    """Message, with the first places where there are several."""
     entries = [entry for _, entry in tally.cells[:SHOWN]]
     if tally.count == 1:
         return f"{table.name}, {places[0]}: `{places[0].entry}` {_words(rule.one, stream, entries[0], places[0])}", ""
-    said = rule.many.format(stream=stream.name, least=tally.least, greatest=tally.greatest)
+    message = rule.many.format(stream=stream.name, least=tally.least, greatest=tally.greatest)
     first = [f"{p}: `{p.entry}`{_words(rule.each, stream, e, p)}" for p, e in zip(places, entries)]
     more = [f"and {tally.count - SHOWN} more"] if tally.count > SHOWN else []
-    return f"{table.name}: {tally.count} {said}", "; ".join(first + more)
+    return f"{table.name}: {tally.count} {message}", "; ".join(first + more)
 
 
 def _words(words: str, stream: StreamRange, entry: int, place: Place) -> str:
@@ -235,7 +236,9 @@ def _index(stream: StreamRange, entry: int) -> str:
 
 
 def far_within(stream: StreamRange, values: Array) -> str | None:
-    """What to say of data that fill a small part of the bounds, for which settings are made; None where there is nothing to say."""
+    """Remark on data that fill a small part of the bounds, for which settings are made; None where they fill enough of
+    them.
+    """
     low, high = float(np.min(stream.lower)), float(np.max(stream.upper))
     if stream.integer or len(values) < ENOUGH or not np.isfinite(high - low):
         return None

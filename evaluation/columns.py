@@ -1,4 +1,4 @@
-"""Columns of large arrays: which are alike, and which are the largest. Nothing of an array's size is copied."""
+"""Columns of large arrays: equal ones, and the largest. Nothing of an array's size is copied."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ODD, HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 @dataclass(frozen=True)
 class Column:
-    """Column `index` of array `part`, which stands for so many that are `alike`."""
+    """Column `index` of array `part`, which represents `alike` equal columns."""
 
     part: int
     index: int
@@ -25,7 +25,8 @@ class Column:
 
 
 def largest(parts: Sequence[Array], size: Callable[[Array], Array], most: int) -> tuple[list[Column], int]:
-    """At most so many columns of arrays (T, n), the largest by `size` in the order in which they stand; and how many differ.
+    """Select at most `most` columns of arrays (T, n), the largest by `size` in their original order; also the number of
+    distinct columns.
 
     size(array) gives a number for each column.
     """
@@ -36,12 +37,12 @@ def largest(parts: Sequence[Array], size: Callable[[Array], Array], most: int) -
     order = order[np.argsort(first[order])]
     starts = np.cumsum([0, *(part.shape[1] for part in parts)])
     which = np.searchsorted(starts, first[order], side="right") - 1
-    found = zip(which, first[order] - starts[which], alike[order])
-    return [Column(int(part), int(index), int(count)) for part, index, count in found], len(first)
+    result = zip(which, first[order] - starts[which], alike[order])
+    return [Column(int(part), int(index), int(count)) for part, index, count in result], len(first)
 
 
 def _keys(values: Array) -> Array:
-    """A number for each column, the same where all rows that are looked at have the same bits; 0.0 and -0.0 count as one."""
+    """Hash for each column, equal where all sampled rows have the same bits; 0.0 and -0.0 count as one."""
     keys = np.zeros(values.shape[1], dtype=np.uint64)
     for row in values[:: max(1, len(values) // LOOKED_AT)]:
         bits = (np.asarray(row, dtype=np.float64) + 0.0).view(np.uint64)

@@ -1,4 +1,4 @@
-"""A sweep in pictures and as a page: every algorithm's mean over the seeds with its deviation, and loss against violation."""
+"""Plots and a page for a sweep: every algorithm's mean over the seeds with its deviation, and loss against violation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MARKERS = "os^DvP*X<>"
 
 
 def curve(dataset: Dataset, measure: str, ax: Axes) -> None:
-    """The mean over the seeds after every round, in a band of one deviation to either side."""
+    """Plot the mean over the seeds after every round, in a band of one deviation to either side."""
     t = dataset["round"].to_numpy()
     for (label, values), (colour, marker) in zip(_runs(dataset, f"curve.{measure}"), _looks()):
         mean, spread = values.mean(axis=0), _deviation(values)
@@ -42,7 +42,7 @@ def curve(dataset: Dataset, measure: str, ax: Axes) -> None:
 
 
 def tradeoff(dataset: Dataset, ax: Axes) -> None:
-    """Total loss against violation: the best is at the lower left. Bars are one deviation over the seeds."""
+    """Plot total loss against violation: the best is at the lower left. Bars are one deviation over the seeds."""
     violation = next((m for m in ("hard_violation", "equality_violation") if m in dataset), None)
     for (label, loss), (colour, marker) in zip(_runs(dataset, "loss"), _looks()):
         broken = dict(_runs(dataset, violation))[label] if violation else np.zeros_like(loss)
@@ -55,29 +55,29 @@ def tradeoff(dataset: Dataset, ax: Axes) -> None:
 
 
 def _deviation(values: Array) -> Array:
-    """Over the runs; 0 for a single one."""
+    """Standard deviation over the runs; 0 for a single one."""
     return np.asarray(values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:]))
 
 
 def _runs(dataset: Dataset, name: str) -> list[tuple[str, Array]]:
-    """For each algorithm the values of the seeds that went through: (seeds, ...)."""
+    """Values of the seeds that succeeded, for each algorithm: (seeds, ...)."""
     values = dataset[name].to_numpy()
     known = [v[np.isfinite(v.reshape(len(v), -1)).all(axis=1)] for v in values]
     return [(str(label), v) for label, v in zip(dataset["algorithm"].to_numpy(), known) if len(v)]
 
 
 def _looks() -> list[tuple[str, str]]:
-    """Colour and marker of each algorithm: more of them together than of either alone."""
+    """Colour and marker of each algorithm; their combinations outnumber either alone."""
     return [(COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]) for k in range(len(COLOURS) * len(MARKERS))]
 
 
 def panels(dataset: Dataset) -> list[str]:
-    """The measures whose curves there are."""
+    """Measures that have curves."""
     return [m for m in CURVES if f"curve.{m}" in dataset and len(_runs(dataset, f"curve.{m}"))]
 
 
 def comparison(dataset: Dataset) -> Figure:
-    """All of it on one page."""
+    """Draw all panels on one figure."""
     from oco.evaluation.page import Page
 
     measures = panels(dataset)
@@ -96,7 +96,7 @@ def comparison(dataset: Dataset) -> Figure:
 def write_comparison(
     dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, str], model: str, folder: Path
 ) -> None:
-    """The table, a picture and a page, each whole or not at all."""
+    """Write the table, a plot and a page, each completely or not at all."""
     table, picture, page = (folder / name for name in FILES)
     with replacing(table) as neighbour:
         dataset.to_netcdf(neighbour, engine="h5netcdf")
@@ -106,7 +106,7 @@ def write_comparison(
 
 
 def comparison_page(dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, str], model: str) -> str:
-    """The table and the pictures as a page of HTML that stands alone."""
+    """Self-contained page of HTML with the table and the plots."""
     runs, seeds = len(dataset["algorithm"]), len(dataset["seed"])
     title = f"{model}: {runs} ways, {seeds} {'seed' if seeds == 1 else 'seeds'}"
     drawings = [
@@ -117,9 +117,9 @@ def comparison_page(dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, 
         drawings.append(
             html.drawing(picture, f"{measure.replace('_', ' ').capitalize()}: mean over the seeds, and one deviation.")
         )
-    said = "Runs with the same seed see the same data. Violations are sums over the constraints, each in units of its scale."
+    message = "Runs with the same seed see the same data. Violations are sums over the constraints, each in units of its scale."
     parts = [
-        f"<header><h1>{escape(title)}</h1>{html.paragraph(said, 'soft')}</header>",
+        f"<header><h1>{escape(title)}</h1>{html.paragraph(message, 'soft')}</header>",
         *(html.paragraph(f"failed: {label}: {why}", "warn") for label, why in failed.items()),
         *(html.section(grid.title.capitalize(), _table(grid)) for grid in grids(rows)),
         html.section("Pictures", html.gallery(drawings)),

@@ -1,4 +1,6 @@
-"""Data for a run: what each round reveals, from a file, arrays, an iterator, or drawn from the model's own distributions."""
+"""Data for a run: the values that each round reveals, from a file, arrays, an iterator, or drawn from the model's
+distributions.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,12 @@ Round = Mapping[str, Array]
 BLOCK_ENTRIES = 1 << 17
 """Numbers drawn at once for a stream: draws are made in blocks of rounds, each with its own seed."""
 Blocks = dict[str, tuple[int, Array]]
-"""The block that was drawn last of each stream, and its number: rounds are read in order, often in parts far shorter than a block."""
+"""Last block drawn for each stream, with its number: rounds are read in order, often in parts far shorter than a block."""
 
 
 @dataclass(frozen=True)
 class MappingReport:
-    """What maps to what, and what is wrong: the answer of `oco data`."""
+    """Mapping of columns to streams with its problems, as `oco data` shows it."""
 
     source: str
     rounds: int
@@ -44,29 +46,29 @@ class MappingReport:
     unused: tuple[str, ...]
     times: tuple[str, ...]
     findings: tuple[Finding, ...]
-    mended: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     wide: tuple[str, ...] = ()
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
-        """What is wrong, in words: one for a stream and a rule, however many values break it."""
+        """Diagnostics, one for a stream and a rule, however many values break it."""
         return tuple(f.diagnostic for f in self.findings)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know though nothing is wrong."""
+        """Remarks on data that is not wrong."""
         drawn = [a.stream for a in self.assignments if a.way is Way.DRAWN]
-        said = [f"{self.source} has no {_names(drawn)}: drawn from the model's distribution"] if drawn else []
-        return (*said, *self.beside)
+        notes = [f"{self.source} has no {_names(drawn)}: drawn from the model's distribution"] if drawn else []
+        return (*notes, *self.beside)
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """What the assignments do not say themselves."""
+        """Remarks besides those on drawn streams."""
         by_position = [a for a in self.assignments if a.way is Way.POSITION]
-        said = [f"{self.source} has no names of columns: they fill `{a.stream}` by position" for a in by_position]
-        said += [f"columns not used: {shorten(self.unused)}"] if self.unused else []
-        said += [f"columns left out because they tell the time: {shorten(self.times)}"] if self.times else []
-        return (*said, *self.mended, *self.wide)
+        notes = [f"{self.source} has no names of columns: they fill `{a.stream}` by position" for a in by_position]
+        notes += [f"columns not used: {shorten(self.unused)}"] if self.unused else []
+        notes += [f"columns left out because they tell the time: {shorten(self.times)}"] if self.times else []
+        return (*notes, *self.fixed, *self.wide)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
@@ -83,7 +85,7 @@ class MappingReport:
 
 @dataclass(frozen=True)
 class Data:
-    """The rounds of a run: `given` arrays with the round first, and streams that are drawn when they are read.
+    """Rounds of a run: `given` arrays with the round first, and streams that are drawn when they are read.
 
     Draws depend on the seed, the stream's name and the round alone, so any part can be read again without keeping it.
     """
@@ -95,29 +97,31 @@ class Data:
     seed: int = 0
     notes: tuple[str, ...] = ()
     skipped: int = 0
-    """Rounds of the draws that come before the first."""
+    """Number of draws that precede the first round."""
     _last: Blocks = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def names(self) -> set[str]:
-        """The streams that there is data of."""
+        """Streams that there is data for."""
         return {*self.given, *(s.name for s in self.drawn)}
 
     @property
     def absent(self) -> list[str]:
-        """The streams whose values were not kept with a run: without them there is no comparator and no replay."""
+        """Streams whose values were not kept with a run: without them there is no comparator and no replay."""
         return [s.name for s in self.problem.streams if s.name not in self.names]
 
     def read(self, start: int, stop: int) -> dict[str, Array]:
         """Rounds `start` up to, not including, `stop` (from 0): arrays with the round first."""
         stop = min(stop, self.rounds)
-        found = {name: array[start:stop] for name, array in self.given.items()}
+        results = {name: array[start:stop] for name, array in self.given.items()}
         for stream in self.drawn:
-            found[stream.name] = draw(stream, self.seed, self.skipped + start, self.skipped + stop, self._last)
-        return {s.name: found[s.name] for s in self.problem.streams if s.name in found}
+            results[stream.name] = draw(stream, self.seed, self.skipped + start, self.skipped + stop, self._last)
+        return {s.name: results[s.name] for s in self.problem.streams if s.name in results}
 
     def at(self, places: Iterable[int]) -> Iterator[tuple[int, dict[str, Array]]]:
-        """Single rounds (from 0) in order, with their arrays. Rounds near each other are read at once, since draws come in blocks."""
+        """Iterate over single rounds (from 0) in order, with their arrays. Neighbouring rounds are read together, since
+        draws come in blocks.
+        """
         near = max(1, BLOCK_ENTRIES // max((1, *(size(s) for s in self.problem.streams))))
         for _, block in groupby(sorted(places), lambda t: t // near):
             ordered = list(block)
@@ -132,7 +136,7 @@ class Data:
         return self.read(0, self.rounds)[name]
 
     def blocks(self, entries: int = 1 << 22) -> Iterator[tuple[int, dict[str, Array]]]:
-        """The rounds in order, in parts of about `entries` numbers: (first round, arrays)."""
+        """Iterate over the rounds in order, in parts of about `entries` numbers: (first round, arrays)."""
         width = sum(size(s) for s in self.problem.streams)
         step = max(1, entries // max(1, width))
         for start in range(0, self.rounds, step):
@@ -146,22 +150,22 @@ class Data:
 
     @property
     def nbytes(self) -> int:
-        """Memory that all rounds would take as arrays."""
+        """Bytes that all rounds take as arrays."""
         return 8 * self.rounds * sum(size(s) for s in self.problem.streams)
 
     def first(self, rounds: int) -> Data:
-        """The first rounds alone."""
+        """Data of the first rounds alone."""
         given = MappingProxyType({name: array[:rounds] for name, array in self.given.items()})
         return replace(self, rounds=min(rounds, self.rounds), given=given)
 
     def after(self, start: int) -> Data:
-        """The rounds from `start` (from 0) on."""
+        """Data of the rounds from `start` (from 0) on."""
         given = MappingProxyType({name: array[start:] for name, array in self.given.items()})
         return replace(self, rounds=self.rounds - start, given=given, skipped=self.skipped + start)
 
 
 def share(data: Data, folder: Path) -> None:
-    """Write what was given as files that other processes map into memory instead of getting copies."""
+    """Write the given arrays as files that other processes map into memory, so that none gets a copy."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in data.given.items():
         np.save(folder / f"{name}.npy", array)
@@ -173,7 +177,9 @@ def describe(model: Model, source: Any, mapping: StreamMap | None = None, on_mis
 
 
 def check_source(source: Any) -> None:
-    """Raises OCO526 for what cannot be a source of rounds, OCO820 for a path where there is no file; the values are not looked at."""
+    """Check that something can be a source of rounds, without reading it. Raises OCO526 where it cannot, OCO820 where a
+    file is absent.
+    """
     if source is None or isinstance(source, Data):
         return
     if not readable(source):
@@ -191,11 +197,11 @@ def load_data(
     rounds: int | None = None,
     on_missing: str = "error",
 ) -> Data:
-    """The data of a run.
+    """Read or draw the data of a run.
 
-    `source` is a path, a dict of arrays with the round first, a data frame, or None to draw every stream. `rounds` takes
-    the first so many; it must be given, or the model's horizon known, when all is drawn. `on_missing` is "error", "hold"
-    (take the last value before) or "skip" (leave the round out).
+    `source` is a path, a dict of arrays with the round first, a data frame, or None to draw every stream. `rounds`
+    takes the first so many; it must be given, or the model's horizon known, when all is drawn. `on_missing` is "error",
+    "hold" (take the last value before) or "skip" (leave the round out).
     """
     if isinstance(source, Data):
         return source if rounds is None else source.first(rounds)
@@ -214,40 +220,52 @@ def load_data(
     return data if rounds is None else data.first(rounds)
 
 
+def problem_for(model: Model, source: Any, seed: int = 0) -> Canonical:
+    """Canonical problem with the number of rounds of its data as the horizon; an unknown horizon stays unknown."""
+    read_for = source.problem if isinstance(source, Data) else None
+    problem = read_for if read_for is not None and read_for.model is model else canonical(model)
+    if problem.horizon is None:
+        return problem
+    rounds = load_data(problem, source, seed=seed).rounds
+    return problem if rounds == problem.horizon else canonical(model.with_horizon(rounds))
+
+
 def from_rounds(
     problem: Canonical, rounds: Iterable[Mapping[str, Any]], seed: int = 0, mapping: StreamMap | None = None
 ) -> Iterator[dict[str, Array]]:
-    """The rounds of an iterator, one at a time, with what they lack drawn. The learner checks the values."""
+    """Iterate over the rounds of an iterator, drawing the streams that they lack. The learner checks the values."""
     if mapping:
         raise fail("OCO824", "rounds of an iterator have no columns to map", hint="yield dicts by the names of streams")
     by_name = {s.name: s for s in problem.streams}
     last: Blocks = {}
     for index, values in enumerate(rounds):
         if not isinstance(values, Mapping):
-            said = f"round {index + 1} of the data is of type {type(values).__name__}, not a dict of streams"
-            raise fail("OCO820", said, hint=f'yield {{"{next(iter(by_name), "stream")}": value}} for every round')
+            message = f"round {index + 1} of the data is of type {type(values).__name__}, not a dict of streams"
+            raise fail("OCO820", message, hint=f'yield {{"{next(iter(by_name), "stream")}": value}} for every round')
         masked = {name for name, value in values.items() if isinstance(value, np.ma.MaskedArray)}
-        found = {name: value if name in masked else np.asarray(value) for name, value in values.items()}
+        results = {name: value if name in masked else np.asarray(value) for name, value in values.items()}
         for name, stream in by_name.items():
-            if name not in found:
+            if name not in results:
                 others = [n for n in values if n not in by_name]
                 has = f" (it has {shorten(others)})" if others else ""
                 _refuse_undrawable(stream, f"round {index + 1} of the data{has}")
-                found[name] = draw(stream, seed, index, index + 1, last)[0]
-        yield found
+                results[name] = draw(stream, seed, index, index + 1, last)[0]
+        yield results
 
 
 def draw(stream: StreamRange, seed: int, start: int, stop: int, last: Blocks) -> Array:
-    """Values of a stream for rounds `start` to `stop` from its distribution: the same whatever the parts they are drawn in. Read-only."""
-    if stream.law is None:
-        raise InternalError(f"stream {stream.name} has no law to draw from")
+    """Draw a stream for rounds `start` to `stop` from its distribution, whatever the blocks they are drawn in. The
+    array is read-only.
+    """
+    if stream.distribution is None:
+        raise InternalError(f"stream {stream.name} has no distribution to draw from")
     step = max(1, BLOCK_ENTRIES // max(1, size(stream)))
     parts = []
     for block in range(start // step, -(-stop // step)):
         number, values = last.get(stream.name, (-1, np.empty(0)))
         if number != block:
             rng = np.random.default_rng([seed, zlib.crc32(stream.name.encode()), block])
-            values = stream.law.sample(rng, step)
+            values = stream.distribution.sample(rng, step)
             values.flags.writeable = False
             last[stream.name] = block, values
         parts.append(values[max(0, start - block * step) : stop - block * step])
@@ -274,39 +292,45 @@ def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
 
 def _refuse_undrawable(stream: StreamRange, where: str) -> None:
     if stream.stream.distribution is None:
-        why = "is iid, but its law is not stated" if stream.stream.iid else "is adversarial, so it has no distribution"
-        law = _with_a_law(stream)
-        hint = "give its values (--data, in Python the first argument of run)" + (f", or a law: {law}" if law else "")
+        why = (
+            "is iid, but its distribution is not stated"
+            if stream.stream.iid
+            else "is adversarial, so it has no distribution"
+        )
+        distribution = _with_distribution(stream)
+        hint = "give its values (--data, in Python the first argument of run)" + (
+            f", or a distribution: {distribution}" if distribution else ""
+        )
         raise fail("OCO825", f"{where} has no values for stream `{stream.name}`, which {why}", stream.stream.span, hint)
 
 
-def _with_a_law(stream: StreamRange) -> str | None:
-    """The declaration of the stream with a law that its bounds and whole numbers allow; None where there is none."""
+def _with_distribution(stream: StreamRange) -> str | None:
+    """Declaration of the stream with a distribution that its bounds and integrality allow; None where there is none."""
     ends = tuple(map(print_expr, stream.stream.bounds or ()))
     low, high = (np.broadcast_to(b, stream.shape) for b in (stream.lower, stream.upper))
-    law = within(low, high, stream.integer, (ends[0], ends[-1]) if ends else ("", ""))
-    return f"{print_stream(replace(stream.stream, iid=False, mean=None))} ~ {law}" if law else None
+    distribution = within(low, high, stream.integer, (ends[0], ends[-1]) if ends else ("", ""))
+    return f"{print_stream(replace(stream.stream, iid=False, mean=None))} ~ {distribution}" if distribution else None
 
 
 def _examine(
     problem: Canonical, table: Table, mapping: StreamMap | None, on_missing: str
 ) -> tuple[MappingReport, dict[str, Array]]:
     assignments, problems = assign(problem.streams, table, mapping)
-    table, mended = repaired(table, on_missing, [c for a in assignments for c in a.columns])
+    table, fixed = repaired(table, on_missing, [c for a in assignments for c in a.columns])
     findings = [Finding(p) for p in problems]
     streams = {s.name: s for s in problem.streams}
     given: dict[str, Array] = {}
     lengths: dict[int, str] = {}
     wide: list[str | None] = []
-    for found in assignments:
-        if found.way is Way.DRAWN:
+    for result in assignments:
+        if result.way is Way.DRAWN:
             continue
-        stream = streams[found.stream]
-        columns = [table.arrays[c] for c in found.columns]
+        stream = streams[result.stream]
+        columns = [table.arrays[c] for c in result.columns]
         length = min(len(c) for c in columns)
         lengths.setdefault(length, stream.name)
         stacked = _beside([c[:length].reshape(length, prod(c.shape[1:])) for c in columns])
-        findings += check_values(table, stream, found.columns, stacked, on_missing == "hold")
+        findings += check_values(table, stream, result.columns, stacked, on_missing == "hold")
         wide.append(far_within(stream, stacked))
         given[stream.name] = stacked.reshape(length, *stream.shape)
     if len(lengths) > 1:
@@ -322,7 +346,7 @@ def _examine(
         unused(table, assignments),
         table.times,
         tuple(findings),
-        mended,
+        fixed,
         tuple(filter(None, wide)),
     )
     return report, given
@@ -333,7 +357,7 @@ def _about(rounds: str) -> list[Finding]:
 
 
 def _beside(parts: list[Array]) -> Array:
-    """The columns of all parts (rounds, entries) in one array; no copy where they already lie so in memory."""
+    """Columns of all parts (rounds, entries) in one array; no copy where they already lie so in memory."""
     if len(parts) == 1:
         return parts[0]
     first, rounds, width = parts[0], len(parts[0]), sum(p.shape[1] for p in parts)
@@ -341,11 +365,11 @@ def _beside(parts: list[Array]) -> Array:
     singles = all(p.shape[1] == 1 and p.strides[0] == first.strides[0] and p.dtype == first.dtype for p in parts)
     if singles and rounds and addresses == [addresses[0] + k * first.itemsize for k in range(width)]:
         return np.lib.stride_tricks.as_strided(first, (rounds, width), (first.strides[0], first.itemsize))
-    found = spacious((rounds, width))
+    result = spacious((rounds, width))
     step = max(1, BLOCK // width)
     for start in range(0, rounds, step):
-        found[start : start + step] = np.concatenate([p[start : start + step] for p in parts], axis=1)
-    return found
+        result[start : start + step] = np.concatenate([p[start : start + step] for p in parts], axis=1)
+    return result
 
 
 def _names(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Where the runs of a table happen: in this process, in processes on its cores, on a Ray cluster."""
+"""Engines that run a table of jobs: in this process, in processes on its cores, on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ SECONDS_TO_ANSWER = 5.0
 
 
 def here(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
-    """One after another in this process."""
+    """Run the jobs one after another in this process."""
     yield from map(work, jobs)
 
 
 @dataclass(frozen=True)
 class Processes:
-    """On the cores of this machine, each run in a process of its own; None: all cores.
+    """Engine on the cores of this machine, with a process for each of `workers` (None: all cores).
 
-    Where nobody takes the outcomes any more (Ctrl-C), runs that are not done are ended and left out.
+    When the consumer stops reading outcomes (Ctrl-C), unfinished runs are ended and left out.
     """
 
     workers: int | None = None
 
     @property
     def width(self) -> int:
-        """How many runs go on at once."""
+        """Number of runs in progress at once."""
         return self.workers or os.cpu_count() or 1
 
     def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
@@ -65,9 +65,10 @@ class Processes:
 
 
 def _end_with_the_table() -> None:
-    """In a worker: Ctrl-C ends it at once, where Python would take it for the failure of one run and begin the next.
+    """Prepare a worker: Ctrl-C ends it at once, where Python would count it as the failure of one run and begin the
+    next.
 
-    So does the end of the process that gives the work, which may be killed: a worker would wait for more of it for ever.
+    So does the end of the parent process, which may be killed: a worker would wait for more jobs for ever.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_after_parent, daemon=True).start()
@@ -84,10 +85,11 @@ def _end_after_parent() -> None:
 
 @dataclass(frozen=True)
 class Ray:
-    """On a Ray cluster. Data goes to its object store once.
+    """Engine on a Ray cluster. Data goes to its object store once.
 
-    With an `address`, the cluster there; with a number of `workers`, one that is started on this machine; with neither, the one that
-    this process is connected to already, which is left as it is, else what Ray finds (RAY_ADDRESS) or starts on all cores.
+    With an `address`, the cluster there; with a number of `workers`, one that is started on this machine; with neither,
+    the one that this process is already connected to, which is left running, or else the one that Ray finds
+    (RAY_ADDRESS) or starts on all cores.
 
     Raises OCO909 where Ray is not installed or the cluster does not answer.
     """
@@ -113,7 +115,7 @@ class Ray:
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        """Ray, with a cluster; what was begun here is ended."""
+        """Ray module, connected to a cluster; a cluster that was started here is ended on leaving."""
         try:
             import ray
         except ImportError:
@@ -129,8 +131,8 @@ class Ray:
                 ray.init(**place, **quiet)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
                 where = f"the Ray cluster at {self.address}" if self.address else "a Ray cluster"
-                said = str(error).strip().partition("\n")[0]
-                raise fail("OCO909", f"{where} does not answer ({type(error).__name__}: {said})") from error
+                message = str(error).strip().partition("\n")[0]
+                raise fail("OCO909", f"{where} does not answer ({type(error).__name__}: {message})") from error
         try:
             yield ray
         finally:
@@ -146,7 +148,7 @@ def _must_answer(address: str | None) -> None:
 
 
 def _called(work: Callable[[Job], Outcome], job: Job, names: Sequence[str], *arrays: Array) -> Outcome:
-    """In a worker of Ray, which hands over the arrays without a copy."""
+    """Run a job in a worker of Ray, which hands over the arrays without a copy."""
     if isinstance(work, Work) and isinstance(work.execute, SharesArrays):
         work = Work(work.execute.over(dict(zip(names, arrays))))
     return work(job)

@@ -1,4 +1,4 @@
-"""The frontier of guarantees as a picture: what less regret costs in violation."""
+"""Plot of the frontier of guarantees: regret against violation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from oco.dsl.diagnostics import fail
 
 
 def plot_frontier(points: Sequence[FrontierPoint], ax: Any = None) -> Any:
-    """Regret against violation, both as shares of the trivial bounds and in logarithms; the weights stand beside the points."""
+    """Plot regret against violation, both as shares of the trivial bounds on logarithmic axes, with the weights beside
+    the points.
+    """
     if not points:
         raise fail("OCO713", "there is no frontier: the bounds have no numbers, or the theorem leaves nothing free")
     import matplotlib.pyplot as plt

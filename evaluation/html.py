@@ -1,4 +1,4 @@
-"""The few pieces of HTML that a report is made of. All text is escaped."""
+"""HTML elements of a report. All text is escaped."""
 
 from __future__ import annotations
 
@@ -46,29 +46,31 @@ summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--ac
 
 
 IN_NOTEBOOK = "<style>.oco td:not(.number), .oco th:not(.number) { text-align: left; }</style>"
-"""For tables on a page with a style of its own, whose cells of words would stand to the right; they are in an element of class `oco`."""
+"""Style for tables on a page that has its own, which would align words to the right; they are in an element of class `oco`."""
 
 
 _SMALL = re.compile(r"-?\d[\d.]*e-\d+")  # a browser would break such a number at its hyphen
 
 
 def page(title: str, body: Iterable[str]) -> str:
-    """A whole document that needs nothing from elsewhere."""
+    """Complete document that needs no other file."""
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
     return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n<body>\n{chr(10).join(body)}\n</body></html>\n'
 
 
 def section(title: str, *parts: str) -> str:
+    """Section with a heading."""
     return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
 
 
 def paragraph(text: str, kind: str = "") -> str:
+    """Paragraph of escaped text; `kind` is its CSS class."""
     mark = f' class="{kind}"' if kind else ""
     return f"<p{mark}>{marked(text)}</p>"
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Cells are escaped; `numbers` are the columns that stand to the right. On a narrow screen each row is a list of its own."""
+    """Table with escaped cells; `numbers` are the right-aligned columns. On a narrow screen each row becomes a list."""
 
     def cell(tag: str, column: int, text: str) -> str:
         mark = ' class="number"' if column in numbers else ""
@@ -82,7 +84,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Seque
 
 
 def drawing(svg: str, caption: str) -> str:
-    """A figure; `svg` is trusted, it comes from our own pictures."""
+    """Figure; `svg` is trusted, since it comes from our own plots."""
     return f'<figure role="img" aria-label="{escape(caption)}">{svg}<figcaption>{escape(caption)}</figcaption></figure>'
 
 
@@ -92,10 +94,11 @@ def gallery(drawings: Iterable[str]) -> str:
 
 
 def folded(summary: str, *parts: str, tag: str = "") -> str:
-    """Something that opens when it is clicked."""
+    """Section that opens when it is clicked."""
     label = f' <span class="tag{" bad" if tag == "refuted" else ""}">{escape(tag)}</span>' if tag else ""
     return f"<details><summary>{marked(summary)}{label}</summary>{''.join(parts)}</details>"
 
 
 def code(text: str) -> str:
+    """Preformatted block of escaped text."""
     return f"<pre>{escape(text)}</pre>"

@@ -1,4 +1,4 @@
-"""Which columns fill which stream: by name, by number, or as a person says. Nothing is read or drawn here."""
+"""Mapping of columns to streams: by name, by number, or as given. Nothing is read or drawn here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]$")
 
 
 class Way(StrEnum):
-    """How a stream gets its values."""
+    """Means by which a stream gets its values."""
 
     NAME = "by name"
     NUMBER = "by number"
@@ -34,7 +34,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True)
 class Assignment:
-    """A stream and the columns that fill its entries, in row-major order; one column may hold all entries as an array."""
+    """Stream with the columns that fill its entries, in row-major order; one column may hold all entries as an array."""
 
     stream: str
     columns: tuple[str, ...]
@@ -54,7 +54,7 @@ def shorten(names: Sequence[str], limit: int = 6) -> str:
 
 
 def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """`["price=CAPITL,CENTRL", "jobs=arrivals"]` as a mapping: what `--map` gives."""
+    """Parse the arguments of `--map`, `["price=CAPITL,CENTRL", "jobs=arrivals"]`, into a mapping."""
     mapping: dict[str, tuple[str, ...]] = {}
     for text in texts:
         stream, equals, columns = text.partition("=")
@@ -67,35 +67,35 @@ def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def size(stream: StreamRange) -> int:
-    """The number of entries of a stream in a round."""
+    """Number of entries of a stream in a round."""
     return int(np.prod(stream.shape, dtype=np.int64))
 
 
 def assign(
     streams: Sequence[StreamRange], table: Table, mapping: StreamMap | None = None
 ) -> tuple[tuple[Assignment, ...], tuple[Diagnostic, ...]]:
-    """Find the columns of every stream. What cannot be found or does not fit comes back as diagnostics, all of them."""
+    """Find the columns of every stream. All problems come back as diagnostics."""
     findings = Findings()
-    told = {name: (c,) if isinstance(c, str) else tuple(c) for name, c in (mapping or {}).items()}
+    given = {name: (c,) if isinstance(c, str) else tuple(c) for name, c in (mapping or {}).items()}
     with findings.guard():
-        _refuse_unknown_streams(told, [s.name for s in streams])
+        _refuse_unknown_streams(given, [s.name for s in streams])
     assignments: list[Assignment] = []
     for stream in streams:
         with findings.guard():
-            found = _assignment(stream, table, told.get(stream.name), streams)
-            _check_count(stream, found, table)
-            assignments.append(found)
+            result = _assignment(stream, table, given.get(stream.name), streams)
+            _check_count(stream, result, table)
+            assignments.append(result)
     return tuple(assignments), tuple(findings.items)
 
 
 def unused(table: Table, assignments: Sequence[Assignment]) -> tuple[str, ...]:
-    """The columns that fill no stream."""
+    """Columns that fill no stream."""
     taken = {c for a in assignments for c in a.columns}
     return tuple(name for name in table.arrays if name not in taken)
 
 
-def _refuse_unknown_streams(told: Mapping[str, Sequence[str]], streams: Sequence[str]) -> None:
-    for name in told:
+def _refuse_unknown_streams(given: Mapping[str, Sequence[str]], streams: Sequence[str]) -> None:
+    for name in given:
         if name not in streams:
             raise fail(
                 "OCO824", f"the mapping names `{name}`, which is no stream of the model", hint=_nearest(name, streams)
@@ -108,10 +108,10 @@ def _nearest(name: str, candidates: Sequence[str]) -> str:
 
 
 def _assignment(
-    stream: StreamRange, table: Table, told: Sequence[str] | None, streams: Sequence[StreamRange]
+    stream: StreamRange, table: Table, given: Sequence[str] | None, streams: Sequence[StreamRange]
 ) -> Assignment:
-    if told is not None:
-        return Assignment(stream.name, _expand(stream, told, table), Way.MAPPING)
+    if given is not None:
+        return Assignment(stream.name, _expand(stream, given, table), Way.MAPPING)
     name = stream.name
     if name in table.arrays:
         return Assignment(name, (name,), Way.NAME)
@@ -129,37 +129,39 @@ def _assignment(
 
 
 def _alone(stream: StreamRange, streams: Sequence[StreamRange]) -> bool:
-    """Whether this is the one stream that only data can give."""
+    """True where this is the only stream that must come from data."""
     return [s.name for s in streams if s.stream.distribution is None] == [stream.name]
 
 
 def _numbered(stream: StreamRange, table: Table) -> tuple[str, ...]:
     """The columns `NAME[i]`, `NAME[i, j]`, in order; of an array of more axes, each may hold the entries of the others. Raises OCO823."""
-    found: dict[tuple[int, ...], str] = {}
+    results: dict[tuple[int, ...], str] = {}
     for column in table.arrays:
         match = _NUMBERED.search(column)
         if match and column[: match.start()] == stream.name:
-            found[tuple(int(i) for i in match.group(1).split(","))] = column
-    axes = min(map(len, found), default=0)
+            results[tuple(int(i) for i in match.group(1).split(","))] = column
+    axes = min(map(len, results), default=0)
     wanted = list(np.ndindex(*stream.shape[:axes]))
-    if found and set(found) != set(wanted):
-        absent = [f"`{stream.name}[{', '.join(map(str, place))}]`" for place in wanted if place not in found]
-        beyond = [f"`{column}`" for place, column in sorted(found.items()) if place not in wanted]
+    if results and set(results) != set(wanted):
+        absent = [f"`{stream.name}[{', '.join(map(str, place))}]`" for place in wanted if place not in results]
+        beyond = [f"`{column}`" for place, column in sorted(results.items()) if place not in wanted]
         has = [f"lacks {shorten(absent)}"] if absent else []
         has += [f"has {shorten(beyond)}, which the stream has not"] if beyond else []
-        columns = ",".join(column for _, column in sorted(found.items()))
+        columns = ",".join(column for _, column in sorted(results.items()))
         hint = "entries are counted from 0"
         hint += (
-            f"; where these columns are meant: --map '{stream.name}={columns}'" if len(found) == len(wanted) < 9 else ""
+            f"; where these columns are meant: --map '{stream.name}={columns}'"
+            if len(results) == len(wanted) < 9
+            else ""
         )
         raise fail("OCO823", f"{table.name} {' and '.join(has)}", stream.stream.span, hint)
-    return tuple(found[place] for place in wanted) if found else ()
+    return tuple(results[place] for place in wanted) if results else ()
 
 
-def _expand(stream: StreamRange, told: Sequence[str], table: Table) -> tuple[str, ...]:
+def _expand(stream: StreamRange, given: Sequence[str], table: Table) -> tuple[str, ...]:
     """Replace patterns (`price.*`) by the columns they match, in the order of the file."""
     columns: list[str] = []
-    for text in told:
+    for text in given:
         if text in table.arrays:
             columns.append(text)
             continue
@@ -176,15 +178,15 @@ def _expand(stream: StreamRange, told: Sequence[str], table: Table) -> tuple[str
 def _not_found(stream: StreamRange, table: Table) -> Exception:
     what = "nothing" if not table.arrays else f"no column for stream `{stream.name}`"
     wanted = f"`{stream.name}`" if not stream.shape else f"`{stream.name}[0]`, ... or `{stream.name}.NAME`, ..."
-    told = _likely(stream, table)
-    in_python = json.dumps({stream.name: told[0] if len(told) == 1 else told})
-    hint = f"call it {wanted}, or say --map {stream.name}={','.join(told)}, in Python mapping={in_python}"
+    given = _likely(stream, table)
+    in_python = json.dumps({stream.name: given[0] if len(given) == 1 else given})
+    hint = f"call it {wanted}, or say --map {stream.name}={','.join(given)}, in Python mapping={in_python}"
     has = f" (it has {shorten(list(table.arrays))})" if table.arrays else ""
     return fail("OCO822", f"{table.name} has {what}{has}", stream.stream.span, hint)
 
 
 def _likely(stream: StreamRange, table: Table) -> list[str]:
-    """The columns that a stream may be meant to take."""
+    """Columns that a stream may be meant to take."""
     alike = [c for c in table.arrays if c.lower().startswith(stream.name.lower())]
     if len(alike) == size(stream) and len(alike) < 9:
         return alike
@@ -193,27 +195,27 @@ def _likely(stream: StreamRange, table: Table) -> list[str]:
     return near if fits else ["COLUMNS"]
 
 
-def _check_count(stream: StreamRange, found: Assignment, table: Table) -> None:
-    if found.way is Way.DRAWN:
+def _check_count(stream: StreamRange, result: Assignment, table: Table) -> None:
+    if result.way is Way.DRAWN:
         return
     need = size(stream)
-    have = sum(int(table.arrays[c][:1].size) if len(table.arrays[c]) else 1 for c in found.columns)
+    have = sum(int(table.arrays[c][:1].size) if len(table.arrays[c]) else 1 for c in result.columns)
     if have != need:
         entries = "1 number" if need == 1 else f"{need} numbers"
-        names = shorten(found.columns)
+        names = shorten(result.columns)
         raise fail(
             "OCO823",
             f"stream `{stream.name}` has {entries} a round, and {table.name} gives {have} ({names})",
             stream.stream.span,
-            _how_many(stream, found, table),
+            _how_many(stream, result, table),
         )
 
 
-def _how_many(stream: StreamRange, found: Assignment, table: Table) -> str:
-    """What to do about a wrong number of entries: an array has a shape, columns are chosen."""
-    if len(found.columns) == 1 and (found.way is Way.NAME or not table.headed):
+def _how_many(stream: StreamRange, result: Assignment, table: Table) -> str:
+    """Advice on a wrong number of entries: an array has a shape, columns are chosen."""
+    if len(result.columns) == 1 and (result.way is Way.NAME or not table.headed):
         shape = "".join(f", {n}" for n in stream.shape)
-        return f"give `{found.columns[0] or stream.name}` as an array of shape (rounds{shape}), or change the shape in the model"
+        return f"give `{result.columns[0] or stream.name}` as an array of shape (rounds{shape}), or change the shape in the model"
     if not table.headed:
         return "give a file with as many columns, or with their names in the first line"
     return f'choose the columns with --map {stream.name}=..., in Python mapping={{"{stream.name}": [...]}}'

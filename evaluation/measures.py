@@ -1,4 +1,4 @@
-"""What is measured of a run: regret and violation after every round. Plain functions of arrays with the round first."""
+"""Measures of a run: regret and violation after every round. Plain functions of arrays with the round first."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ Total = Literal["papers", "scaled"]
 
 
 def regret(loss: Array, comparator_loss: Array) -> Array:
-    """sum over rounds 1..t of f_t(x_t) - f_t(x*_t), for every t: (T,)."""
+    """Cumulative regret sum_{s <= t} f_s(x_s) - f_s(x*_s) for every t: (T,)."""
     return np.asarray(np.cumsum(loss - comparator_loss))
 
 
 def violation(constraints: Array, kind: ViolationKind) -> Array:
-    """For values g (T, N): hard is sum_t [g_t]_+, soft is [sum_t g_t]_+, after every round (T, N)."""
+    """Violation after every round (T, N) for values g (T, N): hard is sum_t [g_t]_+, soft is [sum_t g_t]_+."""
     if kind == "hard":
         return np.asarray(np.cumsum(np.maximum(constraints, 0.0), axis=0))
     return np.asarray(np.maximum(np.cumsum(constraints, axis=0), 0.0))
 
 
 def equality_violation(equalities: Array) -> Array:
-    """|sum_t h_t| after every round, for values h (T, M): (T, M)."""
+    """Violation |sum_t h_t| after every round, for values h (T, M): (T, M)."""
     return np.asarray(np.abs(np.cumsum(equalities, axis=0)))
 
 
 def total(violations: Array, kind: Total, scales: Array | None) -> Array:
-    """One number a round from violations (T, N): "papers" is the plain sum; "scaled" divides each by its scale first.
+    """Total over constraints of violations (T, N), one number a round: "papers" is the plain sum; "scaled" divides each
+    by its scale first.
 
     The scale of a constraint is its largest |g| over domain and streams; one of scale zero is dropped.
     """
@@ -41,7 +42,7 @@ def total(violations: Array, kind: Total, scales: Array | None) -> Array:
 
 
 def fitted_exponent(values: Array) -> float | None:
-    """The slope of log(values) against log(t) by least squares from a tenth of the rounds on.
+    """Slope of log(values) against log(t) by least squares from a tenth of the rounds on.
 
     None where there are too few rounds, the values are not positive, or no power of t describes them (R^2 below 0.9).
     """

@@ -1,4 +1,6 @@
-"""Missing values (NaN) in data: filled with the last value before, or their rounds left out, where a person asked for it."""
+"""Missing values (NaN) in data: filled with the last value before, or their rounds left out, where the caller asks for
+it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ SHOWN = 3  # places that a note names
 
 
 def checked(on_missing: str) -> str:
-    """The word, if it is one. Raises OCO826."""
+    """Validate the word for treating missing values. Raises OCO826."""
     if on_missing not in ("error", "hold", "skip"):
         hint = 'it is "error", "hold" or "skip"'
         raise fail("OCO826", f"`{on_missing}` is no way to treat missing values", hint=hint)
@@ -22,7 +24,9 @@ def checked(on_missing: str) -> str:
 
 
 def repaired(table: Table, on_missing: str, used: Sequence[str]) -> tuple[Table, tuple[str, ...]]:
-    """The table without missing values in the columns that are used, as far as that can be done, and what was done to them."""
+    """Table with missing values filled or left out in the columns in use, as far as possible, with notes on what was
+    done.
+    """
     if checked(on_missing) == "error":
         return table, ()
     missing = {n: np.asarray(np.isnan(table.arrays[n]).reshape(len(table.arrays[n]), -1).any(axis=1)) for n in used}
@@ -31,50 +35,50 @@ def repaired(table: Table, on_missing: str, used: Sequence[str]) -> tuple[Table,
     if on_missing == "hold":
         arrays = {n: _held(table.arrays[n], gone) for n, gone in missing.items()}
         filled = {n: int(np.count_nonzero(gone & (np.cumsum(~gone) > 0))) for n, gone in missing.items()}
-        told = [f"`{n}` {count}" for n, count in filled.items() if count]
-        said = f"missing values that hold the last one before: {', '.join(told[:SHOWN])}{_more(told)}"
-        return replace(table, arrays={**table.arrays, **arrays}), (said,) if told else ()
+        parts = [f"`{n}` {count}" for n, count in filled.items() if count]
+        message = f"missing values that hold the last one before: {', '.join(parts[:SHOWN])}{_more(parts)}"
+        return replace(table, arrays={**table.arrays, **arrays}), (message,) if parts else ()
     keep = (
         ~np.any([gone[: table.rounds] for gone in missing.values()], axis=0) if missing else np.ones(table.rounds, bool)
     )
     if keep.all():
         return table, ()
     lost = [table.where(int(row)) for row in np.flatnonzero(~keep)[: SHOWN + 1]]
-    said = f"{np.count_nonzero(~keep)} of {table.rounds} rounds left out, which lack values: {', '.join(lost[:SHOWN])}{_more(lost)}"
+    message = f"{np.count_nonzero(~keep)} of {table.rounds} rounds left out, which lack values: {', '.join(lost[:SHOWN])}{_more(lost)}"
     numbers = np.arange(1, table.rounds + 1) if table.row_numbers is None else table.row_numbers
     kept = {n: a[: table.rounds][keep] for n, a in table.arrays.items()}
     texts = {n: _moved(cells, keep, table.width(n)) for n, cells in table.texts.items()}
-    return replace(table, arrays=kept, texts=texts, row_numbers=numbers[: table.rounds][keep]), (said,)
+    return replace(table, arrays=kept, texts=texts, row_numbers=numbers[: table.rounds][keep]), (message,)
 
 
 class Rounds:
-    """The rounds of an iterator, mended one by one; `notes` says afterwards what was done."""
+    """Rounds of an iterator, repaired one by one; `notes` then says what was done."""
 
     def __init__(self, rounds: Iterable[Mapping[str, Array]], on_missing: str) -> None:
         self._rounds = rounds
         self._how = checked(on_missing)
         self._last: dict[str, Array] = {}
-        self._mended = 0
+        self._fixed = 0
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         for values in self._rounds:
-            found = dict(values)
+            results = dict(values)
             if self._how != "error":
-                gone = {n: np.isnan(v) for n, v in found.items() if v.dtype.kind == "f"}
+                gone = {n: np.isnan(v) for n, v in results.items() if v.dtype.kind == "f"}
                 short = [n for n, m in gone.items() if m.any()]
-                self._mended += bool(short)
+                self._fixed += bool(short)
                 if short and self._how == "skip":
                     continue
-                found |= {n: np.where(gone[n], self._last[n], found[n]) for n in short if n in self._last}
-                self._last = {n: found[n] for n in gone}
-            yield found
+                results |= {n: np.where(gone[n], self._last[n], results[n]) for n in short if n in self._last}
+                self._last = {n: results[n] for n in gone}
+            yield results
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done to how many rounds."""
+        """Remarks on the rounds that were left out or filled."""
         done = {"skip": "left out, which lacked values", "hold": "filled with the last values before"}
-        rounds = "1 round" if self._mended == 1 else f"{self._mended} rounds"
-        return (f"{rounds} {done[self._how]}",) if self._mended else ()
+        rounds = "1 round" if self._fixed == 1 else f"{self._fixed} rounds"
+        return (f"{rounds} {done[self._how]}",) if self._fixed else ()
 
 
 def _more(named: Sequence[str]) -> str:
@@ -82,7 +86,7 @@ def _more(named: Sequence[str]) -> str:
 
 
 def _moved(cells: Mapping[int, str], keep: Array, width: int) -> dict[int, str]:
-    """The places of cells after the rows that are not kept are gone."""
+    """Places of cells after rows that are not kept have been removed."""
     row = np.cumsum(keep) - 1
     return {int(row[p // width]) * width + p % width: text for p, text in cells.items() if keep[p // width]}
 

@@ -1,4 +1,4 @@
-"""Numbers as a person reads them: the one way in which tables, pages and sentences write what was measured."""
+"""Numbers as text, in one format for tables, pages and sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 
 
 def number(value: float | None, digits: int = 6, unknown: str = "not known") -> str:
-    """So many figures, thousands apart: 25,221,735; very large and very small ones with an exponent."""
+    """Number with a few significant figures and separated thousands, 25,221,735; with an exponent where it is very
+    large or very small.
+    """
     if value is None:
         return unknown
     if (value != 0 and not 1e-4 <= abs(value) < 1e12) or not math.isfinite(value):
@@ -17,5 +19,5 @@ def number(value: float | None, digits: int = 6, unknown: str = "not known") -> 
 
 
 def counted(count: int, what: str) -> str:
-    """`1 round`, `2,880 rounds`."""
+    """Number with its noun: `1 round`, `2,880 rounds`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"

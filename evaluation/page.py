@@ -1,4 +1,4 @@
-"""A page of pictures that shows itself in a notebook, whatever is set up there."""
+"""Figure that shows itself in a notebook, whatever the setup there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pilot runs: algorithms whose guarantees say nothing, tried on the same rounds, seed by seed."""
+"""Pilot runs: algorithms with vacuous guarantees, tried on the same rounds, seed by seed."""
 
 from __future__ import annotations
 
@@ -17,19 +17,23 @@ from oco.evaluation.trace import Trace
 
 Array = np.ndarray[Any, Any]
 Candidate = tuple[str, bool]
-"""An algorithm, and whether it has the paper's constants instead of those that make its guarantee least."""
+"""Name of an algorithm, and a flag: True for the paper's constants, False for those of its least guarantee."""
 
 
 class Piloted(Protocol):
-    """A plan that can run."""
+    """Plan that can run."""
 
-    def run(self, data: Any = None, rounds: int | None = None, seed: int = 0) -> Trace: ...
+    def run(self, data: Any = None, rounds: int | None = None, seed: int = 0) -> Trace:
+        """Run the plan over the data
+        and return the trace.
+        """
 
 
 def score(trace: Trace, s: Situation, weight: float) -> tuple[float, float, float]:
-    """The loss and the violation of a run, a round, in units of the loss's range and of the constraints' scales, and their sum.
+    """Loss and violation of a run per round, in units of the loss's range and of the constraints' scales, and their
+    sum.
 
-    A constraint that binds each round counts what it was broken by; one on average, what is left over all rounds.
+    A constraint that binds each round counts its hard violation; one on average, the excess of its sum over all rounds.
     """
     loss = float(trace.loss.mean()) / (s.loss_range or 1.0)
     total = 0.0
@@ -48,26 +52,28 @@ def score(trace: Trace, s: Situation, weight: float) -> tuple[float, float, floa
 
 
 def pilot(
-    plans: Mapping[Candidate, Piloted], source: Data, seeds: Sequence[int], s: Situation, weight: float, told: str
+    plans: Mapping[Candidate, Piloted], source: Data, seeds: Sequence[int], s: Situation, weight: float, note: str
 ) -> Pilots:
-    """Every plan over the same rounds with each seed, the cheapest first; of equals the constants of the least guarantee."""
-    found = {c: _scores(plan, source, seeds, s, weight) for c, plan in plans.items()}
-    cost = {c: float(scores[:, 2].mean()) for c, scores in found.items()}
-    order = sorted(found, key=lambda c: (cost[c], c[1], c[0]))
-    results = tuple(_result(c, found[c], found[order[0]]) for c in order)
-    return Pilots(results, source.rounds, len(seeds), told)
+    """Run every plan over the same rounds with each seed, the cheapest first; of equals the constants of the least
+    guarantee.
+    """
+    entries = {c: _scores(plan, source, seeds, s, weight) for c, plan in plans.items()}
+    cost = {c: float(scores[:, 2].mean()) for c, scores in entries.items()}
+    order = sorted(entries, key=lambda c: (cost[c], c[1], c[0]))
+    results = tuple(_result(c, entries[c], entries[order[0]]) for c in order)
+    return Pilots(results, source.rounds, len(seeds), note)
 
 
 def beside(
     pilots: Pilots, plan: Piloted, source: Data, seeds: Sequence[int], s: Situation, weight: float
 ) -> PilotResult:
-    """The same runs of a plan that is not a candidate, as they compare with the best algorithm."""
+    """Result of a plan that is not a candidate on the same runs, compared with the best algorithm."""
     scores = _scores(plan, source, seeds, s, weight)
     return _result((pilots.order[0], True), scores, scores)
 
 
 def _scores(plan: Piloted, source: Data, seeds: Sequence[int], s: Situation, weight: float) -> Array:
-    """Loss, violation and their sum, a row a seed."""
+    """Loss, violation and their sum, one row for each seed."""
     return np.array([score(plan.run(replace(source, seed=k), seed=k), s, weight) for k in seeds])
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a run: regret and violation against the round with what was promised beside them, decisions, queues."""
+"""Plots of a run: regret and violation against the round beside their guarantees, decisions, queues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#7F7F7F", "#B0A010", "#56B4E9")
-"""Okabe & Ito's palette: told apart with any kind of colour vision. The light blue is last: on a dark page the first one is as light."""
+"""Okabe & Ito's palette, distinguishable with any kind of colour vision. The light blue is last: on a dark page it resembles the first."""
 
 PAPER: Mapping[str, Any] = {"grid.color": "#e8e8e8", "axes.spines.top": False, "axes.spines.right": False}
 INK, GRID = "#1a2b3c", "#d4e5f6"  # stand for the colours of a page that an SVG will stand in
@@ -52,14 +52,16 @@ LETTER, HANDLE, NOTE_LETTER = 0.062, 0.42, 0.068  # inches: a letter of a legend
 
 @dataclass(frozen=True)
 class Curve:
-    """Values after rounds 1..T, and what they are called."""
+    """Values after rounds 1..T, with their name."""
 
     label: str
     values: Array
 
 
 def thin(rounds: Array, values: Array, points: int = POINTS, log: bool = False) -> tuple[Array, Array]:
-    """At most about `points` of a curve: of each stretch of rounds the first, least, greatest and last value, so no peak is lost."""
+    """About `points` points of a curve at most: the first, least, greatest and last value of each stretch of rounds, so
+    no peak is lost.
+    """
     if len(values) <= points:
         return rounds, values
     ends = (np.geomspace if log else np.linspace)(1, len(values), points // 4 + 1)
@@ -80,10 +82,11 @@ def figure(
     ax: Axes | None = None,
     panels: str | Sequence[str] | None = None,
 ) -> Figure:
-    """All pictures of a trace on one page: regret and violation (linear, and on logarithmic axes), decisions, queues.
+    """Draw all plots of a trace on one page: regret and violation (linear, and on logarithmic axes), decisions, queues.
 
-    axes    to draw on instead, as many as there are of the panels: any array of them as `plt.subplots` gives it, or (also as `ax`) one
-    panels  names of `PANELS`, such as "violation" or "regret, log"; by default all that have something to show, in their order
+    axes    to draw on instead, one for each panel: any array of them as `plt.subplots` gives it, or (also as `ax`) one
+    panels  names of `PANELS`, such as "violation" or "regret, log"; by default all that have something to show, in
+            their order
     """
     from oco.evaluation.page import Page
 
@@ -105,25 +108,25 @@ def figure(
 
 
 def present(trace: Trace) -> list[str]:
-    """The panels that have something to show."""
+    """Panels that have something to show."""
     absent = {"queues"} if not trace.duals.shape[1] else set()
     absent |= {"violation", "violation, log"} if not (trace.labels or trace.equality_labels) else set()
     return [name for name in PANELS if name not in absent]
 
 
 def figures(trace: Trace) -> dict[str, Figure]:
-    """One picture a file, by name: what `oco run --out` writes."""
+    """Separate figures by name, as `oco run --out` writes them."""
     with in_style():
         return _figures(trace)
 
 
 def drawings(trace: Trace) -> dict[str, str]:
-    """Each panel as an SVG text (see `vector`)."""
+    """Panels as SVG texts (see `vector`)."""
     return {name: vector(partial(PANELS[name], trace)) for name in present(trace)}
 
 
 def vector(draw: Callable[[Axes], None]) -> str:
-    """One picture as an SVG text that takes the colours of the page it stands in: `currentColor`, `var(--grid)`, `var(--blue)`."""
+    """SVG text of a figure that takes the colours of the page around it: `currentColor`, `var(--grid)`, `var(--blue)`."""
     from io import StringIO
 
     from matplotlib import rc_context
@@ -139,7 +142,7 @@ def vector(draw: Callable[[Axes], None]) -> str:
 
 
 def in_style() -> AbstractContextManager[None]:
-    """The look of pictures on paper."""
+    """Context with the style of printed plots."""
     from matplotlib import rc_context
 
     return rc_context(_style(PAPER))
@@ -165,7 +168,9 @@ def _figures(trace: Trace) -> dict[str, Figure]:
 
 
 def regret(trace: Trace, ax: Axes, log: bool = False) -> None:
-    """Regret against the best fixed decision and against the best decision of each round, as far as they are known."""
+    """Plot regret against the best fixed decision and against the best decision of each round, as far as they are
+    known.
+    """
     curves = []
     for kind in ("static", "dynamic"):
         comparator = trace.comparator(kind)
@@ -176,34 +181,36 @@ def regret(trace: Trace, ax: Axes, log: bool = False) -> None:
 
 
 def violation(trace: Trace, ax: Axes, log: bool = False) -> None:
-    """Violation of each constraint, of the kind that the guarantee speaks of; hard where it speaks of none."""
+    """Plot the violation of each constraint, of the kind that the guarantee bounds; hard where it bounds none."""
     kind = "soft" if "soft" in trace.promise.measures.get("violation", "") else "hard"
-    found = trace.violation(kind)  # type: ignore[arg-type]
-    curves = [Curve(label, found[:, i]) for i, label in enumerate(trace.labels)]
+    result = trace.violation(kind)  # type: ignore[arg-type]
+    curves = [Curve(label, result[:, i]) for i, label in enumerate(trace.labels)]
     if len(curves) > LINES:
-        curves = _worst(curves, found)
+        curves = _worst(curves, result)
     equal = trace.equality_violation()
     names = trace.equality_labels
     curves += [
         Curve(f"{label} (equality)", equal[:, i]) for i, label in enumerate(names[: max(0, LINES - len(curves))])
     ]
-    _chart(trace, ax, curves, f"{kind} violation" if found.shape[1] else "equality violation", "violation", log)
+    _chart(trace, ax, curves, f"{kind} violation" if result.shape[1] else "equality violation", "violation", log)
 
 
-def _worst(curves: Sequence[Curve], found: Array) -> list[Curve]:
-    """Of many constraints those that are violated most, the sum of all where more are violated, and one line for those that never are."""
-    violated = np.flatnonzero(found.max(axis=0) > 0)
-    order = violated[np.argsort(-found[-1, violated], kind="stable")]
+def _worst(curves: Sequence[Curve], result: Array) -> list[Curve]:
+    """Curves to show of many constraints: the most violated ones, the sum of all where more are violated, one line for
+    the rest.
+    """
+    violated = np.flatnonzero(result.max(axis=0) > 0)
+    order = violated[np.argsort(-result[-1, violated], kind="stable")]
     shown = [curves[i] for i in order[: LINES - 2]]
     if len(order) > len(shown):
-        shown.append(Curve(f"sum of all {len(curves)}", found.sum(axis=1)))
+        shown.append(Curve(f"sum of all {len(curves)}", result.sum(axis=1)))
     never = len(curves) - len(violated)
     words = f"{never} others" if len(violated) else f"all {never}"
-    return [*shown, Curve(f"{words}, never violated", np.zeros(len(found)))] if never else shown
+    return [*shown, Curve(f"{words}, never violated", np.zeros(len(result)))] if never else shown
 
 
 def decisions(trace: Trace, ax: Axes) -> None:
-    """The entries of the decisions that move most, over the rounds."""
+    """Plot the entries of the decisions that move most, over the rounds."""
     kept = trace.record.decisions
     names, parts = list(kept), [values.reshape(len(values), -1) for values in kept.values()]
     shown, different = largest(parts, lambda values: values.std(axis=0), LINES)
@@ -225,7 +232,7 @@ def _entry(name: str, place: tuple[int, ...]) -> str:
 
 
 def queues(trace: Trace, ax: Axes) -> None:
-    """The queues or multipliers of the algorithm."""
+    """Plot the queues or multipliers of the algorithm."""
     duals, names = trace.duals, trace.promise.multiplied
     labels = names if duals.shape[1] == len(names) else [f"dual {k}" for k in range(duals.shape[1])]
     shown, _ = largest([duals], lambda values: np.abs(values).max(axis=0, initial=0.0), LINES)
@@ -287,12 +294,12 @@ def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool, width: 
 
 
 def _marked(rounds: Array, width: float = 1.5) -> dict[str, Any]:
-    """A curve of one round is a point."""
+    """Marker for a curve of one round, which is a point."""
     return {"marker": "o", "ms": 3 * width, "clip_on": False} if len(rounds) == 1 else {}
 
 
 def _guarantee(ax: Axes, name: str, bound: Array, top: float, vacuous: bool, log: bool) -> str:
-    """Draw the bound where it fits beside the curves; else say its value, so that it does not flatten them."""
+    """Draw the bound where it fits beside the curves; else print its value, so that it does not flatten them."""
     last = float(bound[-1])
     far = last > TIMES * top if not log else top <= 0 or np.log10(max(last, 1e-300) / top) > DECADES
     words = f"{name} at round {len(bound):,}: {last:.3g}" + (" (vacuous)" if vacuous else "")
@@ -307,7 +314,7 @@ def _guarantee(ax: Axes, name: str, bound: Array, top: float, vacuous: bool, log
 
 
 def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round") -> None:
-    """Title, legend above the picture so that it covers nothing, axes; a note stands under the axis."""
+    """Add title, axes, a legend above the plot so that it covers nothing, and a note under the axis."""
     from matplotlib.ticker import EngFormatter, ScalarFormatter
 
     handles, labels = ax.get_legend_handles_labels()
@@ -343,12 +350,12 @@ def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round
 
 
 def _shortened(label: str, most: int) -> str:
-    """A label of at most so many letters: its beginning and its end, where indices and remarks are."""
+    """Label cut to a number of letters: its beginning and its end, which have indices and remarks."""
     return label if len(label) <= most else f"{label[: most // 3]}…{label[len(label) - (most - most // 3 - 1) :]}"
 
 
 def _width(ax: Axes) -> float:
-    """About how wide the axes are, in inches."""
+    """Approximate width of the axes in inches."""
     place, page = ax.get_subplotspec(), ax.get_figure(root=True)
     columns = 1 if place is None else place.get_gridspec().ncols
     return (5.6 if page is None else float(page.get_figwidth())) / columns - 0.8

@@ -1,4 +1,4 @@
-"""Keeps what a run does, within a memory cap."""
+"""Record of a run, within a memory cap."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from oco.backends.factors import Factors, part_names
 from oco.backends.given import is_whole
 from oco.backends.learner import Learner
+from oco.backends.monitor import DUALS
 from oco.backends.play import Played
-from oco.backends.reckoning import DUALS
 from oco.compiler.canonical import Canonical
 from oco.dsl.diagnostics import fail
 from oco.evaluation.spill import spacious
@@ -25,7 +25,7 @@ STREAM_BYTES = 4 << 30  # rounds of an iterator, which cannot be read again, are
 
 
 class Recorder:
-    """Arrays that grow by doubling. `expected` is the number of rounds where it is known."""
+    """Recorder with arrays that grow by doubling. `expected` is the number of rounds where it is known."""
 
     def __init__(self, problem: Canonical, learner: Learner, expected: int | None, keep: Keep, collect: bool) -> None:
         self.problem = problem
@@ -41,7 +41,7 @@ class Recorder:
         self._columns: dict[str, Array] = {}
 
     def _kept(self, keep: Keep) -> tuple[tuple[str, ...], int]:
-        """Names of the decisions to keep, and every which round (0: only the last)."""
+        """Names of the decisions to keep, and the interval in rounds (0: only the last)."""
         names = tuple(b.name for b in self.problem.blocks)
         if isinstance(keep, str) and keep in names:
             names, every = (keep,), 1
@@ -75,23 +75,23 @@ class Recorder:
         return names, every
 
     def _entries(self, name: str) -> int:
-        """Numbers that a decision takes: of its array, or of its factors."""
+        """Number of floats in a decision: in its array, or in its factors."""
         fields = [f for f in self.learner.compiled.program.decision if f.name in (name, *part_names(name))]
         return sum(int(np.prod(f.type.shape, dtype=np.int64)) for f in fields)
 
     def _fields(self, decisions: Mapping[str, Any]) -> dict[str, Array]:
         """Decisions as arrays: those kept as factors under the names of their fields."""
         kept = {f.name for f in self.learner.compiled.program.decision}
-        found: dict[str, Array] = {}
+        results: dict[str, Array] = {}
         for name, x in decisions.items():
             parts = zip(part_names(name), x.parts) if isinstance(x, Factors) else [(name, x)]
-            found |= {part: np.asarray(value) for part, value in parts if part in kept}
-        return found
+            results |= {part: np.asarray(value) for part, value in parts if part in kept}
+        return results
 
     def add(
         self, decision: Any, loss: float, constraints: Array, equalities: Array, values: Mapping[str, Array]
     ) -> None:
-        """One round."""
+        """Record one round."""
         self._put("loss", self.count, np.float64(loss))
         self._put("constraints", self.count, constraints)
         self._put("equalities", self.count, equalities)
@@ -110,7 +110,7 @@ class Recorder:
             self.violation_sum += float(np.maximum(constraints, 0.0).sum())
 
     def _collect(self, values: Mapping[str, Array]) -> None:
-        """The data of a round; where all of it becomes too much nothing is kept, and the run goes on."""
+        """Keep the data of a round; where all of it becomes too much nothing is kept, and the run goes on."""
         for name, value in values.items():
             self._put(f"stream.{name}", self.count, value)
         streams = [name for name in self._columns if name.startswith("stream.")]
@@ -122,13 +122,13 @@ class Recorder:
             self.notes += (f"the iterator's rounds were not kept beyond {STREAM_BYTES / 2**30:.2g} GiB: {lost}",)
 
     def wants(self, start: int, stop: int) -> bool:
-        """Whether a decision of rounds `start` up to, not including, `stop` (from 0) is kept."""
+        """True where a decision of rounds `start` up to, not including, `stop` (from 0) is kept."""
         if not self.every:
             return stop == self.expected
         return -(-start // self.every) * self.every < stop
 
     def add_block(self, played: Played) -> None:
-        """Some rounds at once."""
+        """Record several rounds at once."""
         rows = slice(self.count, self.count + played.rounds)
         for name, value in (
             ("loss", played.loss),
@@ -160,7 +160,7 @@ class Recorder:
         self._room(name, row, value)[row] = value
 
     def _room(self, name: str, row: int, value: Any) -> Array:
-        """The column of that name, long enough to hold `row`."""
+        """Column of that name, long enough to hold `row`."""
         column = self._columns.get(name)
         if column is None or row >= len(column):
             entry = np.asarray(value)
@@ -173,14 +173,14 @@ class Recorder:
         return column
 
     def streams(self) -> dict[str, Array]:
-        """The rounds that an iterator gave, as arrays."""
+        """Rounds of an iterator, as arrays."""
         return self._starting("stream.", self.count)
 
     def _starting(self, prefix: str, rows: int) -> dict[str, Array]:
         return {n.removeprefix(prefix): c[:rows] for n, c in self._columns.items() if n.startswith(prefix)}
 
     def record(self) -> Record:
-        """All that was kept."""
+        """Record of all that was kept."""
         rows = self.count
         kept = np.arange(0, rows, self.every) if self.every else np.array([rows - 1])
         if self.every:
@@ -198,12 +198,12 @@ class Recorder:
         )
 
     def _multipliers(self) -> Array:
-        """Those of each round in the model's units, shape (rounds, D); one field's alone without a copy."""
+        """Multipliers of each round in the model's units, shape (rounds, D); a single field is not copied."""
         rows, units = self.count, self.learner.contract.duals
-        found = []
+        results = []
         for name in self._duals:
             column = self._columns.pop(f"dual.{name}")[:rows]
             if np.any(np.asarray(units.get(name, 1.0)) != 1.0):
                 column *= units[name]
-            found.append(column.reshape(rows, -1))
-        return found[0] if len(found) == 1 else np.concatenate([np.zeros((rows, 0)), *found], axis=1)
+            results.append(column.reshape(rows, -1))
+        return results[0] if len(results) == 1 else np.concatenate([np.zeros((rows, 0)), *results], axis=1)

@@ -1,4 +1,4 @@
-"""Whether a run was the same again, bit for bit."""
+"""Comparison of a run with its repetition, bit for bit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 def require_data(trace: Trace) -> None:
-    """Raises OCO833 where a trace does not hold the data that it was made from."""
+    """Check that a trace holds the data that it was made from. Raises OCO833."""
     if trace.data.absent:
         names = ", ".join(f"`{n}`" for n in trace.data.absent)
         raise fail(
@@ -25,7 +25,7 @@ def require_data(trace: Trace) -> None:
 
 
 def difference(first: Trace, again: Trace) -> str:
-    """The first thing in which two traces differ by a bit, in words; empty where there is none."""
+    """First difference of two traces in a bit, in words; empty where they are equal."""
     if first.rounds != again.rounds:
         return f"{first.rounds} rounds became {again.rounds}"
     pairs: dict[str, tuple[Array, Array]] = {
@@ -35,19 +35,19 @@ def difference(first: Trace, again: Trace) -> str:
         "a queue": (first.duals, again.duals),
     }
     for what, (a, b) in pairs.items():
-        found = _first(a, b)
-        if found is not None:
-            return f"{what} of round {found + 1} differs"
+        result = _first(a, b)
+        if result is not None:
+            return f"{what} of round {result + 1} differs"
     both, mine, other = np.intersect1d(first.record.kept, again.record.kept, return_indices=True)
     for name, values in first.record.decisions.items():
-        found = _first(values[mine], again.record.decisions[name][other])
-        if found is not None:
-            return f"the decision `{name}` of round {both[found] + 1} differs"
+        result = _first(values[mine], again.record.decisions[name][other])
+        if result is not None:
+            return f"the decision `{name}` of round {both[result] + 1} differs"
     return ""
 
 
 def _first(a: Array, b: Array) -> int | None:
-    """The first row that differs; two nans are the same."""
+    """Index of the first row that differs; two nans are equal."""
     if a.shape != b.shape:
         return 0
     differs = ~((a == b) | (np.isnan(a) & np.isnan(b)))
@@ -56,7 +56,7 @@ def _first(a: Array, b: Array) -> int | None:
 
 
 def elsewhere(trace: Trace) -> str:
-    """With which versions a trace was made, where they are not those of here."""
+    """Versions that a trace was made with, where they differ from the present ones."""
     other = [
         f"{n} {trace.origin.versions[n]}, here {v}"
         for n, v in versions().items()

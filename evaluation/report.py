@@ -1,4 +1,4 @@
-"""A run as a page of HTML that stands alone: numbers, pictures, what was proved and how, and what made it."""
+"""Self-contained page of HTML about a run: numbers, plots, facts with their proofs, and origin."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def write_report(trace: Trace, path: str | Path, facts: Facts | None = None, exp
 
 
 def report(trace: Trace, facts: Facts | None = None, explanation: str = "") -> str:
-    """The page as text."""
-    found = summarize(trace)
-    title = f"{found.model} with {found.algorithm}"
+    """Text of the page."""
+    result = summarize(trace)
+    title = f"{result.model} with {result.algorithm}"
     parts = [
-        f"<header><h1>{escape(title)}</h1>{html.paragraph(_subtitle(found), 'soft')}</header>",
-        *(html.paragraph(note, "soft") for note in found.notes),
-        *(html.paragraph(warning, "warn") for warning in found.warnings),
-        html.section("Regret", _regret(found)),
-        html.section("Constraints", _constraints(found)),
+        f"<header><h1>{escape(title)}</h1>{html.paragraph(_subtitle(result), 'soft')}</header>",
+        *(html.paragraph(note, "soft") for note in result.notes),
+        *(html.paragraph(warning, "warn") for warning in result.warnings),
+        html.section("Regret", _regret(result)),
+        html.section("Constraints", _constraints(result)),
         html.section("Pictures", html.gallery(html.drawing(svg, CAPTIONS[n]) for n, svg in drawings(trace).items())),
         html.section("Guarantee and settings", *_promise(trace)),
     ]
@@ -64,7 +64,7 @@ def report(trace: Trace, facts: Facts | None = None, explanation: str = "") -> s
 
 
 def brief(trace: Trace) -> str:
-    """A trace in a notebook: its numbers, and regret against the comparators that are known already."""
+    """Summary of a trace for a notebook: its numbers, and regret against the comparators that are known already."""
     known = summarize(trace, tuple(k for k in ("static", "dynamic") if k in trace.known_comparators))
     regret = (
         _regret(known)
@@ -76,7 +76,7 @@ def brief(trace: Trace) -> str:
 
 
 def brief_latex(trace: Trace) -> str:
-    """The same numbers as lines of mathematics."""
+    """LaTeX of the summary of a trace."""
     known = summarize(trace, tuple(k for k in ("static", "dynamic") if k in trace.known_comparators))
     lines = [rf"\textstyle\sum_t f_t(x_t) &= {known.loss:.6g}"]
     lines += [rf"\text{{{r.kind} regret}} &= {r.value:.6g}" for r in known.regret if r.value is not None]
@@ -90,10 +90,10 @@ def brief_latex(trace: Trace) -> str:
     return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"
 
 
-def _subtitle(found: RunSummary) -> str:
+def _subtitle(result: RunSummary) -> str:
     return (
-        f"{counted(found.rounds, 'round')}, total loss {number(found.loss)} ({number(found.mean_loss)} a round), "
-        f"{found.rounds_per_second:,.0f} rounds a second"
+        f"{counted(result.rounds, 'round')}, total loss {number(result.loss)} ({number(result.mean_loss)} a round), "
+        f"{result.rounds_per_second:,.0f} rounds a second"
     )
 
 
@@ -101,20 +101,20 @@ def _vacuous(value: float | None, vacuous: bool) -> str:
     return number(value, unknown="–") + (" (vacuous)" if vacuous and value is not None else "")
 
 
-def _regret(found: RunSummary) -> str:
+def _regret(results: RunSummary) -> str:
     rows = [
         (f"{r.kind} regret", number(r.value, unknown="–"), _vacuous(r.guarantee, r.vacuous), r.words)
-        for r in found.regret
+        for r in results.regret
     ]
     return html.table(("", "measured", "guaranteed", "compared with"), rows, numbers=(1, 2))
 
 
-def _constraints(found: RunSummary) -> str:
-    shown, others = found.foremost()
-    rows = [_violated(v, found.rounds) for v in shown]
+def _constraints(result: RunSummary) -> str:
+    shown, others = result.foremost()
+    rows = [_violated(v, result.rounds) for v in shown]
     rows += [
         (e.label, "equality on average", "", number(e.violation), "", "", number(e.scale, unknown="–"))
-        for e in found.equality
+        for e in result.equality
     ]
     if not rows and not others:
         return html.paragraph("The model has no constraints.", "soft")
@@ -123,11 +123,11 @@ def _constraints(found: RunSummary) -> str:
     if others:
         broken = sum(v.rounds > 0 for v in others) or "none"
         which = f"the other {len(others)} constraints" if rows else f"all {len(others)} constraints"
-        rest = html.table(headings, [_violated(v, found.rounds) for v in others], numbers=columns)
+        rest = html.table(headings, [_violated(v, result.rounds) for v in others], numbers=columns)
         more = [html.folded(f"{which}, {broken} of them broken", rest)]
     totals = [
         (f"{t.kind} violation, summed", number(t.papers), number(t.scaled), _vacuous(t.guarantee, t.vacuous))
-        for t in found.totals
+        for t in result.totals
     ]
     second = html.table(("", "plain sum", "in scales", "guaranteed"), totals, numbers=(1, 2, 3)) if totals else ""
     first = html.table(headings, rows, numbers=columns) if rows else ""
@@ -158,7 +158,7 @@ def _promise(trace: Trace) -> list[str]:
 
 
 def _settings(promise: Promise) -> list[tuple[str, str, str]]:
-    """Name, formula and number of each; no formula where it is the number."""
+    """Name, formula and number of each setting; no formula where it equals the number."""
     values = {name: f"{value:.6g}" for name, value in promise.values.items()}
     return [
         (name, "" if values.get(name) == formula else formula, values.get(name, "–"))
@@ -167,13 +167,15 @@ def _settings(promise: Promise) -> list[tuple[str, str, str]]:
 
 
 def _ledger(facts: Facts) -> list[str]:
-    """Every fact with its status; the derivation opens when it is asked for. Those of each of many constraints are folded together."""
-    told = [fact for fact in facts.values() if fact.known or fact.witness is not None]
-    of = {fact.key: ".".join(fact.key.split(".")[:2]) for fact in told if fact.key.startswith("constraints.")}
+    """Table of the facts with their status; the derivation opens on demand. Facts of many constraints are folded
+    together.
+    """
+    known = [fact for fact in facts.values() if fact.known or fact.witness is not None]
+    of = {fact.key: ".".join(fact.key.split(".")[:2]) for fact in known if fact.key.startswith("constraints.")}
     if len(set(of.values())) <= MANY:
-        return [_fact(fact) for fact in told]
+        return [_fact(fact) for fact in known]
     parts: dict[str, list[str]] = {}
-    for fact in told:
+    for fact in known:
         parts.setdefault(of.get(fact.key, fact.key), []).append(_fact(fact))
     return [html.folded(which, *each) if which in of.values() else each[0] for which, each in parts.items()]
 
@@ -199,7 +201,7 @@ def _value(value: Any) -> str:
 
 
 def _derivation(step: Step, depth: int) -> str:
-    """A step, over the steps that it rests on."""
+    """Derivation step above the steps that it rests on."""
     words = f"{step.claim} ({step.rule})"
     if not step.premises or depth >= DEPTH:
         return html.paragraph(words)
@@ -207,8 +209,8 @@ def _derivation(step: Step, depth: int) -> str:
 
 
 def _origin(trace: Trace) -> list[str]:
-    told = manifest(trace)
-    kept = {name: told[name] for name in ("oco", "numpy", "algorithm", "seed", "drawn")}
+    known = manifest(trace)
+    kept = {name: known[name] for name in ("oco", "numpy", "algorithm", "seed", "drawn")}
     return [
         html.folded("the model", html.code(print_model(trace.problem.model))),
         html.code(json.dumps(kept, indent=2)),

@@ -1,4 +1,4 @@
-"""What a learner with less than full feedback gets to see of a round: values, and gradients where the model says so."""
+"""Values of a round that a learner with less than full feedback observes, and gradients where the model says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Revealed:
-    """Evaluates loss and constraints at the decision: the measured values, and what `observe` is given of them."""
+    """Evaluator of loss and constraints at the decision: the measured values, and the part of them that `observe` is
+    given.
+    """
 
     def __init__(self, problem: Canonical) -> None:
         self.problem = problem
@@ -59,17 +61,17 @@ class Revealed:
 
     @cached_property
     def _derivatives(self) -> dict[str, tuple[Expr, list[Expr], list[Expr]]]:
-        """By decision: the gradient of the loss, and of each entry of the inequalities and equalities."""
+        """Gradients by decision: of the loss, and of each entry of the inequalities and equalities."""
 
         def rows(name: str, exprs: list[Expr]) -> list[Expr]:
-            found = []
+            results = []
             for e in exprs:
                 shape = tuple(int(str(d)) for d in e.shape)
                 for place in np.ndindex(*shape):
                     unit = np.zeros(shape)
                     unit[place] = 1.0
-                    found.append(vector_jacobian(e, constant(unit), self.names)[name])
-            return found
+                    results.append(vector_jacobian(e, constant(unit), self.names)[name])
+            return results
 
         inequalities, equalities = (
             [c.expr for c in part] for part in (self.problem.inequalities, self.problem.equalities)

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
 from oco.backends.given import CODES, is_whole
 from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
+from oco.backends.monitor import glances
 from oco.backends.play import can_play, play
-from oco.backends.reckoning import glances
-from oco.backends.worth import BackendChoice
 from oco.compiler.canonical import Canonical
 from oco.compiler.explain import formula_text
 from oco.compiler.facts.ledger import plain
@@ -41,32 +41,40 @@ TELL_EVERY = 1.0  # seconds after which progress is told however slow the rounds
 
 
 class RunnablePlan(Protocol):
-    """What a run needs of a plan: the problem, what was chosen and promised, and learners."""
+    """Interface of a plan that can run: the problem, the choices, the guarantee, and learners."""
 
     @property
-    def canonical(self) -> Canonical: ...
+    def canonical(self) -> Canonical:
+        """Canonical problem of the model."""
 
     @property
-    def facts(self) -> Facts: ...
+    def facts(self) -> Facts:
+        """Facts proved of the problem."""
 
     @property
-    def algorithm(self) -> str: ...
+    def algorithm(self) -> str:
+        """Name of the algorithm."""
 
     @property
-    def settings(self) -> Mapping[str, Any]: ...
+    def settings(self) -> Mapping[str, Any]:
+        """Settings by name."""
 
     @property
-    def guarantee(self) -> Guarantee | None: ...
+    def guarantee(self) -> Guarantee | None:
+        """Guarantee at the plan's horizon; None where there is none."""
 
     @property
-    def kept_equalities(self) -> tuple[int, ...]: ...
+    def kept_equalities(self) -> tuple[int, ...]:
+        """Indices of the equalities that have a multiplier."""
 
     @property
-    def recipe(self) -> Mapping[str, Any]: ...
+    def recipe(self) -> Mapping[str, Any]:
+        """JSON values from which the same plan is made again."""
 
-    def with_horizon(self, T: int) -> RunnablePlan: ...
-
-    def backend_for(self, rounds: int | None, backend: str | None = None) -> BackendChoice: ...
+    def backend_for(self, rounds: int | None, backend: str | None = None) -> BackendChoice:
+        """Backend for a run of so
+        many rounds.
+        """
 
     def learner(
         self,
@@ -74,7 +82,8 @@ class RunnablePlan(Protocol):
         start: Any = None,
         draws: Mapping[str, Any] | None = None,
         backend: str | None = None,
-    ) -> Learner: ...
+    ) -> Learner:
+        """Learner before its first round."""
 
 
 def run(
@@ -93,15 +102,16 @@ def run(
     journal: str | Path | None = None,
     budget: Budget | None = None,
 ) -> Trace:
-    """Run the plan's learner.
+    """Run the plan's learner as it is: its settings are those of the plan's horizon, however many rounds there are.
 
-    data      a path, a dict of arrays with the round first, a data frame, an iterator of rounds (dicts), or None to draw
-    rounds    how many of them; all by default
-    seed      of what is drawn: the streams without data, and the algorithm's own random numbers
+    data      a path, a dict of arrays with the round first, a data frame, an iterator of rounds (dicts), or None to
+              draw
+    rounds    number of rounds to run; all by default
+    seed      of the random draws: the streams without data, and the algorithm's own random numbers
     keep      decisions to keep: "all", "last", every n-th (a number), or names of decisions
     progress  called now and then with the round, the sum of the losses and the sum of the hard violations so far
-    journal   a folder: rounds are recorded there before they count, and those that it has already must be the same
-    budget    of the comparators that the trace finds: seconds and bytes
+    journal   a folder: rounds are recorded there before they count, and those already recorded must be the same
+    budget    limits of seconds and bytes for the trace's comparators
     """
     loaded: Data | None = None
     notes: tuple[str, ...] = ()
@@ -113,8 +123,8 @@ def run(
         feed = _taken(iter(given), rounds)
     else:
         loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
-        plan, planned = _planned_for(plan, loaded.rounds)
-        notes, feed, rounds = (*loaded.notes, *planned), iter(loaded), loaded.rounds
+        notes = (*loaded.notes, *_planned_otherwise(plan.canonical.horizon, loaded.rounds))
+        feed, rounds = iter(loaded), loaded.rounds
     target = plan.backend_for(plan.canonical.horizon if rounds is None else rounds, backend)
     made = partial(plan.learner, seed=seed, start=start, draws=draws)
     learner = _opened(lambda recorded: made(backend=target.following(recorded).name), journal)
@@ -131,20 +141,20 @@ def run(
         seed, plan.recipe, *_given(plan.canonical, start, draws), learner.compiled.backend, _known(plan.facts)
     )
     record = recorder.record()
-    _reckon(learner, record, loaded)
-    said = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
+    _monitor(learner, record, loaded)
+    message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     promise = promise_of(plan, recorder.count)
-    return Trace(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **said)
+    return Trace(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **message)
 
 
 def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -> Learner:
-    """A fresh learner, or that of a journal at its first round; `made` takes the name of the journal's backend."""
+    """Fresh learner, or that of a journal at its first round; `made` takes the name of the journal's backend."""
     return made(None) if journal is None else open_journal(made, journal, rewind=True)
 
 
-def _reckon(learner: Learner, record: Record, data: Data) -> None:
-    """Dead reckoning over the whole run: every value counts, and gradients of more rounds, where a learner by itself looks at few."""
-    rounds, seen = len(record.loss), learner.reckoning
+def _monitor(learner: Learner, record: Record, data: Data) -> None:
+    """Monitor over the whole run: every value counts, and gradients of more rounds than a learner checks by itself."""
+    rounds, seen = len(record.loss), learner.monitor
     most, least = record.constraints.max(axis=0), record.constraints.min(axis=0)
     seen.see(float(max(record.loss.max(), -record.loss.min())), np.where(most >= -least, most, least))
     seen.broken = bool((np.fmax.reduce(record.constraints[rounds // 2 :], axis=0) > 0).any())
@@ -169,14 +179,14 @@ def _known(facts: Facts) -> dict[str, Any]:
 def _given(
     problem: Canonical, start: Any, draws: Mapping[str, Any] | None
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The first decisions and the draws that were given, by name."""
+    """First decisions and draws that were given, by name."""
     parts = start if isinstance(start, Mapping) else {b.name: start for b in problem.blocks}
     first = {} if start is None else {b.name: np.asarray(parts[b.name]) for b in problem.blocks if b.name in parts}
     return first, {name: np.asarray(array) for name, array in (draws or {}).items()}
 
 
 def _play(learner: Learner, data: Data, recorder: Recorder, progress: Progress | None) -> None:
-    """Many rounds in one call of the compiled program."""
+    """Run many rounds in one call of the compiled program."""
     began = perf_counter()
     for played in play(learner, data.read, data.rounds, recorder.duals, recorder.wants):
         recorder.add_block(played)
@@ -192,10 +202,10 @@ def _drive(
     recorder: Recorder,
     progress: Progress | None,
 ) -> None:
-    """The loop: decide, reveal, observe, record."""
+    """Loop over the rounds: decide, reveal, observe, record."""
     reveal = None if problem.feedback is Feedback.FULL else Revealed(problem)
     every = 1 if recorder.expected is None else max(1, recorder.expected // 200)
-    began = told = perf_counter()
+    began = shown = perf_counter()
     for values in feed:
         decision = learner.decide()
         if reveal is None:
@@ -205,16 +215,16 @@ def _drive(
             loss, constraints, equalities, seen = reveal(decision, values, learner.round)
             learner.observe(**seen)
         recorder.add(decision, loss, constraints, equalities, values)
-        if progress is not None and (recorder.count % every == 0 or perf_counter() > told + TELL_EVERY):
+        if progress is not None and (recorder.count % every == 0 or perf_counter() > shown + TELL_EVERY):
             progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
-            told = perf_counter()
+            shown = perf_counter()
     recorder.seconds = perf_counter() - began
     if not recorder.count:
         raise fail("OCO826", "the data has no rounds")
 
 
 def _observed(learner: Learner, values: Mapping[str, Any]) -> Any:
-    """What the learner says of a round; where it refuses the data, the error names the round."""
+    """Result of observing a round; where the learner refuses the data, the error names the round."""
     try:
         return learner.observe(**values)
     except OcoError as error:
@@ -234,18 +244,16 @@ def _taken(feed: Iterator[dict[str, Array]], rounds: int | None) -> Iterator[dic
         yield values
 
 
-def _planned_for(plan: RunnablePlan, rounds: int) -> tuple[RunnablePlan, tuple[str, ...]]:
-    """The plan for as many rounds as there are, and what to say about it."""
-    horizon = plan.canonical.horizon
+def _planned_otherwise(horizon: int | None, rounds: int) -> tuple[str, ...]:
+    """Note where the plan is for another number of rounds."""
     if horizon is None or horizon == rounds:
-        return plan, ()
+        return ()
     there = "there is 1 round" if rounds == 1 else f"there are {rounds} rounds"
-    said = f"{there} and the model's horizon is {horizon}: planned again for {rounds}"
-    return plan.with_horizon(rounds), (said,)
+    return (f"{there} and the plan is for {horizon}; `oco.compile(model, data=...)` plans for those of the data",)
 
 
 class Curves(Mapping[str, Array]):
-    """Bounds after each round by measure, worked out when they are first asked for: a long run that nobody draws does without."""
+    """Bounds after each round by measure, computed on first use: a long run that nobody plots never needs them."""
 
     def __init__(self, bounds: Mapping[str, Bound], rounds: int, horizon: int) -> None:
         self._bounds, self._rounds, self._horizon = bounds, rounds, horizon
@@ -266,7 +274,7 @@ class Curves(Mapping[str, Array]):
 
 
 def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
-    """What a plan promises of its first `rounds` rounds, as plain arrays and words."""
+    """Guarantee of a plan for its first `rounds` rounds, as plain arrays and words."""
     guarantee = plan.guarantee
     settings = {name: formula_text(s.formula) for name, s in plan.settings.items()}
     values = {name: s.value for name, s in plan.settings.items() if s.value is not None}

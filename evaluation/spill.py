@@ -1,4 +1,6 @@
-"""Arrays too large to keep in memory: they lie in a file without a name, mapped, so that the system holds of them what fits."""
+"""Arrays too large for memory: they are mapped from an unnamed temporary file, so that the system keeps in memory as
+much as fits.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 LARGE = 4 << 20
-"""Bytes of an array that is better mapped. The files lie where `tempfile` puts them (TMPDIR), and go with the last use of the array."""
+"""Bytes from which an array is mapped. The files lie where `tempfile` puts them (TMPDIR), and vanish with the last use of the array."""
 
 
 def spacious(shape: tuple[int, ...], dtype: Any = np.float64, among: int = 1) -> Array:
-    """An array to be filled: in memory, or mapped where it, or `among` arrays like it, are large and a file can be made for it."""
+    """Uninitialized array: in memory, or mapped where it, or `among` arrays like it, are large and a file can be made."""
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size * among <= LARGE:
         return np.empty(shape, dtype)
@@ -27,7 +29,7 @@ def spacious(shape: tuple[int, ...], dtype: Any = np.float64, among: int = 1) ->
 
 
 def _take_room(file: int, size: int) -> None:
-    """Blocks of the disk for all of a file now: where they are missing later, the process would end."""
+    """Reserve the disk blocks of a file: a shortage found later would kill the process."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:

@@ -1,4 +1,6 @@
-"""Traces as datasets and files. NetCDF and Zarr hold all that reading back, comparators and another run need."""
+"""Traces as datasets and files. NetCDF and Zarr hold everything needed to read a trace back, find comparators and
+replay the run.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ import numpy as np
 from oco.compiler.canonical import canonical
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
+from oco.dsl.limits import MOST_ROUNDS
 from oco.dsl.load import parse
-from oco.dsl.readers.quota import MOST_ROUNDS, Quota, TooMuch, limit_of
+from oco.dsl.readers.quota import Quota, TooMuch
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import replacing
 from oco.evaluation.data import Data
@@ -35,7 +38,7 @@ STREAM_BYTES = 256 << 20  # streams larger than this are not stored with a trace
 
 
 def to_dataset(trace: Trace) -> Dataset:
-    """Dims: round, constraint, equality, dual, and `NAME_0`, `NAME_1`, ... for the axes of a decision."""
+    """Dataset with dims round, constraint, equality, dual, and `NAME_0`, `NAME_1`, ... for the axes of a decision."""
     import xarray
 
     record, rounds = trace.record, np.arange(1, trace.rounds + 1)
@@ -63,7 +66,7 @@ def to_dataset(trace: Trace) -> Dataset:
 
 
 def manifest(trace: Trace) -> dict[str, Any]:
-    """What made the trace: model and its hash, facts, plan, settings, seeds, versions."""
+    """Origin of the trace as JSON values: model and its hash, facts, plan, settings, seeds, versions."""
     promise = trace.promise
     model = print_model(self_contained(trace.problem.model))
     return {
@@ -94,7 +97,7 @@ def manifest(trace: Trace) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of what decides the last bits of a run."""
+    """Versions of the software and the machine, which determine the last bits of a run."""
     return {
         "oco": metadata.version("ocolang"),
         "numpy": np.__version__,
@@ -104,7 +107,9 @@ def versions() -> dict[str, str]:
 
 
 def save(trace: Trace, path: Path) -> None:
-    """Write `.nc` or `.zarr` (all of it) or `.parquet` (a table of the rounds, for other tools): whole or not at all."""
+    """Write `.nc` or `.zarr` (all of it) or `.parquet` (a table of the rounds, for other tools), completely or not at
+    all.
+    """
     writers = {".nc": _write_netcdf, ".zarr": _write_zarr, ".parquet": _write_table}
     if path.suffix not in writers:
         kind = path.suffix or "a file without a kind"
@@ -114,7 +119,7 @@ def save(trace: Trace, path: Path) -> None:
 
 
 def _whole(trace: Trace) -> Dataset:
-    """The dataset with the data that was given, a start and draws: what a run needs besides its manifest."""
+    """Dataset with the given data, start and draws: all that a run needs besides its manifest."""
     dataset = to_dataset(trace)
     if sum(a.nbytes for a in trace.data.given.values()) <= STREAM_BYTES:
         for name, array in trace.data.given.items():
@@ -147,7 +152,7 @@ def load_trace(path: str | Path) -> Trace:
         )
     stored: dict[str, Any] = {"engine": "h5netcdf"}
     try:
-        quota = Quota(limit_of(MOST_ROUNDS))
+        quota = Quota(MOST_ROUNDS)
         if path.suffix == ".zarr":
             check_zarr(path, quota)
             stored = {"engine": "zarr", "zarr_format": 2, "consolidated": True}
@@ -155,31 +160,31 @@ def load_trace(path: str | Path) -> Trace:
             check_netcdf(path, quota)
         with xarray.open_dataset(path, decode_times=False, **stored) as opened:
             dataset = opened.load()
-        told = json.loads(dataset.attrs["manifest"])
+        saved = json.loads(dataset.attrs["manifest"])
     except TooMuch as error:
         raise fail("OCO834", f"{path} is too large: {error}", hint=error.hint) from None
     except (OSError, KeyError, TypeError, RuntimeError, ValueError, MemoryError) as error:
         raise fail("OCO833", f"{path} is not a trace: {error}") from error
-    if not isinstance(told, dict):
+    if not isinstance(saved, dict):
         raise fail("OCO833", f"{path} is not a trace: its manifest is none")
-    if told.get("version") != VERSION:
-        raise fail("OCO833", f"{path} was written by another version of oco ({told.get('oco')})")
-    if hashlib.sha256(told["model"].encode()).hexdigest() != told["model_sha256"]:
+    if saved.get("version") != VERSION:
+        raise fail("OCO833", f"{path} was written by another version of oco ({saved.get('oco')})")
+    if hashlib.sha256(saved["model"].encode()).hexdigest() != saved["model_sha256"]:
         raise fail("OCO833", f"{path} has been changed: its model is not the one that its hash is of")
-    return _trace_of(dataset, told, path)
+    return _trace_of(dataset, saved, path)
 
 
-def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
+def _trace_of(dataset: Dataset, saved: dict[str, Any], path: Path) -> Trace:
     def named(prefix: str) -> dict[str, Array]:
         return {
             str(k).removeprefix(prefix): v.to_numpy() for k, v in dataset.data_vars.items() if str(k).startswith(prefix)
         }
 
-    problem = canonical(parse(told["model"], name=str(path)))
+    problem = canonical(parse(saved["model"], name=str(path)))
     given = MappingProxyType(named("stream."))
-    drawn = tuple(s for s in problem.streams if s.name in told["drawn"])
-    from_round = told.get("data_skipped", 0)
-    data = Data(problem, dataset.sizes["round"], given, drawn, told["data_seed"], skipped=from_round)
+    drawn = tuple(s for s in problem.streams if s.name in saved["drawn"])
+    from_round = saved.get("data_skipped", 0)
+    data = Data(problem, dataset.sizes["round"], given, drawn, saved["data_seed"], skipped=from_round)
     record = Record(
         dataset["loss"].to_numpy(),
         dataset["constraints"].to_numpy(),
@@ -187,15 +192,15 @@ def _trace_of(dataset: Dataset, told: dict[str, Any], path: Path) -> Trace:
         dataset["duals"].to_numpy(),
         named("decision."),
         dataset["kept"].to_numpy() - 1,
-        told["seconds"],
+        saved["seconds"],
     )
-    scales = None if told["scales"] is None else np.asarray(told["scales"])
-    words = (told["algorithm"], told["settings"], told["theorem"])
-    promise = Promise(*words, named("guarantee."), told["rates"], tuple(told["vacuous"]), scales, told["measures"])
-    promise = replace(promise, values=told.get("values", {}), multiplied=tuple(told.get("multiplied", ())))
-    origin = Origin(told["seed"], told["recipe"], named("start."), named("draws."), told["backend"], told["facts"])
-    origin = replace(origin, versions={name: told[name] for name in versions()})
-    notes, warnings = tuple(told["notes"]), tuple(told["warnings"])
+    scales = None if saved["scales"] is None else np.asarray(saved["scales"])
+    words = (saved["algorithm"], saved["settings"], saved["theorem"])
+    promise = Promise(*words, named("guarantee."), saved["rates"], tuple(saved["vacuous"]), scales, saved["measures"])
+    promise = replace(promise, values=saved.get("values", {}), multiplied=tuple(saved.get("multiplied", ())))
+    origin = Origin(saved["seed"], saved["recipe"], named("start."), named("draws."), saved["backend"], saved["facts"])
+    origin = replace(origin, versions={name: saved[name] for name in versions()})
+    notes, warnings = tuple(saved["notes"]), tuple(saved["warnings"])
     return Trace(problem, data, record, promise, origin=origin, notes=notes, warnings=warnings)
 
 

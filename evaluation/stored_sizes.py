@@ -1,4 +1,6 @@
-"""Sizes of stored traces: what NetCDF and Zarr unpack to, before an array is read. What oco does not write is refused."""
+"""Sizes of stored traces: bytes of NetCDF and Zarr once unpacked, before an array is read. Features that oco never
+writes are refused.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,21 @@ NUMBER = 8
 PART = 512
 """Bytes that an array, an attribute or a text counts beside its content."""
 CHUNK = 1 << 12
-"""Bytes that a chunk counts beside its content: it is looked for in a file of its own."""
+"""Bytes that a chunk counts beside its content: it has a file of its own."""
 TOGETHER = 1 << 24
-"""Bytes of texts that are read together, about."""
+"""Approximate bytes of texts that are read together."""
 REFERENCES = ("DIMENSION_LIST", "REFERENCE_LIST")
 """Attributes of NetCDF that point to dimensions, not read here."""
 MOST_AXES = 32
 BLOSC_HEADER = struct.Struct("<4xI8x")
-"""The header of a chunk that Blosc packed: after four bytes, how many it unpacks to."""
+"""Header of a chunk that Blosc packed: after four bytes, its unpacked size."""
 
 
 def check_netcdf(path: Path, quota: Quota) -> None:
-    """Count what the arrays and attributes of a NetCDF file take.
+    """Add up the bytes of the arrays and attributes of a NetCDF file.
 
-    Raises TooMuch; ValueError for links, arrays in other files, packed or virtual arrays, and values of changing length but texts.
+    Raises TooMuch; ValueError for links, arrays in other files, packed or virtual arrays, and values of variable length
+    other than texts.
     """
     import h5py
 
@@ -77,7 +80,9 @@ def _check_attributes(item: Any, quota: Quota) -> None:
 
 
 def check_zarr(path: Path, quota: Quota) -> None:
-    """Count what the arrays of a Zarr store of format 2 take, and look into every chunk. Raises TooMuch, ValueError, OSError."""
+    """Add up the bytes of the arrays of a Zarr store of format 2, and inspect every chunk. Raises TooMuch, ValueError,
+    OSError.
+    """
     raw = (path / ".zmetadata").read_bytes()
     quota.open(len(raw))
     quota.add(PART * raw.count(b"{"))

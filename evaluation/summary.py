@@ -1,4 +1,4 @@
-"""A run in a few numbers: what the command line prints, what `--json` holds, and what a report begins with."""
+"""Summary of a run: printed by the command line, written by `--json`, and placed at the head of a report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is 
 class RegretLine:
     """Regret after the last round against one comparator; `value` is None where the comparator was not computed.
 
-    `guarantee` is the theorem's bound where it speaks of this kind of regret, `vacuous` whether that says nothing.
+    `guarantee` is the theorem's bound where it applies to this kind of regret; `vacuous` is True where that says
+    nothing.
     """
 
     kind: str
@@ -32,7 +33,9 @@ class RegretLine:
 
 @dataclass(frozen=True)
 class ViolationLine:
-    """One constraint after the last round. `rounds`: in how many it was broken, by more than rounding; `worst`: by how much at most."""
+    """Violation of one constraint after the last round. `rounds`: number in which it was broken beyond rounding;
+    `worst`: the largest excess.
+    """
 
     label: str
     timing: str
@@ -45,7 +48,7 @@ class ViolationLine:
 
 @dataclass(frozen=True)
 class EqualityLine:
-    """One equality on average: |sum_t h_t|, and its mean over the rounds."""
+    """Violation of one equality on average: |sum_t h_t|, and its mean over the rounds."""
 
     label: str
     violation: float
@@ -55,7 +58,9 @@ class EqualityLine:
 
 @dataclass(frozen=True)
 class Total:
-    """All constraints together: the papers' plain sum, and the sum of each divided by its scale; `guarantee` is of the plain sum."""
+    """Violation of all constraints together: the papers' plain sum, and the sum of each divided by its scale;
+    `guarantee` bounds the plain sum.
+    """
 
     kind: str
     papers: float
@@ -66,7 +71,7 @@ class Total:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Everything that is said of a run in one screen."""
+    """Summary of a run that fits on one screen."""
 
     model: str
     algorithm: str
@@ -84,21 +89,23 @@ class RunSummary:
     warnings: tuple[str, ...]
 
     def foremost(self, most: int = 12) -> tuple[tuple[ViolationLine, ...], tuple[ViolationLine, ...]]:
-        """The constraints to show, in their order, and the others: of more than `most` those that are broken, and of these the worst."""
+        """Constraints to show, in their order, and the others: where there are more than `most`, the worst broken ones
+        are shown.
+        """
         if len(self.violation) <= most:
             return self.violation, ()
         broken = sorted((v for v in self.violation if v.rounds), key=lambda v: -v.hard)[:most]
         return tuple(v for v in self.violation if v in broken), tuple(v for v in self.violation if v not in broken)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; what is not finite becomes null."""
-        found = _plain(asdict(self))
-        assert isinstance(found, dict)
-        return {"version": 1} | found
+        """Plain values; null for numbers that are not finite."""
+        result = _plain(asdict(self))
+        assert isinstance(result, dict)
+        return {"version": 1} | result
 
 
 def summarize(trace: Trace, kinds: tuple[RegretKind, ...] = ("static", "dynamic")) -> RunSummary:
-    """The summary of a trace; finds the comparators that it needs."""
+    """Summary of a trace, with the comparators that it needs."""
     return RunSummary(
         model=trace.problem.name,
         algorithm=trace.promise.algorithm,
@@ -118,7 +125,7 @@ def summarize(trace: Trace, kinds: tuple[RegretKind, ...] = ("static", "dynamic"
 
 
 def _guarantee(trace: Trace, measure: str, word: str) -> tuple[float | None, bool]:
-    """The promised bound of "regret" or "violation" at the last round, where the promise is of the kind `word`."""
+    """Guaranteed bound of "regret" or "violation" at the last round, where the guarantee is of the kind `word`."""
     curve = trace.promise.curves.get(measure)
     if curve is None or word not in trace.promise.measures.get(measure, word):
         return None, False
@@ -126,12 +133,12 @@ def _guarantee(trace: Trace, measure: str, word: str) -> tuple[float | None, boo
 
 
 def _regret(trace: Trace, kind: RegretKind) -> RegretLine:
-    found: Comparator = trace.comparator(kind)
+    result: Comparator = trace.comparator(kind)
     guarantee, vacuous = _guarantee(trace, "regret", kind)
-    if found.losses is None:
-        return RegretLine(kind, None, None, None, found.status.value, found.words, guarantee, vacuous)
+    if result.losses is None:
+        return RegretLine(kind, None, None, None, result.status.value, result.words, guarantee, vacuous)
     value = float(trace.regret(kind)[-1])
-    return RegretLine(kind, value, found.value, found.gap, found.status.value, found.words, guarantee, vacuous)
+    return RegretLine(kind, value, result.value, result.gap, result.status.value, result.words, guarantee, vacuous)
 
 
 def _scale(trace: Trace, index: int) -> float | None:
@@ -140,14 +147,16 @@ def _scale(trace: Trace, index: int) -> float | None:
 
 def _violations(trace: Trace) -> tuple[ViolationLine, ...]:
     timings = [c.timing.value for c in trace.problem.inequalities for _ in range(c.size)]
+    totals = [trace.violation(kind)[-1] for kind in ("hard", "soft")] if timings else []
     lines = []
     for i, label in enumerate(trace.labels):
         g = trace.constraints[:, i]
-        broken = np.maximum(g, 0.0)
-        hard, soft = float(broken.sum()), max(float(g.sum()), 0.0)
+        hard, soft = (float(total[i]) for total in totals)
         scale = _scale(trace, i)
         slack = ROUNDING * scale if scale is not None and np.isfinite(scale) else 0.0
-        lines.append(ViolationLine(label, timings[i], hard, soft, scale, int((g > slack).sum()), float(broken.max())))
+        lines.append(
+            ViolationLine(label, timings[i], hard, soft, scale, int((g > slack).sum()), max(float(g.max()), 0.0))
+        )
     return tuple(lines)
 
 

@@ -1,4 +1,4 @@
-"""Many runs side by side: algorithms, settings and seeds in a table, on all cores, resumable, one failure stopping nothing."""
+"""Sweeps: algorithms, settings and seeds in a table of runs, on all cores, resumable; one failure stops no other run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROUNDING = 1e-11  # of the values subtracted: sums over many rounds differ by th
 
 @dataclass(frozen=True)
 class Job:
-    """One run. Jobs with the same seed see the same data, so that their results can be compared pair by pair."""
+    """Job of a sweep. Jobs with the same seed see the same data, so that their results can be compared pair by pair."""
 
     algorithm: str
     seed: int
@@ -38,20 +38,22 @@ class Job:
 
     @property
     def label(self) -> str:
-        """The algorithm and its settings, without the seed."""
-        told = ", ".join(f"{k} = {v}" for k, v in self.settings.items())
-        return f"{self.algorithm} ({told})" if told else self.algorithm
+        """Algorithm with its settings, without the seed."""
+        record = ", ".join(f"{k} = {v}" for k, v in self.settings.items())
+        return f"{self.algorithm} ({record})" if record else self.algorithm
 
     @property
     def key(self) -> str:
-        """A name that is the same whenever the job is the same."""
-        told = json.dumps([self.algorithm, self.seed, sorted(self.settings.items())])
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        """Name that depends on the content of the job alone."""
+        record = json.dumps([self.algorithm, self.seed, sorted(self.settings.items())])
+        return hashlib.sha256(record.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job: its numbers and curves, or the error in words; `seconds` is what it took, 0 where it is read from a file."""
+    """Result of a job: its numbers and curves, or the error in words; `seconds` is its duration, 0 where it is read
+    from a file.
+    """
 
     job: Job
     numbers: Mapping[str, float] = field(default_factory=dict)
@@ -66,14 +68,14 @@ Execute = Callable[[Job], Trace]
 
 @runtime_checkable
 class SharesArrays(Protocol):
-    """Something that runs jobs over arrays that all of them share."""
+    """Runner of jobs over shared arrays."""
 
     def arrays(self) -> Mapping[str, Array]:
-        """The arrays, by name."""
+        """Arrays by name."""
         ...
 
     def over(self, arrays: Mapping[str, Array]) -> Execute:
-        """The same with arrays that are in reach of another machine."""
+        """Runner over copies of the arrays that another machine can reach."""
         ...
 
 
@@ -83,7 +85,7 @@ Engine = Callable[[Callable[[Job], Outcome], Sequence[Job]], Iterable[Outcome]]
 def jobs_of(
     algorithms: Sequence[str], seeds: Iterable[int], grid: Mapping[str, Sequence[str]] | None = None
 ) -> list[Job]:
-    """Every combination; `grid` gives the values to try of each setting."""
+    """Jobs for every combination; `grid` gives the values to try of each setting."""
     names = list(grid or {})
     settings = [dict(zip(names, values)) for values in product(*(list((grid or {})[n]) for n in names))]
     return [Job(a, s, g) for a, g, s in product(algorithms, settings, list(seeds))]
@@ -91,21 +93,25 @@ def jobs_of(
 
 @dataclass(frozen=True)
 class Work:
-    """Runs a job and boils its trace down. It travels to other processes, so `execute` is a function that can be imported."""
+    """Task that runs a job and condenses its trace. It is sent to other processes, so `execute` is a function that can
+    be imported.
+    """
 
     execute: Execute
 
     def __call__(self, job: Job) -> Outcome:
         began = perf_counter()
         try:
-            found = outcome_of(job, self.execute(job))
+            result = outcome_of(job, self.execute(job))
         except Exception as error:  # whatever it is: one run that fails stops no other
-            found = Outcome(job, error=reason(error))
-        return replace(found, seconds=perf_counter() - began)
+            result = Outcome(job, error=reason(error))
+        return replace(result, seconds=perf_counter() - began)
 
 
 def reason(error: Exception) -> str:
-    """Why a run failed: what the language says of it, else the kind of error and its words. Of a remote error: of what caused it."""
+    """Message of a failure: that of an OcoError, else the kind of error and its text. A remote error gives that of its
+    cause.
+    """
     cause = getattr(error, "cause", None)
     if isinstance(cause, Exception):
         return reason(cause)
@@ -113,13 +119,13 @@ def reason(error: Exception) -> str:
 
 
 def outcome_of(job: Job, trace: Trace) -> Outcome:
-    """The numbers of a run, and its curves at some hundred rounds."""
-    found = summarize(trace)
-    numbers: dict[str, float] = {"loss": found.loss, "rounds_per_second": found.rounds_per_second}
-    numbers |= {f"{r.kind}_regret": r.value for r in found.regret if r.value is not None}
-    numbers |= {f"{v.kind}_violation": v.scaled for v in found.totals}
-    numbers |= {f"{kind}_violation.{v.label}": getattr(v, kind) for v in found.violation for kind in ("hard", "soft")}
-    numbers |= {f"equality_violation.{e.label}": e.violation for e in found.equality}
+    """Numbers of a run, with its curves at some hundred rounds."""
+    result = summarize(trace)
+    numbers: dict[str, float] = {"loss": result.loss, "rounds_per_second": result.rounds_per_second}
+    numbers |= {f"{r.kind}_regret": r.value for r in result.regret if r.value is not None}
+    numbers |= {f"{v.kind}_violation": v.scaled for v in result.totals}
+    numbers |= {f"{kind}_violation.{v.label}": getattr(v, kind) for v in result.violation for kind in ("hard", "soft")}
+    numbers |= {f"equality_violation.{e.label}": e.violation for e in result.equality}
     picked = np.unique(np.linspace(1, trace.rounds, CURVE_POINTS).astype(np.int64))
     curves: dict[str, Array] = {"loss": np.cumsum(trace.loss)}
     kinds: tuple[RegretKind, ...] = ("static", "dynamic")
@@ -143,9 +149,10 @@ def sweep(
     folder: Path | None = None,
     progress: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """Run what is not yet done; outcomes in the order of the jobs.
+    """Run the jobs that are not yet done; outcomes come in the order of the jobs.
 
-    With a `folder` every outcome is written there as it comes, and one that is there already is read instead of run again.
+    With a `folder` every outcome is written there on completion, and one that is already there is read instead of run
+    again.
     """
     done = _finished(jobs, folder)
     for outcome in done.values():
@@ -162,24 +169,24 @@ def sweep(
 
 
 def _finished(jobs: Sequence[Job], folder: Path | None) -> dict[str, Outcome]:
-    """The outcomes that an earlier sweep left; a file that cannot be read is run again."""
-    found: dict[str, Outcome] = {}
+    """Outcomes of an earlier sweep; a job whose file cannot be read is run again."""
+    results: dict[str, Outcome] = {}
     for job in jobs if folder is not None else ():
         path = folder / f"{job.key}.json" if folder is not None else Path()
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            curves = {name: tuple(values) for name, values in told["curves"].items()}
-            found[job.key] = Outcome(job, told["numbers"], curves, tuple(told["rounds"]))
+            record = json.loads(path.read_text(encoding="utf-8"))
+            curves = {name: tuple(values) for name, values in record["curves"].items()}
+            results[job.key] = Outcome(job, record["numbers"], curves, tuple(record["rounds"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
-    return found
+    return results
 
 
 # What comes out.
 
 
 def to_dataset(outcomes: Sequence[Outcome]) -> Dataset:
-    """All outcomes with dims algorithm, seed and round; nan where a run failed or has no such number."""
+    """Dataset of all outcomes with dims algorithm, seed and round; nan where a run failed or has no such number."""
     import xarray
 
     labels = list(dict.fromkeys(o.job.label for o in outcomes))
@@ -206,7 +213,8 @@ MEASURES = ("loss", "static_regret", "dynamic_regret", "hard_violation", "soft_v
 
 @dataclass(frozen=True)
 class Row:
-    """One algorithm in one measure: mean and deviation over the seeds, and the same of the difference to the first algorithm.
+    """Result of one algorithm in one measure: mean and deviation over the seeds, and those of the difference from the
+    first algorithm.
 
     `compared` is False for the first one itself. Violations are sums over the constraints, each in units of its scale.
     """
@@ -222,7 +230,9 @@ class Row:
 
 
 def compared(dataset: Dataset, measures: Sequence[str] = MEASURES) -> list[Row]:
-    """Paired by seed: the deviation of a difference is that of the differences, not of the runs. What rounding explains is 0."""
+    """Rows paired by seed: the deviation of a difference is that of the differences, not of the runs. Differences due
+    to rounding are 0.
+    """
     rows = []
     for measure in measures:
         if measure not in dataset:
@@ -240,7 +250,7 @@ def compared(dataset: Dataset, measures: Sequence[str] = MEASURES) -> list[Row]:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table for people: an algorithm a row, a measure a column, in each cell a mean and below it the deviation."""
+    """Table for display: an algorithm a row, a measure a column, in each cell a mean and below it the deviation."""
 
     title: str
     headings: tuple[str, ...]
@@ -248,7 +258,7 @@ class Grid:
 
 
 def grids(rows: Sequence[Row]) -> list[Grid]:
-    """The measures themselves, then the differences to the first algorithm where there is a second one."""
+    """Tables of the measures, then of the differences from the first algorithm where there is a second one."""
     labels, measures = list(dict.fromkeys(r.label for r in rows)), list(dict.fromkeys(r.measure for r in rows))
     at = {(r.label, r.measure): r for r in rows}
     units = [m.replace("_", " ") + (", in scales" if m.endswith("violation") else "") for m in measures]
@@ -259,22 +269,22 @@ def grids(rows: Sequence[Row]) -> list[Grid]:
         for label in labels[1:]
     ]
     spread = " ± deviation" if any(r.deviation is not None for r in rows) else ""
-    found = [Grid(f"mean{spread}", ("", *units, "runs"), tuple((*r, str(runs[r[0]])) for r in own))]
+    results = [Grid(f"mean{spread}", ("", *units, "runs"), tuple((*r, str(runs[r[0]])) for r in own))]
     if gaps:
-        found.append(Grid(f"difference to {labels[0]}{spread}, paired by seed", ("", *units), tuple(gaps)))
-    return found
+        results.append(Grid(f"difference to {labels[0]}{spread}, paired by seed", ("", *units), tuple(gaps)))
+    return results
 
 
 def _cell(mean: float | None, deviation: float | None) -> str:
-    """Nothing where no run says it; one run has no deviation."""
+    """Text of a cell; empty where no run has the measure. One run has no deviation."""
     if mean is None:
         return ""
     return number(mean) if deviation is None else f"{number(mean)}\n± {number(deviation, 3)}"
 
 
 def _spread(values: Array, size: float) -> tuple[float | None, float | None]:
-    """Mean and deviation of what is known; None where it takes more runs, 0 where it is rounding of numbers of that size."""
+    """Mean and deviation of the known values; the deviation is None for a single run, 0 where it is mere rounding."""
     known = values[np.isfinite(values)]
-    found = [float(known.mean()) if len(known) else None, float(known.std(ddof=1)) if len(known) > 1 else None]
-    mean, deviation = (0.0 if v is not None and abs(v) <= ROUNDING * size else v for v in found)
+    results = [float(known.mean()) if len(known) else None, float(known.std(ddof=1)) if len(known) > 1 else None]
+    mean, deviation = (0.0 if v is not None and abs(v) <= ROUNDING * size else v for v in results)
     return mean, deviation

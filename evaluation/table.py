@@ -1,4 +1,4 @@
-"""Named columns over rounds: cells become numbers, and columns that tell the time are set aside. Nothing here knows of a model."""
+"""Named columns over rounds: cells become numbers, and columns of times are set aside. Nothing here depends on a model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Array = np.ndarray[Any, Any]
 BATCH = 1 << 17
 """Numbers of a file that are read together."""
 WRONG_CELL = 200
-"""Bytes, about, of a cell that is kept because it is no number."""
+"""Approximate bytes of a cell that is kept because it is not a number."""
 COLUMN = 512
-"""Bytes, about, of a column besides its numbers."""
+"""Approximate bytes of a column besides its numbers."""
 SHOWN = 60
 """Characters of a cell that a message quotes."""
 _TIME_NAME = re.compile(r"(^|[\W_])(time|date|timestamp|datetime|time stamp)([\W_]|$)", re.IGNORECASE)
@@ -33,11 +33,12 @@ _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
 
 @dataclass(frozen=True)
 class Table:
-    """Columns (arrays with the round first, int64 or float64; NaN is a missing value) and what a message needs to name a cell.
+    """Table of columns (arrays with the round first, int64 or float64; NaN is a missing value), with the positions that
+    messages name.
 
-    `texts` holds cells that are no numbers, by column and place: the row, or where a row has several numbers, row * width + entry;
-    `times` the columns left out because they tell the time; `row_numbers` the number of each row as a person counts it (the line of a
-    CSV file), with `row_word` before it.
+    `texts` holds cells that are not numbers, by column and place: the row, or where a row has several numbers, row *
+    width + entry; `times` are the columns left out because they hold times; `row_numbers` gives each row's number for
+    messages (the line of a CSV file), with `row_word` before it.
     """
 
     name: str
@@ -49,21 +50,22 @@ class Table:
     headed: bool = True
 
     def width(self, column: str) -> int:
-        """Numbers in a row of it."""
+        """Number of entries in a row of a column."""
         return prod(self.arrays[column].shape[1:])
 
     @property
     def rounds(self) -> int:
+        """Number of rounds."""
         return min((len(a) for a in self.arrays.values()), default=0)
 
     def where(self, row: int) -> str:
-        """`line 17` for the row with index `row`."""
+        """Name of the row with index `row`, as `line 17`."""
         number = row + 1 if self.row_numbers is None else int(self.row_numbers[row])
         return f"{self.row_word} {number}"
 
 
 def table_of(name: str, columns: Mapping[str, Any], **where: Any) -> Table:
-    """Columns as numbers; those that tell the time are set aside."""
+    """Table of columns as numbers; columns of times are set aside."""
     arrays: dict[str, Array] = {}
     texts: dict[str, dict[int, str]] = {}
     times: list[str] = []
@@ -81,7 +83,7 @@ def table_of(name: str, columns: Mapping[str, Any], **where: Any) -> Table:
 
 
 class Parts:
-    """A table that is read part by part, `rows` rows or fewer: no more than a part is in memory beside what is kept."""
+    """Table that is read part by part, `rows` rows or fewer: no more than a part is in memory beside what is kept."""
 
     def __init__(self, name: str, rows: int, quota: Quota | None = None) -> None:
         self.name, self._rows, self._quota = name, rows, quota
@@ -91,7 +93,7 @@ class Parts:
         self._count = 0
 
     def add(self, columns: Mapping[str, Any]) -> None:
-        """Take in the next rows. The first part tells which columns tell the time."""
+        """Add the next rows. The first part determines which columns hold times."""
         if self._times is None:
             self._times = tuple(key for key, column in columns.items() if _tells_time(key, column))
         kept = {key: column for key, column in columns.items() if key not in self._times}
@@ -105,12 +107,12 @@ class Parts:
         self._count += len(next(iter(columns.values()), ()))
 
     def table(self, **where: Any) -> Table:
-        """All rows that were added."""
+        """Table of all rows that were added."""
         arrays = {key: array[: self._count] for key, array in self._arrays.items()}
         return Table(self.name, arrays, self._texts, self._times or (), **where)
 
     def _room(self, key: str, part: Array, among: int) -> Array:
-        """The array of a column, which takes the part. Raises OCO821 where its rows have other shapes than those before."""
+        """Array of a column that takes the part. Raises OCO821 where its rows have other shapes than those before."""
         array = self._arrays.get(key)
         if array is None:
             array = spacious((self._rows, *part.shape[1:]), part.dtype, among)
@@ -127,13 +129,13 @@ class Parts:
 
 
 def uneven(key: str, round_: int, name: str) -> Exception:
-    """The error about a round of a column that has another shape than the first."""
-    said = f"round {round_} of `{key}` in {name} has not as many numbers as the first"
-    return fail("OCO821", said, hint="give every round the same shape")
+    """Error for a round of a column whose shape differs from that of the first."""
+    message = f"round {round_} of `{key}` in {name} has not as many numbers as the first"
+    return fail("OCO821", message, hint="give every round the same shape")
 
 
 def check_header(names: Sequence[str], file: str) -> None:
-    """Raises OCO821 where two columns have one name."""
+    """Check the names of the columns. Raises OCO821 where two are equal."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         called = ", ".join(f"`{n}`" for n in twice)
@@ -141,15 +143,15 @@ def check_header(names: Sequence[str], file: str) -> None:
 
 
 def array_of(key: str, given: Any, name: str) -> Array:
-    """A column as an array; what is masked is missing, and cells that are lists are rows."""
+    """Column as an array; masked values are missing, and cells that are lists are rows."""
     if isinstance(given, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(given.astype(np.float64), np.nan))
     try:
-        found = np.asarray(given)
-        if found.dtype == object and found.ndim == 1 and len(found) and np.ndim(found[0]):
-            given = list(found)
-            found = np.stack([np.asarray(row) for row in given])
-        return found
+        result = np.asarray(given)
+        if result.dtype == object and result.ndim == 1 and len(result) and np.ndim(result[0]):
+            given = list(result)
+            result = np.stack([np.asarray(row) for row in given])
+        return result
     except ValueError:
         sizes = [np.size(row) for row in given]
         other = next((k for k, size in enumerate(sizes, 1) if size != sizes[0]), 1)
@@ -165,7 +167,7 @@ def _tells_time(name: str, column: Any) -> bool:
 
 
 def _numbers(column: Any) -> tuple[Array, dict[int, str]]:
-    """The column as float64 with NaN for what is missing, and the cells that are no numbers, by place; int64 stays where it lies."""
+    """Column as float64 with NaN for missing values, and the cells that are not numbers, by place; int64 is not copied."""
     if isinstance(column, np.ndarray) and column.dtype == np.int64:
         return np.asarray(column), {}
     array = column if isinstance(column, np.ndarray) else np.asarray(column, dtype=object)

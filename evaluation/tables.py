@@ -1,4 +1,6 @@
-"""Sources of rounds: files, arrays and data frames as tables. Nothing here knows of a model; `data.py` maps columns to streams."""
+"""Sources of rounds as tables: files, arrays and data frames. Nothing here depends on a model; `data.py` maps columns
+to streams.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from zipfile import ZipFile
 import numpy as np
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.limits import MOST_ROUNDS
 from oco.dsl.readers.npy import Header, member_header, members, read_header, read_member
-from oco.dsl.readers.quota import MOST_ROUNDS, UNREADABLE, Quota, TooMuch, limit_of
+from oco.dsl.readers.quota import UNREADABLE, Quota, TooMuch
 from oco.evaluation.arrow_tables import read_arrow_table, table_of_arrow
 from oco.evaluation.spill import spacious
 from oco.evaluation.table import COLUMN, Array, Table, array_of, check_header, table_of
@@ -23,21 +26,21 @@ ARROW = (".parquet", ".arrow", ".feather")
 FORMS = "a path, a dict of arrays with the round first, an array, a data frame"
 KINDS = (".csv", ".tsv", ".txt", *ARROW, ".npy", ".npz")
 CELL = 80
-"""Bytes of a text in memory, about, besides its characters."""
+"""Approximate bytes of a text in memory besides its characters."""
 
 
 def found_file(path: str | os.PathLike[str]) -> Path:
-    """The path of a file that is there. Raises OCO820."""
-    found = Path(path)
-    if not found.is_file():
-        raise fail("OCO820", f"there is no file {found}", hint="give the path of a file with one row a round")
-    return found
+    """Path of an existing file. Raises OCO820."""
+    result = Path(path)
+    if not result.is_file():
+        raise fail("OCO820", f"there is no file {result}", hint="give the path of a file with one row a round")
+    return result
 
 
 def read_table(path: str | Path, quota: Quota | None = None) -> Table:
     """Read a CSV (also .tsv, .txt, and any of them with .gz), Parquet, Arrow (.arrow, .feather), NPY or NPZ file.
 
-    Raises OCO820 for what cannot be read, OCO834 for what would take more memory than the quota, or the effort, allows.
+    Raises OCO820 for what cannot be read, OCO834 for what would take more memory than the quota allows.
     """
     path = found_file(path)
     suffix = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
@@ -45,7 +48,7 @@ def read_table(path: str | Path, quota: Quota | None = None) -> Table:
         kinds = ", ".join(KINDS)
         hint = f"kinds that are: {kinds}; text with one row a round under another name can be renamed"
         raise fail("OCO820", f"{path.name} is not a kind of file that is read here", hint=hint)
-    quota = quota or Quota(limit_of(MOST_ROUNDS))
+    quota = quota or Quota(MOST_ROUNDS)
     try:
         quota.open(path.stat().st_size)
         if suffix in ARROW:
@@ -58,21 +61,21 @@ def read_table(path: str | Path, quota: Quota | None = None) -> Table:
     except MemoryError:
         raise fail("OCO834", f"{path.name} does not fit into memory") from None
     except (OSError, csv.Error, *UNREADABLE) as error:
-        said, hint = str(error), ""
-        if "objects" in said:
+        message, hint = str(error), ""
+        if "objects" in message:
             hint = "rows of different lengths are objects: save arrays of numbers, with np.savez one for each stream"
         elif isinstance(error, UnicodeDecodeError):
             hint = "save it as text in UTF-8"
-        raise fail("OCO820", f"{path.name} cannot be read: {said}", hint=hint) from error
+        raise fail("OCO820", f"{path.name} cannot be read: {message}", hint=hint) from error
 
 
 def table_of_arrays(arrays: Mapping[str, Any], name: str = "the data") -> Table:
-    """A dict of arrays with the round first; also anything with columns by name, such as a data frame."""
+    """Table of a dict of arrays with the round first, or of any object with columns by name, such as a data frame."""
     return table_of(name, {str(key): array_of(str(key), arrays[key], name) for key in arrays})
 
 
 def _read_numpy(path: Path, quota: Quota) -> Table:
-    """An NPY file, mapped into memory, or the arrays of an NPZ file."""
+    """Table of an NPY file, mapped into memory, or of the arrays of an NPZ file."""
     if path.suffix.lower() == ".npy":
         with path.open("rb") as stream:
             header = read_header(stream, path.stat().st_size)
@@ -88,27 +91,27 @@ def _read_numpy(path: Path, quota: Quota) -> Table:
 
 
 def _cost(header: Header) -> int:
-    """Bytes of an array whose entries become numbers, texts where they are no numbers."""
+    """Bytes of an array once its entries are numbers, or texts where they are not numbers."""
     return header.unpacked if header.dtype.kind in "iubfM" else header.count * CELL + 4 * header.nbytes
 
 
 def _by_position(array: Array, name: str) -> Table:
-    """Columns that have no names: those of a matrix, or one with all that a round holds."""
+    """Columns without names: those of a matrix, or one with all that a round holds."""
     columns = {"": array} if array.ndim != 2 else {str(i): array[:, i] for i in range(array.shape[1])}
     return table_of(name, columns, row_word="row", headed=False)
 
 
 def readable(source: Any) -> bool:
-    """Whether `read` makes a table of such a thing."""
+    """True where `read` accepts the object as a source."""
     framed = any(hasattr(source, name) for name in ("collect_schema", "column_names", "columns"))
     return framed or isinstance(source, Table | str | os.PathLike | Mapping | np.ndarray)
 
 
 def read(source: Any) -> Table:
-    """A table from a path, a mapping of arrays, an array (by position, as a NPY file), or a data frame."""
+    """Table from a path, a mapping of arrays, an array (by position, as a NPY file), or a data frame."""
     if not readable(source):
-        said = f"data cannot be read from an object of type {type(source).__name__}"
-        raise fail("OCO820", said, hint=f"give {FORMS}, an iterator of dicts, or None to draw")
+        message = f"data cannot be read from an object of type {type(source).__name__}"
+        raise fail("OCO820", message, hint=f"give {FORMS}, an iterator of dicts, or None to draw")
     if isinstance(source, Table):
         return source
     if isinstance(source, str | os.PathLike):
@@ -131,5 +134,5 @@ def read(source: Any) -> Table:
 
 
 def _name_of(column: Any) -> str:
-    """The name of a column; that of several levels as `price.CAPITL`."""
+    """Name of a column; `price.CAPITL` for one of several levels."""
     return ".".join(filter(None, map(str, column))) if isinstance(column, tuple) else str(column)

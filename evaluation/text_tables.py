@@ -25,7 +25,9 @@ Row = tuple[int, list[str]]
 
 
 def read_text_table(path: Path, quota: Quota) -> Table:
-    """A CSV file, or one of its kind, also packed with gzip. It is read twice, in blocks: for its size, then for its numbers."""
+    """Table from a CSV file or one like it, also packed with gzip. It is read twice, in blocks: for its size, then for
+    its numbers.
+    """
     packed = path.suffix.lower() == ".gz"
     with gzip.open(path) if packed else path.open("rb") as stream:
         size, breaks = _measure(stream.read, quota)
@@ -34,13 +36,17 @@ def read_text_table(path: Path, quota: Quota) -> Table:
 
 
 def read_csv(text: str, name: str) -> Table:
-    """Text separated by commas, semicolons, tabs or spaces. A first row of numbers is data: columns are then called 0, 1, 2, ..."""
+    """Table from text separated by commas, semicolons, tabs or spaces. A first row of numbers is data: columns are then
+    named 0, 1, 2, ...
+    """
     breaks = text.count("\n") + text.count("\r")
     return _read(io.StringIO(text, newline=None), name, len(text), breaks, Quota(float("inf")))
 
 
 def _measure(read: Callable[[int], bytes], quota: Quota) -> tuple[int, int]:
-    """The bytes of a text and the breaks of its lines, counted against the quota with what its rows take. Raises TooMuch."""
+    """Size in bytes of a text and its number of lines, counted against the quota with the memory for its rows. Raises
+    TooMuch.
+    """
     size = breaks = 0
     while block := read(BLOCK):
         ends = block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
@@ -73,7 +79,7 @@ def _read(file: IO[str], name: str, size: int, breaks: int, quota: Quota) -> Tab
 
 
 def _rows_of(file: IO[str]) -> Iterator[Row]:
-    """The cells of each row that has some, with the number of its line."""
+    """Cells of each nonempty row, with the number of its line."""
     lines = lines_of(file)
     begin = list(islice(lines, 2))
     if not begin:
@@ -90,7 +96,7 @@ def _rows_of(file: IO[str]) -> Iterator[Row]:
 
 
 def _checked(rows: Iterator[Row], width: int, file: str) -> Iterator[Row]:
-    """The rows, as long as they have as many cells as the first. Raises OCO821 at the end where some had not."""
+    """Rows, as long as they have as many cells as the first. Raises OCO821 at the end where one has not."""
     wrong, first = 0, (0, 0)
     for line, cells in rows:
         if len(cells) != width:

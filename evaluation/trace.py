@@ -1,4 +1,4 @@
-"""The trace of a run: what was decided, what it cost, and how that compares with what was possible in hindsight."""
+"""Trace of a run: decisions, losses, constraints, and their comparison with the best in hindsight."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ PREFIXES = 50  # rounds at which the regret against the best of the rounds so fa
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The numbers of a run, round first: loss (T,), constraints g (T, N), equalities h (T, M), duals (T, D) in the model's units.
+    """Numbers of a run, round first: loss (T,), constraints g (T, N), equalities h (T, M), duals (T, D) in the model's
+    units.
 
     `decisions` has the decisions of the rounds `kept` (from 0), by name.
     """
@@ -45,9 +46,11 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class Promise:
-    """What was promised of the run: bounds after every round by measure ("regret", "violation", "equality"), in words, and by whom.
+    """Guarantee of the run: bounds after every round by measure ("regret", "violation", "equality"), in words, with its
+    theorem.
 
-    `settings` are formulas, `values` the numbers of those that are one; `multiplied` the constraints that can have a multiplier.
+    `settings` are formulas, `values` the numbers of those that have one; `multiplied` lists the constraints that can
+    have a multiplier.
     """
 
     algorithm: str
@@ -64,9 +67,11 @@ class Promise:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """What makes the same run again: the plan's recipe, the seed, what was given besides the data, and the backend.
+    """Origin from which the same run can be made again: the plan's recipe, the seed, inputs besides the data, and the
+    backend.
 
-    `recipe` and `facts` (value and status by key) are JSON values; `versions` are those of another process that ran it.
+    `recipe` and `facts` (value and status by key) are JSON values; `versions` are those of the process that ran it,
+    where that was another.
     """
 
     seed: int = 0
@@ -79,7 +84,7 @@ class Origin:
 
 
 class Trace:
-    """A run, round by round. Comparators are found when they are first asked for, and kept."""
+    """Trace of a run, round by round. Comparators are computed on first use, and kept."""
 
     def __init__(
         self,
@@ -121,66 +126,73 @@ class Trace:
 
     @property
     def rounds(self) -> int:
+        """Number of rounds T."""
         return len(self.record.loss)
 
     @property
     def decisions(self) -> Any:
-        """(T, *shape), or T factors where a large matrix is decided as `Factors`; a dict of them when the model has several decisions."""
-        found = factors_over_rounds(self.record.decisions, tuple(b.name for b in self.problem.blocks))
-        return next(iter(found.values())) if len(found) == 1 else found
+        """Decisions (T, *shape), or T factors where a large matrix is decided as `Factors`; a dict of them where the
+        model has several.
+        """
+        result = factors_over_rounds(self.record.decisions, tuple(b.name for b in self.problem.blocks))
+        return next(iter(result.values())) if len(result) == 1 else result
 
     @property
     def kept(self) -> Array:
-        """The rounds, from 1, whose decisions were kept: all of them unless the run was told to thin or memory asked for it."""
+        """Rounds, from 1, whose decisions were kept: all of them unless `keep` or a lack of memory thinned them."""
         return self.record.kept + 1
 
     @property
     def loss(self) -> Array:
-        """(T,)"""
+        """Losses (T,)."""
         return self.record.loss
 
     @property
     def constraints(self) -> Array:
-        """(T, N) values of g."""
+        """Values of g (T, N)."""
         return self.record.constraints
 
     @property
     def equalities(self) -> Array:
-        """(T, M) values of h."""
+        """Values of h (T, M)."""
         return self.record.equalities
 
     @property
     def duals(self) -> Array:
-        """(T, D) the queues or multipliers that the algorithm carried, after each round, in the model's units."""
+        """Queues or multipliers of the algorithm after each round, in the model's units (T, D)."""
         return self.record.duals
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """One label for each column of `constraints`."""
+        """Labels of the columns of `constraints`."""
         return self.problem.constraint_labels
 
     @property
     def equality_labels(self) -> tuple[str, ...]:
-        """One label for each column of `equalities`."""
+        """Labels of the columns of `equalities`."""
         return self.problem.equality_labels
 
     @property
     def seed(self) -> int:
-        """Of all that was drawn."""
+        """Seed of all random draws."""
         return self.origin.seed
 
     @property
     def seconds(self) -> float:
+        """Duration of the run in seconds."""
         return self.record.seconds
 
     @property
     def rounds_per_second(self) -> float:
+        """Rounds per second."""
         return self.rounds / max(self.seconds, 1e-9)
 
     # What it is measured by.
 
     def comparator(self, kind: RegretKind = "static") -> Comparator:
-        """The best in hindsight: one fixed decision ("static") or one a round ("dynamic"), with its certificate."""
+        """Comparator in hindsight: the best fixed decision ("static") or the best of each round ("dynamic"), with its
+        certificate.
+        """
         if kind not in ("static", "dynamic"):
             raise fail("OCO831", f"there is no {kind} comparator", hint='it is "static" or "dynamic"')
         if kind not in self._comparators:
@@ -191,13 +203,14 @@ class Trace:
 
     @property
     def known_comparators(self) -> Mapping[str, Comparator]:
-        """Those that were asked for so far."""
+        """Comparators that were computed so far."""
         return dict(self._comparators)
 
     def regret(self, kind: RegretKind = "static", prefix: bool = False) -> Array:
-        """(T,) cumulative: the loss of rounds 1..t less what the comparator of the whole run lost in them.
+        """Cumulative regret (T,): the loss of rounds 1..t less that of the whole run's comparator in them.
 
-        With `prefix` less what the best fixed decision for rounds 1..t lost in them, at the rounds of `prefixes()`; nan between them.
+        With `prefix` the comparator is the best fixed decision for rounds 1..t, at the rounds of `prefixes()`; nan
+        between them.
         """
         if prefix and kind == "static":
             return self._prefix_regret()
@@ -207,7 +220,9 @@ class Trace:
         return measures.regret(self.loss, comparator.losses)
 
     def prefixes(self) -> Prefixes:
-        """The best fixed decisions for the first t rounds, at `PREFIXES` rounds that are spread evenly on a logarithmic axis."""
+        """Best fixed decisions for the first t rounds, at `PREFIXES` rounds that are spread evenly on a logarithmic
+        axis.
+        """
         if self._prefixes is None:
             ends = np.unique(np.geomspace(1, self.rounds, PREFIXES).astype(np.int64))
             from oco.evaluation.comparators.compare import compare_prefixes
@@ -216,44 +231,48 @@ class Trace:
         return self._prefixes
 
     def _prefix_regret(self) -> Array:
-        best, found = self.prefixes(), np.full(self.rounds, np.nan)
-        found[best.rounds - 1] = np.cumsum(self.loss)[best.rounds - 1] - best.value
-        return found
+        best, result = self.prefixes(), np.full(self.rounds, np.nan)
+        result[best.rounds - 1] = np.cumsum(self.loss)[best.rounds - 1] - best.value
+        return result
 
     def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
-        """(T, N) cumulative, per constraint; with `total` "papers" (plain sum) or "scaled" (each by its scale) one number: (T,)."""
+        """Cumulative violation (T, N) of each constraint; with `total` "papers" (plain sum) or "scaled" (each by its
+        scale) of all (T,).
+        """
         if kind not in ("hard", "soft"):
             raise fail("OCO831", f"there is no {kind} violation", hint='it is "hard" or "soft"')
-        found = measures.violation(self.constraints, kind)
+        result = measures.violation(self.constraints, kind)
         if total is None:
-            return found
+            return result
         scales = self.promise.scales
-        return measures.total(found, total, None if scales is None else scales[: found.shape[1]])
+        return measures.total(result, total, None if scales is None else scales[: result.shape[1]])
 
     def equality_violation(self, total: Total | None = None) -> Array:
-        """(T, M) cumulative |sum_t h_t|, per equality; with `total` as for `violation`."""
-        found = measures.equality_violation(self.equalities)
+        """Cumulative |sum_t h_t| (T, M) of each equality; with `total` as for `violation`."""
+        result = measures.equality_violation(self.equalities)
         if total is None:
-            return found
+            return result
         scales = self.promise.scales
-        return measures.total(found, total, None if scales is None else scales[self.constraints.shape[1] :])
+        return measures.total(result, total, None if scales is None else scales[self.constraints.shape[1] :])
 
     # What can be made of it.
 
     def plot(self, **options: Any) -> Figure:
-        """Regret, violation and decisions against the round, with the guarantee beside them. See `plots.figure`."""
+        """Plot regret, violation and decisions against the round, with the guarantee beside them. See `plots.figure`."""
         from oco.evaluation.plots import figure
 
         return figure(self, **options)
 
     def to_dataset(self) -> Dataset:
-        """An xarray.Dataset with dims round, constraint, equality and those of the decisions."""
+        """Dataset (xarray) with dims round, constraint, equality and those of the decisions."""
         from oco.evaluation.storage import to_dataset
 
         return to_dataset(self)
 
     def save(self, path: str | Path) -> None:
-        """Write as NetCDF (.nc) or Zarr (.zarr) with everything that `load_trace` needs, or as a Parquet table of the rounds."""
+        """Write as NetCDF (.nc) or Zarr (.zarr) with everything that `load_trace` needs, or as a Parquet table of the
+        rounds.
+        """
         from oco.evaluation.storage import save
 
         save(self, Path(path))

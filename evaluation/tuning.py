@@ -20,17 +20,17 @@ from oco.evaluation.pilot import score
 from oco.evaluation.trace import Trace
 
 SEARCHED = 0.6
-"""The part of the rounds that the search may see."""
+"""Share of the rounds that the search may see."""
 CANDIDATES = 45
 KEPT = 3
-"""One candidate in so many goes on to a stretch so many times as long."""
+"""One candidate in KEPT goes on to a stretch KEPT times as long."""
 SPREAD = math.log(1000.0)
-"""How far from its start a constant is tried, in log."""
+"""Largest distance of a constant from its start, in log."""
 FAR = math.log(1e6)
-"""The same for two that make up for each other."""
+"""Largest distance of two constants that compensate for each other, in log."""
 LEAST_ROUNDS = 20
 TRIES = 4
-"""Constants are drawn so many times as often as they are wanted, as theorems refuse some."""
+"""Number of draws for each sample wanted, since theorems refuse some."""
 
 
 Numbers = Mapping[str, float]
@@ -38,14 +38,17 @@ Run = Callable[[Numbers, Data, int], Trace]
 
 
 class Tunable(Protocol):
-    """A plan whose free constants may be chosen: runs of so many rounds with any numbers of them, that share what they can."""
+    """Plan whose free constants may be chosen."""
 
-    def trial(self, rounds: int, runs: int) -> Run: ...
+    def trial(self, rounds: int, runs: int) -> Run:
+        """Function that runs the plan over so many rounds with any values of the constants; `runs` is the expected
+        number of calls.
+        """
 
 
 @dataclass(frozen=True)
 class Tried:
-    """Constants with what they cost a round on the part that was searched and, where they were judged, on the part after it."""
+    """Constants with their cost per round on the searched part and, where they were judged, on the part after it."""
 
     name: str
     numbers: Mapping[str, float]
@@ -56,10 +59,11 @@ class Tried:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was tried, in the order of the search. `split` is the first round (from 0) of the part held out.
+    """Trials in the order of the search. `split` is the first round (from 0) of the part held out.
 
     winner  the best of the search
-    best    what is chosen: the winner, or the `reference` (the optimal constants) where that cost no more on the rounds held out
+    best    the constants chosen: the winner, or the `reference` (the optimal constants) where that cost no more on the
+            rounds held out
     """
 
     tried: tuple[Tried, ...]
@@ -70,15 +74,17 @@ class Tuning:
 
     @property
     def winner(self) -> Tried:
+        """Best trial of the search."""
         return self.tried[0]
 
     @property
     def best(self) -> Tried:
+        """Trial that is chosen, by its cost on the rounds held out."""
         kept = next(t for t in self.tried if t.name == self.reference)
         return kept if _held_out(kept) <= _held_out(self.winner) else self.winner
 
     def __str__(self) -> str:
-        """How the choice came about."""
+        """Explanation of the choice."""
         if self.winner.name == self.reference:
             return f"the search found nothing better than the {self.reference} constants"
         kept = next(t for t in self.tried if t.name == self.reference)
@@ -103,9 +109,9 @@ def tune(
 ) -> Tuning:
     """Search the constants around `starts` (by name: the paper's, the optimal ones), reproducibly from the seed.
 
-    The rounds that the search has not seen then decide between its winner and the last of the starts, and nothing else.
+    The rounds held out then decide between the winner of the search and the last of the starts, and nothing else.
 
-    allowed  whether the theorem holds with constants; others are not tried
+    allowed  True where the theorem holds with these constants; others are not tried
 
     Raises OcoError where the data is too short to be split.
     """
@@ -120,9 +126,9 @@ def tune(
     for rung in range(rungs):
         rounds = max(LEAST_ROUNDS, split // KEPT ** (rungs - 1 - rung))
         costs = _costs(plan, alive, past.first(rounds), s, weight, seed)
-        found = [Tried(n, x, costs[n], rounds) for n, x in alive.items()]
-        scored |= {t.name: t for t in found}
-        ranked = sorted(found, key=lambda t: (t.searched, t.name))
+        results = [Tried(n, x, costs[n], rounds) for n, x in alive.items()]
+        scored |= {t.name: t for t in results}
+        ranked = sorted(results, key=lambda t: (t.searched, t.name))
         kept = ranked[: max(KEPT, len(ranked) // KEPT)]
         alive = {t.name: t.numbers for t in kept}
         if rung + 1 < rungs:
@@ -142,24 +148,25 @@ def _samples(
     rng: np.random.Generator,
     allowed: Callable[[Numbers], bool],
 ) -> dict[str, dict[str, float]]:
-    """Constants at random around each start in turn, uniform in log, within their ranges, where the theorem allows them.
+    """Random constants around each start in turn, uniform in log, within their ranges, where the theorem allows them.
 
-    Theorems often ask that a product of two constants be small: every other sample moves two of them far, one up as the other goes down.
+    Theorems often need a product of two constants to be small: every other sample moves two of them far, one up and the
+    other down.
     """
     centres = list(starts.values())
-    found: dict[str, dict[str, float]] = {}
+    results: dict[str, dict[str, float]] = {}
     for k in range(TRIES * CANDIDATES):
         centre = centres[k % len(centres)]
         drawn = {f.name: _near(f, centre.get(f.name, 1.0), rng) for f in free}
         if len(free) > 1 and k // len(centres) % 2:
             drawn = _traded(free, centre, rng)
-        if len(found) < CANDIDATES - len(centres) and allowed(drawn):
-            found[f"sample {len(found) + 1}"] = drawn
-    return found
+        if len(results) < CANDIDATES - len(centres) and allowed(drawn):
+            results[f"sample {len(results) + 1}"] = drawn
+    return results
 
 
 def _traded(free: tuple[Free, ...], centre: Numbers, rng: np.random.Generator) -> dict[str, float]:
-    """Constants near a start, with one of them far up and another as far down."""
+    """Constants near a start, with one of them far up and another equally far down."""
     up, down = (int(i) for i in rng.permutation(len(free))[:2])
     by = math.exp(float(rng.uniform(0, FAR)))
     moved = {f.name: centre.get(f.name, 1.0) * {up: by, down: 1 / by}.get(k, 1.0) for k, f in enumerate(free)}
@@ -174,13 +181,13 @@ def _children(
     allowed: Callable[[Numbers], bool],
 ) -> dict[str, dict[str, float]]:
     """Constants near the best ones so far."""
-    found = {}
+    results = {}
     for parent in parents:
         for k in range(KEPT):
             drawn = {f.name: _near(f, parent.numbers.get(f.name, 1.0), rng, spread) for f in free}
             if allowed(drawn):
-                found[f"{parent.name}.{k + 1}"] = drawn
-    return found
+                results[f"{parent.name}.{k + 1}"] = drawn
+    return results
 
 
 def _near(f: Free, centre: float, rng: np.random.Generator, spread: float = SPREAD) -> float:
@@ -195,7 +202,9 @@ def _near(f: Free, centre: float, rng: np.random.Generator, spread: float = SPRE
 def _costs(
     plan: Tunable, candidates: Mapping[str, Numbers], data: Data, s: Situation, weight: float, seed: int
 ) -> dict[str, float]:
-    """What constants cost a round, by name; infinite where the settings have no value or the decisions are not numbers."""
+    """Cost per round of each trial's constants, by name; infinite where a setting has no value or a decision is not
+    finite.
+    """
     run = plan.trial(data.rounds, len(candidates))
 
     def cost(numbers: Numbers) -> float:
@@ -203,12 +212,12 @@ def _costs(
             trace = run(numbers, data, seed)
         except OcoError:
             return math.inf
-        found = score(trace, s, weight)[2]
-        return found if math.isfinite(found) else math.inf
+        result = score(trace, s, weight)[2]
+        return result if math.isfinite(result) else math.inf
 
     return {name: cost(numbers) for name, numbers in candidates.items()}
 
 
 def searched(data: Data) -> int:
-    """How many rounds, from the first, a choice of algorithm or settings may see; at least one."""
+    """Number of leading rounds that a choice of algorithm or settings may see; at least one."""
     return max(1, int(SEARCHED * data.rounds))

@@ -14,7 +14,7 @@ import cvxpy as cp
 import numpy as np
 
 from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.twin import to_cvxpy
+from oco.compiler.cvxpy_form import to_cvxpy
 from oco.dsl.load import parse
 from oco.dsl.model import Timing
 from oco.evaluation.comparators import Comparator, Status

@@ -28,7 +28,7 @@ CHUNK = 1000
 
 
 @dataclass
-class Reached:
+class Attained:
     """The largest values seen of |f|, |grad f|_2 and |grad f|_inf, with where."""
 
     values: dict[str, float] = field(default_factory=dict)
@@ -120,16 +120,16 @@ class Oracle:
         found["lipschitz.l1"] = largest
         return found
 
-    def sample(self, expr: Expr, count: int) -> Reached:
+    def sample(self, expr: Expr, count: int) -> Attained:
         """The largest rigorous values among `count` draws."""
         slopes = gradient(expr, self.blocks)
-        best = Reached()
+        best = Attained()
         for _ in range(0, count, CHUNK):
             places = self.draws(CHUNK)
             for what, values in self.measure_all(expr, slopes, places, CHUNK).items():
                 k = int(np.argmax(values))
                 best.note(what, float(values[k]), {n: v[k] for n, v in places.items()})
-        found = Reached()
+        found = Attained()
         for what, place in best.places.items():
             found.note(what, self.rigorous(expr, slopes, place)[what], place)
         return found

@@ -247,7 +247,7 @@ def draws_of(plan: Plan, rounds: int, seed: int) -> list[Array]:
     """What the algorithm draws in these rounds, with the round first."""
     rng = np.random.default_rng(seed)
     draw = {"normal": rng.standard_normal, "uniform": rng.random}
-    return [draw[plan.laws[f.name]]((rounds, *f.type.shape)) for f in plan.program.draws]
+    return [draw[plan.distributions[f.name]]((rounds, *f.type.shape)) for f in plan.program.draws]
 
 
 def centre(plan: Plan) -> list[Array]:

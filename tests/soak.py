@@ -30,8 +30,8 @@ TEXT = """\
 model soak
 horizon T = {horizon}
 decision x{shape} in {domain}
-stream c{shape} {law}in [-1, 1]
-stream need {law}in [0, 1]
+stream c{shape} {distribution}in [-1, 1]
+stream need {distribution}in [0, 1]
 minimize {loss}
 {constraints}
 {feedback}
@@ -51,9 +51,9 @@ class Set:
     row: str = "x[0] + x[1]"
 
 
-def _most(*excesses: Array) -> Array:
+def _most(*violations: Array) -> Array:
     """The largest of some excesses in each round."""
-    return np.max([e.reshape(len(e), -1).max(axis=1) for e in excesses], axis=0)
+    return np.max([e.reshape(len(e), -1).max(axis=1) for e in violations], axis=0)
 
 
 def _norm(x: Array) -> Array:
@@ -108,12 +108,12 @@ def models(algorithm: str, of: Set, horizon: int) -> Iterator[str]:
     constraints = [(f"{cap}  each round", ""), (fixed, ""), (f"{cap}  on average", "iid "), (share, "iid "), ("", "")]
     for feedback in ("", "feedback bandit"):
         for loss in (of.linear, f"{of.linear} + sum_squares(x)"):
-            for constraint, law in constraints:
+            for constraint, distribution in constraints:
                 yield TEXT.format(
                     horizon=horizon,
                     shape=of.shape,
                     domain=of.domain,
-                    law=law,
+                    distribution=distribution,
                     loss=loss,
                     constraints=f"subject to\n    {constraint}" if constraint else "",
                     feedback=feedback,
@@ -169,7 +169,7 @@ def _within(plan: Plan, name: str, shape: tuple[int, ...], values: Array) -> Arr
 def draws(plan: Plan, rounds: int, rng: np.random.Generator) -> list[Array]:
     """The algorithm's own random arrays of a block."""
     fields = [(f.name, (rounds, *f.type.shape)) for f in plan.program.draws]
-    return [rng.normal(size=s) if plan.contract.laws.get(n) == "normal" else rng.random(s) for n, s in fields]
+    return [rng.normal(size=s) if plan.contract.distributions.get(n) == "normal" else rng.random(s) for n, s in fields]
 
 
 @dataclass(frozen=True)

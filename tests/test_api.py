@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import venv
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -92,9 +93,8 @@ def test_the_module_runs_on_a_csv_by_itself(plans, tmp_path):
 def test_a_restored_learner_goes_on_bit_for_bit(plans, name, tmp_path):
     plan = plans[name]
     trace = plan.run(small_data(name, np.random.default_rng(4)) or None, rounds=ROUNDS, seed=1)
-    plan = plan.with_horizon(ROUNDS)
     rounds = list(trace.data)
-    learner = plan.learner()
+    learner = plan.learner(backend=trace.origin.backend)
     for values in rounds[:15]:
         learner.observe(**values)
     learner.save(tmp_path / "state")
@@ -196,3 +196,29 @@ def test_the_module_needs_numpy_alone(plans, tmp_path):
     words = [tmp_path / "env" / "bin" / "python", "-c", code]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "(10,) False", done.stderr
+
+
+@pytest.mark.parametrize("rounds", [40, 100, 150])
+def test_running_a_plan_does_not_change_it(rounds):
+    """Decisions are those of `plan.learner()` on the same rounds, bit for bit, also where the horizon is another."""
+    text = "model m\nhorizon T = 100\ndecision x[3] in box(0, 5)\nstream c[3] in [-1, 1]\nminimize c @ x\n"
+    plan = oco.compile(oco.parse(text + "subject to\n    cap: sum(x) <= 4    each round\n"), backend="numpy")
+    data = {"c": np.random.default_rng(0).uniform(-1, 1, (rounds, 3))}
+    trace, learner, found = plan.run(data), plan.learner(), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for c in data["c"]:
+            found.append(learner.decide())
+            learner.observe(c=c)
+    assert np.array_equal(trace.decisions, found)
+    assert any("the plan is for 100" in note for note in trace.notes) == (rounds != 100)
+
+
+def test_compiling_with_data_plans_for_their_rounds():
+    text = "model m\nhorizon T = 100\ndecision x[3] in box(0, 5)\nstream c[3] in [-1, 1]\nminimize c @ x\n"
+    data = {"c": np.random.default_rng(0).uniform(-1, 1, (40, 3))}
+    plan = oco.compile(oco.parse(text), data=data)
+    assert plan.horizon == 40 and plan.guarantee.horizon == 40
+    assert np.array_equal(
+        plan.run(data).decisions, oco.compile(oco.parse(text.replace("100", "40"))).run(data).decisions
+    )

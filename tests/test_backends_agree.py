@@ -18,7 +18,7 @@ import oco
 from oco.backends.registry import backend, make_learner
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.calculus import vector_jacobian
-from oco.compiler.choice import Standing
+from oco.compiler.choice import Applicability
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import optimize
@@ -55,7 +55,7 @@ def model_of(name: str) -> Any:
 @cache
 def applicable(name: str) -> list[str]:
     """The algorithms that take a model."""
-    return [v.name for v in explain_choice(model_of(name)).verdicts if v.standing is not Standing.REFUSED]
+    return [v.name for v in explain_choice(model_of(name)).verdicts if v.applicability is not Applicability.REFUSED]
 
 
 def rounds_of(plan: Any, count: int) -> Any:

@@ -236,18 +236,22 @@ def recoo(case: Case, rounds: Sequence[Round]) -> list[Array]:
     return found
 
 
-def sinha_vaze(case: Case, rounds: Sequence[Round]) -> list[Array]:
+def sinha_vaze(case: Case, rounds: Sequence[Round], beta_g: float = 0.5) -> list[Array]:
     beta, rate, D = 0.5, 0.3, 2.0
     x, q, total, found = case.start, 0.0, 0.0, [case.start]
     for d in rounds:
         g = case.g(d, x)
-        q += beta * max(g.max(), 0.0)
+        q += beta_g * max(g.max(), 0.0)
         slope = case.rows(d, x)[np.argmax(g)] if g.max() > 0 else 0.0
-        step = beta * case.gradient(d, x) + rate * math.exp(rate * q) * beta * slope
+        step = beta * case.gradient(d, x) + rate * math.exp(rate * q) * beta_g * slope
         total += step @ step
         x = case.project(x - math.sqrt(2) * D / (2 * math.sqrt(total)) * step)
         found.append(x)
     return found
+
+
+def sinha_vaze_two_scales(case: Case, rounds: Sequence[Round]) -> list[Array]:
+    return sinha_vaze(case, rounds, beta_g=0.8)
 
 
 def sinha_vaze_strong(case: Case, rounds: Sequence[Round]) -> list[Array]:
@@ -282,6 +286,11 @@ RULES: dict[str, tuple[str, Rule, dict[str, str | float]]] = {
     "jenatton": ("jenatton", jenatton, {"R": 0.5, "G": 1.5, "b": 0.4}),
     "recoo": ("recoo", recoo, {"alpha": "0.5 * sqrt(t)", "gamma": "0.3 * t**0.6", "eta": "0.5 * sqrt(t)"}),
     "sinha-vaze": ("sinha-vaze", sinha_vaze, {"beta": 0.5, "rate": 0.3, "D": 2}),
+    "sinha-vaze with two scales": (
+        "sinha-vaze",
+        sinha_vaze_two_scales,
+        {"beta": 0.5, "beta_g": 0.8, "rate": 0.3, "D": 2},
+    ),
     "sinha-vaze strongly convex": ("sinha-vaze", sinha_vaze_strong, {"beta": 1, "V": 4, "alpha_f": 2}),
     "pfs": ("pfs", pfs, {"eta": 0.1, "rho": 0.1}),
 }
@@ -296,7 +305,9 @@ def test_trajectories_equal_the_rules(rule: str, case: str) -> None:
     name, reference, settings = RULES[rule]
     problem, rng = CASES[case], np.random.default_rng(3)
     text = problem.text
-    if rule == "sinha-vaze" and case == "curved":  # without the modulus that would make it the strongly convex rule
+    if (
+        rule in ("sinha-vaze", "sinha-vaze with two scales") and case == "curved"
+    ):  # without the modulus that would make it the strongly convex rule
         text = text.replace("minimize sum_squares(x - c)", "stream one in [0, 1]\nminimize one * sum_squares(x - c)")
     rounds = [{**problem.draw(rng), "one": 1.0} for _ in range(ROUNDS)]
     ours = trajectory(plan_of(text, name, settings), rounds)

@@ -7,10 +7,11 @@ import pytest
 from atom_cases import CASES, Case
 
 from oco.compiler.calculus import vector_jacobian
+from oco.compiler.ir.ops import OPS
 from oco.dsl.build import index
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, Slice, constant
-from oco.evaluation.batch import Batched, evaluate_rounds, values_of
+from oco.evaluation.batch import Batched, BatchOps, evaluate_rounds, values_of
 
 ROUNDS = 4
 every = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -29,6 +30,11 @@ def draws(case: Case) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     parts = [case.draw(rng) for _ in range(ROUNDS)]
     return {name: np.stack([p[name] for p in parts]) for name in parts[0]}
+
+
+def test_every_operation_has_a_meaning_over_rounds() -> None:
+    ops = BatchOps(ROUNDS)
+    assert {op for op in OPS if not hasattr(ops, op)} == {"entries"}  # which passes make alone
 
 
 @every

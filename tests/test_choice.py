@@ -15,7 +15,7 @@ from oco.compiler.explain import explain_text
 from oco.compiler.plan import compile_plan, explain_choice
 from oco.compiler.settings import schedule
 from oco.compiler.theorems import Violation
-from oco.compiler.verdicts import Standing
+from oco.compiler.verdicts import Applicability
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import load, parse
 
@@ -58,8 +58,8 @@ def reasons(choice: Choice, name: str) -> str:
     return " ".join(next(v for v in choice.verdicts if v.name == name).reasons)
 
 
-def standing(choice: Choice, name: str) -> Standing:
-    return next(v for v in choice.verdicts if v.name == name).standing
+def applicability(choice: Choice, name: str) -> Applicability:
+    return next(v for v in choice.verdicts if v.name == name).applicability
 
 
 @pytest.mark.parametrize("name", CHOSEN)
@@ -67,7 +67,7 @@ def test_examples(name: str) -> None:
     plan = compile_plan(load(EXAMPLES / f"{name}.oco"))
     assert plan.algorithm == CHOSEN[name]
     assert plan.guarantee is not None
-    refused = [v for v in plan.verdicts if v.standing is Standing.REFUSED]
+    refused = [v for v in plan.verdicts if v.applicability is Applicability.REFUSED]
     assert refused and all(v.reasons for v in refused)
 
 
@@ -106,10 +106,10 @@ def test_hard_constraints_get_a_hard_bound_and_soft_ones_go_to_mirror_descent() 
     assert (
         hard.winner is not None and hard.winner.theorem is not None and hard.winner.theorem.violation is Violation.HARD
     )
-    assert standing(hard, "coldq") is not Standing.REFUSED
+    assert applicability(hard, "coldq") is not Applicability.REFUSED
     assert "soft violation only" in reasons(hard, "mirror-descent")
     assert soft.winner is not None and soft.winner.name == "mirror-descent"
-    assert standing(soft, "coldq") is Standing.APPLICABLE
+    assert applicability(soft, "coldq") is Applicability.APPLICABLE
     assert "in every round, not only on average" in reasons(soft, "coldq")
 
 
@@ -117,7 +117,7 @@ def test_an_adversary_in_an_average_constraint_refuses_mirror_descent() -> None:
     text = capped("on average").replace("w ~ uniform(0, 1)", "w in [0, 1]")
     choice = explained(text)
     assert "an adversary" in reasons(choice, "mirror-descent")
-    assert standing(choice, "coldq") is not Standing.REFUSED
+    assert applicability(choice, "coldq") is not Applicability.REFUSED
 
 
 def test_dynamic_regret_asks_for_a_dynamic_bound() -> None:
@@ -158,8 +158,8 @@ def test_the_mend_mends(text: str, name: str, old: str, new: str) -> None:
     """Making the change that a refusal names leaves one objection less, or none."""
     before = next(v for v in explained(text).verdicts if v.name == name)
     after = next(v for v in explained(text.replace(old, new)).verdicts if v.name == name)
-    assert before.standing is Standing.REFUSED and before.mend
-    assert after.standing is not Standing.REFUSED or set(after.reasons) != set(before.reasons)
+    assert before.applicability is Applicability.REFUSED and before.fix
+    assert after.applicability is not Applicability.REFUSED or set(after.reasons) != set(before.reasons)
 
 
 def test_using_is_obeyed_with_a_warning_where_nothing_is_guaranteed() -> None:
@@ -288,7 +288,7 @@ def test_settings_without_effect_are_named(algorithm: str | None, settings: dict
 @pytest.mark.parametrize("change", [("c @ x", "c @ x"), ("c @ x", "t * sum(x)"), ("each round", "on average")])
 def test_every_refusal_says_what_would_mend_it(text: str, change: tuple[str, str]) -> None:
     for verdict in explain_choice(parse(text.replace(*change))).verdicts:
-        assert verdict.standing is not Standing.REFUSED or verdict.mend, verdict.reasons
+        assert verdict.applicability is not Applicability.REFUSED or verdict.fix, verdict.reasons
 
 
 def test_the_table_has_a_line_for_each_algorithm() -> None:
@@ -299,7 +299,11 @@ def test_the_table_has_a_line_for_each_algorithm() -> None:
     assert [line.split()[0] for line in starts] == [v.name for v in choice.verdicts]
     for line, v in zip(starts, choice.verdicts):
         total = line.split()[1]
-        assert total == "-" if v.standing is Standing.REFUSED else float(total) == pytest.approx(v.score, rel=1e-4)
+        assert (
+            total == "-"
+            if v.applicability is Applicability.REFUSED
+            else float(total) == pytest.approx(v.score, rel=1e-4)
+        )
         first = line[30:].split(" (and")[0].removeprefix("applies: ").removeprefix("chosen: ")
         assert v.reasons and first and first.split("; ")[-1] in v.reasons[0]
 
@@ -312,10 +316,10 @@ def test_an_equality_on_average_is_mended_for_soft_methods_too(name: str) -> Non
         "subject to\n    even: x[0] == x[1] on average\n"
     )
     verdict = next(v for v in explain_choice(parse(text)).verdicts if v.name == name)
-    assert verdict.standing is Standing.REFUSED and "two inequalities on average" in verdict.mend
+    assert verdict.applicability is Applicability.REFUSED and "two inequalities on average" in verdict.fix
     pair = "low: x[0] - x[1] <= 0 on average\n    high: x[1] - x[0] <= 0 on average"
     mended = explain_choice(parse(text.replace("even: x[0] == x[1] on average", pair)))
-    assert next(v for v in mended.verdicts if v.name == name).standing is not Standing.REFUSED
+    assert next(v for v in mended.verdicts if v.name == name).applicability is not Applicability.REFUSED
 
 
 LARGE_MATRIX = """model large
@@ -337,6 +341,6 @@ def test_full_decompositions_of_large_matrices_are_for_those_who_ask(name: str, 
     plan = compile_plan(parse(text))
     assert plan.algorithm in ("ofw", "ofw-tvc")
     refused = next(v for v in plan.choice.verdicts if v.name == name)
-    assert "decompose a matrix of 700 x 700" in refused.reasons[0] and "by its name" in refused.mend
+    assert "decompose a matrix of 700 x 700" in refused.reasons[0] and "by its name" in refused.fix
     asked = compile_plan(parse(text), name)
     assert asked.guarantee is not None and asked.guarantee.regret_bound is not None

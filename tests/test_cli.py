@@ -4,12 +4,15 @@ import json
 import math
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from oco import load_trace
 from oco.cli import main
 from oco.cli.app import COMMANDS
 
@@ -255,3 +258,40 @@ minimize s @ (w * x)
     status, out, err = oco(*INPUTS[name], *["--force"] * force)
     assert status == 1 and not out and "OCO910" in err
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
+def test_explain_tells_of_rows_that_follow_from_others(oco, tmp_path):
+    text = "model m\nhorizon T = 100\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\nminimize c @ x\nsubject to\n"
+    (tmp_path / "m.oco").write_text(
+        text + "    a: x[0] + x[1] == 1 on average\n    b: 2 * x[0] + 2 * x[1] == 2 on average\n"
+    )
+    status, _, err = oco("explain", tmp_path / "m.oco")
+    assert status == 0 and "OCO601" in err
+
+
+def test_what_is_compiled_for_data_decides_as_it_ran(oco, tmp_path):
+    """The module that `oco compile --data` writes, on the rounds that `oco run` measured, which it writes beside it: `jobs` are drawn."""
+    model, data = EXAMPLES / "job_scheduling.oco", EXAMPLES / "data" / "nyiso_2017-05.csv"
+    assert oco("run", model, "--data", data, "--out", tmp_path / "out", "--backend", "numpy")[0] == 0
+    status, out, err = oco("compile", model, "--data", data, "-o", tmp_path / "module.py")
+    assert status == 0 and "planned for 744" in out + err and "module_rounds.csv" in out
+    trace = load_trace(tmp_path / "out" / "trace.nc")
+    namespace = runpy.run_path(str(tmp_path / "module.py"))
+    learner = namespace["Learner"]()
+    for t, streams in enumerate(namespace["rounds_of"](str(tmp_path / "module_rounds.csv"))):
+        assert np.array_equal(learner.decide(), trace.decisions[t]), t
+        learner.observe(**streams)
+    assert t + 1 == trace.rounds
+
+
+def test_data_that_a_module_can_read_are_not_written_again(oco, tmp_path):
+    (tmp_path / "m.oco").write_text(
+        "model m\nhorizon T = 3\ndecision x in box(0, 1)\nstream c in [-1, 1]\nminimize c * x\n"
+    )
+    (tmp_path / "c.csv").write_text("c\n0.5\n-1\n0.25\n")
+    (tmp_path / "gaps.csv").write_text("c\n0.5\nnan\n0.25\n")
+    status, out, _ = oco("compile", tmp_path / "m.oco", "--data", tmp_path / "c.csv", "-o", tmp_path / "whole.py")
+    assert status == 0 and "c.csv" in out and not (tmp_path / "whole_rounds.csv").exists()
+    words = ("--data", tmp_path / "gaps.csv", "--on-missing", "hold", "-o", tmp_path / "held.py")
+    assert oco("compile", tmp_path / "m.oco", *words)[0] == 0
+    assert (tmp_path / "held_rounds.csv").read_text().split() == ["c", "0.5", "0.5", "0.25"]

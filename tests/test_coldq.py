@@ -43,17 +43,17 @@ def _exact_job_step(y: Array, c: Array, alpha: float, Q: float, jobs: float) -> 
             found.append(min(max(root, mp.mpf(0)), mp.mpf(1000)))
         return found
 
-    def excess(lam: Any) -> Any:
+    def violation(lam: Any) -> Any:
         return mp.mpf(jobs) - 4 * sum(mp.log(1 + 4 * x) for x in decision(lam))
 
     low, high = mp.mpf(0), mp.mpf(Q)
-    if excess(low) <= 0:
+    if violation(low) <= 0:
         return decision(low)
-    if excess(high) >= 0:
+    if violation(high) >= 0:
         return decision(high)
     for _ in range(110):
         middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+        low, high = (middle, high) if violation(middle) > 0 else (low, middle)
     return decision(low)
 
 

@@ -27,7 +27,7 @@ def test_static_comparators_match_cvxpy(body: str) -> None:
     check_certificate(found)
     assert found.value == pytest.approx(reference(p, data, list(range(25)), averages=True), rel=3e-6, abs=1e-6)
     assert all(b.domain.contains(found.decision[b.name], 1e-7) for b in p.blocks)
-    assert np.all(found.excess <= 1e-6)
+    assert np.all(found.violation <= 1e-6)
 
 
 @pytest.mark.parametrize("body", MODELS.values(), ids=MODELS.keys())
@@ -92,7 +92,7 @@ def test_rounds_that_cannot_hold_together_are_named() -> None:
     data = load_data(p, {"a": np.array([5.0, -2.0, 6.0, 1.0])})
     static = compare(p, data, "static")
     assert static.status is Status.LEAST_VIOLATING and static.impossible.tolist() == [2]
-    assert static.decision["x"] == pytest.approx(0.0, abs=1e-4) and static.excess[0] == pytest.approx(2.0, abs=1e-4)
+    assert static.decision["x"] == pytest.approx(0.0, abs=1e-4) and static.violation[0] == pytest.approx(2.0, abs=1e-4)
     assert "satisfies" in static.words and "2" in static.words
     dynamic = compare(p, data, "dynamic")
     assert dynamic.status is Status.LEAST_VIOLATING and dynamic.impossible.tolist() == [2]
@@ -115,7 +115,7 @@ def test_means_that_cannot_hold_together() -> None:
         2,
     )
     found = compare(p, load_data(p, {"need": np.array([1.5, 2.5])}), "static")
-    assert found.status is Status.LEAST_VIOLATING and found.excess[0] == pytest.approx(1.0, abs=1e-4)
+    assert found.status is Status.LEAST_VIOLATING and found.violation[0] == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize(("seed", "zones"), [(0, 10)])

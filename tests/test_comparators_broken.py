@@ -10,7 +10,7 @@ import pytest
 from comparator_cases import drawn, problem
 
 from oco.compiler.canonical import Canonical
-from oco.compiler.twin import to_cvxpy
+from oco.compiler.cvxpy_form import to_cvxpy
 from oco.evaluation.comparators import Budget, Status
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static
@@ -31,7 +31,7 @@ BODIES = {
 }
 
 
-def excesses(p: Canonical, data: Data, rounds: int, x: Any) -> list[Any]:
+def violations(p: Canonical, data: Data, rounds: int, x: Any) -> list[Any]:
     """The mean of each constraint over the first rounds."""
     return [
         sum(
@@ -55,12 +55,12 @@ def test_rounded_kinks_in_means_are_broken_least(body: str, rounds: int) -> None
     data = drawn(p, rounds)
     scale = scales(data, rounds)[: len(p.inequalities)]
     x, v = cp.Variable(3), cp.Variable()
-    limits = [g <= v * size for g, size in zip(excesses(p, data, rounds, x), scale)]
+    limits = [g <= v * size for g, size in zip(violations(p, data, rounds, x), scale)]
     cp.Problem(cp.Minimize(v), [*limits, cp.norm2(x) <= 1.5]).solve(solver="CLARABEL")
     assert v.value > 1e-4
     found = rounded_static(Rounds.of(p, data.read(0, rounds), np.arange(rounds) + 1), Budget())
     assert found.status is Status.LEAST_VIOLATING and "means cannot hold together" in found.words
-    assert max(found.excess / scale) == pytest.approx(v.value, abs=1e-5)
+    assert max(found.violation / scale) == pytest.approx(v.value, abs=1e-5)
     best = cp.Problem(
         cp.Minimize(
             sum(
@@ -68,7 +68,7 @@ def test_rounded_kinks_in_means_are_broken_least(body: str, rounds: int) -> None
                 for t in range(rounds)
             )
         ),
-        [*(g <= (v.value + 1e-5) * size for g, size in zip(excesses(p, data, rounds, x), scale)), cp.norm2(x) <= 1.5],
+        [*(g <= (v.value + 1e-5) * size for g, size in zip(violations(p, data, rounds, x), scale)), cp.norm2(x) <= 1.5],
     )
     best.solve(solver="CLARABEL")
     assert found.value == pytest.approx(best.value, rel=1e-2)
@@ -81,9 +81,9 @@ def test_prefixes_that_rounded_kinks_make_impossible_stand_beside_the_others() -
     found = rounded_prefixes(Rounds.of(p, data.read(0, rounds), np.arange(rounds) + 1), ends, Budget())
     x = cp.Variable(3)
     for k, end in enumerate(ends):
-        least = cp.Problem(cp.Minimize(excesses(p, data, int(end), x)[0]), [cp.norm2(x) <= 1.5])
+        least = cp.Problem(cp.Minimize(violations(p, data, int(end), x)[0]), [cp.norm2(x) <= 1.5])
         least.solve(solver="CLARABEL")
         assert (found.status[k] is Status.LEAST_VIOLATING) == (least.value > 0)
         if least.value > 0:
-            at = excesses(p, data, int(end), cp.Constant(found.decision["x"][k]))[0].value
+            at = violations(p, data, int(end), cp.Constant(found.decision["x"][k]))[0].value
             assert at == pytest.approx(least.value, abs=1e-5)

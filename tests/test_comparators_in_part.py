@@ -67,7 +67,7 @@ def test_data_that_does_not_fit_gives_an_interval() -> None:
     expected = (
         8 * 4 * (1 / 3) / 4
     )  # 8 parts, 4 entries: a part gains the square of its mean of c over 4, a round's worth of variance
-    assert found.gap < 2 * expected and np.all(found.excess <= 1e-5)
+    assert found.gap < 2 * expected and np.all(found.violation <= 1e-5)
     assert compare(p, data, "dynamic", Budget(memory=1000)).status is Status.CERTIFIED
     late = compare(p, data, "static", Budget(seconds=0.0, memory=data.nbytes // 2))
     assert late.status is Status.NOT_COMPUTED and "GiB" in late.words
@@ -96,7 +96,7 @@ def test_sums_over_data_that_does_not_fit_are_as_good_as_all_of_it(body: str) ->
     check_certificate(found)
     size = float(np.abs(whole.losses).sum())
     assert found.value == pytest.approx(whole.value, rel=1e-6, abs=1e-6 * size)
-    np.testing.assert_allclose(found.excess, whole.excess, atol=1e-5)
+    np.testing.assert_allclose(found.violation, whole.violation, atol=1e-5)
     together, streamed = compare_prefixes(p, data, ends), compare_prefixes(p, data, ends, little)
     assert "sums over parts" in streamed.method and streamed.status == together.status
     np.testing.assert_allclose(streamed.value, together.value, rtol=1e-5, atol=3e-6 * size)
@@ -200,7 +200,7 @@ def test_many_kinks_of_pieces_and_lengths_are_one_sparse_program(body: str) -> N
         check_certificate(found)
         assert "sparse" in found.method and status is Status.CERTIFIED
         assert found.value == pytest.approx(exact, rel=1e-6, abs=1e-6) == value
-        assert bound <= exact + 1e-6 and np.all(found.excess <= 1e-6)
+        assert bound <= exact + 1e-6 and np.all(found.violation <= 1e-6)
         assert all(b.domain.contains(found.decision[b.name], 1e-7) for b in p.blocks)
 
 
@@ -213,7 +213,7 @@ def test_rounded_kinks_give_an_interval_around_the_value(body: str) -> None:
     assert found.status in (Status.INTERVAL, Status.CERTIFIED)
     slack = 1e-6 * abs(exact)
     assert found.bound <= exact + slack and exact <= found.value + slack
-    assert found.gap <= 0.02 * abs(exact) and np.all(found.excess <= 1e-6)
+    assert found.gap <= 0.02 * abs(exact) and np.all(found.violation <= 1e-6)
     several = rounded_prefixes(_all_rounds(p, data), np.array([30, 60]), Budget())
     assert several.bound[1] <= exact + slack and exact <= several.value[1] + slack
 
@@ -226,7 +226,7 @@ def test_rounded_kinks_that_cannot_hold_are_broken_least() -> None:
     found = rounded_static(rounds, Budget())
     assert found.status is Status.LEAST_VIOLATING and "cannot hold together" in found.why and 3 in found.impossible
     x = found.decision["x"].item()
-    assert x == pytest.approx(0.1, abs=0.03) and found.excess.max() == pytest.approx(0.9 - x)
+    assert x == pytest.approx(0.1, abs=0.03) and found.violation.max() == pytest.approx(0.9 - x)
     several = rounded_prefixes(rounds, np.array([2, 4]), Budget())
     assert several.status[0] in (Status.CERTIFIED, Status.INTERVAL) and several.status[1] is Status.LEAST_VIOLATING
     assert several.bound[0] <= 2 * 1.9**2 + 1e-9 and several.value[0] == pytest.approx(2 * 1.9**2, rel=1e-3)

@@ -85,7 +85,7 @@ def test_norms_that_cannot_be_small_in_two_rounds_are_broken_least() -> None:
     found = compare(p, data, "static")
     assert found.status is Status.LEAST_VIOLATING and 3 in found.impossible and "cannot hold together" in found.words
     np.testing.assert_allclose(found.decision["X"], 0.5 * np.eye(2), atol=1e-3)
-    assert found.excess[0] == pytest.approx(0.25, abs=1e-4)
+    assert found.violation[0] == pytest.approx(0.25, abs=1e-4)
     assert compare(p, data, "dynamic").status is Status.CERTIFIED
     several = compare_prefixes(p, data, np.array([2, 3]))
     assert several.status == (Status.CERTIFIED, Status.LEAST_VIOLATING) and several.value[0] == pytest.approx(

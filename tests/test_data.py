@@ -11,7 +11,7 @@ import pytest
 import oco
 from oco.compiler.canonical import Canonical, canonical
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.distributions import Law
+from oco.dsl.distributions import TruncatedDistribution
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 from oco.evaluation import check
@@ -224,11 +224,11 @@ def test_streams_without_a_law_cannot_be_drawn(problem: Canonical) -> None:
     unknown = canonical(
         parse("model m\nhorizon T = 3\ndecision x in box(0, 1)\nstream c in [0, 1] iid\nminimize c * x\n")
     )
-    assert "law is not stated" in message(unknown, None)
+    assert "distribution is not stated" in message(unknown, None)
 
 
 @pytest.mark.parametrize(
-    ("bounds", "law"),
+    ("bounds", "distribution"),
     [
         ("in [-1000, 3000]", "uniform(-1000, 3000)"),
         ("in [0, 2 * k] iid", "uniform(0, 2 * k)"),
@@ -243,18 +243,18 @@ def test_streams_without_a_law_cannot_be_drawn(problem: Canonical) -> None:
         ("in -3..3", ""),
     ],
 )
-def test_the_law_that_is_proposed_fits_the_declaration(bounds: str, law: str) -> None:
+def test_the_distribution_that_is_proposed_fits_the_declaration(bounds: str, distribution: str) -> None:
     """What the hint says is written into the model, and the stream can be drawn, within its bounds."""
     text = f"model m\nhorizon T = 3\nparam k = 4\ndecision x[2] in box(0, 1)\nstream c[2] {bounds}\nminimize c @ x\n"
     asked = canonical(parse(text))
     with pytest.raises(OcoError) as caught:
         load_data(asked, None)
     hint = caught.value.errors[0].hint
-    if not law:
-        assert "a law" not in hint
+    if not distribution:
+        assert "a distribution" not in hint
         return
-    proposed = hint.split("or a law: ")[1]
-    assert proposed.endswith(f" ~ {law}")
+    proposed = hint.split("or a distribution: ")[1]
+    assert proposed.endswith(f" ~ {distribution}")
     drawable = canonical(parse(text.replace(f"stream c[2] {bounds}", proposed)))
     drawn = load_data(drawable, None, rounds=500).array("c")
     before = asked.streams[0]
@@ -270,13 +270,13 @@ def test_a_block_is_drawn_once_when_rounds_are_read_one_by_one(monkeypatch: pyte
     monkeypatch.setattr("oco.evaluation.data.BLOCK_ENTRIES", 4)
     whole = load_data(problem, None).array("c").copy()
     sampled: list[int] = []
-    sample = Law.sample
+    sample = TruncatedDistribution.sample
 
-    def counted(law: Law, rng: np.random.Generator, rounds: int) -> Any:
+    def counted(distribution: TruncatedDistribution, rng: np.random.Generator, rounds: int) -> Any:
         sampled.append(rounds)
-        return sample(law, rng, rounds)
+        return sample(distribution, rng, rounds)
 
-    monkeypatch.setattr(Law, "sample", counted)
+    monkeypatch.setattr(TruncatedDistribution, "sample", counted)
     data = load_data(problem, None)
     parts = [data.read(t, t + 1)["c"] for t in range(9)]
     assert np.array_equal(np.concatenate(parts), whole)

@@ -1,4 +1,4 @@
-"""The laws of streams against scipy.stats: truncated moments by its quadrature and sums, draws by goodness of fit."""
+"""The families of streams against scipy.stats: truncated moments by its quadrature and sums, draws by goodness of fit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from oco.dsl import laws
-from oco.dsl.distributions import DISTRIBUTIONS, Law
-from oco.dsl.laws import LAWS
+from oco.dsl import families
+from oco.dsl.distributions import DISTRIBUTIONS, TruncatedDistribution
+from oco.dsl.families import FAMILIES
 from oco.dsl.load import parse
 
 INF = np.inf
@@ -31,85 +31,87 @@ CASES: list[tuple[str, dict[str, float], Any, list[tuple[float, float]]]] = [
     ("beta", {"a": 2, "b": 3.5}, stats.beta(2, 3.5), [(-INF, INF), (0.5, INF), (0.2, 0.4), (0.95, 1)]),
     ("lognormal", {"mu": 0.5, "sigma": 0.75}, stats.lognorm(0.75, scale=np.exp(0.5)), [(-INF, INF), (1, INF), (0.5, 4), (20, 30)]),
 ]  # fmt: skip
-EACH = [(kind, args, law, cut) for kind, args, law, cuts in CASES for cut in cuts]
+EACH = [(kind, args, distribution, cut) for kind, args, distribution, cuts in CASES for cut in cuts]
 
 
-def law(kind: str, args: dict[str, Any], cut: tuple[float, float], shape: tuple[int, ...] = ()) -> Law:
+def distribution(
+    kind: str, args: dict[str, Any], cut: tuple[float, float], shape: tuple[int, ...] = ()
+) -> TruncatedDistribution:
     arrays = {n: np.asarray(v, dtype=float) for n, v in args.items()}
-    low, high = (np.asarray(end, dtype=float) for end in LAWS[kind].support(arrays))
+    low, high = (np.asarray(end, dtype=float) for end in FAMILIES[kind].support(arrays))
     lower, upper = np.maximum(low, cut[0]), np.minimum(high, cut[1])
-    if LAWS[kind].discrete:
+    if FAMILIES[kind].discrete:
         lower, upper = np.ceil(lower), np.floor(upper)
-    return Law(kind, arrays, shape, lower, upper)
+    return TruncatedDistribution(kind, arrays, shape, lower, upper)
 
 
 @cache
-def reference(scipy_law: Any, cut: tuple[float, float]) -> tuple[float, float]:
+def reference(scipy_distribution: Any, cut: tuple[float, float]) -> tuple[float, float]:
     """Mean and variance of the truncated law: a sum over its values, or quadrature of quantiles."""
     low, high = cut
-    if hasattr(scipy_law.dist, "pmf"):
-        values = np.arange(max(np.ceil(low), 0), min(np.floor(high), scipy_law.ppf(1 - 1e-16) + 200) + 1)
-        weights = np.exp(scipy_law.logpmf(values) - scipy_law.logpmf(values).max())
+    if hasattr(scipy_distribution.dist, "pmf"):
+        values = np.arange(max(np.ceil(low), 0), min(np.floor(high), scipy_distribution.ppf(1 - 1e-16) + 200) + 1)
+        weights = np.exp(scipy_distribution.logpmf(values) - scipy_distribution.logpmf(values).max())
         mean = float(np.average(values, weights=weights))
         return mean, float(np.average((values - mean) ** 2, weights=weights))
-    low, high = max(low, scipy_law.support()[0]), min(high, scipy_law.support()[1])
+    low, high = max(low, scipy_distribution.support()[0]), min(high, scipy_distribution.support()[1])
     x, w = np.polynomial.legendre.leggauss(400)
     if np.isinf(low) or np.isinf(high):
-        mean = scipy_law.expect(lambda v: v, lb=low, ub=high, conditional=True)
-        return mean, scipy_law.expect(lambda v: (v - mean) ** 2, lb=low, ub=high, conditional=True)
+        mean = scipy_distribution.expect(lambda v: v, lb=low, ub=high, conditional=True)
+        return mean, scipy_distribution.expect(lambda v: (v - mean) ** 2, lb=low, ub=high, conditional=True)
     # panels that halve in width towards both ends keep the rule exact to rounding near kinks of the density
     edges = low + (high - low) * np.linspace(0, 1, 65)
     nodes = (edges[:-1, None] + edges[1:, None] + (edges[1:, None] - edges[:-1, None]) * x) / 2
-    weights = w * np.exp(scipy_law.logpdf(nodes) - scipy_law.logpdf(nodes).max())
+    weights = w * np.exp(scipy_distribution.logpdf(nodes) - scipy_distribution.logpdf(nodes).max())
     mean = float(np.average(nodes, weights=weights))
     return mean, float(np.average((nodes - mean) ** 2, weights=weights))
 
 
-@pytest.mark.parametrize(("kind", "args", "scipy_law", "cut"), EACH)
+@pytest.mark.parametrize(("kind", "args", "scipy_distribution", "cut"), EACH)
 def test_moments_of_the_truncated_law(
-    kind: str, args: dict[str, float], scipy_law: Any, cut: tuple[float, float]
+    kind: str, args: dict[str, float], scipy_distribution: Any, cut: tuple[float, float]
 ) -> None:
-    found = law(kind, args, cut)
-    mean, variance = reference(scipy_law, cut)
+    found = distribution(kind, args, cut)
+    mean, variance = reference(scipy_distribution, cut)
     scale = abs(mean) + np.sqrt(variance)
     assert float(found.mean()) == pytest.approx(mean, abs=1e-7 * scale)
     assert float(found.variance()) == pytest.approx(variance, abs=1e-5 * scale**2, rel=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "args", "scipy_law", "cut"), EACH)
+@pytest.mark.parametrize(("kind", "args", "scipy_distribution", "cut"), EACH)
 def test_draws_follow_the_truncated_law(
-    kind: str, args: dict[str, float], scipy_law: Any, cut: tuple[float, float]
+    kind: str, args: dict[str, float], scipy_distribution: Any, cut: tuple[float, float]
 ) -> None:
-    found = law(kind, args, cut)
+    found = distribution(kind, args, cut)
     draws = found.sample(np.random.default_rng(7), 4000)
     assert draws.shape == (4000,)
     assert (draws >= found.lower).all() and (draws <= found.upper).all()
-    mean, variance = reference(scipy_law, cut)
+    mean, variance = reference(scipy_distribution, cut)
     if np.isfinite(variance):
         assert abs(draws.mean() - mean) <= 5 * np.sqrt(variance / 4000) + 1e-12 * abs(mean)
-    if not LAWS[kind].discrete:
-        low, high = scipy_law.cdf(found.lower), scipy_law.cdf(found.upper)
+    if not FAMILIES[kind].discrete:
+        low, high = scipy_distribution.cdf(found.lower), scipy_distribution.cdf(found.upper)
         if high - low > 1e-6:
-            uniform = (scipy_law.cdf(draws) - low) / (high - low)
+            uniform = (scipy_distribution.cdf(draws) - low) / (high - low)
             assert stats.kstest(uniform, "uniform", method="asymp").pvalue > 1e-4
 
 
 def test_categorical_and_constant() -> None:
-    found = law("categorical", {"p": [0.2, 0.0, 0.5, 0.3]}, (-INF, INF))
+    found = distribution("categorical", {"p": [0.2, 0.0, 0.5, 0.3]}, (-INF, INF))
     assert float(found.mean()) == pytest.approx(0.5 * 2 + 0.3 * 3)
     assert float(found.variance()) == pytest.approx(0.5 * 4 + 0.3 * 9 - 1.9**2)
     draws = found.sample(np.random.default_rng(0), 20000)
     assert draws.dtype == np.int64
     assert np.bincount(draws, minlength=4) / 20000 == pytest.approx([0.2, 0.0, 0.5, 0.3], abs=0.02)
-    cut = law("categorical", {"p": [0.2, 0.0, 0.5, 0.3]}, (1, 2))
+    cut = distribution("categorical", {"p": [0.2, 0.0, 0.5, 0.3]}, (1, 2))
     assert float(cut.mean()) == 2.0
-    always = law("constant", {"v": [1.5, 2.5]}, (-INF, INF), (2,))
+    always = distribution("constant", {"v": [1.5, 2.5]}, (-INF, INF), (2,))
     assert always.mean().tolist() == [1.5, 2.5]
     assert (always.sample(np.random.default_rng(0), 3) == [1.5, 2.5]).all()
 
 
 def test_arguments_and_bounds_stretch_to_the_shape() -> None:
-    found = Law(
+    found = TruncatedDistribution(
         "normal",
         {"mean": np.array([0.0, 10.0, -10.0]), "sd": np.array([[1.0], [2.0]])},
         (2, 3),
@@ -125,7 +127,7 @@ def test_arguments_and_bounds_stretch_to_the_shape() -> None:
 
 def test_a_rare_range_is_drawn_by_inversion() -> None:
     """P(N(0, 1) in [8, 9]) is about 6e-16: no number of ordinary draws would find it."""
-    found = law("normal", {"mean": 0, "sd": 1}, (8, 9))
+    found = distribution("normal", {"mean": 0, "sd": 1}, (8, 9))
     draws = found.sample(np.random.default_rng(3), 4000)
     expected = stats.truncnorm(8, 9)
     assert (
@@ -138,17 +140,17 @@ def test_a_rare_range_is_drawn_by_inversion() -> None:
 
 
 def test_the_same_seed_gives_the_same_draws() -> None:
-    found = law("poisson", {"mean": 30}, (0, 40), (3,))
+    found = distribution("poisson", {"mean": 30}, (0, 40), (3,))
     first, second = (found.sample(np.random.default_rng(5), 100) for _ in range(2))
     assert (first == second).all()
 
 
 def test_an_infinite_variance_is_said_to_be_infinite() -> None:
-    assert np.isinf(law("pareto", {"shape": 2, "mean": 5}, (-INF, INF)).variance())
+    assert np.isinf(distribution("pareto", {"shape": 2, "mean": 5}, (-INF, INF)).variance())
 
 
 def test_every_distribution_has_a_law_and_every_law_a_distribution() -> None:
-    assert set(DISTRIBUTIONS) == set(LAWS)
+    assert set(DISTRIBUTIONS) == set(FAMILIES)
 
 
 @pytest.mark.parametrize("kind", DISTRIBUTIONS)
@@ -175,13 +177,13 @@ def test_every_distribution_can_be_written(kind: str) -> None:
 def test_few_probabilities_of_a_normal_law_equal_those_of_scipy() -> None:
     """Without loading SciPy; far into both tails."""
     z = np.concatenate([np.linspace(-37, 37, 61), [np.inf, -np.inf, 0.0]])
-    assert z.size <= laws.FEW
-    found, expected = laws._below(z), special.ndtr(z)
+    assert z.size <= families.FEW
+    found, expected = families._below(z), special.ndtr(z)
     assert (found[-3:] == [1.0, 0.0, 0.5]).all()
     assert (
         np.abs(found / expected - 1)[:-3] <= 1e-15 * (1 + z[:-3] ** 2 / 2)
     ).all()  # exp(-z**2 / 2) has no more digits
-    assert laws._below(np.array(0.0)) == 0.5 and laws._below(np.zeros((0, 3))).shape == (0, 3)
+    assert families._below(np.array(0.0)) == 0.5 and families._below(np.zeros((0, 3))).shape == (0, 3)
 
 
 @pytest.mark.parametrize("size", [(), (1,), (5,)])
@@ -191,7 +193,7 @@ def test_moments_of_a_long_categorical_law_are_sums_over_its_values(size: tuple[
     p /= p.sum()
     low, high = rng.uniform(-100, 2000, size), rng.uniform(1000, 3500, size)
     for k in range(3):
-        found = LAWS["categorical"].moment(k, {"p": p}, np.asarray(low), np.asarray(high))
+        found = FAMILIES["categorical"].moment(k, {"p": p}, np.asarray(low), np.asarray(high))
         values = np.arange(3000.0)
         expected = [(p * values**k)[(values >= a) & (values <= b)].sum() for a, b in zip(np.ravel(low), np.ravel(high))]
         assert found.shape == size and np.allclose(np.ravel(found), expected, rtol=1e-12)

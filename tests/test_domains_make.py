@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from domain_cases import CASES, Case
 
-from oco.compiler.domains import KINDS, Domain, cut, domain, make_domain
+from oco.compiler.domains import Domain, cut, domain, make_domain
 from oco.compiler.domains.make import maker
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.domains import DOMAINS
@@ -18,7 +18,7 @@ from oco.dsl.model import DomainSpec
 
 
 def test_every_kind_of_the_language_is_made() -> None:
-    assert KINDS.keys() == DOMAINS.keys()
+    assert {case.at(1.0).kind for case in CASES} >= DOMAINS.keys(), "a domain has no case in domain_cases.py"
     for kind, row in DOMAINS.items():
         arguments = list(inspect.signature(maker(kind)).parameters)[1:]
         assert tuple(arguments[: len(row.parameters)]) == row.parameters
@@ -30,7 +30,7 @@ def declared(text: str, shape: tuple[int, ...]) -> Domain:
     return make_domain(model.decisions[0].domain, shape, {})
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.at(1.0).kind in KINDS], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [c for c in CASES if c.at(1.0).kind in DOMAINS], ids=lambda case: case.name)
 def test_what_is_printed_reads_back_as_the_same_set(case: Case) -> None:
     d = case.at(1.0)
     again = declared(str(d), d.shape)

@@ -129,7 +129,7 @@ def test_thin_sets_are_kept(s: float) -> None:
         "an entry": (cut(domain("spectrahedron", (3, 3), s), first, 0.5 * s, first, 0.5 * s), 4),
     }
     for name, (d, dimension) in made.items():
-        assert d.dimension == dimension and d.excess(d.centre()) <= 1e-9, name
+        assert d.dimension == dimension and d.violation(d.centre()) <= 1e-9, name
 
 
 PLAYED = {

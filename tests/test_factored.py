@@ -28,14 +28,14 @@ MEAN = """subject to
 """
 
 
-def model(algorithm: str, constraints: str, law: str = "", domain: str = "nuclear_ball(5)") -> str:
+def model(algorithm: str, constraints: str, distribution: str = "", domain: str = "nuclear_ball(5)") -> str:
     columns = N if domain.startswith("nuclear") else M
     return f"""model completion
 horizon T = {T}
 decision X[{M}, {columns}] in {domain}
-stream row[3] in 0..{M - 1}{law}
-stream col[3] in 0..{columns - 1}{law}
-stream rating[3] in [-1, 1]{law}
+stream row[3] in 0..{M - 1}{distribution}
+stream col[3] in 0..{columns - 1}{distribution}
+stream rating[3] in [-1, 1]{distribution}
 minimize 0.5 * sum_squares(X[row, col] - rating) + 0.1 * X[0, 0]
 {constraints}
 using {algorithm}

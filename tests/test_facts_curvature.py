@@ -10,11 +10,11 @@ import pytest
 from facts_oracle import Oracle
 
 from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.cvxpy_form import to_cvxpy
 from oco.compiler.facts.check import check
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.function import Function
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status
-from oco.compiler.twin import to_cvxpy
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse
@@ -72,9 +72,9 @@ def test_nonconvex_is_refuted_by_a_witness_that_holds(expression: str) -> None:
             assert np.all(s.lower <= streams[s.name]) and np.all(streams[s.name] <= s.upper)
     middle = {n: (x[n] + y[n]) / 2 for n in x}
     at = [float(evaluate(problem.objective, {**streams, **p})) for p in (x, y, middle)]
-    excess = at[2] - (at[0] + at[1]) / 2
-    assert excess > 1e-6 * max(map(abs, at))
-    assert excess == pytest.approx(fact.witness.excess, rel=1e-6)
+    violation = at[2] - (at[0] + at[1]) / 2
+    assert violation > 1e-6 * max(map(abs, at))
+    assert violation == pytest.approx(fact.witness.violation, rel=1e-6)
 
 
 @pytest.mark.parametrize("expression", [*CONVEX, *NONCONVEX])

@@ -13,8 +13,8 @@ from scipy.optimize import linprog
 from oco.compiler.canonical import canonical
 from oco.compiler.facts import slater
 from oco.compiler.facts.check import check
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.scenario import robust
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Facts, Status
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import load, parse

@@ -12,9 +12,9 @@ from domain_cases import CASES, Case
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.domains import Domain
 from oco.compiler.facts.check import check
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.mixture import Mixture, mixture
 from oco.compiler.facts.scenario import robust
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Facts, Status
 from oco.compiler.facts.verify import Outcome, _Replay, verify
 from oco.dsl.load import parse

@@ -12,8 +12,8 @@ from facts_oracle import Oracle
 
 from oco.compiler.calculus import gradient
 from oco.compiler.canonical import canonical
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.function import Function
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Status
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import evaluate

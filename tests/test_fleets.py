@@ -80,6 +80,23 @@ def test_learners_of_a_fleet_are_learners(name, algorithm, lanes):
         assert np.allclose(values[f.name], theirs, rtol=1e-10, atol=1e-10 * max(np.abs(theirs).max(initial=0), 1))
 
 
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+@pytest.mark.parametrize("name", ["portfolio", "tracking"])
+def test_operations_without_a_template_over_vectors_are_taken_lane_by_lane(name, monkeypatch):
+    plan = oco.compile(oco.load(EXAMPLES / f"{name}.oco"))
+    whole = plan.fleet(5, backend="c")
+    meant = emit_fleet(plan.program, plan.contract).code
+    monkeypatch.setattr(vectors, "TEMPLATES", {})
+    assert emit_fleet(plan.program, plan.contract).code.count("[7]") > meant.count("[7]")
+    plain = NativeFleet(whole.compiled, plan.contract, 5, seeds=range(5))
+    for data in zip(*[iter(rounds_of(plan, 20))] * 5):
+        ours, theirs = plain.decide(), whole.decide()
+        for key in theirs if isinstance(theirs, dict) else [...]:
+            assert np.allclose(ours[key], theirs[key], rtol=1e-12, atol=1e-12 * np.abs(theirs[key]).max())
+        given = {n: np.stack([d[n] for d in data]) for n in data[0]}
+        assert np.allclose(plain.observe(**given).loss, whole.observe(**given).loss, rtol=1e-11, atol=0)
+
+
 TRACKING = oco.parse(EXAMPLES.joinpath("tracking.oco").read_text())
 
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(FUZZ))
 from run import fuzz  # noqa: E402
 from target import run  # noqa: E402
 
-from grammar import ALGORITHMS, ATOMS, DOMAINS, LAWS, NAMES, NUMBERS, SHAPES, expression  # noqa: E402
+from grammar import ALGORITHMS, ATOMS, DOMAINS, FAMILIES, NAMES, NUMBERS, SHAPES, expression  # noqa: E402
 
 SECONDS = float(os.environ.get("OCO_FUZZ", "15"))
 
@@ -35,7 +35,7 @@ def test_sentences_and_mutations_end_in_words(seed):
     assert report.executions > 20 and len(report.paths) > 10
 
 
-words = st.sampled_from([*NAMES, *NUMBERS, *ATOMS, *ALGORITHMS, *DOMAINS, *LAWS, *SHAPES])
+words = st.sampled_from([*NAMES, *NUMBERS, *ATOMS, *ALGORITHMS, *DOMAINS, *FAMILIES, *SHAPES])
 signs = st.sampled_from(
     ["(", ")", "[", "]", "=", ",", ":", "~", "\n", " ", "@", "in", "with", "<=", "#", "..", '"', "\0", "\t"]
 )

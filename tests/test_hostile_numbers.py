@@ -20,8 +20,8 @@ BODY = """\
 model numbers
 horizon T = 1000
 decision x[3] in {domain}
-stream c[3] {law}in [-{size}, {size}]
-stream need {law}in [0, 1]
+stream c[3] {distribution}in [-{size}, {size}]
+stream need {distribution}in [0, 1]
 minimize {loss}
 {constraints}
 {feedback}
@@ -30,15 +30,15 @@ using {algorithm}
 CONSTRAINTS = "subject to\n    cap: x[0] + x[1] - need - 0.5 <= 0  {when}"
 SHARE = "subject to\n    share: x[0] - 0.5 * x[1] - 0.1 * need == 0  on average"
 SHAPES = [
-    {"domain": domain, "loss": loss, "constraints": constraints, "feedback": feedback, "law": ""}
+    {"domain": domain, "loss": loss, "constraints": constraints, "feedback": feedback, "distribution": ""}
     for domain in ("simplex", "ball(1)")
     for loss in ("c @ x", "c @ x + sum_squares(x)")
     for constraints in (CONSTRAINTS.format(when="each round"), "")
     for feedback in ("", "feedback bandit")
 ]
-SHAPES.append({"domain": "simplex", "loss": "c @ x", "constraints": SHARE, "feedback": "", "law": "iid "})
+SHAPES.append({"domain": "simplex", "loss": "c @ x", "constraints": SHARE, "feedback": "", "distribution": "iid "})
 FIXED = "subject to\n    cap: x[0] + x[1] - 0.5 <= 0  on average"
-SHAPES.append({"domain": "simplex", "loss": "c @ x", "constraints": FIXED, "feedback": "", "law": ""})
+SHAPES.append({"domain": "simplex", "loss": "c @ x", "constraints": FIXED, "feedback": "", "distribution": ""})
 
 
 @cache
@@ -148,7 +148,13 @@ def test_a_nan_in_an_entry_that_nothing_reads_is_refused_all_the_same():
 def test_weights_do_not_overflow_after_many_equal_rounds():
     """Exponential weights of a loss that is always the same reach one vertex, not infinity."""
     text = BODY.format(
-        domain="simplex", loss="c @ x", constraints="", feedback="", law="", size="1", algorithm="oeg with eta = 50"
+        domain="simplex",
+        loss="c @ x",
+        constraints="",
+        feedback="",
+        distribution="",
+        size="1",
+        algorithm="oeg with eta = 50",
     )
     plan = plan_of(text)
     learner = plan.learner(backend="numpy")

@@ -82,10 +82,10 @@ subject to
                 else point(lam, search(lambda nu: np.linalg.norm(point(lam, nu)) - 1, 1e3))
             )
 
-        def excess(lam: float, d: Any = data) -> float:
+        def violation(lam: float, d: Any = data) -> float:
             return float(np.abs(decision(lam) - d["k"]).sum() - d["r"])
 
-        exact = decision(search(excess, Q))
+        exact = decision(search(violation, Q))
         worst = max(worst, float(np.abs(run.decisions[0] - exact).max()))
         bound += np.linalg.norm(exact) > 1 - 1e-9
     assert worst <= 1e-9 * 2 and bound >= 2

@@ -207,7 +207,7 @@ def test_feedback_is_taken_once():
 
 def drawing(**options):
     noise = [Field("noise", VECTOR)]
-    return Learner(NumpyBackend().compile(program(noise)), contract(laws={"noise": "normal"}), **options)
+    return Learner(NumpyBackend().compile(program(noise)), contract(distributions={"noise": "normal"}), **options)
 
 
 def run(a, rounds):

@@ -11,7 +11,7 @@ from driving import Run, trajectory
 from projection_free_cases import CASES, Case, Parts, Round, T, combine, model_of, rounds_of, total
 
 from oco.compiler.plan import compile_plan, explain_choice
-from oco.compiler.verdicts import Standing
+from oco.compiler.verdicts import Applicability
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 
@@ -206,7 +206,7 @@ def test_the_theorem_in_numbers() -> None:
 def test_what_the_theorem_asks_for() -> None:
     def objections(text: str) -> str:
         verdict = next(v for v in explain_choice(parse(text)).verdicts if v.name == "projection-free")
-        assert verdict.standing is Standing.REFUSED
+        assert verdict.applicability is Applicability.REFUSED
         return " ".join(verdict.reasons)
 
     text = AVERAGE.format(T=1000)

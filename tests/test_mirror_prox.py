@@ -12,7 +12,7 @@ from driving import Array, Run, solve, trajectory
 from scipy.optimize import linprog
 
 from oco.compiler.plan import compile_plan, explain_choice
-from oco.compiler.verdicts import Standing
+from oco.compiler.verdicts import Applicability
 from oco.dsl.load import parse
 
 TEXT = """
@@ -170,5 +170,5 @@ subject to
 def test_moving_constraints_are_refused() -> None:
     text = TEXT.format(domain="box(0, 1)").replace("x[2]] <=", "a[2] * x[2]] <=")
     verdict = next(v for v in explain_choice(parse(text)).verdicts if v.name == "mirror-prox")
-    assert verdict.standing is Standing.REFUSED
+    assert verdict.applicability is Applicability.REFUSED
     assert any("fixed constraints" in r for r in verdict.reasons)

@@ -15,12 +15,12 @@ from oco.evaluation.pilot import score
 EXAMPLES = Path(__file__).parent.parent / "examples"
 FAVOURS_PAPER = """\
 model m
-horizon T = 30
+horizon T = 20
 decision x[3] in box(-1, 1)
 stream p[3] ~ uniform(-1, 1)
 minimize {c} * p @ x
 subject to
-    cap: x[0] + x[1] - 0.5 - p[0] <= 0    each round
+    cap: p @ x - 0.2 <= 0    each round
 measure dynamic regret
 """
 FAVOURS_LEAST = """\

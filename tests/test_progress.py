@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
 
-from oco.backends.worth import duration
+from oco.backends.choose import duration
 from oco.cli import main
-from oco.cli.progress import Pace, told
+from oco.cli.progress import Pace, reporting, working
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -28,7 +34,7 @@ def test_lines_come_after_ten_seconds_and_then_ever_fewer(monkeypatch: Any, caps
     clock = Clock()
     monkeypatch.setattr("oco.cli.progress.perf_counter", clock)
     said = []
-    with told("coldq", 10_000, "rounds") as show:
+    with reporting("coldq", 10_000, "rounds") as show:
         for done in range(1, 10_001):
             clock.now += 1.0
             show(done, f"loss {done}")
@@ -66,7 +72,7 @@ def test_more_runs_at_once_than_were_known_of_are_seen(monkeypatch: Any) -> None
 def test_a_start_before_the_first_round_is_not_counted(monkeypatch: Any, capsys: Any) -> None:
     clock = Clock()
     monkeypatch.setattr("oco.cli.progress.perf_counter", clock)
-    with told("coldq", 101, "rounds") as show:
+    with reporting("coldq", 101, "rounds") as show:
         clock.now = 60.0  # a compilation
         for done in range(1, 12):
             show(done, "")
@@ -89,3 +95,52 @@ def test_a_run_tells_how_far_it_is(monkeypatch: Any, capsys: Any, options: tuple
 
 def test_times_in_words() -> None:
     assert [duration(s) for s in (0.744, 59, 89, 150, 6000)] == ["0.74 s", "59 s", "89 s", "2.5 min", "1.67 h"]
+
+
+@pytest.mark.parametrize(("silent", "least"), [(False, 3), (True, 0)])
+def test_work_without_a_known_end_tells_its_time(monkeypatch: Any, capsys: Any, silent: bool, least: int) -> None:
+    monkeypatch.setattr("oco.cli.progress.FIRST_LINE", 0.05)
+    with working("checking [m].oco", silent):
+        sleep(0.5)
+    lines = capsys.readouterr().err.splitlines()
+    assert least <= len(lines) <= 10 * least
+    assert all(line.startswith("checking [m].oco: 0.") and line.endswith(" s so far") for line in lines)
+
+
+def test_short_work_tells_nothing(capsys: Any) -> None:
+    with working("checking m.oco"):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+PATIENT = """
+import sys, time
+import oco
+from oco.cli import main
+def check(*args, **options):
+    time.sleep(60)
+oco.check = check
+sys.exit(main(["check", sys.argv[1]]))
+"""
+"""A check that takes a minute."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of Unix")
+def test_a_terminal_shows_the_work_after_a_second_and_ctrl_c_ends_it() -> None:
+    import pty
+
+    master, terminal = pty.openpty()
+    command = [sys.executable, "-c", PATIENT, str(EXAMPLES / "tracking.oco")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, env=os.environ | {"TERM": "xterm"}) as run:
+        os.close(terminal)
+        shown = b""
+        while b"Ctrl-C stops it" not in shown:
+            shown += os.read(master, 4096)
+        run.send_signal(signal.SIGINT)
+        with suppress(OSError):  # what a terminal gives whose other end is closed
+            while more := os.read(master, 4096):
+                shown += more
+        status, output = run.wait(), run.stdout.read()
+    os.close(master)
+    assert status == 1 and output == b"" and b"checking" in shown
+    assert shown.endswith(b"oco: interrupted\r\n") and b"Traceback" not in shown

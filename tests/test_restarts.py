@@ -17,7 +17,7 @@ from oco.backends.python.state_file import pack
 from oco.backends.registry import restored
 from oco.compiler.choice import Choice, judge, named
 from oco.compiler.plan import Plan, compile_plan
-from oco.compiler.verdicts import Standing
+from oco.compiler.verdicts import Applicability
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 
@@ -90,7 +90,7 @@ FROM_CENTRE = {("mirror-prox", STILL), ("mirror-descent", STILL), ("oeg", FREE)}
 def alone(text: str, name: str) -> Plan:
     """The plan of an algorithm, without a word on the others."""
     s = situation(text)
-    verdict = replace(judge(named(name), s, {}), standing=Standing.CHOSEN)
+    verdict = replace(judge(named(name), s, {}), applicability=Applicability.CHOSEN)
     return Plan(s.canonical.model, s.canonical, s.facts, Choice(s, (verdict,), True))
 
 

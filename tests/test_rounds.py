@@ -11,7 +11,7 @@ import oco
 from oco.compiler.algorithms.classic import path_weight
 from oco.compiler.algorithms.hazan2016 import distances
 from oco.compiler.algorithms.xie2020 import ORGFW
-from oco.compiler.rounds import Floats, Rounds, Schedule
+from oco.compiler.schedule import Floats, Rounds, Schedule
 from oco.compiler.settings import along, parse_formula, schedule_symbols
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

@@ -11,10 +11,12 @@ import pytest
 from driving import Run, plan_of
 
 from oco.compiler import separable_response
-from oco.compiler.bends import bends_of
 from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.entry_functions import bends_of
 from oco.compiler.plan import compile_plan
+from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Kind, Name
 from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]
@@ -91,10 +93,10 @@ def test_steps_equal_those_of_bisection(name: str) -> None:
 
             return halved(equation, np.zeros(7), np.full(7, width))
 
-        def excess(lam: Array, data: Any = data) -> Array:
+        def violation(lam: Array, data: Any = data) -> Array:
             return -evaluate(g, {"x": decision(float(lam)), **data})
 
-        lam = float(halved(excess, np.zeros(()), np.full((), Q)))
+        lam = float(halved(violation, np.zeros(()), np.full((), Q)))
         loose += 1e-9 < lam < Q - 1e-9
         assert np.abs(run.decisions[0] - decision(lam)).max() <= 1e-9 * width
     assert loose >= 2, "the constraint decides"
@@ -149,3 +151,13 @@ def test_closed_forms_equal_newtons_method_in_other_units(monkeypatch: pytest.Mo
 def test_what_has_no_closed_form_is_left_to_newtons_method(g: str) -> None:
     source = MODEL.format(g=g, width=2, low=1, high=9)
     assert bends(canonical(parse(source))) is None
+
+
+def test_sums_along_an_axis_bend_along_it() -> None:
+    X = Name("X", Kind.DECISION, shape=(2, 3))
+    constraint = call("sub", call("norm1", X, axis=0), 1.0)
+    bends = bends_of([constraint], ["X"])
+    assert bends is not None and bends.names == ("_bend_X",)
+    at = np.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
+    found = evaluate(bends.affine[0], {"_bend_X": np.abs(at)})
+    np.testing.assert_array_equal(found, evaluate(constraint, {"X": at}))

@@ -12,14 +12,15 @@ import pytest
 
 import oco
 from oco.compiler.algorithms import ALGORITHMS
+from oco.compiler.best_constants import least, stationary
 from oco.compiler.canonical import canonical
 from oco.compiler.choice import PAPER, Policy, judge
 from oco.compiler.explain import explain_data, explain_text
 from oco.compiler.facts.check import check
 from oco.compiler.frontier import frontier_text
-from oco.compiler.optimal import least, normalized_sum, stationary
+from oco.compiler.objective import normalized_sum, terms
 from oco.compiler.plan import compile_plan, explain_choice
-from oco.compiler.resettle import in_its_units
+from oco.compiler.resolve_again import in_its_units
 from oco.compiler.theorems import Situation
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
@@ -42,7 +43,9 @@ def situations() -> dict[str, Situation]:
 
 @pytest.mark.parametrize("rounds", [100, 3000])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_sum_is_never_above_the_papers(name: str, rounds: int, situations: dict[str, Situation]) -> None:
+def test_the_sum_is_above_the_papers_only_to_lower_a_vacuous_bound(
+    name: str, rounds: int, situations: dict[str, Situation]
+) -> None:
     s = situations[name]
     s = Situation(replace(s.canonical, horizon=rounds), s.facts, rounds)
     compared = 0
@@ -51,9 +54,40 @@ def test_the_sum_is_never_above_the_papers(name: str, rounds: int, situations: d
         if paper.guarantee is None or best.best is None or best.best.least is None:
             continue
         literal = normalized_sum(s, paper.guarantee, 1.0)
-        assert literal is not None and best.best.least <= literal * (1 + 1e-9), a.name
+        pairs = list(zip(terms(s, paper.guarantee), terms(s, best.guarantee), strict=True))
+        lower = any(usual.vacuous and found.number < usual.number for usual, found in pairs)
+        assert literal is not None and (best.best.least <= literal * (1 + 1e-9) or lower), a.name
+        assert lower or not any(found.vacuous and not usual.vacuous for usual, found in pairs), a.name
         compared += 1
     assert compared or name == "datacenter"
+
+
+ON_AVERAGE = """
+model m
+horizon T = {T}
+decision x[{n}] in box(0, 1)
+stream c[{n}] in [-1, 1] iid
+stream a[{n}] in [0, 1] iid
+minimize c @ x
+subject to
+    budget: a @ x <= {right} on average
+"""
+
+
+@pytest.mark.parametrize("T", [300, 1000, 30_000])
+@pytest.mark.parametrize(("n", "right"), [(2, 0.3), (5, 0.3), (5, 0.6)])
+def test_no_bound_that_says_something_becomes_vacuous(n: int, right: float, T: int) -> None:
+    """A vacuous bound on violations has no weight: at n = 5, T = 1000 shrinking it would make the regret of dpp 6,102 instead of 160."""
+    problem = canonical(parse(ON_AVERAGE.format(n=n, right=right, T=T)))
+    s, compared = Situation(problem, check(problem.model), T), 0
+    for a in ALGORITHMS:
+        paper, best = judge(a, s, {}, None, PAPER), judge(a, s, {}, None, Policy(True))
+        if paper.guarantee is None or best.guarantee is None:
+            continue
+        for usual, found in zip(paper.guarantee.bounds, best.guarantee.bounds):
+            assert usual.vacuous(T) or not found.vacuous(T), (a.name, usual.measure, usual.number(T), found.number(T))
+            compared += not usual.vacuous(T)
+    assert compared >= 2
 
 
 @pytest.mark.parametrize("name", ["blind_pricing", "online_qp", "job_scheduling"])

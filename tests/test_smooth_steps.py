@@ -16,7 +16,7 @@ from driving import Run, plan_of, solve
 from oco.compiler.canonical import canonical
 from oco.compiler.plan import explain_choice
 from oco.compiler.structure import constraint_structure
-from oco.compiler.verdicts import Standing, Verdict
+from oco.compiler.verdicts import Applicability, Verdict
 from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]
@@ -164,7 +164,7 @@ def with_ellipse(line: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kinked", "mend", "mended"),
+    ("kinked", "fix", "mended"),
     [
         ("ellipse: norm2(A @ x) <= 0.6", "`sum_squares(A @ x)`", "ellipse: sum_squares(A @ x) <= 0.36"),
         ("ellipse: norm2(A @ x) + abs(x[0]) <= 0.6", "`sum_squares(A @ x)`", "ellipse: norm1(A @ x) <= 0.36"),
@@ -173,13 +173,15 @@ def with_ellipse(line: str) -> str:
         ("ellipse: square(pos(sum(x)) + 1) <= 1.4", "pieces of `pos(sum(x))`", "ellipse: square(pos(sum(x))) <= 0.03"),
     ],
 )
-def test_kinks_are_refused_with_a_way_out(kinked: str, mend: str, mended: str) -> None:
+def test_kinks_are_refused_with_a_way_out(kinked: str, fix: str, mended: str) -> None:
     def verdict(line: str) -> Verdict:
         return next(v for v in explain_choice(parse(with_ellipse(line))).verdicts if v.name == "coldq")
 
     refused = verdict(kinked)
-    assert refused.standing is Standing.REFUSED and [r for r in refused.reasons if "`ellipse` has kinks in" in r]
-    assert mend in refused.mend and verdict(mended).standing is not Standing.REFUSED
+    assert refused.applicability is Applicability.REFUSED and [
+        r for r in refused.reasons if "`ellipse` has kinks in" in r
+    ]
+    assert fix in refused.fix and verdict(mended).applicability is not Applicability.REFUSED
 
 
 PIECEWISE: dict[str, Callable[[Array, cp.Variable], cp.Expression]] = {

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from oco.compiler.algorithms.classic import path_weight
 from oco.compiler.algorithms.wang_yan_liu2025 import QUEUE_VIOLATION
 from oco.compiler.plan import Plan, compile_plan
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.theorems import Bound, Guarantee, Quantity
 from oco.dsl.load import parse
 

@@ -233,11 +233,11 @@ def test_paper_settings_carry_the_users_units() -> None:
     model = "model m\nhorizon T = 24\ndecision x[2] in box(0, 1)\nstream p[2] in [-1, 1]\nminimize {c} * p @ x\n" + (
         "subject to\n    g: x[0] + x[1] - 1 <= 0    each round\n"
     )
-    cheap, dear = (compile_plan(parse(model.replace("{c}", c)), "coldq", "paper") for c in ("1", "1000"))
-    assert str(cheap.settings["alpha"].formula) == str(dear.settings["alpha"].formula) == "sqrt(t)"
+    cheap, expensive = (compile_plan(parse(model.replace("{c}", c)), "coldq", "paper") for c in ("1", "1000"))
+    assert str(cheap.settings["alpha"].formula) == str(expensive.settings["alpha"].formula) == "sqrt(t)"
     rng = np.random.default_rng(0)
     data = {"p": rng.uniform(-1, 1, (24, 2))}
-    a, b = (Plan.of(plan).run(data).decisions for plan in (cheap, dear))
+    a, b = (Plan.of(plan).run(data).decisions for plan in (cheap, expensive))
     assert np.abs(a - b).max() > 0.1
 
 

@@ -19,7 +19,7 @@ from oco.compiler.facts.check import check
 from oco.compiler.plan import Plan
 from oco.compiler.settings import Setting
 from oco.compiler.theorems import Situation
-from oco.compiler.verdicts import Standing
+from oco.compiler.verdicts import Applicability
 from oco.dsl.load import parse
 from oco.tuning import using_line
 
@@ -46,8 +46,8 @@ def plans_by(name: str, theorem: int) -> Iterator[tuple[str, Plan]]:
     for world in worlds_of(name):
         s = situation(world)
         found = judge(replace(algorithm, theorems=(spoken,)), s, spoken.words, None, PLAIN)
-        if found.standing is Standing.APPLICABLE and found.guarantee is not None:
-            verdict = replace(found, algorithm=algorithm, standing=Standing.CHOSEN)
+        if found.applicability is Applicability.APPLICABLE and found.guarantee is not None:
+            verdict = replace(found, algorithm=algorithm, applicability=Applicability.CHOSEN)
             yield world, Plan(s.canonical.model, s.canonical, s.facts, Choice(s, (verdict,), True, policy=PLAIN))
 
 

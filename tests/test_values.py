@@ -12,7 +12,8 @@ import pytest
 
 from oco.dsl.bind import bind
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.files import MOST_BYTES, MOST_TEXT, READERS
+from oco.dsl.files import READERS
+from oco.dsl.limits import MOST_BYTES, MOST_TEXT_BYTES
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model, Param
 from oco.dsl.text.printer import print_model
@@ -322,7 +323,7 @@ def test_data_of_a_model_is_read_only() -> None:
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
-    for name, size in (("a.csv", MOST_TEXT + 1), ("a.json", MOST_TEXT + 1), ("a.npy", MOST_BYTES + 1)):
+    for name, size in (("a.csv", MOST_TEXT_BYTES + 1), ("a.json", MOST_TEXT_BYTES + 1), ("a.npy", MOST_BYTES + 1)):
         with (tmp_path / name).open("wb") as stream:
             stream.truncate(size)  # takes no place on the disk
         assert error(f'param a[2] = file("{name}")', folder=tmp_path).code == "OCO805"

@@ -14,7 +14,7 @@ from projection_free_cases import CASES, LIVELY, Array, model_of, rounds_of
 import oco
 from oco.compiler.plan import Plan, compile_plan, explain_choice
 from oco.compiler.points import Geometry
-from oco.compiler.verdicts import Standing
+from oco.compiler.verdicts import Applicability
 from oco.dsl.load import parse
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -182,7 +182,7 @@ def test_hypotheses() -> None:
 
     base = CASES["simplex"].text.format(feedback="").replace("<= 0.1", "<= 1")
     assert "no interior" in verdict(base, "bfw-tvc").reasons[0]
-    assert verdict(base, "ofw-tvc").standing is not Standing.REFUSED
+    assert verdict(base, "ofw-tvc").applicability is not Applicability.REFUSED
     linear = base.replace(" + sum_squares(w)", "")
     assert any("strongly convex" in r for r in verdict(linear, "scofw-tvc").reasons)
     assert any("dynamic" in r for r in verdict(base + "measure dynamic regret\n", "ofw-tvc").reasons)

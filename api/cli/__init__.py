@@ -17,10 +17,10 @@ NEW_OBJECTS = 200_000  # between two searches for garbage: what a command import
 INTERRUPTED = 130  # the status that Typer leaves with after Ctrl-C
 
 
-def _heard_again(said: sys.UnraisableHookArgs) -> None:
+def _raise_again(message: sys.UnraisableHookArgs) -> None:
     """Ctrl-C that came while an object was let go, or in a callback of an import: Python drops it there, so it is raised anew."""
-    if not issubclass(said.exc_type, KeyboardInterrupt) or not hasattr(signal, "setitimer"):
-        sys.__unraisablehook__(said)
+    if not issubclass(message.exc_type, KeyboardInterrupt) or not hasattr(signal, "setitimer"):
+        sys.__unraisablehook__(message)
         return
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 0.001)
@@ -37,13 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _status(argv: Sequence[str] | None) -> int:
     try:
-        sys.unraisablehook = _heard_again
+        sys.unraisablehook = _raise_again
         gc.set_threshold(NEW_OBJECTS)
         atexit.register(gc.freeze)  # what is there at the end goes with the process: no last search for garbage
         words = list(sys.argv[1:] if argv is None else argv)
         from oco.cli.app import app_for
+        from oco.cli.command import Invocation
 
-        app_for(words)(args=words, prog_name="oco", obj=words)
+        app_for(words)(args=words, prog_name="oco", obj=Invocation(tuple(words)))
     except SystemExit as stop:
         if stop.code != INTERRUPTED:
             return stop.code if isinstance(stop.code, int) else int(stop.code is not None)

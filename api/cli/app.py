@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from oco.cli.command import Command, Group
-from oco.dsl.meter import effort as allowing
+from oco.cli.command import Command, Group, Invocation
 
 COMMANDS = {
     "check": ("models", "check"),
@@ -23,11 +23,11 @@ COMMANDS = {
     "help": ("files", "explain_code"),
     "algorithms": ("files", "algorithms"),
 }
-"""Where each command stands: its module in this folder, and the function."""
+"""Place of each command: its module in this folder, and the function."""
 
 
 def app_for(words: Sequence[str]) -> typer.Typer:
-    """The command that the words begin with; all of them where they begin with none."""
+    """Typer application with the command that the words begin with; with all commands where they begin with none."""
     app = typer.Typer(
         cls=Group,
         help="Model online decisions under constraints; compile them to learners with a guarantee.",
@@ -45,12 +45,12 @@ def app_for(words: Sequence[str]) -> typer.Typer:
 
 
 def _paragraphs(text: str) -> str:
-    """A docstring with a line a paragraph, to be broken where the terminal ends."""
+    """Docstring with each paragraph on one line, to be wrapped at the width of the terminal."""
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def _show_version(wanted: bool) -> None:
-    """Print the version and stop, before a command is looked for."""
+    """Print the version and exit, before a command is looked up."""
     if wanted:
         import oco
 
@@ -67,7 +67,7 @@ def top(
         ),
     ] = False,
     effort: Annotated[
-        float, typer.Option("--effort", metavar="TIMES", help="How many times the usual work a model may take.")
+        float, typer.Option("--effort", metavar="TIMES", help="How many times the usual steps proofs may search.")
     ] = 1.0,
     untrusted: Annotated[
         bool,
@@ -83,10 +83,10 @@ def top(
     ] = 2048.0,
 ) -> None:
     """Model online decisions under constraints; compile them to learners with a guarantee."""
+    context.obj = replace(context.ensure_object(Invocation), effort=effort)
     if untrusted and context.invoked_subcommand is not None:
         from oco.guarded import Untrusted
 
-        words = context.obj[context.obj.index(context.invoked_subcommand) :]
+        words = context.obj.words[context.obj.words.index(context.invoked_subcommand) :]
         limits = Untrusted(seconds, int(memory * 2**20))
         raise typer.Exit(limits.run(words, capture=False, effort=effort).status)
-    context.with_resource(allowing(effort))

@@ -1,8 +1,11 @@
-"""Commands that take words and defaults as they are. Typer would load Pydantic for them, a sixth of a short command's time."""
+"""Commands that take words and defaults as they are. Typer would load Pydantic for them, a sixth of the time of a short
+command.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -12,15 +15,23 @@ READ: dict[Any, Callable[[str], Any]] = {str: str, Path: Path}
 """Types of parameters that any word is of, and what makes them of it."""
 
 
+@dataclass(frozen=True)
+class Invocation:
+    """Command line: its words, and the effort given before the command."""
+
+    words: tuple[str, ...] = ()
+    effort: float = 1.0
+
+
 class AsGiven:
-    """How a parameter is read: what needs no check as it is, the rest as Typer does."""
+    """Type of a parameter that takes values as they are where they need no check, and otherwise as Typer does."""
 
     def __init__(self, annotation: Any) -> None:
         self.several = get_origin(annotation) is list
         self.kind = get_args(annotation)[0] if self.several else annotation
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value of a word, of several, of none, or of a default."""
+        """Value of a word, of several, of none, or of a default."""
         if value is None:
             return () if self.several else None
         words = value if self.several else (value,)
@@ -51,20 +62,28 @@ def _without_type(option: Any) -> Any:
 
 
 def _no_words(ctx: Any) -> None:
-    """The type of an argument, which its name and its help tell."""
+    """No text for the type of an argument, which its name and its help make clear."""
 
 
 class Command(TyperCommand):
+    """Command whose parameters are read without Pydantic."""
+
     def get_params(self, ctx: Any) -> list[Any]:
+        """Parameters of the command, read as given where possible."""
         return _as_given(super().get_params(ctx))
 
     def get_help_option(self, ctx: Any) -> Any:
+        """Option `--help`, shown without a type."""
         return _without_type(super().get_help_option(ctx))
 
 
 class Group(TyperGroup):
+    """Group of commands whose parameters are read without Pydantic."""
+
     def get_params(self, ctx: Any) -> list[Any]:
+        """Parameters of the group, read as given where possible."""
         return _as_given(super().get_params(ctx))
 
     def get_help_option(self, ctx: Any) -> Any:
+        """Option `--help`, shown without a type."""
         return _without_type(super().get_help_option(ctx))

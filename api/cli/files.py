@@ -21,7 +21,7 @@ horizon T = 5000
 
 decision x[3] in box(0, 3)                              # how much of each good
 
-stream price[3] ~ uniform(1, 5)                         # `in [1, 5]` where nobody knows a law: then run with --data
+stream price[3] ~ uniform(1, 5)                         # `in [1, 5]` where it is unknown: then run with --data
 stream need     ~ uniform(2, 6)
 
 minimize price @ x

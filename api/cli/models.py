@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from oco.backends import BACKENDS
 from oco.cli.options import (
     DataPath,
     Force,
@@ -18,13 +19,16 @@ from oco.cli.options import (
     Params,
     Tradeoff,
     check_outputs,
+    effort_of,
     files_read,
     given,
     pairs,
     param_values,
+    planned_for,
     rounds_of,
 )
 from oco.cli.output import note, paint, say, show_diagnostic, show_json
+from oco.cli.progress import working
 
 if TYPE_CHECKING:
     from oco.compiler.facts.types import Facts
@@ -37,10 +41,11 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=FORMULA", help="A setting, as a formula in t and T: alpha=2*sqrt(t)."),
 ]
-Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="numpy or c.")]
+Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help=f"{' or '.join(BACKENDS)}.")]
 
 
 def check(
+    context: typer.Context,
     model: ModelPath,
     param: Params = None,
     why: Annotated[str | None, typer.Option("--why", metavar="FACT", help="Print the derivation of one fact.")] = None,
@@ -60,7 +65,9 @@ def check(
     from oco.dsl.suggest import nearest
 
     loaded = oco.load(model, param_values(param))
-    facts = oco.check(loaded, data=_noted(rounds_of(loaded, data, on_missing), as_json))
+    rounds = _noted(rounds_of(loaded, data, on_missing), as_json)
+    with working(f"checking {model}", silent=as_json):
+        facts = oco.check(loaded, data=rounds, effort=effort_of(context))
     if as_json:
         show_json(facts_data(facts))
         return
@@ -81,25 +88,26 @@ def check(
 
 
 def _show_replay(facts: Facts) -> None:
-    """What became of every step of every derivation; status 1 where one failed."""
-    from oco.compiler.facts.attack import Outcome
+    """Print the outcome of every step of every derivation; exit with status 1 where one failed."""
+    from oco.compiler.facts.falsify import Outcome
     from oco.compiler.facts.ledger import replay_text
     from oco.compiler.facts.verify import verify
 
-    found = verify(facts)
-    paint(replay_text(found))
-    if any(c.outcome is Outcome.FAILED for c in found):
+    result = verify(facts)
+    paint(replay_text(result))
+    if any(c.outcome is Outcome.FAILED for c in result):
         raise typer.Exit(1)
 
 
 def _noted(data: Data | None, as_json: bool) -> Data | None:
-    """The same, after saying what was done with it."""
+    """Data unchanged, after printing its notes on stderr."""
     for text in () if data is None or as_json else data.notes:
         note(text)
     return data
 
 
 def explain(
+    context: typer.Context,
     model: ModelPath,
     settings: Kind = None,
     tradeoff: Tradeoff = 1.0,
@@ -121,7 +129,9 @@ def explain(
     from oco.tuning import explained
 
     loaded = oco.load(model, param_values(param))
-    choice = explained(loaded, settings, tradeoff, _noted(rounds_of(loaded, data, on_missing), as_json))
+    rounds = _noted(rounds_of(loaded, data, on_missing), as_json)
+    with working(f"choosing an algorithm for {model}", silent=as_json):
+        choice = explained(loaded, settings, tradeoff, rounds, effort=effort_of(context))
     if frontier:
         from oco.compiler.frontier import frontier as points_of
 
@@ -131,12 +141,13 @@ def explain(
     if as_json:
         show_json({"version": 1, "model": choice.situation.canonical.name} | explain_data(choice))
         return
-    for warning in choice.warnings:
+    for warning in dict.fromkeys((*choice.situation.facts.warnings, *choice.warnings)):
         show_diagnostic(warning)
     paint(explain_text(choice))
 
 
 def compile(
+    context: typer.Context,
     model: ModelPath,
     output: Annotated[
         Path | None,
@@ -161,28 +172,48 @@ def compile(
 ) -> None:
     """Write the learner to be run elsewhere: a Python module that needs NumPy alone, or C99.
 
-    --data gives pilot rounds, for --settings tuned and where no guarantee decides between algorithms.
+    --data gives the rounds to plan for: pilot rounds where no guarantee decides between algorithms, and for --settings tuned. Where
+    the file lacks streams that the model draws, or values, the rounds that `oco run` measures are written beside the learner.
     """
     import oco
+    from oco.evaluation.rounds_file import write_rounds
 
     loaded = oco.load(model, param_values(param))
-    told = given(pairs(setting, "--set"), settings)
+    options = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
-    plan = oco.compile(loaded, algorithm, backend=backend, tradeoff=tradeoff, data=pilots, **told)
+    with working(f"compiling {model}", silent=as_json):
+        plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, **options)
+    for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
+        note(text)
     names = list(plan.files())
     path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_c")
     written = [path] if len(names) == 1 else [path / name for name in names]
+    rounds = _rounds_beside(path, len(names) == 1, pilots, data, on_missing)
+    written += [] if rounds is None else [rounds]
     check_outputs(written, force, files_read(model, loaded, data))
     plan.write(path)
+    if pilots is not None and rounds is not None:
+        write_rounds(pilots, rounds)
     if as_json:
         show_json(json.loads(plan.to_json()) | {"file": str(path), "files": [str(file) for file in written]})
         return
     for warning in plan.warnings:
         show_diagnostic(warning)
-    if len(written) == 1:
-        say(f"{path}: {plan.algorithm} for {loaded.name}, NumPy alone. Run it: python {path} data.csv")
+    if rounds is not None:
+        note(f"{rounds}: the rounds of {data}, with what it lacks")
+    title = f"{path}: {plan.algorithm} for {loaded.name}"
+    if len(names) == 1:
+        say(f"{title}, NumPy alone. Run it: python {path} {rounds or data or 'data.csv'}")
     else:
-        said = ", ".join(file.name for file in written)
-        say(
-            f"{path}: {plan.algorithm} for {loaded.name} in C99, libm alone ({said}). Try it: cc -std=c99 {path}/*.c -lm && ./a.out"
-        )
+        say(f"{title} in C99, libm alone ({', '.join(names)}). Try it: cc -std=c99 {path}/*.c -lm && ./a.out")
+
+
+def _rounds_beside(
+    learner: Path, one_file: bool, pilots: Data | None, data: Path | None, on_missing: str
+) -> Path | None:
+    """File for rounds that the learner cannot read from the data itself; None where it can."""
+    from oco.evaluation.rounds_file import is_complete
+
+    if pilots is None or data is None or is_complete(pilots, data, on_missing):
+        return None
+    return learner.with_name(f"{learner.stem}_rounds.csv") if one_file else learner / "rounds.csv"

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their text is read."""
+"""Options that several commands share, and the parsing of their text."""
 
 from __future__ import annotations
 
@@ -88,15 +88,20 @@ Tradeoff = Annotated[
 ]
 
 
+def effort_of(context: typer.Context) -> float:
+    """Number after `oco --effort`, which stands before the command."""
+    return float(context.obj.effort)
+
+
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
-    """`["a=1", "b=2"]` as a dict; the part before `=` is a name."""
-    found: dict[str, str] = {}
+    """Parse `["a=1", "b=2"]` into a dict; the part before `=` is a name."""
+    results: dict[str, str] = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint=option)
-        found[name.strip()] = value.strip()
-    return found
+        results[name.strip()] = value.strip()
+    return results
 
 
 def param_values(texts: list[str] | None) -> dict[str, Any]:
@@ -116,7 +121,7 @@ _BYTES = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2.0**10, "mib": 2.
 
 
 def budget_of(text: str | None) -> Budget:
-    """`120s,2GiB` as a budget; what is not said stays as it is by default."""
+    """Budget from `120s,2GiB`; a limit that is not given keeps its default."""
     from oco.evaluation.comparators import Budget
 
     budget = Budget()
@@ -137,7 +142,7 @@ def budget_of(text: str | None) -> Budget:
 def rounds_of(
     model: Model, path: Path | None, on_missing: str, mapping: list[str] | None = None, seed: int = 0
 ) -> Data | None:
-    """The rounds of `--data`, with what is missing treated as `--on-missing` says; None where no file is named."""
+    """Rounds of `--data`, with missing values treated as `--on-missing` asks; None where no file is named."""
     from oco.compiler.canonical import canonical
     from oco.evaluation.data import load_data
     from oco.evaluation.mapping import parse_map
@@ -148,14 +153,16 @@ def rounds_of(
 
 
 def given(settings: dict[str, str], kind: str | None = None) -> dict[str, Any]:
-    """Settings as an argument of `oco.compile`; none where none were told, so that its own default holds."""
+    """Keyword argument `settings` for `oco.compile`; empty where none were given, so that the default of `compile`
+    holds.
+    """
     if settings and kind is not None:
         raise typer.BadParameter("with --set the other settings are the paper's", param_hint="--settings")
     return {"settings": settings} if settings else {"settings": kind} if kind is not None else {}
 
 
 def units_of(kind: str | None) -> dict[str, str]:
-    """The kind of settings as the setting that a table of runs may hold."""
+    """Kind of settings as the setting that a table of runs may hold."""
     if kind == "tuned":
         raise typer.BadParameter("a table of runs has no tuning: see `oco tune`", param_hint="--settings")
     if kind == "unit-free":
@@ -164,7 +171,7 @@ def units_of(kind: str | None) -> dict[str, str]:
 
 
 def files_read(path: Path, model: Model, data: Path | None = None) -> list[Path]:
-    """The files that a command reads: the model, those that it names, the data."""
+    """Files that a command reads: the model, the files that it names, the data."""
     from oco.dsl.expressions import File
 
     named = [path.parent / p.value.path for p in model.params if isinstance(p.value, File)]
@@ -172,7 +179,7 @@ def files_read(path: Path, model: Model, data: Path | None = None) -> list[Path]
 
 
 def check_outputs(outputs: Sequence[Path], force: bool, inputs: Sequence[Path] = (), option: str = "-o") -> None:
-    """Refuse to replace a file that the command reads (OCO910), and without --force any file that is there (OCO905)."""
+    """Refuse to replace a file that the command reads (OCO910), and without --force any existing file (OCO905)."""
     there = [path for path in outputs if path.exists()]
     for path in there:
         if any(read.exists() and path.samefile(read) for read in inputs):
@@ -181,3 +188,10 @@ def check_outputs(outputs: Sequence[Path], force: bool, inputs: Sequence[Path] =
         more = f", and {len(there) - 1} more" if len(there) > 1 else ""
         hint = f"give another name with {option}, or --force to overwrite it"
         raise fail("OCO905", f"{there[0]} is there already{more}", hint=hint)
+
+
+def planned_for(rounds: int, horizon: int | None) -> tuple[str, ...]:
+    """Print a note where data have another number of rounds than the model says."""
+    if horizon in (None, rounds):
+        return ()
+    return (f"{rounds} rounds, and the model's horizon is {horizon}: planned for {rounds}",)

@@ -1,4 +1,4 @@
-"""How things reach the terminal: colour when it is one, plain text when it is piped."""
+"""Output on the terminal: coloured there, plain text where it is piped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_PRINTED = dict.fromkeys(map(ord, "\a\b\v\f\r"))
 
 
 def console(stderr: bool = False) -> Console:
-    """The console of stdout or stderr; wide enough for a table when it is not a terminal."""
+    """Rich console of stdout or stderr; wide enough for a table when it is not a terminal."""
     from rich.console import Console
 
     stream: IO[str] = sys.stderr if stderr else sys.stdout
@@ -26,8 +26,14 @@ def console(stderr: bool = False) -> Console:
     return Console(file=stream, stderr=stderr, width=width, highlight=False, soft_wrap=False)
 
 
+def is_terminal(stderr: bool = False) -> bool:
+    """True where stdout or stderr is a terminal in the sense of Rich, which is loaded only where colour is forced."""
+    stream = sys.stderr if stderr else sys.stdout
+    return stream.isatty() or (any(name in os.environ for name in COLOUR_ANYWAY) and console(stderr).is_terminal)
+
+
 def _written_plain(text: str, stream: IO[str]) -> bool:
-    """Text is written as it is, without Rich, where it cannot have colour; False where it can."""
+    """Write text without Rich where it cannot have colour; False where it can."""
     if stream.isatty() or any(name in os.environ for name in COLOUR_ANYWAY):
         return False
     stream.write(text.translate(NOT_PRINTED).expandtabs() + "\n")
@@ -35,7 +41,7 @@ def _written_plain(text: str, stream: IO[str]) -> bool:
 
 
 def say(text: str = "", style: str | None = None) -> None:
-    """One paragraph on stdout, as it is (no markup is read in it)."""
+    """Print one paragraph on stdout verbatim (markup is not interpreted)."""
     if not _written_plain(text, sys.stdout):
         console().print(text, style=style, markup=False, soft_wrap=True, emoji=False)
 
@@ -46,11 +52,11 @@ STYLES = {
     r"(?m)^refused\b|\brefuted\b": "red",
     r"\bunknown\b|\bloose\b|\bvacuous\b": "yellow",
 }
-"""Words of the ledger and of explanations, and the colour in which they stand."""
+"""Words of the ledger and of explanations, with their colours."""
 
 
 def paint(text: str) -> None:
-    """Text that is already laid out, with the words of `STYLES` in colour."""
+    """Print text that is already laid out, with the words of `STYLES` in colour."""
     if _written_plain(text.rstrip("\n"), sys.stdout):
         return
     from rich.text import Text
@@ -62,16 +68,17 @@ def paint(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """A remark on stderr, out of the way of what is piped on."""
+    """Print a remark on stderr, so that it does not mix with piped output."""
     console(stderr=True).print(text, style="dim", markup=False)
 
 
 def show_json(value: Any) -> None:
-    """A versioned JSON document on stdout."""
+    """Print a versioned JSON document on stdout."""
     sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
 def show_error(error: OcoError) -> None:
+    """Print the diagnostics of an error on stderr, with their number and the command that explains the code."""
     for diagnostic in error.diagnostics:
         show_diagnostic(diagnostic)
     errors = len(error.diagnostics)
@@ -80,6 +87,7 @@ def show_error(error: OcoError) -> None:
 
 
 def show_diagnostic(diagnostic: Diagnostic) -> None:
+    """Print one diagnostic on stderr, in colour on a terminal."""
     if _written_plain(diagnostic.render() + "\n", sys.stderr):
         return
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""What is said on stderr while something long goes on: a bar on a terminal, a line now and then elsewhere."""
+"""Progress on stderr: a bar on a terminal, an occasional line elsewhere."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 from statistics import fmean
+from threading import Event, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from oco.cli.output import console, note
+from oco.cli.output import console, is_terminal, note
 
 if TYPE_CHECKING:
     from oco.evaluation.run import Progress
 
-Told = Callable[[int, str], None]
-"""Takes how much is done, and a few words on it."""
+Advance = Callable[[int, str], None]
+"""Callback that takes the amount done, and a short remark."""
 Left = Callable[[int], float | None]
-"""About how many seconds are left when so much is done; None where nothing tells."""
-FIRST_LINE = 10.0  # seconds
+"""Estimate of the seconds left from the amount done; None where unknown."""
+FIRST_SIGN = 1.0  # seconds, on a terminal
+FIRST_LINE = 10.0  # seconds, elsewhere
 LATER_LINES = 0.1  # of the time so far, if that is longer: a run of hours says some dozens of lines
 
 
 class Pace:
-    """About what is left of separate runs, from what those took that are done; what was there before and the start do not count.
+    """Estimated time left for a set of separate runs, from the durations of those that ended; neither results that
+    existed before nor start-up time count.
 
-    `width` of them go on at once, or more where as many are seen to. The first of each worker load its libraries, and are passed
-    over once there are others.
+    `width` of them go on at once, or more where more are seen to overlap. The first run of each worker includes loading
+    its libraries and is ignored once there are others.
     """
 
     def __init__(self, width: int) -> None:
@@ -35,12 +38,12 @@ class Pace:
         self._began = inf
 
     def took(self, seconds: float) -> None:
-        """A run of so many seconds has just ended."""
+        """Record that a run of so many seconds has just ended."""
         self._began = min(self._began, perf_counter() - seconds)
         self._seconds.append(seconds)
 
     def left(self, runs: int) -> float | None:
-        """Seconds that so many more take; None before the first one has ended."""
+        """Seconds that the remaining runs will take; None before the first one has ended."""
         if not self._seconds:
             return None
         width = max(self.width, sum(self._seconds) / max(perf_counter() - self._began, 1e-9))
@@ -48,8 +51,8 @@ class Pace:
 
 
 @contextmanager
-def told(title: str, total: int, unit: str, silent: bool = False, left: Left | None = None) -> Iterator[Told]:
-    """Gives what is to be called as the work goes on; `left` is by the rate so far where nothing better is given."""
+def reporting(title: str, total: int, unit: str, silent: bool = False, left: Left | None = None) -> Iterator[Advance]:
+    """Context that yields a callback for progress; `left` estimates the time left, by default from the rate so far."""
     screen = console(stderr=True)
     if silent:
         yield lambda done, words: None
@@ -74,8 +77,8 @@ def told(title: str, total: int, unit: str, silent: bool = False, left: Left | N
         yield show
 
 
-def _lines(title: str, total: int, unit: str, left: Left) -> Told:
-    from oco.backends.worth import duration
+def _lines(title: str, total: int, unit: str, left: Left) -> Advance:
+    from oco.backends.choose import duration
 
     began, due = perf_counter(), FIRST_LINE
 
@@ -91,13 +94,13 @@ def _lines(title: str, total: int, unit: str, left: Left) -> Told:
 
 
 def _to_go(seconds: float | None, before: str = "") -> str:
-    from oco.backends.worth import duration
+    from oco.backends.choose import duration
 
     return f"{before}about {duration(seconds)} to go" if seconds else ""
 
 
 class _ByRate:
-    """At the rate since the first call: what came before it may have been a start."""
+    """Estimate from the rate since the first call, which leaves out the time to start."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -111,6 +114,46 @@ class _ByRate:
 
 @contextmanager
 def watched(title: str, rounds: int, silent: bool = False) -> Iterator[Progress]:
-    """Gives the callback of `run`: rounds a second, loss and violation so far."""
-    with told(title, rounds, "rounds", silent) as show:
+    """Context that yields the progress callback of `run`: rounds a second, loss and violation so far."""
+    with reporting(title, rounds, "rounds", silent) as show:
         yield lambda done, loss, violation: show(done, f"loss {loss:.5g}, violation {violation:.4g}")
+
+
+@contextmanager
+def working(title: str, silent: bool = False) -> Iterator[None]:
+    """Show the elapsed time of work of unknown length on stderr: after a second on a terminal, in lines elsewhere."""
+    if silent:
+        yield
+        return
+    over = Event()
+    sign = Thread(target=_sign if is_terminal(stderr=True) else _sign_lines, args=(title, over), daemon=True)
+    sign.start()
+    try:
+        yield
+    finally:
+        over.set()
+        sign.join()
+
+
+def _sign(title: str, over: Event) -> None:
+    """Line on the terminal that is rewritten every second and removed at the end."""
+    if over.wait(FIRST_SIGN):
+        return
+    from rich.text import Text
+
+    from oco.backends.choose import duration
+
+    began = perf_counter() - FIRST_SIGN
+    with console(stderr=True).status(Text(title)) as status:
+        while not over.wait(1.0):
+            status.update(Text(f"{title}: {duration(perf_counter() - began)} so far; Ctrl-C stops it"))
+
+
+def _sign_lines(title: str, over: Event) -> None:
+    began, due = perf_counter(), FIRST_LINE
+    while not over.wait(max(0.0, began + due - perf_counter())):
+        from oco.backends.choose import duration
+
+        passed = perf_counter() - began
+        due = passed + max(FIRST_LINE, LATER_LINES * passed)
+        note(f"{title}: {duration(passed)} so far")

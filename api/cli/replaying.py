@@ -1,4 +1,4 @@
-"""`oco run --replay TRACE`: the run that a trace is of, once more, and whether it was the same bit for bit."""
+"""`oco run --replay TRACE`: repeat the run of a trace and compare the two bit for bit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oco.cli.progress import watched
 
 
 def replay_trace(path: Path, as_json: bool) -> None:
-    """Run it and compare; status 1 where something differs."""
+    """Repeat the run and compare; status 1 where something differs."""
     from oco.evaluation.replay import difference, elsewhere
     from oco.evaluation.storage import load_trace
     from oco.plan import Plan

@@ -1,4 +1,4 @@
-"""What `oco run` prints and writes: the plan, the measures of each run, the trace and its pictures."""
+"""Output of `oco run`: the plan, the measures of each run, the trace and its plots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def report(plan: Plan) -> None:
-    """What was proved, what was chosen and why, settings, and the guarantee in numbers."""
+    """Print a summary of the facts, the chosen algorithm with its reasons, the settings, and the guarantee in numbers."""
     from oco.compiler.explain import setting_text
     from oco.compiler.facts.ledger import summary_text
     from oco.contract import promises
@@ -39,7 +39,7 @@ def report(plan: Plan) -> None:
 
 
 def measured(run: RunSummary) -> None:
-    """The measures of one run, each beside its guarantee."""
+    """Table of the measures of one run, each beside its guarantee."""
     from rich.table import Table
 
     table = Table(
@@ -85,18 +85,19 @@ def measured(run: RunSummary) -> None:
 
 
 def promised(bound: float | None, vacuous: bool) -> str:
+    """Text of a guaranteed bound, marked where it is vacuous; empty where there is none."""
     return "" if bound is None else f"{number(bound)}{' (vacuous)' if vacuous else ''}"
 
 
 def result_files() -> list[str]:
-    """The files that a run may write with --out."""
+    """Files that a run may write with --out."""
     from oco.evaluation.plots import FILES
 
     return ["trace.nc", "report.html", "summary.json", *(f"{name}.png" for name in FILES)]
 
 
 def write_results(trace: Trace, summary: RunSummary, plan: Plan, folder: Path) -> None:
-    """The trace, a report, pictures, and `summary.json`: each whole or not at all."""
+    """Write the trace, a report, plots, and `summary.json`, each completely or not at all."""
     from oco.evaluation.plots import figures
     from oco.evaluation.report import write_report
 

@@ -11,9 +11,9 @@ import typer
 
 from oco.cli import options as o
 from oco.cli.models import Backend, Settings
-from oco.cli.options import Json, Mapping, ModelPath, Params, budget_of, pairs, param_values
+from oco.cli.options import Json, Mapping, ModelPath, Params, budget_of, effort_of, pairs, param_values
 from oco.cli.output import note, say, show_diagnostic, show_json
-from oco.cli.progress import watched
+from oco.cli.progress import watched, working
 from oco.cli.replaying import replay_trace
 from oco.cli.sweeping import Table, check_table_outputs, run_sweep, values_of
 from oco.dsl.writing import make_folder
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 def run(
+    context: typer.Context,
     model: o.MaybeModel = None,
     data: o.DataPath = None,
     rounds: o.Rounds = None,
@@ -56,8 +57,9 @@ def run(
     """
     import oco
     from oco.compiler.canonical import canonical
-    from oco.evaluation.data import load_data
+    from oco.evaluation.data import load_data, problem_for
     from oco.evaluation.mapping import parse_map
+    from oco.pipeline import planned
 
     if replay is not None:
         replay_trace(replay, as_json)
@@ -65,26 +67,33 @@ def run(
         raise typer.BadParameter("name a model file, or a trace with --replay", param_hint="MODEL.oco")
     loaded = oco.load(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
-    cost, settings = budget_of(budget), pairs(setting, "--set")
-    source = load_data(
-        canonical(loaded), data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing
-    )
+    cost, settings, problem = budget_of(budget), pairs(setting, "--set"), canonical(loaded)
+    options = {"tradeoff": tradeoff, "effort": effort_of(context)}
+    source = load_data(problem, data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing)
     several = len(names) * seeds > 1 or bool(grid)
     if journal is not None and several:
         raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
     if several:
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
-        shared = {"backend": backend, "budget": cost, "tradeoff": tradeoff}
+        shared = options | {"backend": backend, "budget": cost}
         table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
-        check_table_outputs(table, out, force, o.files_read(model, loaded, data))
-        raise typer.Exit(0 if run_sweep(table, engine, out, as_json) else 1)
+        raise _run_table(table, engine, out, force, o.files_read(model, loaded, data), as_json)
     _check_outputs(out, force, o.files_read(model, loaded, data))
-    if kind == "tuned" and data is not None and not settings:
-        plan, source = _tuned(loaded, source, names[0], tradeoff, backend)
-    else:
-        told = {"tradeoff": tradeoff, "data": None if data is None else source, **o.given(settings, kind)}
-        plan = oco.compile(loaded, names[0], backend=backend, seed=seed, **told)
-    _run_one(plan, source, journal, cost, out, as_json)
+    with working(f"compiling {model}", silent=as_json):
+        if kind == "tuned" and data is not None and not settings:
+            plan, source = _tuned(loaded, source, names[0], backend, **options)
+        else:
+            kinds, pilots = o.given(settings, kind).get("settings"), None if data is None else source
+            plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, seed=seed, **options)
+    _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, problem.horizon)
+
+
+def _run_table(
+    table: Table, engine: str, out: Path | None, force: bool, inputs: Sequence[Path], as_json: bool
+) -> typer.Exit:
+    """Run the whole table, once no existing file conflicts with its results; returns the exit of the command."""
+    check_table_outputs(table, out, force, inputs)
+    return typer.Exit(0 if run_sweep(table, engine, out, as_json) else 1)
 
 
 def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
@@ -95,26 +104,33 @@ def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> Non
         o.check_outputs([out / name for name in result_files()], force, inputs, "--out")
 
 
-def _tuned(model: Model, source: Data, name: str | None, tradeoff: float, backend: str | None) -> tuple[Plan, Data]:
+def _tuned(
+    model: Model, source: Data, name: str | None, backend: str | None, tradeoff: float, effort: float
+) -> tuple[Plan, Data]:
     """The plan tuned on the first part of the data, and the part that the search has not seen."""
     import oco
 
-    found = oco.tune(model, source, name, tradeoff=tradeoff, seed=source.seed)
-    split, total = found.search.split, source.rounds
-    said = f"settings tuned on rounds 1 to {split} of the data; the run is rounds {split + 1} to {total}, which the search did not see"
+    result = oco.tune(model, source, name, tradeoff=tradeoff, seed=source.seed, effort=effort)
+    split, total = result.search.split, source.rounds
+    message = f"settings tuned on rounds 1 to {split} of the data; the run is rounds {split + 1} to {total}, which the search did not see"
     later = source.after(split)
-    return replace(found.plan, target=backend), replace(later, notes=(*later.notes, said))
+    return replace(result.plan, target=backend), replace(later, notes=(*later.notes, message))
 
 
-def _run_one(plan: Plan, source: Data, journal: Path | None, cost: Budget, out: Path | None, as_json: bool) -> None:
-    """One run, in full: what is known before it, its measures, its trace and report."""
-    horizon = plan.horizon
-    plan = plan if horizon in (None, source.rounds) else plan.with_horizon(source.rounds)
+def _run_one(
+    plan: Plan,
+    source: Data,
+    journal: Path | None,
+    cost: Budget,
+    out: Path | None,
+    as_json: bool,
+    horizon: int | None,
+) -> None:
+    """One run, in full: what is known before it, its measures, its trace and report. `horizon` is the model's."""
     if out is not None:
         make_folder(out)
     if not as_json:
-        replanned = (f"{source.rounds} rounds, and the model's horizon is {horizon}: planned for {source.rounds}",)
-        changed = replanned if horizon not in (None, source.rounds) else ()
+        changed = o.planned_for(source.rounds, horizon)
         _announce(plan, (*source.notes, *changed, *plan.backend_for(source.rounds).notes))
     with watched(f"{plan.algorithm}, seed {source.seed}", source.rounds, silent=as_json) as progress:
         trace = plan.run(source, seed=source.seed, progress=progress, journal=journal, budget=cost)
@@ -122,7 +138,7 @@ def _run_one(plan: Plan, source: Data, journal: Path | None, cost: Budget, out: 
 
 
 def _announce(plan: Plan, notes: tuple[str, ...]) -> None:
-    """What is known before the first round: warnings, what was done with the data, the plan."""
+    """Print the warnings, the notes on the data and the plan, before the first round."""
     from oco.cli.results import report
 
     for diagnostic in dict.fromkeys(plan.warnings):
@@ -133,7 +149,7 @@ def _announce(plan: Plan, notes: tuple[str, ...]) -> None:
 
 
 def _conclude(trace: Trace, plan: Plan, out: Path | None, as_json: bool) -> None:
-    """The measures, on the terminal and in files."""
+    """Print the measures and write the files."""
     from oco.cli.results import measured, write_results
     from oco.evaluation.summary import summarize
 
@@ -161,15 +177,15 @@ def data(
     from oco.evaluation.data import describe
     from oco.evaluation.mapping import parse_map
 
-    found = describe(oco.load(model, param_values(param)), source, parse_map(mapping or []), on_missing)
+    result = describe(oco.load(model, param_values(param)), source, parse_map(mapping or []), on_missing)
     if as_json:
-        show_json({"version": 1} | found.to_json())
-        raise typer.Exit(1 if found.problems else 0)
-    say(f"{found.source}: {found.rounds:,} round{'' if found.rounds == 1 else 's'}")
-    for assignment in found.assignments:
+        show_json({"version": 1} | result.to_json())
+        raise typer.Exit(1 if result.problems else 0)
+    say(f"{result.source}: {result.rounds:,} round{'' if result.rounds == 1 else 's'}")
+    for assignment in result.assignments:
         say(f"  {assignment}")
-    for text in found.beside:
+    for text in result.beside:
         note(text)
-    if found.problems:
-        raise OcoError(*found.problems)
+    if result.problems:
+        raise OcoError(*result.problems)
     say("Nothing is wrong with it.")

@@ -11,7 +11,7 @@ import typer
 
 from oco.cli.options import check_outputs, pairs
 from oco.cli.output import console, note, say, show_json
-from oco.cli.progress import Pace, told
+from oco.cli.progress import Pace, reporting
 from oco.dsl.writing import make_folder
 
 if TYPE_CHECKING:
@@ -26,9 +26,10 @@ RUNS = "runs"
 
 @dataclass(frozen=True)
 class Table:
-    """Which runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every seed.
+    """Table of runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every
+    seed.
 
-    `told` is the backend, the budget and the tradeoff of all of them.
+    `options` holds backend, budget, tradeoff and effort for all of them.
     """
 
     model: Model
@@ -36,19 +37,19 @@ class Table:
     algorithms: tuple[str | None, ...]
     seeds: Sequence[int]
     grid: Mapping[str, Sequence[str]]
-    told: Mapping[str, Any]
+    options: Mapping[str, Any]
 
 
 def values_of(grid: list[str] | None) -> dict[str, list[str]]:
-    """`["epsilon=0.1,0.5"]` as values to try of each setting."""
-    found = {name: [v.strip() for v in text.split(",") if v.strip()] for name, text in pairs(grid, "--grid").items()}
-    if empty := [name for name, values in found.items() if not values]:
+    """Parse `["epsilon=0.1,0.5"]` into the values to try of each setting."""
+    results = {name: [v.strip() for v in text.split(",") if v.strip()] for name, text in pairs(grid, "--grid").items()}
+    if empty := [name for name, values in results.items() if not values]:
         raise typer.BadParameter(f"no values to try of {', '.join(empty)}", param_hint="--grid")
-    return found
+    return results
 
 
 def engine_of(name: str) -> Engine:
-    """`here`, `processes`, `ray` or `ray://ADDRESS`."""
+    """Engine named `here`, `processes`, `ray` or `ray://ADDRESS`."""
     from oco.evaluation.engines import Processes, Ray, here
 
     if name == "here":
@@ -67,12 +68,12 @@ def check_table_outputs(table: Table, out: Path | None, force: bool, inputs: Seq
 
     if out is None:
         return
-    begun = outcomes_folder(out / RUNS, table.model, table.data, table.told).is_dir()
+    begun = outcomes_folder(out / RUNS, table.model, table.data, table.options).is_dir()
     check_outputs([out / name for name in FILES], force or begun, inputs, "--out")
 
 
 def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> bool:
-    """Run the table, with a bar while it runs, and print it; whether every run went through."""
+    """Run the table with a progress bar and print it; True where every run succeeded."""
     from oco.evaluation.sweep import compared, to_dataset
 
     where = engine_of(engine)
@@ -80,14 +81,14 @@ def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> boo
         make_folder(out)
     for text in () if as_json else table.data.notes:
         note(text)
-    found = _run(table, where, out, as_json)
-    dataset = to_dataset(found)
-    rows, failed = compared(dataset), _failed(found)
+    result = _run(table, where, out, as_json)
+    dataset = to_dataset(result)
+    rows, failed = compared(dataset), _failed(result)
     if as_json:
         show_json({"version": 1, "model": table.model.name, "rows": [asdict(r) for r in rows], "failed": failed})
     else:
         _show(rows)
-    together = _together(found)
+    together = _together(result)
     for runs, why in () if as_json else together.items():
         say(f"failed: {runs}: {why}", "red")
     if out is not None:
@@ -102,10 +103,11 @@ def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[
     from oco.sweeps import run_table, table_for
 
     model, data, folder = table.model, table.data, None if out is None else out / RUNS
-    jobs = table_for(model, data, table.algorithms, table.seeds, table.grid, table.told["tradeoff"])
+    tradeoff, effort = table.options["tradeoff"], table.options["effort"]
+    jobs = table_for(model, data, table.algorithms, table.seeds, table.grid, tradeoff, effort)
     done: list[Outcome] = []
     pace = Pace(getattr(engine, "width", 1))
-    with told("table of runs", len(jobs), "runs", as_json, lambda done: pace.left(len(jobs) - done)) as show:
+    with reporting("table of runs", len(jobs), "runs", as_json, lambda done: pace.left(len(jobs) - done)) as show:
 
         def count(outcome: Outcome) -> None:
             done.append(outcome)
@@ -114,7 +116,7 @@ def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[
             show(len(done), f"{outcome.job.label}, seed {outcome.job.seed}")
 
         try:
-            return run_table(model, data, jobs, folder, engine, count, **table.told)
+            return run_table(model, data, jobs, folder, engine, count, **table.options)
         except KeyboardInterrupt:
             kept = (
                 f"are kept in {out}/: the same command goes on" if out is not None else "are lost; --out DIR keeps them"
@@ -123,14 +125,14 @@ def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[
             raise
 
 
-def _failed(found: Sequence[Outcome]) -> dict[str, str]:
-    return {f"{o.job.label}, seed {o.job.seed}": o.error for o in found if o.error}
+def _failed(results: Sequence[Outcome]) -> dict[str, str]:
+    return {f"{o.job.label}, seed {o.job.seed}": o.error for o in results if o.error}
 
 
-def _together(found: Sequence[Outcome]) -> dict[str, str]:
-    """For people: runs that differ in their seed alone and failed for the same reason, in one line."""
+def _together(results: Sequence[Outcome]) -> dict[str, str]:
+    """Errors for display: runs that differ only in their seed and failed for the same reason share a line."""
     seeds: dict[tuple[str, str], list[int]] = {}
-    for o in found:
+    for o in results:
         if o.error:
             seeds.setdefault((o.job.label, o.error), []).append(o.job.seed)
     return {
@@ -140,7 +142,9 @@ def _together(found: Sequence[Outcome]) -> dict[str, str]:
 
 
 def _show(rows: Sequence[Row]) -> None:
-    """An algorithm a row and a measure a column: means and deviations, then the differences to the first algorithm."""
+    """Print an algorithm a row and a measure a column: means and deviations, then the differences from the first
+    algorithm.
+    """
     from rich.table import Table as Lines
 
     from oco.evaluation.sweep import grids

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from oco.cli.options import DataPath, Json, ModelPath, OnMissing, Params, Tradeoff, param_values, rounds_of
+from oco.cli.options import DataPath, Json, ModelPath, OnMissing, Params, Tradeoff, effort_of, param_values, rounds_of
 from oco.cli.output import note, say, show_json
+from oco.cli.progress import working
 
 
 def tune(
+    context: typer.Context,
     model: ModelPath,
     data: DataPath = None,
     algorithm: Annotated[str | None, typer.Option("--algorithm", metavar="NAME", help="Tune this one.")] = None,
@@ -34,13 +36,14 @@ def tune(
 
     loaded = oco.load(model, param_values(param))
     source = rounds_of(loaded, data, on_missing, seed=seed)
-    found = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed)
+    with working(f"tuning {model}", silent=as_json):
+        result = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed, effort=effort_of(context))
     if write:
-        write_text(model, with_using(read_text(model), found.line))
+        write_text(model, with_using(read_text(model), result.line))
     if not as_json:
         for text in () if source is None else source.notes:
             note(text)
-        say(tuning_text(found).rstrip())
+        say(tuning_text(result).rstrip())
         if write:
             note(f"{model} has the line now")
         return
@@ -52,15 +55,15 @@ def tune(
             "searched": t.searched,
             "held_out": t.held_out,
         }
-        for t in found.search.tried
+        for t in result.search.tried
     ]
     show_json(
-        {"version": 1, "model": loaded.name, "algorithm": found.plan.algorithm, "using": found.line, "tried": tried}
+        {"version": 1, "model": loaded.name, "algorithm": result.plan.algorithm, "using": result.line, "tried": tried}
     )
 
 
 def with_using(text: str, line: str) -> str:
-    """The model's text with this `using` line in the place of the one that it has, or at its end; comments stay."""
+    """Text of the model with this `using` line in place of its own, or at the end; comments stay."""
     lines = text.splitlines()
     for k, old in enumerate(lines):
         if re.match(r"\s*using\b", old):

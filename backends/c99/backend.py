@@ -1,4 +1,4 @@
-"""The C backend: the emitted source, compiled on the spot."""
+"""C backend: the emitted source, compiled for this machine."""
 
 from __future__ import annotations
 
@@ -29,15 +29,19 @@ class CBackend:
 
     @property
     def learner(self) -> type[Learner]:
+        """Class of learners: `NativeLearner`."""
         return NativeLearner
 
     def fleet(self, program: Program) -> type[Fleet]:
+        """Class of fleets: `NativeFleet` where the program has measures."""
         return Fleet if program.measure is None else NativeFleet
 
     def unavailable_reason(self) -> str | None:
+        """Advice to install a compiler; None where there is one."""
         return None if has_compiler() else "install gcc or clang, or `pip install ziglang`"
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
+        """Program as functions of a compiled library."""
         source = emit(program, contract or _no_promises(program), self.skip)
         native = Native(program, source, library(source))
         measure = None if program.measure is None else native.measure
@@ -45,6 +49,7 @@ class CBackend:
         return Compiled(self.name, program, source.code, *entries, native.run, native)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
+        """Header, source and an example by file name."""
         source = emit(program, contract)
         return {
             f"{source.name}.h": source.header,

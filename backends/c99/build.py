@@ -1,4 +1,4 @@
-"""Building: C source to a shared library, with the system's compiler, kept in a cache by the source's hash."""
+"""Build of C sources into shared libraries, with the system's compiler, cached by the source's hash."""
 
 from __future__ import annotations
 
@@ -30,25 +30,27 @@ from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.writing import reason_of
 
 FLAGS = ("-std=c99", "-O3", "-march=native", "-fno-math-errno", "-fPIC", "-shared")
-"""No -ffast-math: sums keep their order, and NaN and infinities their meaning. Nobody reads errno, and roots vectorize without it."""
+"""No -ffast-math: sums keep their order, and NaN and infinities their meaning. Without errno, which nothing reads, roots vectorize."""
 
 
 @cache
 def compiler() -> tuple[str, ...]:
-    """The command of a C compiler: $CC, the system's, or the one in the package `ziglang`."""
+    """Command of a C compiler: $CC, the system's, or the one in the package `ziglang`. Raises OcoError where there is
+    none.
+    """
     if named := os.environ.get("CC"):
         first, *options = named.split()
         return (os.path.abspath(first) if os.sep in first else first, *options)
     for name in ("cc", "gcc", "clang"):
-        if found := shutil.which(name):
-            return (os.path.abspath(found),)
+        if result := shutil.which(name):
+            return (os.path.abspath(result),)
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     raise fail("OCO733", "no C compiler is found", hint="install gcc or clang, or `pip install ziglang`")
 
 
 def has_compiler() -> bool:
-    """Whether C can be compiled here."""
+    """True where C can be compiled here."""
     try:
         return bool(compiler())
     except OcoError:
@@ -56,7 +58,7 @@ def has_compiler() -> bool:
 
 
 def library(source: Source) -> ctypes.CDLL:
-    """The shared library of a source with its glue, built if it is not in the cache."""
+    """Shared library of a source with its glue, built if it is not in the cache."""
     folder, name = _cached(
         source.name, {f"{source.name}.h": source.header, f"{source.name}.c": source.code + glue(source)}, ()
     )
@@ -64,14 +66,14 @@ def library(source: Source) -> ctypes.CDLL:
 
 
 def fleet_library(source: FleetSource) -> ctypes.CDLL:
-    """The shared library of a fleet, built if it is not in the cache."""
+    """Shared library of a fleet, built if it is not in the cache."""
     folder, name = _cached(f"{source.name}-fleet", {f"{source.name}_fleet.c": source.code}, ())
     return folder.load(name)
 
 
 @cache
 def stepper() -> Any:
-    """The class `Stepper` of the extension module that drives learners quickly; None where Python's headers are not there."""
+    """Class `Stepper` of the extension module that drives learners quickly; None where Python's headers are absent."""
     include = sysconfig.get_paths()["include"]
     if not (Path(include) / "Python.h").exists():
         return None
@@ -87,7 +89,9 @@ def stepper() -> Any:
 
 
 def _cached(name: str, sources: Mapping[str, str], options: Sequence[str]) -> tuple[Folder, str]:
-    """The folder and the name of a shared library, built if it is not whole in the cache: in a folder of its own, then moved into place."""
+    """Folder and name of a shared library, built if it is not complete in the cache: in a folder of its own, then moved
+    into place.
+    """
     command = (*compiler(), *FLAGS, *options)
     parts = [*command, np.__version__, _processor(), *(part for item in sources.items() for part in item)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -113,22 +117,24 @@ def _cached(name: str, sources: Mapping[str, str], options: Sequence[str]) -> tu
 
 @cache
 def _processor() -> str:
-    """What tells processors apart that share a cache: code for one may use instructions that another lacks."""
-    found = [platform.machine(), platform.processor()]
+    """Text that distinguishes processors sharing a cache: code for one may use instructions that another lacks."""
+    results = [platform.machine(), platform.processor()]
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-        found += islice((line for line in lines if line.startswith(("flags", "Features", "isa"))), 1)
-    return " ".join(found)
+        results += islice((line for line in lines if line.startswith(("flags", "Features", "isa"))), 1)
+    return " ".join(results)
 
 
 _OTHER = 'name another in the environment variable CC, or take backend = "numpy"'
 
 
 _SOURCE_ERROR = re.compile(r"\.[ch]:\d+(:\d+)?: (fatal )?error:")
-"""What is wrong with the source has a place there; the rest is wrong with the compiler or its disk."""
+"""Messages with a place in the source are errors of the source; others are problems of the compiler or its disk."""
 
 
 def _built(command: Sequence[str], sources: Mapping[str, str], folder: Path) -> Path:
-    """The library made of the sources. The compiler works in the folder by relative names: a path by descriptor is this process's."""
+    """Library made of the sources. The compiler works in the folder by relative names: a path by descriptor is valid in
+    this process only.
+    """
     for file, text in sources.items():
         (folder / file).write_text(text, encoding="utf-8")
     inputs = [file for file in sources if file.endswith(".c")]
@@ -140,6 +146,6 @@ def _built(command: Sequence[str], sources: Mapping[str, str], folder: Path) -> 
         raise InternalError(f"the C compiler {command[0]} refused the emitted source: {done.stderr[:2000]}")
     made = folder / "made.so"
     if done.returncode or not made.exists():
-        said = done.stderr.strip()[-300:] or f"it ended with status {done.returncode}"
-        raise fail("OCO733", f"the C compiler {command[0]} does not work here: {said}", hint=_OTHER)
+        message = done.stderr.strip()[-300:] or f"it ended with status {done.returncode}"
+        raise fail("OCO733", f"the C compiler {command[0]} does not work here: {message}", hint=_OTHER)
     return made

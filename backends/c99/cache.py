@@ -1,4 +1,6 @@
-"""Cache of compiled libraries: a folder that belongs to this user alone. What another user may have put there is never loaded."""
+"""Cache of compiled libraries: a folder that belongs to this user alone. Files that another user may have put there are
+never loaded.
+"""
 
 from __future__ import annotations
 
@@ -20,29 +22,35 @@ from oco.dsl.writing import reason_of
 ELSEWHERE = "make room, or name another folder for compiled learners in the environment variable XDG_CACHE_HOME"
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DESCRIPTORS = Path("/proc/self/fd")
-"""Names of open descriptors, where the system has them: a path through one leads to the folder that was checked, under any name."""
+"""Names of open descriptors, where the system has them: a path through one reaches the folder that was checked, under any name."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder that only this user may write. Its descriptor stays open to the end of the process, so that no other takes its number."""
+    """Folder that only this user may write. Its descriptor stays open to the end of the process, so that its number is
+    not reused.
+    """
 
     descriptor: int
     path: Path
-    """A path that other users cannot lead elsewhere."""
+    """Path that other users cannot redirect."""
     identity: tuple[int, int]
     """Its device and number."""
 
     @property
     def there(self) -> bool:
-        """The folder was not deleted, and the descriptor not closed or taken by something else, as where a process becomes a daemon."""
+        """True where the folder was not deleted, and the descriptor not closed or reused, as when a process becomes a
+        daemon.
+        """
         with suppress(OSError):
             status = os.fstat(self.descriptor)
             return (status.st_dev, status.st_ino) == self.identity and status.st_nlink > 0
         return False
 
     def refusal(self, name: str) -> str | None:
-        """Reason not to load a library in it: absent, of another user, open to others, damaged. None for one that can be loaded."""
+        """Reason not to load a library in it: absent, of another user, open to others, damaged. None for one that can
+        be loaded.
+        """
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.descriptor)
         except OSError as error:
@@ -60,18 +68,18 @@ class Folder:
         return None
 
     def load(self, name: str) -> ctypes.CDLL:
-        """The library of that name. Raises OSError."""
+        """Library of that name. Raises OSError."""
         return ctypes.CDLL(str(self.path / name))
 
     @contextmanager
     def workplace(self) -> Iterator[Path]:
-        """A new folder in it, which goes at the end."""
+        """Temporary folder in it, removed at the end."""
         with tempfile.TemporaryDirectory(dir=self.path, prefix=".build-") as made:
             yield Path(made)
 
 
 def libraries() -> Folder:
-    """The user's folder of compiled learners, made where it is not there; a private temporary one where others may write to it.
+    """User's folder of compiled learners, created on first use; a private temporary one where others may write to it.
 
     Raises OCO903 where no folder can be made.
     """
@@ -84,7 +92,7 @@ def libraries() -> Folder:
 
 
 def cache_folder() -> Path:
-    """The place of compiled learners. Raises OCO903 for a user without a home."""
+    """Path of the cache of compiled learners. Raises OCO903 for a user without a home."""
     if base := os.environ.get("XDG_CACHE_HOME"):
         return Path(base).absolute() / "oco"
     try:
@@ -105,7 +113,7 @@ def _folder(place: Path) -> Folder:
 
 
 def _opened(place: Path) -> Folder | None:
-    """The folder, closed to others; None where it is another's, a link, or others could write to it until now."""
+    """Folder, closed to others; None where it is another's, a link, or others could write to it until now."""
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -120,12 +128,12 @@ def _opened(place: Path) -> Folder | None:
 
 
 def _own(status: os.stat_result) -> bool:
-    """It belongs to this user, and no other may write to it."""
+    """True where it belongs to this user, and no other may write to it."""
     return status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE
 
 
 def _out_of_reach(place: Path) -> Path | None:
-    """The path without links, where nobody but root and this user can rename a folder that it goes through; else None."""
+    """Path without links, where only root and this user can rename a folder on it; else None."""
     real = place.resolve()
     above = [folder.stat() for folder in real.parents]
     owned = all(s.st_uid in (0, os.geteuid()) for s in above)
@@ -135,7 +143,7 @@ def _out_of_reach(place: Path) -> Path | None:
 
 @cache
 def _private() -> Folder:
-    """A new folder of this process, which goes with it."""
+    """Temporary folder of this process, removed with it."""
     try:
         place = Path(tempfile.mkdtemp(prefix="oco-"))
     except OSError as error:

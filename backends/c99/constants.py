@@ -14,7 +14,7 @@ _WIDTH = 110
 
 
 def array_lines(name: str, made: Type, values: np.ndarray[Any, Any]) -> Iterator[str]:
-    """`static const double name[3] = {1.0, 2.0, 3.0};`"""
+    """Definition of a constant: `static const double name[3] = {1.0, 2.0, 3.0};`"""
     if values.size > _WIDTH and not values.any() and not np.signbit(values).any():
         yield f"static const {C_TYPES[made.dtype]} {name}[{values.size}] = {{0}};"
         return

@@ -1,4 +1,4 @@
-"""One entry of a value as a C expression: values without a place are looked through to those that have one."""
+"""Single entries of a value as C expressions: values without a place in memory are traced back to those that have one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Index = Sequence[str]
 
 
 def flat_index(index: Index, shape: Sequence[int]) -> str:
-    """`i * 10 + j`: the place of an entry in row order."""
+    """Position of an entry in row order: `i * 10 + j`."""
     offset, terms, stride = 0, list[str](), 1
     axes = without_lanes(shape)
     for place, length in reversed(list(zip(index[: len(axes)], axes, strict=True))):
@@ -31,7 +31,7 @@ def flat_index(index: Index, shape: Sequence[int]) -> str:
 
 
 def shifted(place: str, by: int) -> str:
-    """`place + by`."""
+    """Position `place + by`."""
     if not by:
         return place
     return str(int(place) + by) if place.isdigit() else f"{place} + {by}"
@@ -39,9 +39,11 @@ def shifted(place: str, by: int) -> str:
 
 @dataclass
 class Entries:
-    """`places`: C names of the variables that have one. `made_by`: the equations of those that have none.
+    """Expressions of entries.
 
-    `numbers`: arrays that exist one entry at a time, inside a loop.
+    places   C names of the variables that have a place
+    made_by  equations of those that have none
+    numbers  arrays that exist one entry at a time, inside a loop
     """
 
     places: dict[str, str]
@@ -49,7 +51,7 @@ class Entries:
     numbers: set[str] = field(default_factory=set)
 
     def at(self, operand: Operand, index: Index = ()) -> Text:
-        """The entry at an index of C expressions, one for each axis."""
+        """Entry at an index of C expressions, one for each axis."""
         if not isinstance(operand, Var):
             return literal(operand)
         if operand.name in self.places:
@@ -60,7 +62,7 @@ class Entries:
         return self.computed(operand, index)
 
     def computed(self, var: Var, index: Index = ()) -> Text:
-        """The entry as computed, not as read from its place."""
+        """Entry as computed, not as read from its place."""
         e = self.made_by[var.name]
         if e.op in TEMPLATES:
             return self.elementwise(e, index)
@@ -69,13 +71,17 @@ class Entries:
         return ACCESS[e.op](self, e, index)
 
     def elementwise(self, e: Equation, index: Index) -> Text:
+        """Entry of an elementwise operation."""
         args = [self.at(a, stretched(index, a.type.shape)) for a in e.args]
         if is_vector(e.outs[0].type):
-            return Text(vectors.TEMPLATES[e.op](list(zip(args, (a.type for a in e.args)))))
+            operands = list(zip(args, (a.type for a in e.args)))
+            if e.op in vectors.TEMPLATES:
+                return Text(vectors.TEMPLATES[e.op](operands))
+            return Text(vectors.lane_by_lane(TEMPLATES[e.op], operands, e.outs[0].type.dtype))
         return TEMPLATES[e.op](args, e.args[-1].type.dtype)
 
     def pointer(self, operand: Operand) -> str | None:
-        """Where the entries of an array lie in row order, if they lie anywhere."""
+        """Pointer to the entries of an array in row order, if they are in memory."""
         if not isinstance(operand, Var):
             return None
         if operand.name in self.places:
@@ -84,13 +90,13 @@ class Entries:
         return self.pointer(e.args[0]) if e.op == "reshape" and e.args[0].type.shape else None
 
     def is_transposed(self, operand: Operand) -> bool:
-        """Whether entries of one column, not of one row, lie side by side."""
+        """True where the entries of a column, not of a row, are adjacent in memory."""
         e = None if not isinstance(operand, Var) or operand.name in self.places else self.made_by[operand.name]
         return e is not None and e.op == "transpose"
 
 
 def stretched(index: Index, shape: Sequence[int]) -> list[str]:
-    """The index into an argument that stretches to the shape of the result."""
+    """Index into an argument that broadcasts to the shape of the result."""
     last = list(index)[len(index) - len(shape) :]
     return ["0" if n == 1 else i for i, n in zip(last, shape, strict=True)]
 
@@ -136,7 +142,7 @@ def _full(entries: Entries, e: Equation, index: Index) -> Text:
 
 
 def _spread(text: Text, e: Equation) -> Text:
-    """The entry of a value that was stretched, over the learners of a block too."""
+    """Entry of a broadcast value, over the learners of a block too."""
     wide = is_vector(e.outs[0].type) and not is_vector(e.args[0].type)
     return splat(text, e.args[0].type.dtype) if wide else text
 

@@ -1,4 +1,4 @@
-"""The bodies of an emitted learner's public functions: they move state, inputs and results to and from the rule."""
+"""Bodies of an emitted learner's public functions: they move state, inputs and results to and from the rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_ROW = 1 << 20  # numbers of a learner whose rows are tested together: co
 
 
 class EntryPoints:
-    """Writes the functions that `Interface.heads` announces."""
+    """Writer of the functions that `Interface.heads` announces."""
 
     def __init__(self, interface: Interface, contract: Contract) -> None:
         self.of = interface
@@ -27,6 +27,7 @@ class EntryPoints:
         self.heads: Mapping[str, str] = interface.heads()
 
     def lines(self) -> Iterator[str]:
+        """Lines of all functions."""
         parts = [self._init, self._decide, self.check, self._measure, self._step, self._observe, self._run]
         for part in parts:
             body = list(part())
@@ -35,7 +36,7 @@ class EntryPoints:
                 yield ""
 
     def _rule(self, function: str, args: Sequence[str], targets: Sequence[str]) -> Iterator[str]:
-        """A call of a rule's function. Targets are arrays, or numbers that can be assigned."""
+        """Call of a rule's function. Targets are arrays, or numbers that can be assigned."""
         s = self.of.signatures[function]
         work = ["self->work"] if s.work else []
         if s.is_number:
@@ -71,7 +72,7 @@ class EntryPoints:
 
     # what comes in
     def check(self) -> Iterator[str]:
-        """The function that looks for input that is not finite or out of bounds."""
+        """Function that finds input that is not finite or out of bounds."""
         tests, before = list[str](), 0
         for n in self.of.inputs:
             low, high = self._bounds(n)
@@ -91,7 +92,9 @@ class EntryPoints:
         yield "}"
 
     def check_of_many(self) -> list[str] | None:
-        """Whether an input of learners `first` to `first + count` is wrong; None where bounds of an input differ between its entries."""
+        """Tests of the inputs of learners `first` to `first + count`; None where bounds of an input differ between its
+        entries.
+        """
         tests = list[str]()
         for k, n in enumerate(self.of.inputs):
             low, high = self._bounds(n)
@@ -125,7 +128,7 @@ class EntryPoints:
         yield "}"
 
     def _step(self) -> Iterator[str]:
-        """update, with the new state in places of its own until all of it is there."""
+        """Function `step`: update, with the new state in separate places until all of it is computed."""
         yield f"{self.heads['step']} {{"
         offset, targets, moves = self.of.rule_work, list[str](), list[str]()
         for n in self.of.changing:
@@ -176,7 +179,7 @@ class EntryPoints:
         yield "}"
 
     def _played(self, inputs: Sequence[str], draws: Sequence[str]) -> Iterator[str]:
-        """The decision of round t, and what it is worth, into the record."""
+        """Decision of round t with its loss and constraints, written into the record."""
         offset = self.of.work
         locals_ = [f"{d.name}_now" for d in self.of.decisions]
         for local, d in zip(locals_, self.of.decisions):
@@ -200,7 +203,7 @@ class EntryPoints:
             yield "}"
 
     def _worth(self, decisions: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
-        """What a decision is worth, written where it is wanted."""
+        """Loss and constraints of a decision, written where they are wanted."""
         counts = self.of.outputs
         yield f"double f, g[{max(counts[0], 1)}], h[{max(counts[1], 1)}];"
         yield f"{self.of.name}_measure({', '.join(['self', *decisions, *inputs, '&f', 'g', 'h'])});"
@@ -211,7 +214,7 @@ class EntryPoints:
 
 
 def not_finite(n: Named, value: str, size: int, result: str) -> Iterator[str]:
-    """Return `result` where a value that a round left has entries that are not finite."""
+    """Statement that returns `result` where a value of a round has entries that are not finite."""
     if n.type.dtype is not DType.FLOAT or not size:
         return
     wrong = f"@outside({value}, {size}, -DBL_MAX, DBL_MAX) < {size}"
@@ -220,12 +223,12 @@ def not_finite(n: Named, value: str, size: int, result: str) -> Iterator[str]:
 
 
 def _kept(name: str, source: str, count: int, kind: str, margin: str) -> Iterator[str]:
-    """Write one round's values to the record, if they are wanted."""
+    """Statement that writes one round's values to the record, if they are wanted."""
     yield f"{margin}if (record->{name}) {{ memcpy(record->{name} + t * {count}, {source}, {count} * sizeof({kind})); }}"
 
 
 def _row(n: Named) -> str:
-    """The part of an input of many rounds that belongs to round t."""
+    """Part of an input of many rounds that belongs to round t."""
     if not n.type.shape:
         return f"{n.name}[t]"
     return f"{n.name} + t * {n.size}"
@@ -238,7 +241,9 @@ def _bound(value: float) -> str:
 
 
 def _tests(n: Named, low: str, high: str, before: int, each: bool = False) -> Iterator[str]:
-    """Return from `check` at the first entry outside its bounds; a NaN is outside of all. `each`: bounds are arrays."""
+    """Statements that return from `check` at the first entry outside its bounds; a NaN is outside of all. `each`:
+    bounds are arrays.
+    """
     if not n.size:
         yield f"    (void){n.name};"
     elif n.type.shape and n.type.dtype is DType.FLOAT:

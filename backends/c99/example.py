@@ -1,4 +1,4 @@
-"""A small main that shows how an emitted learner is used in C."""
+"""Example program that shows the use of an emitted learner in C."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from oco.compiler.ir.program import DType, Program, Type
 
 ROUNDS = 3
 WRITTEN_OUT = 10_000
-"""Numbers of an input that are written out; a program of more makes them when it runs."""
+"""Numbers of an input that are written out; longer inputs are computed at run time."""
 
 _DRAWN = {"uniform": Range(0.0, 1.0), "normal": Range(-2.0, 2.0)}
-"""Where numbers for the rule's own random arrays are taken from."""
+"""Ranges of the numbers for the rule's own random arrays."""
 
 
 def example_main(program: Program, source: Source, contract: Contract) -> str:
-    """A program that plays a few rounds on made-up data and prints the decisions."""
+    """Program that plays a few rounds on made-up data and prints the decisions."""
     return "\n".join(_lines(program, source, contract)) + "\n"
 
 
@@ -78,7 +78,7 @@ def _is_long(n: Named) -> bool:
 
 
 def _spread(n: Named, contract: Contract) -> str:
-    """The i-th number of a long input, within the bounds of all of its entries."""
+    """Entry i of a long input, within the bounds of all of its entries."""
     lower, upper = _within(n, contract)
     low, high = float(np.max(lower)), float(np.min(upper))
     if n.type.dtype is DType.INT:
@@ -87,8 +87,8 @@ def _spread(n: Named, contract: Contract) -> str:
 
 
 def _within(n: Named, contract: Contract) -> tuple[np.ndarray, np.ndarray]:
-    """The bounds of each entry, and no number that is too large to read."""
-    r = _DRAWN.get(contract.laws.get(n.field.name, "")) or contract.ranges.get(n.field.name, Range())
+    """Bounds of each entry, without numbers too large to read."""
+    r = _DRAWN.get(contract.distributions.get(n.field.name, "")) or contract.ranges.get(n.field.name, Range())
     lower = np.broadcast_to(np.clip(r.lower, -1e3, 1e3), n.type.shape)
     return lower, np.maximum(np.broadcast_to(np.clip(r.upper, -1e3, 1e3), n.type.shape), lower)
 

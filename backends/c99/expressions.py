@@ -13,7 +13,7 @@ C_TYPES = {DType.FLOAT: "double", DType.INT: "int64_t", DType.BOOL: "bool"}
 
 
 class Level(IntEnum):
-    """How tightly an operator binds, loosest first."""
+    """Precedence of operators, loosest first."""
 
     CONDITIONAL = 1
     OR = 2
@@ -27,17 +27,18 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A C expression and how tightly its outermost operator binds."""
+    """C expression with the precedence of its outermost operator."""
 
     code: str
     level: Level = Level.ATOM
 
     def at(self, least: Level) -> str:
+        """Code, in parentheses if it binds less tightly than `least`."""
         return self.code if self.level >= least else f"({self.code})"
 
 
 def literal(value: Literal) -> Text:
-    """A number that reads back to the same bits."""
+    """Number that reads back to the same bits."""
     number = value.value
     if isinstance(number, bool):
         return Text("true" if number else "false")
@@ -54,18 +55,19 @@ def literal(value: Literal) -> Text:
 
 
 def infix(symbol: str, level: Level, args: Sequence[Text]) -> Text:
-    """`a + b`; the right side is parenthesized at the same level, since rounding depends on the order."""
+    """Expression `a + b`; the right side is parenthesized at the same level, since rounding depends on the order."""
     left = args[0].at(level)
     right = args[1].at(Level(level + 1))
     return Text(f"{left} {symbol} {right}", level)
 
 
 def comparison(symbol: str, args: Sequence[Text]) -> Text:
+    """Expression `a < b`."""
     return Text(f"{args[0].at(Level.SUM)} {symbol} {args[1].at(Level.SUM)}", Level.COMPARISON)
 
 
 def logical(symbol: str, level: Level, args: Sequence[Text]) -> Text:
-    """`a && b`; `&&` and `||` are never mixed without parentheses."""
+    """Expression `a && b`; `&&` and `||` are never mixed without parentheses."""
 
     def side(x: Text) -> str:
         return x.code if x.level >= Level.COMPARISON or x.level == level else f"({x.code})"
@@ -74,9 +76,11 @@ def logical(symbol: str, level: Level, args: Sequence[Text]) -> Text:
 
 
 def call(name: str, args: Sequence[Text | str]) -> Text:
+    """Call of a function."""
     return Text(f"{name}({', '.join(a if isinstance(a, str) else a.code for a in args)})")
 
 
 def conditional(args: Sequence[Text]) -> Text:
+    """Expression `c ? a : b`."""
     condition, a, b = args
     return Text(f"{condition.at(Level.OR)} ? {a.at(Level.OR)} : {b.at(Level.OR)}", Level.CONDITIONAL)

@@ -1,4 +1,4 @@
-"""A fleet in C: learners in blocks that are stepped together, the blocks in one call a thread."""
+"""Fleet in C: learners in blocks that are stepped together, the blocks in one call a thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from oco.dsl.diagnostics import OcoError, fail
 
 
 class NativeFleet(Fleet):
-    """Learners that share nothing, so that threads need not wait for each other. `skip` names passes of `PASSES` to leave out."""
+    """Fleet of learners that share nothing, so that threads need not wait for each other. `skip` names passes of
+    `PASSES` to leave out.
+    """
 
     def __init__(
         self,
@@ -56,7 +58,7 @@ class NativeFleet(Fleet):
         super().__init__(compiled, contract, size, start=start, seeds=seeds)
 
     def _make(self, starts: list[dict[str, Array]], seeds: list[int]) -> None:
-        """The first states: one, if all learners start at the same decisions."""
+        """First states: a single one, if all learners start at the same decisions."""
         program, contract = self.compiled.program, self.contract
         firsts = starts if any(starts) else starts[:1]
         states = [NativeLearner(self.compiled, contract, start=start or None).values for start in firsts]
@@ -71,31 +73,33 @@ class NativeFleet(Fleet):
         self._counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
 
     def _kind(self, dtype: DType) -> type[np.generic]:
-        """Truth values of a block are as wide as numbers."""
+        """Element type of a field; truth values of a block are as wide as numbers."""
         return np.int64 if dtype is DType.BOOL and self._lanes > 1 else KINDS[dtype]
 
     def _shape(self, made: Type) -> tuple[int, ...]:
         return (*without_lanes(made.shape), self._lanes) if is_vector(made) else made.shape
 
     def _has_lanes(self, made: Type, of_one: Type) -> bool:
-        """Whether a field has a value for each learner of a block; they share the round."""
+        """True where a field has a value for each learner of a block; the round is shared."""
         return made.shape != of_one.shape
 
     def _in_blocks(self, rows: Array) -> Array:
-        """Values with the learner first, (1 or n, *shape), as (blocks, *shape, lanes); the last learner's fill up the last block."""
+        """Values with the learner first, (1 or n, *shape), as (blocks, *shape, lanes); the last block is padded with
+        the last learner's.
+        """
         wanted = np.minimum(np.arange(len(self._blocks) * self._lanes), len(rows) - 1)
         return np.moveaxis(rows[wanted].reshape(-1, self._lanes, *rows.shape[1:]), 1, -1)
 
     def _by_learner(self, name: str, of_one: Type, made: Type) -> Array:
-        """A field of all learners, the learner first."""
-        found: Array = self._blocks[name]
+        """Field of all learners, the learner first."""
+        result: Array = self._blocks[name]
         if not self._has_lanes(made, of_one):
-            return np.repeat(found, self._lanes, axis=0)[: self.size]
-        return np.moveaxis(found, -1, 1).reshape(-1, *of_one.shape)[: self.size].copy()
+            return np.repeat(result, self._lanes, axis=0)[: self.size]
+        return np.moveaxis(result, -1, 1).reshape(-1, *of_one.shape)[: self.size].copy()
 
     @property
     def round(self) -> int:
-        """The round that `decide` answers now, from 1."""
+        """Number of the round that `decide` answers now, from 1."""
         return int(self._blocks[self._members[0][0]][0])
 
     def _kept(self) -> dict[str, Array]:
@@ -113,7 +117,7 @@ class NativeFleet(Fleet):
         return [np.empty((self.size, *f.type.shape)) for f in self.compiled.program.decision]
 
     def _draws(self) -> list[Array]:
-        """The algorithm's own random arrays of this round, drawn once, by each learner from its own seed."""
+        """Algorithm's own random arrays of this round, drawn once, by each learner from its own seed."""
         if self._drawn is None or self._drawn[0] != self.round:
             before = [random.bit_generator.state for random in self._random] if self.compiled.program.draws else []
             try:
@@ -125,11 +129,11 @@ class NativeFleet(Fleet):
         return self._drawn[1]
 
     def _drawn_anew(self) -> list[Array]:
-        fields, laws = self.compiled.program.draws, self.contract.laws
+        fields, distributions = self.compiled.program.draws, self.contract.distributions
         drawn = [np.empty((self.size, *f.type.shape)) for f in fields]
         for k, random in enumerate(self._random if fields else ()):
             for f, array in zip(fields, drawn):
-                normal = laws.get(f.name, "uniform") == "normal"
+                normal = distributions.get(f.name, "uniform") == "normal"
                 array[k] = random.normal(size=f.type.shape) if normal else random.random(f.type.shape)
         return drawn
 
@@ -152,23 +156,25 @@ class NativeFleet(Fleet):
         return FleetFeedback(now, loss, g, h)
 
     def _explain(self, values: list[Array]) -> None:
-        """Raise what a single learner says of the first wrong row."""
+        """Raise the error of a single learner for the first wrong row."""
         probe = NativeLearner(self.compiled, self.contract)
         for k in range(self.size):
             self._checked(k, probe, {name: v[k] for name, v in zip(self._inputs, values)})
 
     def _each(self, name: str, args: list[Any]) -> int:
-        """A function over all blocks, a part a thread: 0, or 1 + the first block in which it meets numbers that it does not take."""
+        """Call a function over all blocks, a part a thread: 0, or 1 + the first block in which it meets numbers that it
+        refuses.
+        """
         function = getattr(self._library, f"{self._name}_{name}")
         function.restype = ctypes.c_int64
         memory, size = _address(self._blocks), ctypes.c_int64(self.size)
-        found = self._map(
+        result = self._map(
             lambda a, b: function(memory, ctypes.c_int64(a), ctypes.c_int64(b), size, *args), self._ranges
         )
-        return next((int(k) for k in found if k), 0)
+        return next((int(k) for k in result if k), 0)
 
     def _not_finite(self, wrong: int, values: Sequence[Array] | None = None) -> OcoError:
-        """The error that names the learner of a block whose decision, or state after the round of `values`, is not finite."""
+        """Error that names the learner of a block whose decision, or state after the round of `values`, is not finite."""
         first = (wrong - 1) * self._lanes
         block = range(first, min(first + self._lanes, self.size))
         who = next((who for k in block if (who := self._overflows(k, values))), None)
@@ -181,7 +187,9 @@ class NativeFleet(Fleet):
         )
 
     def _overflows(self, k: int, values: Sequence[Array] | None) -> str | None:
-        """What would not be finite of a learner that goes through this round alone; None where all is."""
+        """Description of the value of a learner that would not be finite if it played this round alone; None where all
+        are.
+        """
         state, draws = [v[k] for v in self.values.values()], [d[k] for d in self._draws()]
         what = "decision"
         try:
@@ -208,5 +216,5 @@ def _address(array: Array) -> ctypes.c_void_p:
 
 
 def _pointers(arrays: list[Array]) -> Any:
-    """The addresses of several arrays, as one array for C; the arrays must outlive it."""
+    """Addresses of several arrays, as one array for C; the arrays must outlive it."""
     return (ctypes.c_void_p * max(len(arrays), 1))(*(a.ctypes.data for a in arrays))

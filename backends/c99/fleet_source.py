@@ -1,7 +1,8 @@
-"""The C of a fleet: learners in blocks, a block's arrays with the learner last, so that each operation runs over the learners of a block.
+"""C source of a fleet: learners in blocks, a block's arrays with the learner last, so that each operation runs over the
+learners of a block.
 
-The rule is that of `batch(program, lanes)`. Around it stand functions that turn arrays with the learner first into those of a block and
-back. One lane: the rule of the program itself, on the caller's arrays.
+The rule is that of `batch(program, lanes)`. Other functions convert arrays with the learner first into those of a block
+and back. With one lane it is the rule of the program itself, on the caller's arrays.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, su
 
 WHOLE = "whole_round"
 LARGEST_IN_LANES = 16384
-"""Entries of all arrays of a rule in one learner: beyond it, blocks would leave the cache, and learners go one by one."""
+"""Entries of all arrays of a rule in one learner beyond which blocks would leave the cache, and learners go one by one."""
 
 
 @dataclass(frozen=True)
 class FleetSource:
-    """`block` has the struct and the rule of `lanes` learners, `one` the names of a single learner's data."""
+    """Source of a fleet. `block` has the struct and the rule of `lanes` learners, `one` the names of a single learner's
+    data.
+    """
 
     name: str
     code: str
@@ -39,7 +42,9 @@ class FleetSource:
 
 
 def in_lanes(program: Program, skip: Collection[str] = ()) -> Program | None:
-    """The program of a block; None where blocks would be large, or a learner has to be picked out of one (to sort, to decompose)."""
+    """Program of a block; None where blocks would be large, or single learners must be treated apart (to sort, to
+    decompose).
+    """
     entries = sum(size(v.type) for f in all_functions(program) for e in equations_of(f.body) for v in e.outs)
     if entries > LARGEST_IN_LANES:
         return None
@@ -48,7 +53,9 @@ def in_lanes(program: Program, skip: Collection[str] = ()) -> Program | None:
 
 
 def with_whole_round(program: Program) -> Program:
-    """The program and a function of all that a round does, where its decision, its worth and the next state share what they compute."""
+    """Program and a function for a whole round, in which decision, loss and constraints and the next state share
+    computations.
+    """
     decide, measure, update = program.decide, program.measure, program.update
     assert measure is not None
     state, inputs = len(program.state), len(program.feedback)
@@ -67,13 +74,13 @@ def with_whole_round(program: Program) -> Program:
 
 
 def _beside(function: Function, given: Sequence[Operand], others: Sequence[Block]) -> Block:
-    """The body of a function at these arguments, with names of its own beside those of other blocks."""
+    """Body of a function at these arguments, with names distinct from those of other blocks."""
     body = rename_function(function, {}, {name for b in others for name in bound_names(b)}).body
     return substitute(body, {p.name: a for p, a in zip(body.params, given, strict=True)})
 
 
 def _picks(e: Equation) -> bool:
-    """Whether an equation looks at the learners of a block one by one."""
+    """True where an equation treats the learners of a block one by one."""
     if e.op == "iota":
         return bool(e.attr("n") == LANE)
     first = {"gather": 1, "put": 2, "scatter_add": 1}.get(e.op)
@@ -85,7 +92,7 @@ def _picks(e: Equation) -> bool:
 
 
 def emit_fleet(program: Program, contract: Contract, skip: Collection[str] = ()) -> FleetSource:
-    """The source of a fleet of the program; `skip` names passes of `PASSES` to leave out."""
+    """Source of a fleet of the program; `skip` names passes of `PASSES` to leave out."""
     name, program = module_name(program.name), _after("dead-code", program, skip)
     many = in_lanes(program, skip)
     count = 1 if many is None else WIDTH
@@ -102,7 +109,7 @@ def emit_fleet(program: Program, contract: Contract, skip: Collection[str] = ())
 
 
 def _after(name: str, program: Program, skip: Collection[str]) -> Program:
-    """The program after one pass, unless `skip` names it."""
+    """Program after one pass, unless `skip` names it."""
     return check(program if name in skip else PASSES[name](program))
 
 
@@ -117,8 +124,11 @@ def _struct(block: Interface) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Glue:
-    """fleet_decide and fleet_step work on whole blocks and give 0, or 1 + the block in which an input is wrong or a number is not finite.
-    fleet_step leaves the states as they are; the next ones go to `following`. Learner by learner it needs room for `decisions`.
+    """Functions fleet_decide and fleet_step on whole blocks: they return 0, or 1 + the block in which an input is wrong
+    or a number is not finite.
+
+    fleet_step leaves the states unchanged and writes the next ones to `following`. Learner by learner it needs room for
+    `decisions`.
     """
 
     one: Interface
@@ -154,7 +164,9 @@ class _Glue:
         )
 
     def _checks(self) -> Iterator[str]:
-        """Inputs of a block, just before they are used: rows at once where bounds are the same for all entries, else learner by learner."""
+        """Checks of a block's inputs, just before they are used: rows at once where bounds are the same for all
+        entries, else learner by learner.
+        """
         if self.tests is not None:
             yield from (f"    if ({test}) {{ return b + 1; }}" for test in self.tests)
             return
@@ -189,7 +201,7 @@ class _Glue:
                 )
 
     def _taken(self, values: Sequence[Named], before: int = 0) -> Iterator[str]:
-        """What a block reads; the last learner's data stand in for lanes without a learner."""
+        """Inputs of a block; the last learner's data fill lanes without a learner."""
         for k, n in enumerate(values, before):
             rows = f"(const {n.c_type} *)inputs[{k}] + first * {n.size}"
             if self.lanes == 1:
@@ -204,7 +216,7 @@ class _Glue:
         return [f"*{n.name}_lanes" if scalar and not n.type.shape else f"{n.name}_lanes" for n in values]
 
     def _kind(self, n: Named) -> str:
-        """The C type of an entry in all learners of a block."""
+        """C type of an entry in all learners of a block."""
         return c_type(Type(n.type.dtype, (*n.type.shape, LANE)))
 
     def _call(self, function: str, args: Sequence[str], outs: Sequence[str]) -> str:
@@ -234,7 +246,7 @@ class _Glue:
                 yield from _collect(f"decisions[{k}] + first * {d.size}", f"{d.name}_lanes", d.size, self.lanes)
 
     def _stepped(self) -> Iterator[str]:
-        """The whole round: decisions, what they were worth, the state after it."""
+        """Whole round: decisions, their loss and constraints, the state after it."""
         yield "    (void)decisions;"
         yield from self._declared_decisions()
         sizes = dict(zip(("loss", "g", "h"), (1, *self.one.outputs)))
@@ -254,14 +266,14 @@ def _array(n: Named, kind: str) -> str:
 
 
 def _finite(entries: str, count: int) -> Iterator[str]:
-    """Return the place of the block where entries of its learners are not finite."""
+    """Statement that returns the place of the block where entries of its learners are not finite."""
     if count:
         yield f"    if (@outside({entries}, {count}, -DBL_MAX, DBL_MAX) < {count}) {{"
         yield from ("        return b + 1;", "    }")
 
 
 def _collect(rows: str, source: str, count: int, lanes: int) -> Iterator[str]:
-    """Columns to rows, for the lanes that have a learner."""
+    """Statement that turns columns into rows, for the lanes that have a learner."""
     yield "    for (int l = 0; l < count; ++l) {"
     yield f"        double *const row = {rows} + l * {count};"
     yield f"        const double *const column = (const double *){source} + l;"

@@ -1,4 +1,4 @@
-"""Whole C functions out of functions of the IR."""
+"""C functions from functions of the IR."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def function_lines(
     signatures: Mapping[str, Signature],
     mixed: bool = False,
 ) -> tuple[list[str], Signature]:
-    """The text of a static function, helpers written `@helper`; and what its callers must know.
+    """Text of a static function, helpers written `@helper`; and its signature for callers.
 
     name        of the function in C
     constants   C names of the program's constants
     signatures  of the functions that it may call
-    mixed       whether operations of all kinds share loops
+    mixed       True where operations of all kinds share loops
     """
     body = _Body(function, name, constants, signatures, mixed)
     body.write()
@@ -42,7 +42,7 @@ def function_lines(
 
 
 class _Body:
-    """Writes one function. A result that is an array of its own is computed where the caller wants it."""
+    """Writer of one function. A result that is an array of its own is computed where the caller wants it."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class _Body:
         self.outs = [self._result_place(k, r) for k, r in enumerate(function.body.results)]
 
     def _result_place(self, k: int, result: Operand) -> str:
-        """The name of the pointer through which result k goes out."""
+        """Name of the pointer through which result k is returned."""
         block = self.function.body
         own = {v.name for e in block.equations for v in e.outs if e.op not in POINTWISE or v.name in self.stored}
         if isinstance(result, Var) and result.type.shape and result.name in own and result not in block.results[:k]:
@@ -130,14 +130,14 @@ class _Body:
                 together(self.w, group.shape, group.equations)
 
     def _notes(self, block: Block) -> dict[str, str]:
-        """Comments by the first result of the equation that they stand above; those of what has no place wait for one that has."""
-        found, pending = dict[str, str](), list[str]()
+        """Comments by the first result of their equation; those of results without a place wait for one that has."""
+        result, pending = dict[str, str](), list[str]()
         for e in block.equations:
             pending += [comment(e.note)] if e.note else []
             if e.outs and pending and (e.op not in POINTWISE or e.outs[0].name in self.stored):
-                found[e.outs[0].name] = "; ".join(pending)
+                result[e.outs[0].name] = "; ".join(pending)
                 pending.clear()
-        return found
+        return result
 
     def _alone(self, e: Equation) -> None:
         match e.op:
@@ -166,14 +166,14 @@ class _Body:
         w.line(f"{signature.name}({', '.join(args + outs + work)});")
 
     def _declared(self, var: Var) -> str:
-        """A variable for a number, not constant."""
+        """Declared variable for a number, not constant."""
         self.w.line(f"{c_type(var.type)} {var.name};")
         self.w.entries.places[var.name] = var.name
         return var.name
 
     # control flow
     def _loop(self, e: Equation) -> None:
-        """Variables of a loop have places of their own; each turn ends by moving the new values there."""
+        """Loop whose variables have places of their own; each turn ends by moving the new values there."""
         w, counted = self.w, e.op == "for"
         start, body = (e.args[1:] if counted else e.args), e.blocks[-1]
         inside = body.params[1:] if counted else e.blocks[0].params
@@ -192,7 +192,7 @@ class _Body:
         self._while(e, body)
 
     def _while(self, e: Equation, body: Block) -> None:
-        """`while (condition)`; where the condition takes statements, a loop that is left in its middle."""
+        """Loop `while (condition)`; where the condition takes statements, a loop with an exit in the middle."""
         w = self.w
         lines, w.lines = w.lines, []
         w.depth += 1
@@ -208,7 +208,7 @@ class _Body:
             self._turn(e, body)
 
     def _begin(self, out: Var, param: Var, first: Operand) -> None:
-        """A variable that goes round, with its first value; it is called as the body calls it, unless its result has a name."""
+        """Loop variable with its first value; it has the name used in the body, unless its result has a name."""
         w = self.w
         name = param.name if is_temporary(out.name) and not is_temporary(param.name) else out.name
         if out.type.shape:
@@ -227,7 +227,9 @@ class _Body:
         self._move([self.w.entries.places[v.name] for v in e.outs], body.results)
 
     def _move(self, targets: Sequence[str], values: Sequence[Operand]) -> None:
-        """All targets get their values at once: numbers that read a target by way of new names, arrays from places that are not targets."""
+        """Simultaneous assignment: numbers that read a target through new names, arrays from places that are not
+        targets.
+        """
         w = self.w
         pairs = [
             (t, v) for t, v in zip(targets, values) if not (isinstance(v, Var) and w.entries.places.get(v.name) == t)
@@ -276,7 +278,7 @@ class _Body:
 
 
 def _given_up(body: Block) -> set[str]:
-    """Names of arrays that are read once, as the start of a loop that runs once: the loop may have their places."""
+    """Names of arrays that are read once, as the start of a loop that runs once: the loop may reuse their memory."""
     reads = Counter(read_by(body))
     own = {v.name for e in body.equations if not e.blocks for v in e.outs}
     loops = [e for e in body.equations if e.op in ("for", "while")]

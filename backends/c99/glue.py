@@ -9,10 +9,10 @@ from oco.backends.c99.module import Source
 
 
 def glue(source: Source) -> str:
-    """The functions as C.
+    """Text of the functions in C.
 
-    glue_decide(self, decisions side by side); glue_observe(self, addresses of inputs); glue_measure(self, decisions, inputs, worth), where
-    worth is loss, g, h side by side.
+    glue_decide(self, decisions side by side); glue_observe(self, addresses of inputs); glue_measure(self, decisions,
+    inputs, worth), where worth is loss, g, h side by side.
     """
     of = source.interface
     if of.program.measure is None or of.draws:
@@ -54,14 +54,14 @@ def _function(of: Interface, returns: str, name: str, parameters: str, body: Seq
 
 
 def _entry(n: Named, pointer: str) -> str:
-    """An array by its address, a number by its value."""
+    """Argument of a call: an array by its address, a number by its value."""
     return pointer if n.type.shape else f"*({pointer})"
 
 
 def _side_by_side(values: Sequence[Named], base: str) -> list[str]:
-    """Where each of several arrays begins when they follow each other."""
-    found, before = list[str](), 0
+    """Pointers to the beginnings of several consecutive arrays."""
+    result, before = list[str](), 0
     for n in values:
-        found.append(f"{base} + {before}" if before else base)
+        result.append(f"{base} + {before}" if before else base)
         before += n.size
-    return found
+    return result

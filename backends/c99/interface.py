@@ -1,4 +1,4 @@
-"""The public face of an emitted learner in C: its struct and the prototypes of its functions."""
+"""Public interface of an emitted learner in C: its struct and the prototypes of its functions."""
 
 from __future__ import annotations
 
@@ -16,45 +16,49 @@ PUBLIC = ("init", "decide", "check", "measure", "step", "observe", "run")
 """Names that follow the module's prefix; a program's functions and constants keep away from them."""
 _OWN = "constraints decisions equalities f g h i loss place record rounds self t work wrong"
 _WORDS = frozenset(_OWN.split())
-"""What the bodies of the public functions call their own."""
+"""Local names in the bodies of the public functions."""
 _LONGEST = 120
 
 
 def size(made: Type) -> int:
-    """How many entries an array has."""
+    """Number of entries of an array."""
     return math.prod(without_lanes(made.shape))
 
 
 @dataclass(frozen=True)
 class Named:
-    """A value with its name in C."""
+    """Value with its name in C."""
 
     name: str
     field: Field
 
     @property
     def type(self) -> Type:
+        """Type of the field."""
         return self.field.type
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return size(self.field.type)
 
     @property
     def c_type(self) -> str:
+        """C type of an entry."""
         return c_type(self.field.type)
 
     @property
     def parameter(self) -> str:
-        """An array by its address, a number by its value."""
+        """Parameter of a function: an array by its address, a number by its value."""
         return f"const {self.c_type} *{self.name}" if self.type.shape else f"{self.c_type} {self.name}"
 
     def declared(self, name: str) -> str:
+        """Declaration as a variable of this name."""
         return f"{self.c_type} {name}[{max(self.size, 1)}]" if self.type.shape else f"{self.c_type} {name}"
 
 
 def kept_by(program: Program) -> frozenset[int]:
-    """The places of state that `update` gives back as it is."""
+    """Positions of state that `update` returns unchanged."""
     block = program.update.body
     pairs = enumerate(zip(block.params, block.results))
     return frozenset(k for k, (p, r) in pairs if isinstance(r, Var) and r.name == p.name)
@@ -62,7 +66,7 @@ def kept_by(program: Program) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class Interface:
-    """Names and types of all that goes in and out. `signatures` are those of the rule's functions."""
+    """Names and types of inputs, outputs and state. `signatures` are those of the rule's functions."""
 
     name: str
     program: Program
@@ -75,7 +79,7 @@ class Interface:
 
     @cached_property
     def changing(self) -> list[Named]:
-        """Members that a round changes."""
+        """Members of the struct that a round changes."""
         kept = kept_by(self.program)
         return [n for k, n in enumerate(self.state) if k not in kept]
 
@@ -85,34 +89,35 @@ class Interface:
 
     @cached_property
     def decisions(self) -> list[Named]:
+        """Decisions in the program's order."""
         return self._named(self.program.decision, set())
 
     @cached_property
     def inputs(self) -> list[Named]:
-        """What a round reveals."""
+        """Data that a round reveals."""
         return self._named(self.program.feedback, {d.name for d in self.decisions})
 
     @cached_property
     def draws(self) -> list[Named]:
-        """The algorithm's own random arrays of a round."""
+        """Algorithm's own random arrays of a round."""
         return self._named(self.program.draws, {d.name for d in (*self.decisions, *self.inputs)})
 
     def _named(self, fields: Sequence[Field], taken: set[str]) -> list[Named]:
         own = {f"{n.name}_new" for n in self.state} | {f"{d}_now" for d in taken}
-        used, found = _WORDS | taken | own, list[Named]()
+        used, result = _WORDS | taken | own, list[Named]()
         for f in fields:
-            found.append(Named(identifier(f.name, used), f))
-            used = used | {found[-1].name}
-        return found
+            result.append(Named(identifier(f.name, used), f))
+            used = used | {result[-1].name}
+        return result
 
     @cached_property
     def rule_work(self) -> int:
-        """Doubles of space that the rule needs for large intermediate values."""
+        """Work space of the rule for large intermediate values, in doubles."""
         return max(s.work for s in self.signatures.values())
 
     @cached_property
     def work(self) -> int:
-        """All doubles of space: the rule's, then new values of large state, then a large decision."""
+        """Total work space in doubles: the rule's, then new values of large state, then a large decision."""
         return self.rule_work + sum(n.size for n in (*self.changing, *self.decisions) if n.size > LARGEST_ON_STACK)
 
     @property
@@ -125,21 +130,21 @@ class Interface:
 
     # prototypes
     def head(self, function: str, returns: str, parameters: Sequence[str]) -> str:
-        """A function's head; a long one has its parameters on lines of their own."""
+        """Head of a function; a long one has its parameters on lines of their own."""
         line = f"{returns} {self.name}_{function}({', '.join(parameters) or 'void'})"
         if len(line) <= _LONGEST:
             return line
         return "\n".join([f"{returns} {self.name}_{function}(", *in_rows(parameters), ")"])
 
     def heads(self) -> dict[str, str]:
-        """The head of each public function."""
+        """Head of each public function."""
         own, known = f"{self.name} *self", f"const {self.name} *self"
         one_round = [n.parameter for n in self.inputs]
         draws = [n.parameter for n in self.draws]
         results = ["double *loss", "double *constraints", "double *equalities"]
         record = f"const {self.name}_record *record"
         many = [f"const {n.c_type} *{n.name}" for n in (*self.inputs, *self.draws)]
-        found = {
+        items = {
             "init": self.head("init", "void", [own, *(f"const double *{d.name}" for d in self.decisions)]),
             "decide": self.head(
                 "decide",
@@ -153,11 +158,11 @@ class Interface:
         }
         if self.program.measure is not None:
             given = [own if self.work else known, *(d.parameter for d in self.decisions), *one_round]
-            found["measure"] = self.head("measure", "void", [*given, *results])
-        return found
+            items["measure"] = self.head("measure", "void", [*given, *results])
+        return items
 
     def prototypes(self) -> Iterator[str]:
-        """What the header says of each function."""
+        """Lines of the header for each function."""
         words = {
             "init": "Begin round 1. NULL starts at the model's first decision.",
             "decide": "The decision of this round; 0, or -1 where it holds a number that is not finite.",
@@ -173,7 +178,7 @@ class Interface:
             yield ""
 
     def struct(self) -> Iterator[str]:
-        """The state of a learner."""
+        """Struct with the state of a learner."""
         yield "/* A learner. Nothing is kept outside, so that learners are independent of each other. */"
         yield "typedef struct {"
         for n in self.state:

@@ -1,4 +1,4 @@
-"""A learner whose state lies in the struct of its compiled program; plain rounds never leave C."""
+"""Learner whose state lives in the struct of its compiled program; plain rounds never leave C."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CODES = {DType.FLOAT: "d", DType.INT: "q", DType.BOOL: "b"}
 
 
 class NativeLearner(Learner):
-    """Like any learner. Rounds that need words (wrong data, the end of the horizon, a journal) take the way through Python."""
+    """Learner in C. Rounds with messages (wrong data, the end of the horizon, a journal) go through Python."""
 
     def __init__(self, compiled: Compiled, contract: Contract, **options: Any) -> None:
         native = compiled.native
@@ -34,16 +34,16 @@ class NativeLearner(Learner):
         self._quicken()
 
     def _parts(self, memory: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-        """The fields of a struct as arrays over its memory."""
-        found: list[np.ndarray[Any, Any]] = []
+        """Fields of a struct as arrays over its memory."""
+        results: list[np.ndarray[Any, Any]] = []
         for member, field in self._members:
             kind, size = KINDS[field.type.dtype], int(np.prod(field.type.shape, dtype=np.int64))
             part = memory.view(np.uint8)[member.offset : member.offset + size * np.dtype(kind).itemsize]
-            found.append(part.view(kind).reshape(field.type.shape))
-        return found
+            results.append(part.view(kind).reshape(field.type.shape))
+        return results
 
     def _quicken(self) -> None:
-        """Put C in the place of `decide` and `observe`, where that is possible."""
+        """Replace `decide` and `observe` by C functions, where that is possible."""
         program, native = self.compiled.program, self.compiled.native
         quick = stepper()
         if quick is None or program.measure is None or program.draws or program.factored:
@@ -59,7 +59,7 @@ class NativeLearner(Learner):
 
     @contextmanager
     def _owned(self) -> Iterator[None]:
-        """While Python is at work, calls of the quick way go through Python as well."""
+        """Lock; while Python is at work, calls of the C functions go through Python as well."""
         with super()._owned():
             if self._quick is None or self._quick.busy:
                 yield
@@ -71,13 +71,14 @@ class NativeLearner(Learner):
                 self._quick.busy = self.journal is not None
 
     def memory(self) -> bytes:
-        """The struct as bytes."""
+        """Bytes of the struct."""
         return self._memory.tobytes()
 
     # The state, in the struct.
 
     @property
     def _state(self) -> tuple[Any, ...]:
+        """Copy of the whole state: an interruption leaves the state before or the state after."""
         return tuple(v.copy()[()] for v in self._views)
 
     @_state.setter
@@ -90,7 +91,7 @@ class NativeLearner(Learner):
         own[...] = following
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
-        """As of any learner, on the struct where it lies."""
+        """Play many rounds, as any learner, in place on the struct."""
         if self.compiled.program.draws or self.journal is not None:
             return super().advance(inputs, rounds, keep)
         with self._owned():
@@ -100,7 +101,9 @@ class NativeLearner(Learner):
             return recorded
 
     def update(self, feedback: Feedback) -> None:
-        """As of any learner. Without a journal the struct goes on where it lies: large states are not copied."""
+        """Go on to the next state, as any learner. Without a journal the struct changes in place: large states are not
+        copied.
+        """
         if self.journal is not None:
             super().update(feedback)
             return
@@ -111,19 +114,19 @@ class NativeLearner(Learner):
             self._passed(feedback)
 
     def _decision(self) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = self.compiled.native.decide_at(self._struct, self._random_arrays())
-        return found
+        results: tuple[Any, ...] = self.compiled.native.decide_at(self._struct, self._random_arrays())
+        return results
 
     @property
     def _struct(self) -> ctypes.Structure:
-        found: ctypes.Structure = self.compiled.native.layout.from_buffer(self._memory)
-        return found
+        result: ctypes.Structure = self.compiled.native.layout.from_buffer(self._memory)
+        return result
 
     @property
     def round(self) -> int:
-        """The round that `decide` answers now, from 1."""
+        """Number of the round that `decide` answers now, from 1."""
         return int(self._views[0])
 
     def value(self, name: str) -> Any:
-        """One field of the state."""
+        """Single field of the state."""
         return self._views[self._places[name]].copy()[()]

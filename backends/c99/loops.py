@@ -1,4 +1,4 @@
-"""Operations inside a loop that they share: what stands before the loop, and what each turn does."""
+"""Operations that share a loop: statements before the loop, and statements of each turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oco.compiler.ir.program import DType, Equation, Var
 Index = Sequence[str]
 Shape = Sequence[int]
 LONG = 32
-"""Entries from which an inner product of two runs of memory is added up in several parts at once."""
+"""Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
 MANY, PARTS = 256, 32
 """Entries from which any sum is added up in that many parts at once; gcc unrolls loops of 16 and fewer first, and then vectorizes few."""
 IN_PARTS = frozenset({"sum", "max", "min", "matmul"})
@@ -25,13 +25,16 @@ IN_PARTS = frozenset({"sum", "max", "min", "matmul"})
 
 @dataclass(frozen=True)
 class Reduction:
-    """`step` joins the running value {0} and an entry {1}; the running value begins at `start`. `of_int`: both for whole numbers."""
+    """Reduction whose `step` joins the running value {0} and an entry {1}; the running value begins at `start`.
+    `of_int`: both for whole numbers.
+    """
 
     start: str
     step: str
     of_int: tuple[str, str] | None = None
 
     def on(self, kind: DType) -> tuple[str, str]:
+        """Start and step for this kind of number."""
         return self.of_int if self.of_int is not None and kind is DType.INT else (self.start, self.step)
 
 
@@ -46,7 +49,7 @@ REDUCTIONS: dict[str, Reduction] = {
 
 
 def _running(e: Equation) -> tuple[str, str]:
-    """Where the running value of a reduction begins, and how an entry joins it."""
+    """Start of a reduction's running value, and the step that joins an entry to it."""
     x, out = e.args[0], e.outs[0]
     if is_vector(x.type):
         return reduction(e.op, x.type, over_lanes=not is_vector(out.type))
@@ -66,7 +69,7 @@ def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
 
 
 def _begin(w: Writer, e: Equation) -> None:
-    """What stands before the loop: running values, and the array of a result (unless it is a number in the loop)."""
+    """Statements before the loop: running values, and the array of a result (unless it is a number in the loop)."""
     (out,) = e.outs
     if not accumulates(e):
         if out.name not in w.entries.numbers:
@@ -83,7 +86,7 @@ def _begin(w: Writer, e: Equation) -> None:
 
 
 def _turn(w: Writer, e: Equation, index: Index) -> None:
-    """What one turn does."""
+    """Statements of one turn."""
     (out,) = e.outs
     if e.op in POINTWISE:
         _put(w, out, index, w.entries.computed(out, index))
@@ -101,7 +104,7 @@ def _turn(w: Writer, e: Equation, index: Index) -> None:
 
 
 def _put(w: Writer, out: Var, index: Index, text: Text) -> None:
-    """The entry of a result, in its place or as a number."""
+    """Entry of a result, in its place or as a number."""
     if out.name in w.entries.numbers:
         w.line(f"const {c_type(out.type)} {out.name} = {text.code};")
         w.entries.places[out.name] = out.name
@@ -125,7 +128,7 @@ def _accumulate(w: Writer, shape: Shape, totals: Sequence[tuple[str, Equation]],
 
 
 def _in_parts(w: Writer, shape: Shape, totals: Sequence[tuple[str, Equation]], before: Index) -> None:
-    """The same with a last axis of a multiple of PARTS entries."""
+    """Loops with a last axis of a multiple of PARTS entries."""
     parts = [(w.fresh("parts"), total, e) for total, e in totals]
     for name, total, _ in parts:
         w.line(f"double {name}[{PARTS}];")
@@ -143,7 +146,7 @@ def _in_parts(w: Writer, shape: Shape, totals: Sequence[tuple[str, Equation]], b
 
 
 def _joined(w: Writer, e: Equation, total: str, index: Index) -> str:
-    """The statement by which the entry at an index joins its running value."""
+    """Statement by which the entry at an index joins its running value."""
     if e.op != "matmul":
         return _running(e)[1].format(total, w.entry(e.args[0], index).at(Level.COMPARISON))
     (a, b), rows = e.args, len(e.args[0].type.shape) - 1
@@ -152,7 +155,7 @@ def _joined(w: Writer, e: Equation, total: str, index: Index) -> str:
 
 
 def _dot(w: Writer, e: Equation, index: Index) -> bool:
-    """A row of a matrix times a vector where both lie in memory; says whether they do."""
+    """True after writing a row of a matrix times a vector where both are in memory; False where they are not."""
     (a, b), out = e.args, e.outs[0]
     length, lies = a.type.shape[-1], (w.entries.pointer(a), w.entries.pointer(b))
     if length < LONG or b.type.shape != (length,) or not all(lies):

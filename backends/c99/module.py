@@ -1,4 +1,4 @@
-"""A program as C99: a header with one struct of state, and a source file that needs libc and libm alone."""
+"""Program as C99: a header with one struct of state, and a source file that needs libc and libm alone."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from oco.compiler.ir.passes import lower
 from oco.compiler.ir.program import Function, Program
 
 KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "reflections", "rotations", "svd", "eigh")
-"""In the order of the source; `WITH` says which of them others are built on."""
+"""Kernels in the order of the source; `WITH` lists their dependencies."""
 WITH = {"svd": ("reflections", "rotations"), "eigh": ("reflections", "rotations")}
-LAWS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
-"""Of random arrays, in words."""
+WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
+"""Distributions of random arrays, in words."""
 _BROUGHT = re.compile(r"@(\w+)")
 
 
 @dataclass(frozen=True)
 class Source:
-    """The two files. `name` begins every global name in them."""
+    """Header and source. `name` is the prefix of every global name in them."""
 
     name: str
     header: str
@@ -74,7 +74,7 @@ def _kernel(name: str) -> str:
 @cache
 def _taken() -> frozenset[str]:
     """Names of functions that identifiers of a program must not have."""
-    kernels = {found for name in KERNELS for found in _BROUGHT.findall(_kernel(name))}
+    kernels = {result for name in KERNELS for result in _BROUGHT.findall(_kernel(name))}
     return frozenset({*PUBLIC, *STATE_NAMES, *HELPERS, *kernels, "before"})
 
 
@@ -90,7 +90,7 @@ def _constant(why: str, interface: Interface, name: str, program: Program) -> It
 
 
 def _changes(program: Program) -> Function:
-    """`update` without the results that are the state as it was."""
+    """Results of `update` without those that are unchanged state."""
     update, kept = program.update, kept_by(program)
     left = [k for k in range(len(update.body.results)) if k not in kept]
     names = tuple(update.result_names[k] for k in left if k < len(update.result_names))
@@ -100,7 +100,7 @@ def _changes(program: Program) -> Function:
 
 
 def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str], Interface]:
-    """The program's functions, and what they tell about themselves."""
+    """Lines of the program's functions, with their signatures."""
     signatures: dict[str, Signature] = {}
     constants = {g.var.name: _constant_name(g.var.name, prefix) for g in program.constants}
     entries = [f for f in (program.init, program.decide, _changes(program), program.measure) if f is not None]
@@ -113,11 +113,11 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
 
 
 def _brought(lines: Sequence[str]) -> Iterator[str]:
-    """The helpers and kernels that the lines use, and the helpers that those kernels use."""
-    used = {found for line in lines for found in _BROUGHT.findall(line)}
+    """Helpers and kernels that the lines use, and the helpers that those kernels use."""
+    used = {result for line in lines for result in _BROUGHT.findall(line)}
     used |= {more for name in used for more in WITH.get(name, ())}
     kernels = [_kernel(name) for name in KERNELS if name in used]
-    used |= {found for text in kernels for found in _BROUGHT.findall(text)}
+    used |= {result for text in kernels for result in _BROUGHT.findall(text)}
     used |= {more for name in used for more in vectors.NEEDS.get(name, ())}
     used |= {more for name in used & vectors.HELPERS.keys() for more in ("choose", "splat")}
     if used & {"vector", "whole"}:
@@ -143,14 +143,14 @@ def _header(interface: Interface, contract: Contract) -> Iterator[str]:
 
 
 def _drawn(interface: Interface, contract: Contract) -> Iterator[str]:
-    """What the rule takes from chance, and by which law."""
+    """Comment on the rule's random draws with their distributions."""
     if not interface.draws:
         return
     yield "/* The caller draws for each round anew, independent of all else, and gives decide and observe of one round the same:"
     for n in interface.draws:
-        law = LAWS[contract.laws.get(n.field.name, "uniform")]
+        distribution = WRITTEN_AS[contract.distributions.get(n.field.name, "uniform")]
         count = " x ".join(map(str, n.type.shape))
-        yield f" *     {n.name}: {f'{count} numbers' if count else 'a number'}, {law}; {comment(n.field.doc)}"
+        yield f" *     {n.name}: {f'{count} numbers' if count else 'a number'}, {distribution}; {comment(n.field.doc)}"
     yield from (" */", "")
 
 

@@ -1,4 +1,4 @@
-"""The name that begins every global name of an emitted source: no function of C's library may have it."""
+"""Prefix of every global name of an emitted source: no function of C's library may have it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ LIBRARY = frozenset(_OTHER.split()) | {name + end for name in _MATH.split() for 
 
 
 def module_name(model: str) -> str:
-    """A legal name close to the model's."""
+    """Legal name close to the model's."""
     name = identifier(model)
     return f"{name}_learner" if name in LIBRARY else name

@@ -1,4 +1,4 @@
-"""The library of a program in C, behind the functions that a learner calls."""
+"""Compiled library of a program in C, behind the functions that a learner calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBERS = {DType.FLOAT: ctypes.c_double, DType.INT: ctypes.c_int64, DType.BOOL:
 
 
 class Native:
-    """The library of a program. State goes through a struct of its own for each call."""
+    """Compiled library of a program. Each call has a struct of its own for the state."""
 
     def __init__(self, program: Program, source: Source, library: ctypes.CDLL) -> None:
         self.program = program
@@ -29,51 +29,55 @@ class Native:
         self.layout = _layout(program, source)
         self.members = [name for name, _ in source.interface.members()]
         self.state_words = (self.layout.work.offset if source.interface.work else ctypes.sizeof(self.layout) + 7) // 8
-        """Of eight bytes, at the beginning of the struct; behind them lies room to work in."""
+        """Number of words of eight bytes at the beginning of the struct; work space follows."""
         self.record_layout = _record_layout(source)
         self.worth = [] if program.measure is None else [r.type.shape for r in program.measure.body.results]
 
     def _function(self, name: str) -> Callable[..., Any]:
-        found = getattr(self.library, f"{self.source.name}_{name}")
-        found.restype = ctypes.c_int64 if name in ("run", "step") else None
-        call: Callable[..., Any] = found
+        result = getattr(self.library, f"{self.source.name}_{name}")
+        result.restype = ctypes.c_int64 if name in ("run", "step") else None
+        call: Callable[..., Any] = result
         return call
 
     def glue(self, name: str) -> Callable[..., Any]:
-        """A function of `glue.py`."""
-        found: Callable[..., Any] = getattr(self.library, f"{self.source.name}_glue_{name}")
-        return found
+        """Function of `glue.py`."""
+        result: Callable[..., Any] = getattr(self.library, f"{self.source.name}_glue_{name}")
+        return result
 
     def init(self, *start: Any) -> Arrays:
+        """First state from the first decisions."""
         struct = self._space()
         first = [_array(v, Type(DType.FLOAT, f.type.shape)) for v, f in zip(start, self.program.decision)]
         self._function("init")(ctypes.byref(struct), *map(_pointer, first))
         return self._state(struct)
 
     def decide(self, *values: Any) -> Arrays:
+        """Decisions from the state and the random draws."""
         return self.decide_at(*self._struct(values))
 
     def decide_at(self, struct: ctypes.Structure, draws: Sequence[Any]) -> Arrays:
-        """The decisions of the state in a struct."""
+        """Decisions of the state in a struct."""
         given, _kept = _given(draws, self.program.draws)
         fields = self.program.decision
         results = self._results("decide", [ctypes.byref(struct), *given], [f.type.shape for f in fields])
         with np.errstate(all="ignore"):
-            found: Arrays = finite([f.name for f in fields], results)
-        return found
+            items: Arrays = finite([f.name for f in fields], results)
+        return items
 
     def update(self, *values: Any) -> Arrays:
+        """State after the round, from the state, the inputs and the random draws. Raises NotFinite."""
         struct, rest = self._struct(values)
         self.step_at(struct, rest)
         return self._state(struct)
 
     def step_at(self, struct: ctypes.Structure, inputs: Iterable[Any], draws: Sequence[Any] = ()) -> None:
-        """Take a state in a struct on by a round. Raises NotFinite, and the struct is as before."""
+        """Advance the state in a struct by a round. Raises NotFinite, and the struct is then unchanged."""
         given, _kept = _given([*inputs, *draws], [*self.program.feedback, *self.program.draws])
         if wrong := self._function("step")(ctypes.byref(struct), *given):
             raise NotFinite(self.program.state[-wrong - 1].name)
 
     def measure(self, *values: Any) -> Arrays:
+        """Loss, g and h, from the round, the decisions and the inputs."""
         struct = self._space()
         setattr(struct, self.members[0], int(values[0]))
         given, _kept = _given(values[1:], [*self.program.decision, *self.program.feedback])
@@ -82,7 +86,7 @@ class Native:
     def run(
         self, state: Sequence[Any], inputs: Sequence[Any], draws: Sequence[Any], rounds: int, keep: Collection[str]
     ) -> Recorded:
-        """Many rounds in one call; arrays of float64 in row order are read where they lie."""
+        """Play many rounds in one call; arrays of float64 in row order are not copied."""
         struct, _ = self._struct(state)
         recorded = self.run_at(struct, inputs, draws, rounds, keep)
         return replace(recorded, state=self._state(struct))
@@ -95,7 +99,7 @@ class Native:
         rounds: int,
         keep: Collection[str],
     ) -> Recorded:
-        """The same where the state lies in a struct and stays there; what is returned does not have it."""
+        """Play many rounds on the state in a struct; the result does not contain the state."""
         fields = [*self.program.feedback, *self.program.draws]
         arrays: list[Array] = [
             np.ascontiguousarray(a, dtype=KINDS[f.type.dtype]).reshape(rounds, *f.type.shape)
@@ -115,14 +119,14 @@ class Native:
         return Recorded(played, (), {fields_of.get(n, n): a[:played] for n, a in kept.items()})
 
     def _wanted(self, keep: Collection[str]) -> Mapping[str, tuple[DType, tuple[int, ...]]]:
-        """Arrays of the record that are asked for: "decisions", "loss", ..., "after_FIELD"; kinds and shapes of a round's part."""
+        """Requested arrays of the record: "decisions", "loss", ..., "after_FIELD"; kinds and shapes of a round's part."""
         total = sum(_size(f.type) for f in self.program.decision)
-        found: dict[str, tuple[DType, tuple[int, ...]]] = {"decisions": (DType.FLOAT, (total,))}
-        found |= {n: (DType.FLOAT, shape) for n, shape in zip(("loss", "constraints", "equalities"), self.worth)}
+        results: dict[str, tuple[DType, tuple[int, ...]]] = {"decisions": (DType.FLOAT, (total,))}
+        results |= {n: (DType.FLOAT, shape) for n, shape in zip(("loss", "constraints", "equalities"), self.worth)}
         for member, f in zip(self.members[1:], self.program.state[1:]):
             if f"after_{f.name}" in keep:
-                found[f"after_{member}"] = (f.type.dtype, f.type.shape)
-        return {n: v for n, v in found.items() if n in keep or n.startswith("after_")}
+                results[f"after_{member}"] = (f.type.dtype, f.type.shape)
+        return {n: v for n, v in results.items() if n in keep or n.startswith("after_")}
 
     def _results(self, function: str, args: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Arrays:
         """Call a function that writes its results through pointers."""
@@ -131,11 +135,11 @@ class Native:
         return tuple(o[()] for o in outs)
 
     def _space(self) -> ctypes.Structure:
-        """A struct that holds nothing yet. What is not written takes no memory."""
+        """Empty struct. Pages that are not written take no memory."""
         return self.layout.from_buffer(np.empty(-(-ctypes.sizeof(self.layout) // 8)).data)
 
     def _struct(self, values: Sequence[Any]) -> tuple[ctypes.Structure, Sequence[Any]]:
-        """The state among the values, as a struct; and the values that are left."""
+        """Struct with the state among the values, and the remaining values."""
         struct, fields = self._space(), self.program.state
         for name, value, f in zip(self.members, values, fields):
             if f.type.shape:
@@ -148,12 +152,12 @@ class Native:
     def _state(self, struct: ctypes.Structure) -> Arrays:
         values: list[Any] = []
         for name, f in zip(self.members, self.program.state):
-            found = getattr(struct, name)
+            result = getattr(struct, name)
             if f.type.shape:
-                entries: Array = np.frombuffer(found, KINDS[f.type.dtype], _size(f.type))
+                entries: Array = np.frombuffer(result, KINDS[f.type.dtype], _size(f.type))
                 values.append(np.array(entries).reshape(f.type.shape))
             else:
-                values.append(KINDS[f.type.dtype](found))
+                values.append(KINDS[f.type.dtype](result))
         return tuple(values)
 
 
@@ -182,7 +186,7 @@ def _given(values: Sequence[Any], fields: Sequence[Field]) -> tuple[list[Any], l
 
 
 def _layout(program: Program, source: Source) -> type[ctypes.Structure]:
-    """The struct of the header as ctypes sees it."""
+    """Struct of the header for ctypes."""
     fields: list[tuple[str, Any]] = []
     for (name, made), _ in zip(source.interface.members(), program.state):
         kind: Any = _NUMBERS[made.dtype]

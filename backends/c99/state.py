@@ -1,5 +1,5 @@
-"""A learner in C to bytes and back: the struct's values little-endian, with a version, the learner's identity and a checksum.
-What is read back is a learner's: finite numbers, in a round that there is.
+"""State of a learner in C as bytes and back: the struct's values little-endian, with a version, the learner's identity
+and a checksum. Values that are read back are checked: finite numbers, in a valid round.
 
 0   8 bytes   "OCOSTATE"
 8   8         version of the format, 1
@@ -71,12 +71,12 @@ static inline int @all_finite(const unsigned char *bytes, int64_t count) {
 
 
 def state_size(of: Interface) -> int:
-    """Bytes of a saved learner."""
+    """Size of a saved learner in bytes."""
     return _HEAD + 8 * sum(n.size for n in of.state) + _TAIL
 
 
 def state_prototypes(of: Interface) -> Iterator[str]:
-    """What the header says of saving."""
+    """Lines of the header about saving."""
     yield "/* Bytes of a saved learner. */"
     yield f"enum {{ {of.name}_state_size = {state_size(of)} }};"
     yield ""
@@ -90,7 +90,7 @@ def state_prototypes(of: Interface) -> Iterator[str]:
 
 
 def state_lines(of: Interface, identity: str) -> Iterator[str]:
-    """The functions; `identity` is a hash in hexadecimal digits."""
+    """Lines of the functions; `identity` is a hash in hexadecimal digits."""
     name = of.name
     magic = int.from_bytes(MAGIC, "little")
     head = f"{{UINT64_C(0x{magic:016x}), UINT64_C({VERSION}), UINT64_C(0x{identity[:16]})}}"
@@ -139,7 +139,7 @@ def state_lines(of: Interface, identity: str) -> Iterator[str]:
 
 
 def _believable(of: Interface) -> Iterator[str]:
-    """Refuse entries that no learner keeps, before anything is changed: the round comes first."""
+    """Statements that refuse impossible entries before anything is changed: the round comes first."""
     yield f"    @unpack(head, 1, bytes + {_HEAD});"
     yield f"    if (head[0] - 1 >= UINT64_C({LAST_ROUND})) {{ return 5; }}"
     place = _HEAD

@@ -1,4 +1,4 @@
-"""Operations that need more than one entry of their arguments: each as statements of C, one row an operation."""
+"""Operations that need more than one entry of their arguments: statements of C, one row an operation."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ Statement = Callable[[Writer, Equation], None]
 
 
 def entry_of(name: str, index: Sequence[str], made: Type) -> str:
+    """Entry of an array at an index."""
     return f"{name}[{flat_index(index, made.shape)}]"
 
 
 def _place_of(symbol: str) -> Statement:
-    """The place of an extreme entry, the first of equals; NaN counts as the most extreme."""
+    """Index of an extreme entry, the first of equals; NaN counts as the most extreme."""
 
     def write(w: Writer, e: Equation) -> None:
         (x,), out = e.args, e.outs[0]
@@ -47,16 +48,16 @@ def _cumsum(w: Writer, e: Equation) -> None:
 
 
 SHORT_ROW = 128
-"""Entries of a row of a product up to which it is added up apart."""
+"""Entries of a row of a product up to which it is summed in a separate array."""
 
 
 def _matmul(w: Writer, e: Equation) -> None:
-    """Column by column, adding multiples. (`loops.py` has the products that go row by row.)"""
+    """Matrix product column by column, adding multiples. (`loops.py` has the products that go row by row.)"""
     _sum_of_multiples(w, e, e.args[0].type.shape[:-1], e.args[1].type.shape[1:])
 
 
 def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tuple[int, ...]) -> None:
-    """out_ik = sum_j a_ij b_jk, with k (or i, where there is no k) in the innermost loop."""
+    """Product out_ik = sum_j a_ij b_jk, with k (or i, where there is no k) in the innermost loop."""
     (a, b), out = e.args, e.outs[0]
     target = w.place(out)
     if rows and columns and columns[-1] <= SHORT_ROW and not is_vector(out.type):
@@ -76,7 +77,7 @@ def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tu
 
 
 def _row_by_row(w: Writer, e: Equation, target: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> None:
-    """The same with each row of the result in an array of its own, which stays in registers."""
+    """Product with each row of the result in an array of its own, which stays in registers."""
     a, b = e.args
     factor, total = w.fresh("factor"), w.fresh("row")
     with w.loops(rows) as row:
@@ -125,7 +126,7 @@ def _scatter_add(w: Writer, e: Equation) -> None:
 
 
 def _scattered(w: Writer, target: str, made: Type, value: Operand, indices: Sequence[Operand], sign: str) -> None:
-    """`target[i, j, ...] = value`, over the common shape of the indices and the axes that are left."""
+    """Statement `target[i, j, ...] = value`, over the common shape of the indices and the remaining axes."""
     common = broadcast_shapes(*(i.type.shape for i in indices))
     with w.loops((*common, *made.shape[len(indices) :])) as index:
         places = [w.entry(i, stretched(index[: len(common)], i.type.shape)).at(Level.SUM) for i in indices]
@@ -134,7 +135,7 @@ def _scattered(w: Writer, target: str, made: Type, value: Operand, indices: Sequ
 
 
 def _entries(w: Writer, e: Equation) -> None:
-    """No statement: the entries are read where they lie."""
+    """No statement: the entries are read in place."""
     array = w.memory(e.args[0])
     w.entries.places |= {out.name: f"{array}[{k}]" for k, out in enumerate(e.outs)}
 

@@ -240,7 +240,7 @@ static bool gathered(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObje
     return true;
 }
 
-/* As in reckoning.py. */
+/* As in monitor.py. */
 static bool looked_at(int64_t round) {
     return round >= 64 && ((round & (round - 1)) == 0 || (round & 8191) == 0);
 }

@@ -1,4 +1,4 @@
-"""How one entry of each elementwise operation is written in C: one row an operation."""
+"""C expressions for one entry of each elementwise operation: one row an operation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _compare(symbol: str) -> Template:
 
 
 def _function(name: str) -> Template:
-    """A function of libm, or a helper (`@name`) that the module brings along."""
+    """Call of a function of libm, or of a helper (`@name`) that the module includes."""
     return lambda args, kind: call(name, args)
 
 

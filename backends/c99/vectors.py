@@ -1,6 +1,8 @@
-"""Values of a block of learners as vectors: GNU C's vector types, which gcc and clang (hence zig) compile for any machine.
+"""Values of a block of learners as vectors: GNU C's vector types, which gcc and clang (hence zig) compile for any
+machine.
 
-An array whose last axis has the length LANE is an array of vectors without that axis. Truth values are masks, all bits zero or one.
+An array whose last axis has the length LANE is an array of vectors without that axis. Truth values are masks, all bits
+zero or one.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import InternalError
 
 LANE = 1_000_003
-"""Stands in shapes for the axis of learners; no array of a rule is as long."""
+"""Length that marks the axis of learners in shapes; no array of a rule is as long."""
 WIDTH = 8
 """Learners in a vector."""
 FLOAT, INT, BOOL = DType.FLOAT, DType.INT, DType.BOOL
@@ -20,26 +22,27 @@ TYPES = {FLOAT: "@vector", INT: "@whole", BOOL: "@whole"}
 
 
 def c_type(made: Type) -> str:
-    """The C type of an entry."""
+    """C type of an entry."""
     return (TYPES if is_vector(made) else C_TYPES)[made.dtype]
 
 
 def zero(made: Type) -> str:
-    """An entry that is zero."""
+    """Entry that is zero."""
     return REDUCTIONS["sum"][0 if made.dtype is FLOAT else 1][0] if is_vector(made) else "0"
 
 
 def is_vector(made: Type) -> bool:
+    """True where an entry is a vector over the learners of a block."""
     return made.shape[-1:] == (LANE,)
 
 
 def without_lanes(shape: Sequence[int]) -> tuple[int, ...]:
-    """The axes in memory."""
+    """Axes in memory."""
     return tuple(shape[:-1] if tuple(shape[-1:]) == (LANE,) else shape)
 
 
 def splat(text: Text, kind: DType) -> Text:
-    """A vector with one number in all lanes."""
+    """Vector with one number in all lanes."""
     if kind is BOOL:
         return Text(f"@splat_whole(-(int64_t){text.at(Level.UNARY)})")
     return Text(f"@splat({text.code})" if kind is FLOAT else f"@splat_whole({text.code})")
@@ -55,7 +58,7 @@ def _wide(x: Operand) -> str:
 
 
 def _beside(x: Operand) -> str:
-    """A number beside a vector is one in all lanes; a truth value is made a mask."""
+    """Operand beside a vector: a number is copied to all lanes, a truth value becomes a mask."""
     text, made = x
     return _wide(x) if made.dtype is BOOL else text.at(Level.UNARY)
 
@@ -75,12 +78,12 @@ def _eq(args: Sequence[Operand]) -> str:
 
 
 def _each(name: str, whole: str = "") -> Template:
-    """A function of this file, another for whole numbers."""
+    """Call of a function of this file, another for whole numbers."""
     return lambda args: f"{whole if whole and args[-1][1].dtype is not FLOAT else name}({', '.join(map(_wide, args))})"
 
 
 def _bound(name: str, of_number: str, whole: str) -> Template:
-    """The larger or smaller of two. Beside a written number, which is no NaN, one comparison is enough."""
+    """Larger or smaller of two. Beside a literal number, which is not NaN, one comparison is enough."""
     each = _each(name, whole)
     return lambda args: _each(of_number)(args) if args[1][1].dtype is FLOAT and _is_number(args[1][0]) else each(args)
 
@@ -110,6 +113,26 @@ def _to_int(args: Sequence[Operand]) -> str:
     return text.code if made.dtype is INT else f"__builtin_convertvector({text.code}, @whole)"
 
 
+def lane_by_lane(template: Callable[[Sequence[Text], DType], Text], args: Sequence[Operand], made: DType) -> str:
+    """Operation without a template over vectors, by its template over numbers in each lane."""
+    names = {
+        k: f"own_{k}_{len(text.code)}" for k, (text, given) in enumerate(args) if is_vector(given)
+    }  # longer than those within
+    declared = "".join(f"{TYPES[args[k][1].dtype]} {name} = {args[k][0].code}; " for k, name in names.items())
+
+    def number(k: int, lane: int) -> Text:
+        text, given = args[k]
+        if k not in names:
+            return text
+        return Text(f"({names[k]}[{lane}] != 0)" if given.dtype is BOOL else f"{names[k]}[{lane}]")
+
+    def entry(lane: int) -> str:
+        code = template([number(k, lane) for k in range(len(args))], args[-1][1].dtype).code
+        return f"-({code})" if made is BOOL else code
+
+    return f"(__extension__ ({{ {declared}({TYPES[made]}){{{', '.join(map(entry, range(WIDTH)))}}}; }}))"
+
+
 TEMPLATES: dict[str, Template] = {
     "neg": lambda args: f"(-{_wide(args[0])})",
     "not": lambda args: f"(~{_wide(args[0])})",
@@ -133,7 +156,7 @@ TEMPLATES: dict[str, Template] = {
     "or": _infix("|"),
     "where": _where,
 }
-"""One row for each elementwise operation."""
+"""Elementwise operations that are quicker than lane by lane."""
 
 # Running values over vectors: where they begin, and how an entry {1} joins {0}; then those of whole numbers and masks.
 REDUCTIONS: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
@@ -154,7 +177,7 @@ OVER_LANES = {"any": ("false", "{0} |= @some({1});"), "all": ("true", "{0} &= !@
 
 
 def reduction(op: str, made: Type, over_lanes: bool) -> tuple[str, str]:
-    """Where a running value begins, and how an entry joins it."""
+    """Start of a running value, and the step that joins an entry to it."""
     if over_lanes:
         if op not in OVER_LANES:
             raise InternalError(f"{op} over the learners of a block")
@@ -163,7 +186,7 @@ def reduction(op: str, made: Type, over_lanes: bool) -> tuple[str, str]:
 
 
 def _lanewise(name: str, expression: str, kind: str, second: bool = False) -> str:
-    """A function lane by lane; `expression` in a and b."""
+    """Definition of a function lane by lane; `expression` in a and b."""
     parameters = f"@{kind} x, @{kind} y" if second else f"@{kind} x"
     inner = "double" if kind == "vector" else "int64_t"
     more = f", b = y[l]" if second else ""  # noqa: F541
@@ -174,7 +197,9 @@ def _lanewise(name: str, expression: str, kind: str, second: bool = False) -> st
 
 
 def _columns(name: str, kind: str, entry: str) -> str:
-    """A function that puts rows, a learner each, side by side; the last of `count` rows fills the lanes without a learner."""
+    """Definition of a function that puts rows, a learner each, side by side; the last of `count` rows fills the lanes
+    without a learner.
+    """
     entries = ", ".join(f"row[{lane}][i]" for lane in range(WIDTH))
     return f"""void @{name}(const {entry} *rows, int n, int count, @{kind} *to) {{
     const {entry} *row[{WIDTH}];

@@ -16,12 +16,14 @@ from oco.compiler.ir.program import DType, Operand, Type, Var
 REST_OF_WORK = "@work@"
 WIDTH = 110
 LARGEST_ON_STACK = 4096
-"""Entries; larger arrays lie in the caller's work space."""
+"""Entries of the largest array on the stack; larger ones are in the caller's work space."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a caller must know: the C name, the types that go in and out, and the work space that is needed (in doubles)."""
+    """Signature for callers: the C name, the types of parameters and results, and the work space that is needed (in
+    doubles).
+    """
 
     name: str
     params: tuple[Type, ...]
@@ -30,17 +32,18 @@ class Signature:
 
     @property
     def returns(self) -> str:
-        """A single number is returned, anything else is written through pointers."""
+        """C return type: a single number is returned, anything else is written through pointers."""
         return c_type(self.results[0]) if self.is_number else "void"
 
     @property
     def is_number(self) -> bool:
+        """True where the result is a single number."""
         return len(self.results) == 1 and not self.results[0].shape
 
 
 @dataclass
 class Writer:
-    """`signatures` are those of the functions written before; `taken` holds every name that is used."""
+    """Writer of lines. `signatures` are those of the functions written before; `taken` holds every name in use."""
 
     entries: Entries
     signatures: Mapping[str, Signature]
@@ -53,6 +56,7 @@ class Writer:
 
     # text
     def line(self, code: str) -> None:
+        """Add a line, after the pending comment."""
         if self.note:
             self.lines += [
                 *([""] if self.lines and not self.lines[-1].endswith("{") else []),
@@ -63,10 +67,12 @@ class Writer:
 
     @property
     def margin(self) -> str:
+        """Indentation."""
         return "    " * self.depth
 
     @contextmanager
     def braces(self, head: str, tail: str = "}") -> Iterator[None]:
+        """Context that encloses its lines in braces after `head`."""
         self.line(f"{head} {{")
         self.depth += 1
         yield
@@ -74,7 +80,7 @@ class Writer:
         self.line(tail)
 
     def fresh(self, *wishes: str) -> str:
-        """A name that nothing else has: one of the wishes, or the first with a number."""
+        """Unused name: one of the wishes, or the first with a number."""
         free = [w for w in wishes if w not in self.taken]
         name = free[0] if free else first_free(lambda number: f"{wishes[0]}_{number}", self.taken)
         self.taken.add(name)
@@ -82,7 +88,9 @@ class Writer:
 
     @contextmanager
     def loops(self, shape: Sequence[int], first: int = 0) -> Iterator[list[str]]:
-        """A loop for each axis that is longer than one, that of the last axis from entry `first` on; gives the index."""
+        """Context with a loop for each axis that is longer than one, that of the last axis from entry `first` on;
+        yields the index.
+        """
         index, opened = list[str](), list[str]()
         for axis, n in enumerate(shape, 1 - len(shape)):
             if n in (1, LANE):
@@ -100,7 +108,7 @@ class Writer:
             self.taken.discard(name)
 
     def _close(self) -> None:
-        """The end of a loop. One with a single short statement stands on one line."""
+        """End of a loop. One with a single short statement is put on one line."""
         head, *body = self.lines[-2:]
         one = len(body) == 1 and head == head.rstrip("{") + "{" and head.startswith(f"{self.margin}for (int ")
         whole = f"{head} {body[0].strip()} }}" if one else ""
@@ -111,7 +119,7 @@ class Writer:
 
     # places
     def place(self, var: Var) -> str:
-        """The C name of a variable that has a place, declared if it is an array that has none yet."""
+        """C name of a variable that has a place, declared if it is an array that has none yet."""
         if var.name not in self.entries.places:
             self.entries.places[var.name] = self.array(var.name, var.type) if var.type.shape else var.name
         return self.entries.places[var.name]
@@ -131,33 +139,35 @@ class Writer:
         return name
 
     def scalar(self, var: Var, text: Text) -> None:
-        """`const double x = ...;`"""
+        """Declaration `const double x = ...;`"""
         self.line(f"const {c_type(var.type)} {var.name} = {text.code};")
         self.entries.places[var.name] = var.name
 
     def entry(self, operand: Operand, index: Sequence[str] = ()) -> Text:
+        """Entry of an operand at an index."""
         return self.entries.at(operand, index)
 
     def number(self, operand: Operand, least: Level = Level.CONDITIONAL) -> str:
+        """Code of an operand that is a number, in parentheses where it binds less tightly than `least`."""
         return self.entries.at(operand).at(least)
 
     def fill(self, target: str, operand: Operand) -> None:
-        """`target[...] = operand[...]`, entry by entry."""
+        """Statements `target[...] = operand[...]`, entry by entry."""
         if 0 in operand.type.shape:
             return
         with self.loops(operand.type.shape) as index:
             self.line(f"{target}[{flat_index(index, operand.type.shape)}] = {self.entry(operand, index).code};")
 
     def memory(self, operand: Operand) -> str:
-        """A pointer to the entries of an array in row order; they are computed into a new place if they have none."""
-        found = self.entries.pointer(operand)
-        if found is None:
-            found = self.array(self.fresh("argument"), operand.type)
-            self.fill(found, operand)
-        return found
+        """Pointer to the entries of an array in row order; they are computed into a new place if they have none."""
+        result = self.entries.pointer(operand)
+        if result is None:
+            result = self.array(self.fresh("argument"), operand.type)
+            self.fill(result, operand)
+        return result
 
     def copy(self, name: str, operand: Operand) -> str:
-        """A new array with the entries of an operand, to be overwritten."""
+        """Copy of an operand as an array that may be overwritten."""
         made = self.array(self.fresh(name), operand.type)
         self.fill(made, operand)
         return made
@@ -171,7 +181,7 @@ class Writer:
         )
 
     def work_for(self, size: int) -> str:
-        """The part of the work space that a called function may use: it begins where this function's own part ends."""
+        """Part of the work space that a called function may use: it begins where this function's own part ends."""
         self.callee_work = max(self.callee_work, size)
         return REST_OF_WORK
 

@@ -1,4 +1,4 @@
-"""The NumPy backend: it executes the very text that it emits, so a learner here and the written module give the same bits."""
+"""NumPy backend: it executes the very text that it emits, so a learner here and the written module give the same bits."""
 
 from __future__ import annotations
 
@@ -30,41 +30,46 @@ class NumpyBackend:
 
     @property
     def learner(self) -> type[Learner]:
+        """Class of learners: `Learner`."""
         return Learner
 
     def fleet(self, program: Program) -> type[Fleet]:
+        """Class of fleets: `Fleet`."""
         return Fleet
 
     def unavailable_reason(self) -> str | None:
+        """None: NumPy is always available."""
         return None
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
+        """Standalone module by file name."""
         return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
+        """Program as functions of the emitted text."""
         entries = [f for f in program.entries if f is not program.slopes]
         source = emit_rule(program, entries, self.skip)
-        found = _executed(program, source, entries)
-        decide = _watched(found["decide"], [f.name for f in program.decision])
-        update = _watched(found["update"], [f.name for f in program.state])
+        result = _executed(program, source, entries)
+        decide = _watched(result["decide"], [f.name for f in program.decision])
+        update = _watched(result["update"], [f.name for f in program.state])
         return Compiled(
-            self.name, program, source, found["init"], decide, update, found.get("measure"), slopes_of(program)
+            self.name, program, source, result["init"], decide, update, result.get("measure"), slopes_of(program)
         )
 
 
 def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[..., Arrays]:
-    """The function; its results are finite, or it raises NotFinite."""
+    """Function whose results are checked: it raises NotFinite where they are not finite."""
 
     def watched(*values: Any) -> Arrays:
         with np.errstate(all="ignore"):
-            found: Arrays = finite(names, function(*values))
-        return found
+            results: Arrays = finite(names, function(*values))
+        return results
 
     return watched
 
 
 def slopes_of(program: Program) -> Callable[..., Arrays] | None:
-    """The slopes of a program, for a learner on any backend: made when they are first asked for."""
+    """Function for the slopes of a program, for a learner on any backend: made on first use."""
     if (function := program.slopes) is None:
         return None
     entries = [function]
@@ -73,13 +78,13 @@ def slopes_of(program: Program) -> Callable[..., Arrays] | None:
 
 
 def _executed(program: Program, source: str, entries: Sequence[Function]) -> dict[str, Callable[..., Arrays]]:
-    """The entries of a rule's text as functions, by name."""
+    """Functions of a rule's text, by name."""
     namespace: dict[str, Any] = {}
     exec(_code(source, f"<oco: {program.name}, {entries[0].name}>"), namespace)
 
     def entry(function: Function) -> Callable[..., Arrays]:
-        found: Callable[..., Any] = namespace[function.name]
-        return found if len(function.body.results) != 1 else lambda *args: (found(*args),)
+        result: Callable[..., Any] = namespace[function.name]
+        return result if len(function.body.results) != 1 else lambda *args: (result(*args),)
 
     return {f.name: entry(f) for f in entries}
 

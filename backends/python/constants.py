@@ -18,7 +18,9 @@ _WIDTH = 96
 
 
 def array_source(array: Array) -> str:
-    """`np.array([1.0, 2.0])`, `np.ones(5)`, `np.repeat(np.arange(5), 10)`; many entries without a pattern are packed."""
+    """Source of an array, as `np.array([1.0, 2.0])`, `np.ones(5)`, `np.repeat(np.arange(5), 10)`; many entries without
+    a pattern are packed.
+    """
     if array.shape == ():
         return number(array[()])
     if (pattern := _pattern(array)) is not None:
@@ -29,7 +31,7 @@ def array_source(array: Array) -> str:
 
 
 def number(value: Any) -> str:
-    """One entry."""
+    """Source of one entry."""
     plain = value.item()
     kind = DType.BOOL if isinstance(plain, bool) else DType.INT if isinstance(plain, int) else DType.FLOAT
     return literal(Literal(plain, Type(kind))).code
@@ -40,7 +42,7 @@ def _same_bits(a: Array, b: Array) -> bool:
 
 
 def _pattern(array: Array) -> str | None:
-    """A constant array, a range, or entries each repeated as often."""
+    """Source of a constant array, a range, or entries each repeated equally often."""
     if not array.size:
         return f"np.empty({shape_text(array.shape)}, {_kind(array)})"
     first = array.flat[0]
@@ -88,7 +90,7 @@ def _written_out(array: Array) -> str:
 
 
 def _packed(array: Array) -> str:
-    """Little-endian bytes, compressed, in base64."""
+    """Entries as little-endian bytes, compressed, in base64."""
     little = array.astype(array.dtype.newbyteorder("<"))
     text = base64.b64encode(zlib.compress(little.tobytes(), 9)).decode("ascii")
     lines = "\n".join(f'    "{part}"' for part in textwrap.wrap(text, _WIDTH - 8))

@@ -11,7 +11,7 @@ from oco.compiler.ir.program import DType, Literal, Type
 
 
 class Level(IntEnum):
-    """How tightly an operator binds, loosest first."""
+    """Precedence of operators, loosest first."""
 
     CONDITIONAL = 1
     OR = 2
@@ -29,11 +29,11 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A Python expression, how tightly its outermost operator binds, and the type of its value.
+    """Python expression with the precedence of its outermost operator and the type of its value.
 
-    `plain` stands in for `code` beside a float array: a whole number is printed without its point, a mask without a conversion.
-    `whole` says that `plain` is a whole number; `weak` that the value may be a Python float, whose division by zero
-    raises; `nonzero` that it is known not to be zero, `nonnegative` that it is not below zero.
+    `plain` replaces `code` beside a float array: a whole number is printed without its point, a mask without a
+    conversion. `whole` says that `plain` is a whole number; `weak` that the value may be a Python float, whose division
+    by zero raises; `nonzero` that it is known not to be zero, `nonnegative` that it is not below zero.
     """
 
     code: str
@@ -48,11 +48,11 @@ class Text:
     nonnegative: bool = False
 
     def at(self, least: Level) -> str:
-        """The code, in parentheses if it binds less tightly than `least`."""
+        """Code, in parentheses if it binds less tightly than `least`."""
         return self.code if self.level >= least else f"({self.code})"
 
     def beside(self, other: Text) -> Text:
-        """The shorter spelling where `other` makes the result float anyway."""
+        """Shorter spelling where `other` makes the result float anyway."""
         usable = (
             not (other.is_literal or other.type.shape)
             if self.is_literal
@@ -62,7 +62,7 @@ class Text:
 
 
 def literal(value: Literal) -> Text:
-    """A number as Python source that gives back the same bits."""
+    """Number as Python source that gives back the same bits."""
     number = value.value
     if isinstance(number, bool) or not isinstance(number, float):
         level = Level.SIGN if number < 0 else Level.ATOM
@@ -79,14 +79,14 @@ def literal(value: Literal) -> Text:
 
 
 def infix(symbol: str, level: Level, args: Sequence[Text], made: Type) -> Text:
-    """`a + b`; the right side is parenthesized at the same level, since rounding depends on the order."""
+    """Expression `a + b`; the right side is parenthesized at the same level, since rounding depends on the order."""
     a, b = args[0].beside(args[1]), args[1].beside(args[0])
     weak = a.weak and b.weak and not made.shape
     return Text(f"{a.at(level)} {symbol} {b.at(Level(level + 1))}", level, made, weak=weak)
 
 
 def comparison(symbol: str, args: Sequence[Text], made: Type) -> Text:
-    """`a < b`; a number on the left goes to the right."""
+    """Expression `a < b`; a number on the left goes to the right."""
     a, b = args[0].beside(args[1]), args[1].beside(args[0])
     if args[0].is_literal and not args[1].is_literal:
         a, b, symbol = b, a, {"<": ">", "<=": ">=", "==": "=="}[symbol]
@@ -94,20 +94,23 @@ def comparison(symbol: str, args: Sequence[Text], made: Type) -> Text:
 
 
 def call(name: str, args: Sequence[Text | str], made: Type) -> Text:
+    """Call of a function."""
     shown = ", ".join(a if isinstance(a, str) else a.code for a in args)
     return Text(f"{name}({shown})", Level.ATOM, made)
 
 
 def method(x: Text, name: str, options: str, made: Type) -> Text:
+    """Call of a method."""
     return Text(f"{x.at(Level.ATOM)}.{name}({options})", Level.ATOM, made)
 
 
 def subscript(x: Text, index: str, made: Type) -> Text:
+    """Expression `x[index]`."""
     return Text(f"{x.at(Level.ATOM)}[{index}]", Level.ATOM, made)
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
-    """`5` for one axis, else a tuple."""
+    """Source of a shape: `5` for one axis, else a tuple."""
     return str(shape[0]) if len(shape) == 1 else str(shape)
 
 

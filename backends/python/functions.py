@@ -1,4 +1,4 @@
-"""Whole Python functions out of functions of the IR: loops and branches around the walker's statements."""
+"""Python functions from functions of the IR: loops and branches around the walker's statements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from oco.compiler.ir.program import Block, Equation, Function, Operand, Var
 def function_lines(
     function: Function, nonzero: Collection[str] = (), least: Mapping[str, float] = MappingProxyType({})
 ) -> list[str]:
-    """`def name(params):`, its docstring, its statements, and its result (a tuple if there are several).
+    """Lines of a function: `def name(params):`, its docstring, its statements, and its result (a tuple if there are
+    several).
 
     `nonzero` names the constants that are known not to be zero, `least` has lower bounds of numbers by name.
     """
@@ -32,7 +33,7 @@ def function_lines(
 
 
 def _head(function: Function) -> list[str]:
-    """`def name(a, b):`; many parameters stand on lines of their own."""
+    """Head `def name(a, b):`; many parameters are put on lines of their own."""
     names = [p.name for p in function.body.params]
     line = f"def {function.name}({', '.join(names)}):"
     if len(line) <= WIDTH:
@@ -46,7 +47,7 @@ def _head(function: Function) -> list[str]:
 
 
 class _Writer(Walker):
-    """The walker, with control flow."""
+    """Walker with control flow."""
 
     def equations(self, block: Block) -> None:
         for k, e in enumerate(block.equations):
@@ -59,16 +60,16 @@ class _Writer(Walker):
                     self.plain(e)
 
     def _captured(self, block: Block) -> list[str]:
-        """The statements of a block, one step further in, not yet part of the text."""
+        """Statements of a block, one step further indented, not yet part of the text."""
         outer, self.lines = self.lines, []
         with self.indented():
             self.equations(block)
-        found, self.lines = self.lines, outer
-        return found
+        result, self.lines = self.lines, outer
+        return result
 
     # loops
     def _loop(self, e: Equation, outer: Block, place: int) -> None:
-        """The variables that go round have one name: before, inside and after the loop."""
+        """Loop whose variables have one name: before, inside and after the loop."""
         counted = e.op == "for"
         body, start = e.blocks[-1], e.args[1:] if counted else e.args
         names = self._loop_names(e, start, outer, place)
@@ -92,7 +93,7 @@ class _Writer(Walker):
         return (e.note,) if e.note else ()
 
     def _loop_names(self, e: Equation, start: Sequence[Operand], outer: Block, place: int) -> list[str]:
-        """A name for each variable of the loop: that of its start where nobody else needs it any more, else its own."""
+        """Names of the loop's variables: that of the start where nothing else needs it any more, else their own."""
         inside = e.blocks[0].params[-len(e.outs) :] if e.outs else ()
         needed = read_after(outer, place).keys() | read_inside(e)
         own = {p.name for p in outer.params} | {v.name for before in outer.equations[:place] for v in before.outs}
@@ -106,7 +107,9 @@ class _Writer(Walker):
         return names
 
     def _keep_names(self, body: Block, params: Sequence[Var], names: Sequence[str]) -> None:
-        """Let a result of the body take the name of its loop variable at once, where the old value is not needed after it."""
+        """Let a result of the body take the name of its loop variable at once, where the old value is not needed after
+        it.
+        """
         made_at = {v.name: k for k, e in enumerate(body.equations) for v in e.outs if e.op not in STATEMENTS}
         for k, (result, param, name) in enumerate(zip(body.results, params, names)):
             if not isinstance(result, Var) or result.name not in made_at or result in body.results[:k]:
@@ -158,7 +161,7 @@ class _Writer(Walker):
                 self.write("else:")
 
     def _conditional(self, e: Equation, condition: Text, notes: tuple[str, ...]) -> bool:
-        """`a if c else b`, where it fits."""
+        """Expression `a if c else b`, where it fits."""
         a, b = (self.text(block.results[0]) for block in e.blocks)
         code = f"{a.at(Level.OR)} if {condition.at(Level.OR)} else {b.at(Level.CONDITIONAL)}"
         if len(self.name(e.outs[0])) + 3 + len(code) > self.room:

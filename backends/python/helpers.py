@@ -1,4 +1,4 @@
-"""The functions that an emitted module brings along where it calls them."""
+"""Functions that an emitted module includes where it calls them."""
 
 from __future__ import annotations
 

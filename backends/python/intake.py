@@ -1,4 +1,4 @@
-"""What a round reveals, checked. This text is also part of every emitted module, so it uses NumPy alone."""
+"""Checks of the data that a round reveals. This text is also part of every emitted module, so it uses NumPy alone."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import numpy as np
 
 
 class Stream(NamedTuple):
-    """The shape of an input and the range of its entries; `law` is the distribution that the model gives it."""
+    """Shape of an input and range of its entries; `distribution` is the distribution that the model gives it."""
 
     shape: tuple[int, ...]
     lower: Any = -np.inf
     upper: Any = np.inf
     integer: bool = False
-    law: str = ""
+    distribution: str = ""
 
 
 class StreamError(ValueError):
-    """A round's data is not what the model says. `rule` is one of "name", "kind", "shape", "finite", "whole", "bounds"."""
+    """Error for data that does not fit the model. `rule` is one of "name", "kind", "shape", "finite", "whole",
+    "bounds".
+    """
 
     def __init__(self, rule: str, message: str) -> None:
         super().__init__(message)
@@ -27,7 +29,7 @@ class StreamError(ValueError):
 
 
 class NotFinite(ArithmeticError):
-    """An array that is about to be kept or handed out holds infinities or NaN. `name` says which."""
+    """Error for an array of the state or of a result that holds infinities or NaN. `name` is the array's."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is not finite")
@@ -35,7 +37,7 @@ class NotFinite(ArithmeticError):
 
 
 def finite(names: Iterable[str], values: Any) -> Any:
-    """The values, if all of them are finite; else NotFinite."""
+    """Values, if all of them are finite; raises NotFinite otherwise."""
     for name, value in zip(names, values):
         flat = value.ravel() if isinstance(value, np.ndarray) else value
         size = flat.dot(flat) if isinstance(value, np.ndarray) else value  # one number that tells in most cases
@@ -45,7 +47,7 @@ def finite(names: Iterable[str], values: Any) -> Any:
 
 
 class Intake:
-    """Makes arrays of what a round reveals, in the order of `streams`; what does not fit is a StreamError."""
+    """Conversion of a round's data to arrays, in the order of `streams`. Raises StreamError for data that does not fit."""
 
     def __init__(self, streams: Mapping[str, Stream]) -> None:
         most = np.finfo(np.float64).max
@@ -58,7 +60,7 @@ class Intake:
         self.upper = np.minimum(np.concatenate([np.empty(0), *upper]), most)
 
     def arrays(self, given: Mapping[str, Any]) -> list[Any]:
-        """Copies of the given values with the right kind and shape; their entries are not looked at."""
+        """Copies of the given values with the right kind and shape; their entries are not checked."""
         if len(given) != len(self.forms):
             raise self._wrong_names(given)
         values = []
@@ -92,7 +94,7 @@ class Intake:
         )
 
     def _array(self, name: str, given: Any) -> np.ndarray[Any, Any]:
-        """A copy of what is given."""
+        """Copy of a given value."""
         if type(given) is np.ndarray:
             return given.copy()
         if isinstance(given, np.ma.MaskedArray):
@@ -114,27 +116,27 @@ class Intake:
             with np.errstate(all="ignore"):
                 wrong = ~((value == np.floor(value)) & (np.abs(value) < 2.0**63))
             for place in np.argwhere(wrong)[:1]:
-                said = f"{_entry(name, place)} is {value[tuple(place)]}"
-                raise StreamError("whole", f"{said}, which is not a whole number below 2**63")
+                message = f"{_entry(name, place)} is {value[tuple(place)]}"
+                raise StreamError("whole", f"{message}, which is not a whole number below 2**63")
         return value.astype(kind)
 
     def _wrong_entry(self, values: list[Any]) -> StreamError:
-        """Names the first entry that is not finite or not within its bounds."""
+        """Error for the first entry that is not finite or not within its bounds."""
         for (name, shape, _), value in zip(self.forms, values):
             lower, upper = (np.broadcast_to(b, shape) for b in self.streams[name][1:3])
             finite = np.isfinite(value)
             good = finite & (lower <= value) & (value <= upper)
             if not good.all():
                 place = tuple(np.argwhere(~good)[0])
-                found = f"{_entry(name, place)} is {value[place]}"
+                result = f"{_entry(name, place)} is {value[place]}"
                 if not finite[place]:
-                    return StreamError("finite", f"{found}, which is not a finite number")
+                    return StreamError("finite", f"{result}, which is not a finite number")
                 return StreamError(
-                    "bounds", f"{found}, outside the model's bounds [{lower[place]:g}, {upper[place]:g}]"
+                    "bounds", f"{result}, outside the model's bounds [{lower[place]:g}, {upper[place]:g}]"
                 )
         raise AssertionError("every entry is within its bounds")
 
 
 def _entry(name: str, place: Any) -> str:
-    """`price[3]`, or the name alone."""
+    """Name of an entry: `price[3]`, or the name alone."""
     return f"{name}{[int(i) for i in place]}" if len(place) else name

@@ -1,4 +1,4 @@
-"""The names that an emitted module defines above its learner, with the values of a model that has nothing in it."""
+"""Names that an emitted module defines above its learner, with the values of an empty model."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ slopes: Any = None
 
 
 def init(*start: Any) -> Any:
-    """The first state from the first decisions."""
+    """First state from the first decisions."""
     return 1
 
 
 def decide(*state_and_draws: Any) -> Any:
-    """The decision of this round, from the state and the random draws; a tuple of them if there are several."""
+    """Decision of this round, from the state and the random draws; a tuple of them if there are several."""
     return ()
 
 
 def update(*state_and_round: Any) -> Any:
-    """The state after this round, from the state, what the round revealed, and the random draws."""
+    """State after this round, from the state, the round's data, and the random draws."""
     return state_and_round[0] + 1
 
 
 def measure(*round_and_decision: Any) -> Any:
-    """Loss, constraint values and equality values, from the round, the decisions and what the round revealed."""
+    """Loss, constraint values and equality values, from the round, the decisions and the round's data."""
     return 0.0, (), ()

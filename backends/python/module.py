@@ -1,4 +1,4 @@
-"""A program as a Python module that stands alone: NumPy is all it needs, and it reads from top to bottom."""
+"""Program as a standalone Python module: NumPy is all it needs, and it reads from top to bottom."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unpacked(text, dtype, shape):
 
 
 def emit(program: Program, contract: Contract) -> str:
-    """The module's text."""
+    """Text of the module."""
     rule = list(_rule(program, program.entries))
     return "\n".join(
         [
@@ -58,7 +58,7 @@ def emit(program: Program, contract: Contract) -> str:
 
 
 def emit_rule(program: Program, entries: Sequence[Function] = (), skip: Collection[str] = ()) -> str:
-    """Constants and functions alone, of all entries or of these: what a learner inside this package executes.
+    """Text of constants and functions alone, of all entries or of these: what a learner inside this package executes.
 
     `skip` names passes to leave out.
     """
@@ -79,7 +79,7 @@ def _heading(title: str) -> str:
 
 
 def _docstring(program: Program, contract: Contract) -> str:
-    """What the module is, how to use it, the model, and what is promised."""
+    """Docstring of the module: its purpose, its use, the model, and the guarantee."""
     inputs = ", ".join(f"{f.name}=..." for f in program.feedback)
     rows = [
         f"{program.name}: decisions round by round with the algorithm {contract.algorithm}.",
@@ -112,7 +112,7 @@ def comment(text: str) -> str:
 
 
 def _rule(program: Program, entries: Sequence[Function], skip: Collection[str] = ()) -> Iterator[str]:
-    """Constants with where each came from, then the functions."""
+    """Constants with their origins, then the functions."""
     names = {f.name for f in entries}
     program = shorten(program, skip)
     entries = [f for f in program.entries if f.name in names]
@@ -143,7 +143,7 @@ def _rule(program: Program, entries: Sequence[Function], skip: Collection[str] =
 
 
 def _interface(program: Program, contract: Contract) -> Iterator[str]:
-    """Names, shapes and ranges of what goes in and out."""
+    """Names, shapes and ranges of inputs and outputs."""
     yield _heading("What goes in and out")
     yield ""
     yield f"MODEL = {quoted(program.name)}"
@@ -154,15 +154,17 @@ def _interface(program: Program, contract: Contract) -> Iterator[str]:
     yield f"CONSTRAINTS = {_strings(program.labels)}"
     yield f"EQUALITIES = {_strings(contract.equalities)}"
     yield from _lipschitz(program, contract)
-    laws = {f.name: f"({f.type.shape}, {quoted(contract.laws.get(f.name, 'uniform'))})" for f in program.draws}
-    yield from _table("DRAWS", laws)
+    distributions = {
+        f.name: f"({f.type.shape}, {quoted(contract.distributions.get(f.name, 'uniform'))})" for f in program.draws
+    }
+    yield from _table("DRAWS", distributions)
     yield from _table(
         "START", {f.name: array_source(np.asarray(contract.start[f.name], float)) for f in program.decision}
     )
 
 
 def _lipschitz(program: Program, contract: Contract) -> Iterator[str]:
-    """The bounds of the gradients that `slopes` measures, in its order."""
+    """Bounds of the gradients that `slopes` measures, in its order."""
     if program.slopes is None:
         yield "slopes = None"
     _, watched = (None, None) if program.slopes is None else program.slopes.body.results
@@ -181,24 +183,24 @@ def _table(name: str, rows: Mapping[str, str]) -> Iterator[str]:
 
 
 def quoted(text: str) -> str:
-    """A string in double quotes; what does not print is written by number."""
+    """String literal in double quotes; characters that do not print are escaped."""
     return '"' + "".join(c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in text) + '"'
 
 
 def _strings(items: Iterable[str]) -> str:
-    """A tuple of strings, on several lines where they are many."""
+    """Tuple of strings, on several lines where they are many."""
     parts = [quoted(i) for i in items]
     line = f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     return line if len(line) < _RULE - 20 else "(\n" + "".join(f"    {part},\n" for part in parts) + ")"
 
 
 def stream_source(field: Field, given: Range) -> str:
-    """`Stream((10,), -1000.0, 3000.0)`."""
+    """Source of a stream, as `Stream((10,), -1000.0, 3000.0)`."""
     parts = [repr(field.type.shape), _bound(given.lower), _bound(given.upper)]
     if field.type.dtype is DType.INT:
         parts.append("integer=True")
-    if given.law:
-        parts.append(f"law={quoted(given.law)}")
+    if given.distribution:
+        parts.append(f"distribution={quoted(given.distribution)}")
     return f"Stream({', '.join(parts)})"
 
 
@@ -209,7 +211,7 @@ def _bound(value: Any) -> str:
 
 
 def _imports(own: Collection[str]) -> list[str]:
-    """The union of what the rule and the verbatim parts import, without this package."""
+    """Union of the imports of the rule and the verbatim parts, without this package."""
     modules = {"base64", "zlib", *own}
     lines = set()
     for name in ("intake", "state_file", "standalone"):
@@ -243,7 +245,7 @@ def _source(name: str) -> str:
 
 @cache
 def _helper(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The definition of a function of this folder, as it stands there."""
+    """Definition of a function of this folder, verbatim."""
     text = _source(function.__module__.rpartition(".")[2])
     node = next(n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == function.__name__)
     return ("", "", *text.splitlines()[node.lineno - 1 : node.end_lineno])
@@ -251,7 +253,7 @@ def _helper(function: Callable[..., Any]) -> tuple[str, ...]:
 
 @cache
 def _verbatim(name: str) -> tuple[str, ...]:
-    """The definitions of a module of this folder, as they stand there."""
+    """Definitions of a module of this folder, verbatim."""
     text = _source(name)
     rows = text.splitlines()
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""Selection among many numbers without sorting them. An emitted module has it if it uses it."""
+"""Selection among many numbers without sorting them. An emitted module contains it if it uses it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 
 
 def weighted_quantile(keys: Any, weights: Any, amount: float) -> float:
-    """The least key up to which the weights add up to `amount`; infinite where they never do. Passes over ever fewer entries.
+    """Least key up to which the weights add up to `amount`; infinite where they never do. Passes over ever fewer
+    entries.
 
-    Most lie outside the two keys of a sample that the quantile is likely between (Floyd and Rivest, Commun. ACM 18, 1975).
+    Most lie outside the two keys of a sample that the quantile is likely between (Floyd and Rivest, Commun. ACM 18,
+    1975).
     """
     least = float(keys.min())
     if least != least:

@@ -1,4 +1,4 @@
-"""The learner of an emitted module. This text is part of every one; the names from `interface` are defined above it there."""
+"""Learner of an emitted module. This text is part of every one; the names from `interface` are defined above it there."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from oco.backends.python.state_file import StateError, check_round, entry_of, pa
 
 
 class Feedback(NamedTuple):
-    """What a round was worth: the loss, and how far each constraint was from holding."""
+    """Result of a round: the loss, and the value of each constraint."""
 
     round: int
     loss: float
@@ -45,14 +45,15 @@ class Feedback(NamedTuple):
 
     @property
     def violation(self) -> Any:
-        """The excess over each constraint, zero where it holds; then the distance from each equality."""
+        """Violation of each constraint, zero where it holds; then the distance from each equality."""
         return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)])
 
 
 class Learner:
-    """Decides round by round: `decide()` first, then `observe(...)` with what the round revealed.
+    """Learner that decides round by round: `decide()` first, then `observe(...)` with the data that the round revealed.
 
-    Threads may use it in turns; one that comes while another is at work gets a RuntimeError, and the learner is as before.
+    Threads may use it in turns; one that comes while another is at work gets a RuntimeError, and the learner is
+    unchanged.
     """
 
     def __init__(self, start: Any = None, seed: int = 0) -> None:
@@ -70,7 +71,7 @@ class Learner:
 
     @contextmanager
     def _owned(self) -> Iterator[None]:
-        """Held while something is done that other threads must not see half of."""
+        """Lock held while other threads must not see a partial change."""
         if not self._owner.acquire(blocking=False):
             raise RuntimeError(f"another thread is using this learner, in round {self.round}")
         try:
@@ -80,23 +81,25 @@ class Learner:
 
     @property
     def round(self) -> int:
-        """The round that `decide` answers now, from 1."""
+        """Number of the round that `decide` answers now, from 1."""
         return int(self._values[0])
 
     @property
     def values(self) -> dict[str, Any]:
-        """What the algorithm keeps, by the paper's symbols."""
+        """State of the algorithm, by the paper's symbols."""
         return {name: np.array(value) for name, value in zip(STATE, self._values)}
 
     def decide(self) -> Any:
-        """The decision of this round; a dict of them if the model has several."""
+        """Decision of this round; a dict of them if the model has several."""
         with self._owned(), np.errstate(all="ignore"):
-            found = self._finite(START, decide(*self._values, *self._draw()))
-        found = found if len(START) > 1 else found[0]
-        return np.array(found) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, found)}
+            result = self._finite(START, decide(*self._values, *self._draw()))
+        result = result if len(START) > 1 else result[0]
+        return np.array(result) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, result)}
 
     def observe(self, /, **streams: Any) -> Feedback:
-        """Take what the round revealed, say what the decision was worth, and go on. Wrong data is an error and changes nothing."""
+        """Take the round's data, return the loss and constraints of the decision, and go on. Wrong data raises an error
+        and changes nothing.
+        """
         with self._owned():
             values = [v[()] for v in self._take(streams)]
             drawn = self._draw()
@@ -115,32 +118,32 @@ class Learner:
         return feedback
 
     def _finite(self, names: Iterable[str], values: Any) -> tuple[Any, ...]:
-        """The values; an OverflowError where one is not finite, and the learner stays in the round."""
-        found = _tuple(values)
+        """Values of a function; OverflowError where one is not finite, and the learner stays in the round."""
+        result = _tuple(values)
         try:
-            finite(names, found)
+            finite(names, result)
         except NotFinite as error:
             raise OverflowError(f"round {self.round}: {error}; the learner is as before") from None
-        return found
+        return result
 
     def _look(self, round: int, decisions: Any, values: list[Any]) -> None:
-        """Say once of each gradient that it is larger than the guarantee allows; looked at in rounds 1, 2, 4, 8, ..."""
+        """Warn once of each gradient that is larger than the guarantee allows; checked in rounds 1, 2, 4, 8, ..."""
         with np.errstate(all="ignore"):
             loss, constraints = slopes(round, *decisions, *values)
         for (name, bound), seen in zip(LIPSCHITZ, [loss, *constraints]):
             if seen > bound * (1 + 1e-9) and name not in self._steep:
                 self._steep.add(name)
-                said = f"the gradient of {name} reached {seen:.6g}, and its bound is {bound:.6g}"
-                warnings.warn(f"{said}: the guarantee may not hold", stacklevel=3)
+                message = f"the gradient of {name} reached {seen:.6g}, and its bound is {bound:.6g}"
+                warnings.warn(f"{message}: the guarantee may not hold", stacklevel=3)
 
     def _draw(self) -> list[Any]:
-        """The random arrays of this round, drawn once: an interruption takes nothing from the generator."""
+        """Random arrays of this round, drawn once: an interruption takes nothing from the generator."""
         if self._drawn is None and DRAWS:
             before = self._random.bit_generator.state
             try:
                 self._drawn = [
-                    self._random.random(s) if law == "uniform" else self._random.normal(size=s)
-                    for s, law in DRAWS.values()
+                    self._random.random(s) if distribution == "uniform" else self._random.normal(size=s)
+                    for s, distribution in DRAWS.values()
                 ]
             except BaseException:
                 self._random.bit_generator.state = before
@@ -148,7 +151,7 @@ class Learner:
         return self._drawn or []
 
     def state(self) -> dict[str, Any]:
-        """All that it takes to go on bit for bit, as JSON values."""
+        """JSON values from which a learner continues bit for bit."""
         with self._owned():
             return {
                 "model": MODEL,
@@ -161,7 +164,7 @@ class Learner:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Learner:
-        """The learner that `state` described. What is not whole or of another learner is a StateError."""
+        """Learner from its `state`. Raises StateError where that is damaged or of another learner."""
         if state.get("model_hash") != MODEL_HASH or state.get("plan_hash") != PLAN_HASH:
             raise StateError(f"this state is of another learner: of the model {state.get('model')!r}")
         learner = cls()
@@ -175,19 +178,19 @@ class Learner:
             drawn = [] if state["drawn"] is None else state["drawn"]
             if drawn and len(drawn) != len(DRAWS):
                 raise StateError("its random arrays are not as many")
-            found = [entry_of(name, a, shape, "f") for (name, (shape, _)), a in zip(DRAWS.items(), drawn)]
-            learner._drawn = found or None
+            results = [entry_of(name, a, shape, "f") for (name, (shape, _)), a in zip(DRAWS.items(), drawn)]
+            learner._drawn = results or None
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise StateError(f"this state is not whole: {type(error).__name__}: {error}") from None
         return learner
 
     def save(self, path: str) -> None:
-        """Write the state to a file, all of it or nothing."""
+        """Write the state to a file, completely or not at all."""
         write_state(path, self.state())
 
     @classmethod
     def load(cls, path: str) -> Learner:
-        """A learner that goes on where the saved one stopped, bit for bit."""
+        """Learner that continues where the saved one stopped, bit for bit."""
         return cls.from_state(read_state(path))
 
 
@@ -196,34 +199,35 @@ def _tuple(values: Any) -> tuple[Any, ...]:
 
 
 def columns_of(name: str, shape: tuple[int, ...], header: list[str]) -> list[int]:
-    """The columns of a stream: `price`, or `price[0]`, `price[1]`, ..., or `price.ANYTHING` in the order of the file."""
+    """Columns of a stream: `price`, or `price[0]`, `price[1]`, ..., or `price.ANYTHING` in the order of the file."""
     size = int(np.prod(shape))
     if not shape or name in header:
-        found = [k for k, h in enumerate(header) if h == name]
+        results = [k for k, h in enumerate(header) if h == name]
     else:
         places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*shape)]
         plain = [re.sub(r"\s", "", h) for h in header]
-        found = [plain.index(p) for p in places if p in plain]
-        found = found or [k for k, h in enumerate(header) if h.startswith(name + ".")]
-    if not found:
-        law = STREAMS[name].law
+        results = [plain.index(p) for p in places if p in plain]
+        results = results or [k for k, h in enumerate(header) if h.startswith(name + ".")]
+    if not results:
+        distribution = STREAMS[name].distribution
         raise ValueError(
-            f"no column for {name}" + (f": the model draws it from {law}, a file must have it" if law else "")
+            f"no column for {name}"
+            + (f": the model draws it from {distribution}, a file must have it" if distribution else "")
         )
-    if len(found) != size:
-        raise ValueError(f"{name} has {size} entries, the file {len(found)} columns for it")
-    return found
+    if len(results) != size:
+        raise ValueError(f"{name} has {size} entries, the file {len(results)} columns for it")
+    return results
 
 
 def number_of(cell: str) -> float:
-    """A plain decimal number: Python takes `1_0` and digits of other scripts for numbers too."""
+    """Plain decimal number: Python also accepts `1_0` and digits of other scripts."""
     if not cell.isascii() or "_" in cell:
         raise ValueError(cell)
     return float(cell)
 
 
 def rounds_of(path: str) -> Iterator[dict[str, Any]]:
-    """The rounds of a CSV file with a header, one a row."""
+    """Rounds of a CSV file with a header, one a row."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
         header = [h.strip() for h in next(rows, [])]
@@ -237,7 +241,7 @@ def rounds_of(path: str) -> Iterator[dict[str, Any]]:
 
 
 def run(rounds: Iterator[Mapping[str, Any]]) -> None:
-    """Play all rounds and print what they cost."""
+    """Play all rounds and print their losses."""
     learner = Learner()
     loss, signed = 0.0, np.zeros(len(CONSTRAINTS) + len(EQUALITIES))
     hard = signed.copy()
@@ -254,6 +258,7 @@ def run(rounds: Iterator[Mapping[str, Any]]) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    """Run the learner over the CSV file that the arguments name; returns the exit status."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(f"usage: python {sys.argv[0]} data.csv   (columns: {', '.join(STREAMS)})", file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
 """Saved states: one line with version and checksum, then JSON. This text is also part of every emitted module.
 
-The arrays stand in the JSON as base64 of their little-endian bytes, so that what is read back is bit for bit what was written.
+Arrays are stored in the JSON as base64 of their little-endian bytes, so that they read back bit for bit.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import numpy as np
 
 STATE_FORMAT = "oco-state 1"
 LAST_ROUND = 2**53
-"""Up to here a round is exact as a number of the formulas in t; no learner comes so far."""
+"""Largest round that is exact as a float in the formulas in t; no learner comes so far."""
 
 
 class StateError(ValueError):
-    """A file that is not a whole saved state of this learner."""
+    """Error for a file that is not a complete saved state of this learner."""
 
 
 def pack(array: Any) -> dict[str, Any]:
-    """An array as JSON values."""
+    """JSON values of an array."""
     little = np.asarray(array)
     little = little.astype(little.dtype.newbyteorder("<"), copy=False)
     data = base64.b64encode(little.tobytes()).decode("ascii")
@@ -35,7 +35,7 @@ def pack(array: Any) -> dict[str, Any]:
 
 
 def unpack(packed: Mapping[str, Any]) -> Any:
-    """The array again; a number where it has no axes."""
+    """Array from its JSON values; a number where it has no axes."""
     if packed["dtype"] not in ("<f8", "<i8", "|b1"):
         raise StateError(f"arrays of {packed['dtype']} have no place in a saved state")
     array = np.frombuffer(base64.b64decode(packed["data"], validate=True), packed["dtype"])
@@ -43,23 +43,23 @@ def unpack(packed: Mapping[str, Any]) -> Any:
 
 
 def entry_of(name: str, packed: Mapping[str, Any], shape: tuple[int, ...], kind: str) -> Any:
-    """An array of a state, of this shape and kind ("f", "i" or "b"). Learners keep finite numbers alone."""
-    found = unpack(packed)
-    if found.dtype.kind != kind or found.shape != shape:
-        raise StateError(f"{name} is {found.dtype}{found.shape}, not of the kind {kind!r} and {shape}")
-    if not np.isfinite(found).all():
+    """Array of a state, of this shape and kind ("f", "i" or "b"). Learners keep finite numbers alone."""
+    result = unpack(packed)
+    if result.dtype.kind != kind or result.shape != shape:
+        raise StateError(f"{name} is {result.dtype}{result.shape}, not of the kind {kind!r} and {shape}")
+    if not np.isfinite(result).all():
         raise StateError(f"{name} holds numbers that are not finite")
-    return found
+    return result
 
 
 def check_round(round: int) -> None:
-    """Raises StateError for a round that no learner is in."""
+    """Check the number of a round. Raises StateError for one that no learner is in."""
     if not 1 <= round <= LAST_ROUND:
         raise StateError(f"it says that it is in round {round}")
 
 
 def write_state(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    """Write JSON values to a file that is, at every moment, the old one or the new one whole."""
+    """Write JSON values to a file that is at every moment either the old one or the new one, complete."""
     body = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     head = f"{STATE_FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode()
     folder, name = os.path.split(os.path.abspath(path))
@@ -78,7 +78,7 @@ def write_state(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Non
 
 
 def _settle(folder: str, prefix: str) -> None:
-    """Bring the new name to the disk, and take away what writers left that were killed an hour ago or more."""
+    """Flush the new name to disk, and remove files left by writers that were killed an hour ago or more."""
     if hasattr(os, "O_DIRECTORY"):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -94,7 +94,7 @@ def _settle(folder: str, prefix: str) -> None:
 
 
 def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The JSON values of a saved state; a file that was damaged, cut or made by another version is a StateError."""
+    """JSON values of a saved state. Raises StateError for a file that was damaged, cut or made by another version."""
     name = os.fspath(path)
     with open(path, "rb") as file:
         head, _, body = file.read().partition(b"\n")

@@ -1,4 +1,4 @@
-"""How each operation of the IR is written in NumPy: one row an operation."""
+"""NumPy expressions of the operations of the IR: one row an operation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _infix(symbol: str, level: Level) -> Template:
 
 
 def _matrix_product(args: Sequence[Text], e: Equation) -> Text:
-    """`a.dot(b)`, which for small arrays takes half the time of `a @ b`."""
+    """Product `a.dot(b)`, which for small arrays takes half the time of `a @ b`."""
     return method(args[0], "dot", args[1].code, _made(e))
 
 
@@ -41,7 +41,7 @@ def _compare(symbol: str) -> Template:
 
 
 def _function(name: str, *, plain: bool = False) -> Template:
-    """`np.name(args)`; `plain` functions make floats of whole numbers themselves."""
+    """Call `np.name(args)`; `plain` functions convert whole numbers to floats themselves."""
 
     def write(args: Sequence[Text], e: Equation) -> Text:
         if len(args) == 2:
@@ -53,7 +53,7 @@ def _function(name: str, *, plain: bool = False) -> Template:
 
 
 def _scalar(word: str, name: str) -> Template:
-    """A function of Python's for a number, NumPy's for an array."""
+    """Call of a Python function for a number, of a NumPy function for an array."""
     general = _function(name, plain=True)
 
     def write(args: Sequence[Text], e: Equation) -> Text:
@@ -66,14 +66,16 @@ _array_sqrt = _function("np.sqrt", plain=True)
 
 
 def _sqrt(args: Sequence[Text], e: Equation) -> Text:
-    """Of a number that may be negative, carefully: NumPy answers NaN where Python raises."""
+    """Square root; NumPy gives NaN for negative numbers where Python raises."""
     if _made(e).shape:
         return _array_sqrt(args, e)
     return replace(call("math.sqrt" if args[0].nonnegative else "root", args, _made(e)), weak=True)
 
 
 def _extreme(name: str, word: str, careful: str) -> Template:
-    """Python's own `min` for whole numbers, and beside a number that is written out: it gives its first argument where that is NaN."""
+    """Call of Python's `min` for whole numbers, and beside a literal number: it gives its first argument where that is
+    NaN.
+    """
     general = _function(name)
 
     def write(args: Sequence[Text], e: Equation) -> Text:
@@ -100,14 +102,14 @@ def _negation(args: Sequence[Text], e: Equation) -> Text:
 
 
 def _product(args: Sequence[Text], e: Equation) -> Text:
-    """`a * b`, and `x ** 2` for the square of an array."""
+    """Product `a * b`, and `x ** 2` for the square of an array."""
     if is_square(e):
         return Text(f"{args[0].at(Level.ATOM)} ** 2", Level.POWER, _made(e))
     return infix("*", Level.PRODUCT, args, _made(e))
 
 
 def _quotient(symbol: str, function: str) -> Template:
-    """`a / b`; carefully where two Python floats could meet a zero, which NumPy answers with an infinity."""
+    """Quotient `a / b`; NumPy gives an infinity where two Python floats would raise for a zero."""
 
     def write(args: Sequence[Text], e: Equation) -> Text:
         if args[0].weak and args[1].weak and not args[1].nonzero:
@@ -118,7 +120,9 @@ def _quotient(symbol: str, function: str) -> Template:
 
 
 def _power(args: Sequence[Text], e: Equation) -> Text:
-    """`x ** 3` for an array and a number; np.power elsewhere, because `**` rounds otherwise for scalars and some exponents."""
+    """Power `x ** 3` for an array and a number; np.power elsewhere, because `**` rounds otherwise for scalars and some
+    exponents.
+    """
     base, exponent = args
     if not exponent.is_literal or not base.type.shape or exponent.code in ("-1.0", "0.0", "0.5", "1.0", "2.0"):
         return call("np.power", [base, exponent], _made(e))
@@ -126,7 +130,7 @@ def _power(args: Sequence[Text], e: Equation) -> Text:
 
 
 def _logical(word: str, sign: str, word_level: Level, sign_level: Level) -> Template:
-    """`a and b` for single truth values, `a & b` for arrays."""
+    """Expression `a and b` for single truth values, `a & b` for arrays."""
 
     def write(args: Sequence[Text], e: Equation) -> Text:
         scalar = not _made(e).shape
@@ -229,7 +233,7 @@ def _svd(args: Sequence[Text], e: Equation) -> Text:
 
 
 def _entries(args: Sequence[Text], e: Equation) -> Text:
-    """`x.item()`, or `a, b = x.tolist()`: Python's own numbers."""
+    """Entries `x.item()`, or `a, b = x.tolist()`: Python's own numbers."""
     (x,), made = args, _made(e)
     if len(e.outs) == 1:
         return replace(method(x, "item", "", made), weak=made.dtype is DType.FLOAT)

@@ -1,4 +1,4 @@
-"""Where the variables of a function are bound and used: what may be written in place of its single use."""
+"""Bindings and uses of a function's variables, which decide where an expression may replace its single use."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from oco.compiler.ir.rewrite import read_by
 
 @dataclass
 class Uses:
-    """`counts`: uses of each variable, anywhere. `movable`: used once, in the block that binds it."""
+    """Uses in a block. `counts`: uses of each variable, anywhere. `movable`: used once, in the block that binds it."""
 
     counts: Counter[str] = field(default_factory=Counter)
     movable: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, body: Block) -> Uses:
+        """Uses in a body."""
         uses = cls()
         uses._block(body)
         return uses
@@ -34,19 +35,21 @@ class Uses:
 
 
 def _operands(block: Block) -> Iterator[Operand]:
-    """What is read, as often as it is written: the square of an array is written `x ** 2`."""
+    """Operands as often as they are written: the square of an array is written `x ** 2`."""
     for e in block.equations:
         yield from e.args[:1] if is_square(e) else e.args
     yield from block.results
 
 
 def is_square(e: Equation) -> bool:
-    """Whether an array is multiplied with itself. (A scalar is not meant: `**` goes through pow there, which may round otherwise.)"""
+    """True where an array is multiplied by itself. (A scalar does not count: its `**` goes through pow, which may round
+    otherwise.)
+    """
     return e.op == "mul" and e.args[0] == e.args[1] and bool(e.outs[0].type.shape)
 
 
 def read_after(block: Block, index: int) -> Counter[str]:
-    """How often each name is read after the equation at `index`, inner blocks and the results included."""
+    """Number of reads of each name after the equation at `index`, inner blocks and the results included."""
     return Counter(read_by(Block((), block.equations[index + 1 :], block.results)))
 
 

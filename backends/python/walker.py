@@ -1,4 +1,4 @@
-"""From the equations of a block to Python statements: what is used once and is short stands where it is used."""
+"""Python statements from the equations of a block: a short expression that is used once is written where it is used."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ WIDTH = 96
 INLINE = 60
 _SHORT = 12
 TINY = 1e-300
-"""What is above it is not zero after rounding either."""
+"""Lower bound above which a number is not zero after rounding either."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """An expression on its way to the place where it is used, with the comments that belong above that line."""
+    """Expression on its way to the place where it is used, with the comments that belong above that line."""
 
     var: Var
     text: Text
@@ -32,7 +32,9 @@ class Waiting:
 
 
 class Walker:
-    """Writes statements without control flow. `nonzero` names the constants that are not zero, `least` has lower bounds of numbers."""
+    """Writer of statements without control flow. `nonzero` names the constants that are not zero, `least` has lower
+    bounds of numbers.
+    """
 
     def __init__(self, body: Block, nonzero: Collection[str], least: Mapping[str, float]) -> None:
         self.lines: list[str] = []
@@ -47,16 +49,18 @@ class Walker:
 
     @contextmanager
     def indented(self) -> Iterator[None]:
+        """Context of lines indented by one step."""
         self.margin += "    "
         yield
         self.margin = self.margin[:-4]
 
     @property
     def room(self) -> int:
+        """Number of characters left on a line."""
         return WIDTH - len(self.margin)
 
     def write(self, code: str, notes: Iterable[str] = ()) -> None:
-        """One line, under its comments; a comment begins a paragraph."""
+        """Write one line, under its comments; a comment begins a paragraph."""
         for note in notes:
             if self.lines and not self.lines[-1].endswith(":") and not self.lines[-1].lstrip().startswith("#"):
                 self.lines.append("")
@@ -65,7 +69,7 @@ class Walker:
 
     # names and values
     def name(self, var: Var) -> str:
-        """The Python name; variables without a name of their own are numbered in the order of the text."""
+        """Python name of a variable; those without a name of their own are numbered in the order of the text."""
         if var.name not in self.names:
             name = var.name
             if is_temporary(name):
@@ -75,7 +79,7 @@ class Walker:
         return self.names[var.name]
 
     def text(self, operand: Operand) -> Text:
-        """The expression that waits under this name, or the name, or the number."""
+        """Expression that waits under this name, or the name, or the number."""
         if not isinstance(operand, Var):
             return literal(operand)
         if operand.name in self.waiting:
@@ -84,35 +88,36 @@ class Walker:
         return self.known(operand, Text(self.name(operand), Level.ATOM, operand.type, weak=weak))
 
     def known(self, var: Var, text: Text) -> Text:
-        """The text of a variable with what is known of its value."""
+        """Text of a variable with known properties of its value."""
         least = self.least.get(var.name, -math.inf)
         return replace(text, nonzero=least > TINY or var.name in self.nonzero, nonnegative=least >= 0)
 
     def use_up(self, operands: Iterable[Operand]) -> tuple[str, ...]:
-        """The comments of the waiting expressions that are written now for their only time."""
+        """Comments of the waiting expressions that are written now for their only time."""
         notes: tuple[str, ...] = ()
         for o in operands:
             if isinstance(o, Var) and o.name in self.waiting and self.uses.counts[o.name] == 1:
                 notes += self.waiting.pop(o.name).notes
         return notes
 
-    def settle_longest(self, operands: Sequence[Operand]) -> bool:
+    def write_longest(self, operands: Sequence[Operand]) -> bool:
         """Give the longest waiting operand a line of its own; False if all are short."""
-        found = [self.waiting[o.name] for o in operands if isinstance(o, Var) and o.name in self.waiting]
-        longest = max(found, key=lambda w: len(w.text.code), default=None)
+        results = [self.waiting[o.name] for o in operands if isinstance(o, Var) and o.name in self.waiting]
+        longest = max(results, key=lambda w: len(w.text.code), default=None)
         if longest is None or len(longest.text.code) <= _SHORT:
             return False
         del self.waiting[longest.var.name]
         self.bind(longest.var, longest.text, longest.notes)
         return True
 
-    def settle_noted(self) -> None:
+    def write_noted(self) -> None:
         """Give every waiting expression that carries a comment a line of its own."""
         for w in [w for w in self.waiting.values() if w.notes]:
             del self.waiting[w.var.name]
             self.bind(w.var, w.text, w.notes)
 
     def bind(self, var: Var, text: Text, notes: Iterable[str]) -> None:
+        """Write an assignment to the variable."""
         if not text.weak:
             self.strong.add(var.name)
         self.release([self.name(var)])
@@ -127,9 +132,9 @@ class Walker:
 
     # equations
     def plain(self, e: Equation) -> None:
-        """An equation without blocks. One with a comment comes after whatever the comment before it stands for."""
+        """Write an equation without blocks. One with a comment comes after the lines of the comment before it."""
         if e.note:
-            self.settle_noted()
+            self.write_noted()
         if e.op in STATEMENTS:
             first, *rest = STATEMENTS[e.op](self.name(e.outs[0]), [self.text(a) for a in e.args], e)
             notes = self._notes(e)
@@ -139,7 +144,7 @@ class Walker:
                 self.write(line)
             return
         text = self._expression(e)
-        while len(self._target(e)) + len(text.code) + 3 > self.room and self.settle_longest(e.args):
+        while len(self._target(e)) + len(text.code) + 3 > self.room and self.write_longest(e.args):
             text = self._expression(e)
         if len(e.outs) == 1 and (e.op != "call" or len(text.code) < INLINE):
             self.place(e, text)
@@ -152,7 +157,7 @@ class Walker:
             notes = ()
 
     def place(self, e: Equation, text: Text) -> None:
-        """A single result: kept waiting if it may move and is short, a statement otherwise."""
+        """Place a single result: kept waiting if it may move and is short, a statement otherwise."""
         (out,) = e.outs
         longest = INLINE if is_temporary(out.name) else _SHORT
         moves = out.name in self.uses.movable and len(text.code) <= longest
@@ -163,7 +168,7 @@ class Walker:
             self.bind(out, text, self._notes(e))
 
     def _in_rows(self, left: str, code: str) -> list[str]:
-        """`left f(a, b)`, with the arguments on lines of their own if it is too long."""
+        """Statement `left f(a, b)`, with the arguments on lines of their own if it is too long."""
         if len(left) + len(code) <= self.room or code.endswith("()"):
             return [left + code]
         head, rest = code.removesuffix(")").split("(", 1)
@@ -184,7 +189,7 @@ class Walker:
         return self.use_up(e.args) + ((e.note,) if e.note else ())
 
     def _target(self, e: Equation) -> str:
-        """The left side, about as long as it will be; of several results those that nobody reads are `_`."""
+        """Left side, about as long as it will be; unread ones among several results are `_`."""
         if len(e.outs) == 1:
             return self.name(e.outs[0]) if not is_temporary(e.outs[0].name) else "v1"
         return ", ".join(self.name(v) if self.uses.counts[v.name] else "_" for v in e.outs)
@@ -195,11 +200,11 @@ class Walker:
             made = e.outs[0].type
             text = call(e.attr("function"), args, made)
             return Text(text.code, text.level, made, weak=made == Type(DType.FLOAT))
-        found = TEMPLATES[e.op](args, e)
-        return found if e.outs[0].type.shape else self.known(e.outs[0], found)
+        result = TEMPLATES[e.op](args, e)
+        return result if e.outs[0].type.shape else self.known(e.outs[0], result)
 
     def assign(self, targets: Sequence[str], operands: Sequence[Operand], notes: tuple[str, ...] = ()) -> None:
-        """`a, b = x, y`, all at once: an operand may read the old value of a target."""
+        """Write `a, b = x, y` at once: an operand may read the old value of a target."""
         pairs = [(n, o) for n, o in zip(targets, operands, strict=True) if self.text(o).code != n]
         if not pairs:
             return
@@ -215,23 +220,23 @@ class Walker:
         self.write(f"{left} = {right}", notes + self.use_up(values))
 
     def _in_turn(self, names: Sequence[str], values: Sequence[Operand]) -> bool:
-        """Whether one line a target means the same and reads better."""
+        """True where one line for each target has the same meaning and reads better."""
         codes = [self.text(v).code for v in values]
         free = all(not mentions(code, names[:k]) for k, code in enumerate(codes))
         return free and (len(names) > 2 or sum(map(len, codes)) > INLINE // 2)
 
     def listed(self, operands: Sequence[Operand], room: int) -> str:
-        """`x, y, z` in at most `room` characters, as far as waiting expressions can be settled before."""
+        """Operands `x, y, z` in at most `room` characters, where waiting expressions can be written before."""
 
         def code() -> str:
             return ", ".join(self.text(o).code for o in operands)
 
-        while len(code()) > room and self.settle_longest(operands):
+        while len(code()) > room and self.write_longest(operands):
             pass
         return code()
 
 
 def mentions(code: str, names: Sequence[str]) -> bool:
-    """Whether one of the names stands in the code as a word."""
+    """True where one of the names occurs in the code as a word."""
     words = "".join(c if c.isalnum() or c == "_" else " " for c in code).split()
     return any(n in words for n in names)

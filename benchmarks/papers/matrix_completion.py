@@ -135,7 +135,7 @@ def drawn(
 
 def experiment(minutes: float) -> Report:
     found, promised = played(minutes)
-    still = [float(np.mean([standing(seed, rounds) for seed in range(INSTANCES)])) for rounds in HORIZONS]
+    still = [float(np.mean([applicability(seed, rounds) for seed in range(INSTANCES)])) for rounds in HORIZONS]
     rows = []
     for n, levels in found.items():
         cells = (f"{number(v[:, 0].mean())} / {number(v[:, 1].mean())} ({len(v)})" for v in levels)
@@ -164,7 +164,7 @@ def experiment(minutes: float) -> Report:
     )
 
 
-def standing(seed: int, rounds: int) -> float:
+def applicability(seed: int, rounds: int) -> float:
     """The loss of X = 0."""
     return float((observations(instance(seed), rounds, seed)["rating"] ** 2).sum() / 2)
 

@@ -12,7 +12,7 @@ import numpy as np
 import oco
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.canonical import StreamRange, canonical
-from oco.dsl.distributions import Law
+from oco.dsl.distributions import TruncatedDistribution
 from oco.dsl.model import Model
 from oco.evaluation.data import Data
 
@@ -101,14 +101,14 @@ def stochastic(seeds: int) -> tuple[Problem, ...]:
 def rounds_of(model: Model, rounds: int, seed: int) -> Data:
     """Rounds drawn from the model's laws and, where a stream has none, from its usual range. They are drawn when they are read."""
     problem = canonical(model)
-    streams = tuple(s if s.law is not None else replace(s, law=_usual(s)) for s in problem.streams)
+    streams = tuple(s if s.distribution is not None else replace(s, distribution=_usual(s)) for s in problem.streams)
     return Data(problem, rounds, {}, streams, seed)
 
 
-def _usual(s: StreamRange) -> Law:
+def _usual(s: StreamRange) -> TruncatedDistribution:
     low, high = USUAL.get(s.name, (float(s.lower.min()), float(s.upper.max())))
     ends = np.asarray(low), np.asarray(high)
     if s.integer:
         count = int(high) + 1
-        return Law("categorical", {"p": np.full(count, 1 / count)}, s.shape, *ends)
-    return Law("uniform", {"lo": ends[0], "hi": ends[1]}, s.shape, *ends)
+        return TruncatedDistribution("categorical", {"p": np.full(count, 1 / count)}, s.shape, *ends)
+    return TruncatedDistribution("uniform", {"lo": ends[0], "hi": ends[1]}, s.shape, *ends)

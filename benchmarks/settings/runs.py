@@ -17,7 +17,7 @@ from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.choice import judge
 from oco.compiler.plan import compile_plan
 from oco.compiler.theorems import Situation
-from oco.compiler.verdicts import Standing
+from oco.compiler.verdicts import Applicability
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.model import Model
 from oco.dsl.writing import write_text
@@ -155,7 +155,9 @@ def least_guarantee(plan: Plan, rounds: int) -> Plan:
     far = Situation(replace(s.canonical, horizon=rounds), s.facts, rounds)
     found = judge(verdict.algorithm, far, {}, None, plan.choice.policy)
     settled = plan.with_constants(None, rounds)
-    return replace(settled, choice=replace(settled.choice, judged=(replace(found, standing=Standing.CHOSEN),)))
+    return replace(
+        settled, choice=replace(settled.choice, judged=(replace(found, applicability=Applicability.CHOSEN),))
+    )
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ class Plans:
     def applies(self, algorithm: str) -> bool:
         """Whether there is a theorem that holds."""
         verdict = next(v for v in self.paper.verdicts if v.name == algorithm)
-        return verdict.standing is not Standing.REFUSED and verdict.guarantee is not None
+        return verdict.applicability is not Applicability.REFUSED and verdict.guarantee is not None
 
     def of(self, algorithm: str, kind: str, rounds: int, spent: float) -> Plan | str:
         """The plan; `spent` is what a run of so many rounds took with other settings, in seconds."""

@@ -78,7 +78,8 @@ def drawn(plan: Plan, rounds: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     return {
         s.name: np.ascontiguousarray(
-            s.law.sample(rng, rounds) if s.law else rng.uniform(s.lower, s.upper, (rounds, *s.shape)), dtype=float
+            s.distribution.sample(rng, rounds) if s.distribution else rng.uniform(s.lower, s.upper, (rounds, *s.shape)),
+            dtype=float,
         )
         for s in plan.canonical.streams
     }

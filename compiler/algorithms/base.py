@@ -8,7 +8,7 @@ from typing import Protocol
 
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, Structured
-from oco.compiler.problem import Draw, Problem, Task
+from oco.compiler.problem import Draw, Problem, TraceSpec
 from oco.compiler.theorems import Hypothesis, Theorem
 from oco.dsl.model import Feedback
 
@@ -54,8 +54,8 @@ class Algorithm:
     symbols: Mapping[str, str] = field(default_factory=dict)
     multipliers: tuple[str, ...] = ()
     reads: Feedback | None = None
-    draws: Callable[[Task], tuple[Draw, ...]] = lambda task: ()
-    frank_wolfe: Callable[[Task], bool] = lambda task: False
+    draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
+    frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False
 
 
 def point(state: State, name: str) -> Point:

@@ -10,7 +10,7 @@ from oco.compiler.algorithms.base import Algorithm, State, point
 from oco.compiler.algorithms.common import PROJECTION
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting
 from oco.compiler.theorems import (
     Bound,
@@ -97,12 +97,12 @@ def _not_bandit(s: Situation) -> Objection | None:
 def _strongly_convex(s: Situation) -> Objection | None:
     if (s.number("loss.strong_convexity.l2") or 0.0) > 0:
         return None
-    mend = "add a multiple of `sum_squares` of the decision to the loss, or `assume loss.strong_convexity.l2 >= ...`"
-    return Objection("the loss is not known to be strongly convex", mend)
+    fix = "add a multiple of `sum_squares` of the decision to the loss, or `assume loss.strong_convexity.l2 >= ...`"
+    return Objection("the loss is not known to be strongly convex", fix)
 
 
 def _one_simplex(s: Situation) -> Objection | None:
-    if len(s.domains) == 1 and s.domains[0].kind == "simplex":
+    if len(s.domains) == 1 and s.domains[0].is_simplex:
         return None
     return Objection("its decisions lie in a simplex, those of the model do not", "write `decision x[n] in simplex`")
 

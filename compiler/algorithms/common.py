@@ -17,11 +17,11 @@ def domain_offers(operation: str, words: str) -> Hypothesis:
 
     def test(s: Situation) -> Objection | None:
         for d in s.domains:
-            why, slow = d.hindrance(operation)
+            why, slow = d.unavailable_reason(operation)
             if why:
-                said = f"it needs a {NOUNS[operation]} over {d}: {why}"
+                message = f"it needs a {NOUNS[operation]} over {d}: {why}"
                 return Objection(
-                    said, ask_for_it("decide in a set that has it, such as a box, a ball or a simplex", slow), slow
+                    message, ask_for_it("decide in a set that has it, such as a box, a ball or a simplex", slow), slow
                 )
         return None
 
@@ -39,19 +39,19 @@ def _fixed(s: Situation) -> Objection | None:
         return None
     for c in s.canonical.inequalities:
         if names(c.expr, Kind.ROUND):
-            said = f"`{c.origin}` changes with the round t, and the theorem is about fixed constraints"
-            return Objection(said, f"take t out of `{c.origin}`")
+            message = f"`{c.origin}` changes with the round t, and the theorem is about fixed constraints"
+            return Objection(message, f"take t out of `{c.origin}`")
         for name in names(c.expr, Kind.STREAM):
-            mend = f"make `{name}` a param, if it does not change"
-            return Objection(f"`{c.origin}` changes with `{name}`, and the theorem is about fixed constraints", mend)
+            fix = f"make `{name}` a param, if it does not change"
+            return Objection(f"`{c.origin}` changes with `{name}`, and the theorem is about fixed constraints", fix)
     return None
 
 
 def _functions_seen(s: Situation) -> Objection | None:
     if s.canonical.feedback is Feedback.FULL or constraints_are_fixed(s):
         return None
-    said = f"{s.canonical.feedback} feedback does not give the constraints as functions, and it needs them"
-    return Objection(said, "write `feedback full`")
+    message = f"{s.canonical.feedback} feedback does not give the constraints as functions, and it needs them"
+    return Objection(message, "write `feedback full`")
 
 
 def constraints_are_fixed(s: Situation) -> bool:
@@ -62,9 +62,11 @@ def _slater(s: Situation) -> Objection | None:
     margin = s.number("slater.margin")
     if not s.constraints or (margin is not None and margin > 0):
         return None
-    found = s.claim("slater.margin")
-    said = "no decision is known that satisfies the constraints with something to spare"
-    return Objection(f"{said}: {found}" if found else said, "loosen the constraints, or `assume slater.margin >= ...`")
+    result = s.claim("slater.margin")
+    message = "no decision is known that satisfies the constraints with something to spare"
+    return Objection(
+        f"{message}: {result}" if result else message, "loosen the constraints, or `assume slater.margin >= ...`"
+    )
 
 
 def _exact_step(s: Situation) -> Objection | None:
@@ -82,15 +84,15 @@ MIRROR_STEP = domain_offers("bregman_step", "Mirror steps can be made over the d
 
 def slopes(s: Situation) -> Floats:
     """sup |grad g_k|_2 of each constraint, shape (N,)."""
-    found = s.inequality_bounds("lipschitz.l2")
-    assert found is not None
-    return found
+    result = s.inequality_bounds("lipschitz.l2")
+    assert result is not None
+    return result
 
 
 def sizes(s: Situation) -> Floats:
     """sup |g_k| of each constraint, shape (N,); infinite where nothing bounds one."""
-    found = s.inequality_bounds("bound")
-    return np.full(s.constraints, np.inf) if found is None else found
+    result = s.inequality_bounds("bound")
+    return np.full(s.constraints, np.inf) if result is None else result
 
 
 def unknown(s: Situation, *constants: str) -> str:

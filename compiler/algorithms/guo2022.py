@@ -16,7 +16,7 @@ from oco.compiler.algorithms.classic import (
     path_length,
     path_weight,
 )
-from oco.compiler.algorithms.common import EXACT_STEP, FUNCTIONS_SEEN, SOME_INEQUALITY, constraints_are_fixed, sizes
+from oco.compiler.algorithms.common import EXACT_STEP, FUNCTIONS_SEEN, SOME_INEQUALITY, constraints_are_fixed
 from oco.compiler.algorithms.penalized import STEP_VIOLATION, step_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import (
     FEASIBLE_COMPARATOR,
@@ -26,7 +26,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import (
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting
 from oco.compiler.theorems import (
     Bound,
@@ -96,8 +96,8 @@ def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity
         return path_weight(alpha(rounds, horizon), diameter, path_length(s, horizon))
 
     def weight(rounds: Rounds, horizon: int) -> Schedule:
-        found: Schedule = eta(rounds, horizon) * gamma(rounds, horizon)
-        return found
+        result: Schedule = eta(rounds, horizon) * gamma(rounds, horizon)
+        return result
 
     return (
         Quantity("R", "R", "diameter of the domain", diameter),
@@ -117,7 +117,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     )
     varying = "T**(3/4)" if s.holds("feasible.common") else "T**(3/4) + T**((1 + V_x)/2)"
     rate = "1" if constraints_are_fixed(s) else varying
-    violation = Bound("hard violation", rate, STEP_VIOLATION, quantities, float(sizes(s).sum()))
+    violation = Bound("hard violation", rate, STEP_VIOLATION, quantities, s.violation_range)
     return Guarantee("Guo, Liu, Wei & Ying 2022", s.horizon, regret, violation, conditions=comparator_conditions(s))
 
 

@@ -24,7 +24,7 @@ from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -39,7 +39,6 @@ from oco.compiler.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.meter import charge
 from oco.dsl.model import Measure
 
 
@@ -97,14 +96,13 @@ def distances(rounds: Rounds, diameter: float, pull: float) -> Floats:
     F_t is 2-strongly convex, so its minimizers are pull / 2 apart and h grows by pull sqrt(h) + pull^2 / 2 when the function changes;
     the step makes it (1 - sigma) h + sigma^2 D^2 by 2-smoothness. Below, h <= 1.6^2 D^2 / sqrt(t) with the book's eta.
     """
-    h, total, done, found = 0.0, 0.0, 1, []
+    h, total, done, result = 0.0, 0.0, 1, []
     for end in rounds.last.astype(int).tolist():
         for to in _cuts(done, end):
-            charge(2)
             h, added = _further(h, done, to - done, diameter, pull)
             total, done = total + added, to
-        found.append(total)
-    return np.array(found)
+        result.append(total)
+    return np.array(result)
 
 
 def _cuts(done: int, end: int) -> Iterator[int]:

@@ -25,7 +25,7 @@ from oco.compiler.algorithms.base import State, point
 from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, if_over
-from oco.compiler.problem import Draw, Problem, Task
+from oco.compiler.problem import Draw, Problem, TraceSpec
 from oco.compiler.settings import Default, count
 from oco.compiler.theorems import Free, Situation
 
@@ -77,7 +77,7 @@ def perturbed_leader(p: Problem, S: Point, weight: Value) -> Point:
     return Point(total) / float(k)
 
 
-def draws(task: Task) -> tuple[Draw, ...]:
+def draws(task: TraceSpec) -> tuple[Draw, ...]:
     k = count(task.settings, "k", task.horizon or 1)
     return (
         Draw("u", "normal", "the directions of the perturbations, whatever their lengths", rows=k),

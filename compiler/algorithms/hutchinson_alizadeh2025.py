@@ -16,7 +16,6 @@ from oco.compiler.algorithms.common import (
     ROUNDS,
     SLATER,
     SOME_INEQUALITY,
-    sizes,
     slopes,
     unknown,
 )
@@ -133,15 +132,15 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
-    violation = Bound("hard violation", "1", VIOLATION, quantities, float(sizes(s).sum()))
+    violation = Bound("hard violation", "1", VIOLATION, quantities, s.violation_range)
     return Guarantee("Hutchinson & Alizadeh 2025", s.horizon, regret, violation, from_centre=True)
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found, T = constant_settings(s, settings), s.horizon or 1
+    result, T = constant_settings(s, settings), s.horizon or 1
     rho = number(settings, "rho", T)
-    found += [] if number(settings, "eta", T) > 0 else ["eta must be positive"]
-    return found if 0 <= rho < needed(s, "slater.margin") else [*found, "rho must lie below the Slater margin"]
+    result += [] if number(settings, "eta", T) > 0 else ["eta must be positive"]
+    return result if 0 <= rho < needed(s, "slater.margin") else [*result, "rho must lie below the Slater margin"]
 
 
 PFS = Algorithm(

@@ -19,7 +19,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, MEAN_I
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -82,18 +82,18 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
     def inverse_steps(rounds: Rounds, horizon: int) -> Schedule:
         R, G, b = (number(settings, name, horizon) for name in ("R", "G", "b"))
-        found: Schedule = (
+        results: Schedule = (
             G / R if R > 0 else math.inf
         ) * rounds.t**b  # R = 0: a domain of one point, which no step leaves
-        return found
+        return results
 
     def thetas(rounds: Rounds, horizon: int) -> Schedule:
-        found: Schedule = 6 * number(settings, "G", horizon) ** 2 / inverse_steps(rounds, horizon)
-        return found
+        results: Schedule = 6 * number(settings, "G", horizon) ** 2 / inverse_steps(rounds, horizon)
+        return results
 
     def ascents(rounds: Rounds, horizon: int) -> Floats:
-        found: Schedule = 1 / (thetas(rounds, horizon) * (rounds.t + 1.0))
-        return found.sums()
+        results: Schedule = 1 / (thetas(rounds, horizon) * (rounds.t + 1.0))
+        return results.sums()
 
     def regularization(rounds: Rounds, horizon: int) -> Floats:
         theta = thetas(rounds, horizon)
@@ -113,17 +113,17 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     )
     b = number(settings, "b", s.horizon or 1)
     regret = Bound("static regret", f"T**{max(b, 1 - b)!r}", REGRET, quantities, s.loss_range)
-    violation = Bound("soft violation", f"T**{1 - b / 2!r}", VIOLATION, quantities, float(sizes(s).sum()))
+    violation = Bound("soft violation", f"T**{1 - b / 2!r}", VIOLATION, quantities, s.violation_range)
     conditions = comparator_conditions(s)
     return Guarantee("Jenatton, Huang & Archambeau 2016", s.horizon, regret, violation, conditions=conditions)
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found, T = constant_settings(s, settings), s.horizon or 1
+    result, T = constant_settings(s, settings), s.horizon or 1
     R, G, b = (number(settings, name, T) for name in ("R", "G", "b"))
-    found += [] if R > 0 else ["R must be positive"]
-    found += [] if largest_slope(s) * (1 - 1e-12) <= G else ["G must bound the slopes of losses and constraints"]
-    return found if 0 < b < 1 else [*found, "b must lie between 0 and 1"]
+    result += [] if R > 0 else ["R must be positive"]
+    result += [] if largest_slope(s) * (1 - 1e-12) <= G else ["G must bound the slopes of losses and constraints"]
+    return result if 0 < b < 1 else [*result, "b must lie between 0 and 1"]
 
 
 JENATTON = Algorithm(

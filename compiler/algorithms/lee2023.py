@@ -26,7 +26,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Structured, select
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -91,8 +91,8 @@ class PrimalDual:
         theta, mu = p.setting("theta"), p.setting("mu")
         moved = t.maximum((1.0 - theta * mu) * lam + mu * G, 0.0)
         anew = oracle.begin(p, following)
-        found = {name: _where(t, ends, anew[name], kept[name]) for name in kept}
-        return {"x": following, "lam": t.where(ends, moved, lam), "G": t.where(ends, 0.0, G), **found}
+        results = {name: _where(t, ends, anew[name], kept[name]) for name in kept}
+        return {"x": following, "lam": t.where(ends, moved, lam), "G": t.where(ends, 0.0, G), **results}
 
 
 def _where(t: Tracer, c: Value, a: Structured, b: Structured) -> Structured:
@@ -121,21 +121,21 @@ def _something_to_learn(s: Situation) -> Objection | None:
 def _functions_seen(s: Situation) -> Objection | None:
     if s.canonical.feedback is Feedback.FULL:
         return None
-    said = f"{s.canonical.feedback} feedback gives no gradients away from the decision, and it needs them"
-    return Objection(said, "write `feedback full`")
+    message = f"{s.canonical.feedback} feedback gives no gradients away from the decision, and it needs them"
+    return Objection(message, "write `feedback full`")
 
 
 def _stochastic_loss(s: Situation) -> Objection | None:
     if names(s.canonical.objective, Kind.ROUND):
         return Objection(
-            "the loss changes with the round t, so it has no fixed law",
+            "the loss changes with the round t, so it has no fixed distribution",
             "take t out of the loss, or let a stream with a distribution stand for it",
         )
     ranges = {r.name: r for r in s.canonical.streams}
     for name in names(s.canonical.objective, Kind.STREAM):
         if not ranges[name].stochastic:
-            mend = f"if its values are independent draws, write `stream {name} ... iid` or give its distribution"
-            return Objection(f"the loss uses the stream `{name}`, which an adversary chooses", mend)
+            fix = f"if its values are independent draws, write `stream {name} ... iid` or give its distribution"
+            return Objection(f"the loss uses the stream `{name}`, which an adversary chooses", fix)
     return None
 
 
@@ -155,7 +155,7 @@ def multipliers(s: Situation) -> float | None:
 
 
 FUNCTIONS_REVEALED = Hypothesis("Losses and constraints are revealed as functions.", _functions_seen)
-STOCHASTIC_LOSS = Hypothesis("The losses are independent draws of one law.", _stochastic_loss)
+STOCHASTIC_LOSS = Hypothesis("The losses are independent draws of one distribution.", _stochastic_loss)
 STRONG_DUALITY = Hypothesis("(7): strong duality holds, with bounded multipliers.", _strong_duality, ("slater.margin",))
 SMOOTH = (
     fact_is_known(
@@ -218,9 +218,9 @@ def largest_bend(s: Situation) -> float:
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     T, oracle = s.horizon or 1, oracle_of(settings)
     numbers = {n: v for n, v in settings.items() if n not in WORD_SETTINGS}
-    found = constant_settings(s, numbers)
-    if found:
-        return found
+    result = constant_settings(s, numbers)
+    if result:
+        return result
     value = {n: number(settings, n, T) for n in numbers}
     room, diameter, largest = 1 - 1e-12, needed(s, "domain.diameter.l2"), float(oracle.largest_beta)
     rules = {
@@ -286,7 +286,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
         quantities += [Quantity("multipliers", r"|\lambda^*|_1", "largest sum of the multipliers", known)]
     violation = VIOLATION if known is None else f"min({VIOLATION}, {DUAL_VIOLATION})"
     of_regret, of_violation = _rates(oracle, settings["beta"].formula, duality)
-    said = "in expectation"
+    message = "in expectation"
     return Guarantee(
         f"Lee, Ho-Nguyen & Lee 2023, {'Theorems 1 and 3' if duality else 'Theorem 1'}, with {oracle.cite}",
         s.horizon,
@@ -296,9 +296,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
             REGRET,
             tuple(quantities),
             s.loss_range,
-            said + (IN_THE_MEAN if oracle.stochastic else ""),
+            message + (IN_THE_MEAN if oracle.stochastic else ""),
         ),
-        Bound("soft violation", of_violation, violation, tuple(quantities), float(bounds.sum()), said),
+        Bound("soft violation", of_violation, violation, tuple(quantities), s.violation_range, message),
     )
 
 

@@ -27,8 +27,8 @@ from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, repeated
-from oco.compiler.problem import Draw, Problem, Task
-from oco.compiler.rounds import Rounds
+from oco.compiler.problem import Draw, Problem, TraceSpec
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, count, exact, number
 from oco.compiler.theorems import (
     Bound,
@@ -96,11 +96,11 @@ class MetaFrankWolfe:
             return (*following.blocks, *X.replaced(k, y).blocks, *S.replaced(k, sum_k).blocks)
 
         begin = (*X.row(0).blocks, *X.blocks, *S.blocks)
-        found = t.for_(p.whole("K"), step, begin)
-        return Point(found[:blocks]), Rows(found[blocks : 2 * blocks]), Rows(found[2 * blocks :])
+        result = t.for_(p.whole("K"), step, begin)
+        return Point(result[:blocks]), Rows(result[blocks : 2 * blocks]), Rows(result[2 * blocks :])
 
 
-def draws(task: Task) -> tuple[Draw, ...]:
+def draws(task: TraceSpec) -> tuple[Draw, ...]:
     """Drawn anew in every round. Algorithm 3 draws once, and its proof takes the slopes as given: but those of later rounds depend on
     the draw, through the points and the multipliers, so that one draw is not covered where new ones are."""
     K = count(task.settings, "K", task.horizon or 1)
@@ -114,8 +114,8 @@ def _fits(s: Situation) -> Objection | None:
     steps = math.isqrt(s.horizon or 1)
     if 2 * steps * s.size <= MOST_NUMBERS:
         return None
-    said = f"it keeps two points for each of sqrt(T) = {steps:,} inner steps, {2 * steps * s.size:,} numbers"
-    return Objection(said, "write a shorter horizon", slow=True)
+    message = f"it keeps two points for each of sqrt(T) = {steps:,} inner steps, {2 * steps * s.size:,} numbers"
+    return Objection(message, "write a shorter horizon", slow=True)
 
 
 def _something_to_learn(s: Situation) -> Objection | None:
@@ -188,8 +188,8 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    if found := constant_settings(s, settings):
-        return found
+    if result := constant_settings(s, settings):
+        return result
     value = {n: number(settings, n, s.horizon or 1) for n in settings}
     room, diameter, slope = 1 - 1e-12, needed(s, "domain.diameter.l1"), largest_slope(s)
     pull = value["delta"] * s.size * value["R"] * value["D"] ** 2 / 2 * s.constraints
@@ -249,18 +249,18 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
         quantities += [Quantity("multipliers", r"|\lambda^*|_1", "largest sum of the multipliers", known)]
     beta, half = settings["beta"].formula, exact(0.5)
     regret = f"T**({half + beta})"
-    said = "in expectation"
+    message = "in expectation"
     return Guarantee(
         f"Lee, Ho-Nguyen & Lee 2023, {'Theorems 2 and 4' if duality else 'Theorem 2'}",
         s.horizon,
-        Bound("static regret", regret, REGRET, tuple(quantities), range_of_loss, said),
+        Bound("static regret", regret, REGRET, tuple(quantities), range_of_loss, message),
         Bound(
             "soft violation",
             regret if duality else f"T**({half * (half + 1) - beta / 2})",
             VIOLATION if known is None else f"min({VIOLATION}, {DUAL_VIOLATION})",
             tuple(quantities),
-            float(bounds.sum()),
-            said,
+            s.violation_range,
+            message,
         ),
     )
 

@@ -16,7 +16,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, MEAN_I
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -128,18 +128,18 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
-    violation = Bound("soft violation", "T**(3/4)", VIOLATION, quantities, float(sizes(s).sum()))
+    violation = Bound("soft violation", "T**(3/4)", VIOLATION, quantities, s.violation_range)
     conditions = comparator_conditions(s)
     return Guarantee("Mahdavi, Jin & Yang 2012", s.horizon, regret, violation, conditions=conditions)
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found, T = constant_settings(s, settings), s.horizon or 1
+    result, T = constant_settings(s, settings), s.horizon or 1
     delta, eta, weight = (number(settings, n, T) for n in ("delta", "eta", "weight"))
     if not weight > 0:
-        return [*found, "weight must be positive"]
+        return [*result, "weight must be positive"]
     holds = _regularized(delta, eta, _squares(s, weight)[0])
-    return found if holds else [*found, "delta must be at least (m+1) G^2 + 2 delta^2 eta^2"]
+    return result if holds else [*result, "delta must be at least (m+1) G^2 + 2 delta^2 eta^2"]
 
 
 LIPSCHITZ = inequalities_know("lipschitz.l2", "Losses and constraints are G-Lipschitz.", "the gradient")

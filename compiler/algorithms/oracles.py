@@ -17,7 +17,7 @@ from typing import Protocol
 from oco.compiler.algorithms.base import State
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
-from oco.compiler.problem import Draw, Problem, Task
+from oco.compiler.problem import Draw, Problem, TraceSpec
 from oco.compiler.settings import Default
 from oco.compiler.theorems import Free, Situation
 
@@ -35,7 +35,7 @@ class Step(Protocol):
     ) -> tuple[Point, State]: ...
 
 
-def _no_draws(task: Task) -> tuple[Draw, ...]:
+def _no_draws(task: TraceSpec) -> tuple[Draw, ...]:
     return ()
 
 
@@ -66,7 +66,7 @@ class Oracle:
     stochastic: bool = False
     free: tuple[Free, ...] = ()
     symbols: tuple[tuple[str, str], ...] = ()
-    draws: Callable[[Task], tuple[Draw, ...]] = _no_draws
+    draws: Callable[[TraceSpec], tuple[Draw, ...]] = _no_draws
     on_request: bool = False
     frank_wolfe: bool = False
     grows: bool = False

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.theorems import Floats, Quantity, Situation, needed, needed_bounds
 
 Scheduled = Callable[[Rounds, int], Schedule]

@@ -11,11 +11,11 @@ import numpy as np
 
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
-from oco.compiler.problem import Draw, Problem, Task
+from oco.compiler.problem import Draw, Problem, TraceSpec
 from oco.compiler.theorems import Hypothesis, Objection, Situation
 
 
-def draws(task: Task) -> tuple[Draw, ...]:
+def draws(task: TraceSpec) -> tuple[Draw, ...]:
     """The random arrays of a round, for `Algorithm.draws`."""
     return (Draw("u", "normal", "the direction of the perturbation, whatever its length"),)
 

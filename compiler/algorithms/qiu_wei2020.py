@@ -16,7 +16,7 @@ from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -189,7 +189,7 @@ def _settings(s: Situation) -> Mapping[str, Default]:
             raise UnknownFact("variation.gradient")
         variation = f"{4 * most**2!r} * (T - 1)"
     sizes, slopes, bends = (s.inequality_bounds(w) for w in ("bound", slope, "smoothness.l2"))
-    found = {
+    results = {
         "V": Default(variation, "V_*(T): gradient variation, known or the worst case of the facts"),
         "L_f": Default("loss.smoothness.l2", "Lipschitz constant of the gradient of the loss"),
         "L_g": Default(_most(bends), "Lipschitz constant of the constraints' gradients"),
@@ -199,13 +199,13 @@ def _settings(s: Situation) -> Mapping[str, Default]:
         "eta": Default("1 / sqrt(max(V, L_f**2))", "max(V_*, L_f^2)^(-1/2) (Theorem 4.1)"),
         "gamma": Default("max(V, L_f**2)**(1/4)", "max(V_*, L_f^2)^(1/4) (Theorem 4.1)"),
     }
-    return found | ({"nu": Default("1 / T", "1/T (Theorem 6.1)")} if entropic(s.domains) else {})
+    return results | ({"nu": Default("1 / T", "1/T (Theorem 6.1)")} if entropic(s.domains) else {})
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """Assumption 2.1 of the constants that are given; larger ones, and a smaller modulus, only make steps shorter."""
-    if found := constant_settings(s, settings):
-        return found
+    if results := constant_settings(s, settings):
+        return results
     value = {n: number(settings, n, s.horizon or 1) for n in settings}
     slope = "lipschitz.l1" if entropic(s.domains) else "lipschitz.l2"
     sizes, slopes, bends = (s.inequality_bounds(w) for w in ("bound", slope, "smoothness.l2"))
@@ -215,7 +215,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
         "G": ("the sum of |g_k|", _total(sizes)),
         "H": ("the sum of the constraints' Lipschitz constants", _total(slopes)),
     }
-    found = [
+    results = [
         f"{name} must bound {what}: it is at least {bound:.6g}"
         for name, (what, bound) in least.items()
         if value[name] < bound * (1 - 1e-12)
@@ -224,7 +224,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
         "rho must be at most the modulus 1 of the mirror map": value["rho"] <= 1,
         "nu must be at most 1": value.get("nu", 1.0) <= 1,
     }
-    return found + [words for words, holds in rules.items() if not holds]
+    return results + [words for words, holds in rules.items() if not holds]
 
 
 def _most(values: Floats | None) -> float:
@@ -271,7 +271,6 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, logs
     def violation(rounds: Rounds, horizon: int) -> float:
         return _constants(s, settings, horizon).violation(max(rounds.n, horizon))
 
-    sizes = s.inequality_bounds("bound")
     B, v = (
         Quantity(
             "B",
@@ -287,7 +286,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, logs
         theorem,
         s.horizon,
         Bound("static regret", f"sqrt(V_star){logs}", "B", (B,), s.loss_range),
-        Bound("soft violation", "log(T)" if logs else "1", "v", (v,), None if sizes is None else float(sizes.sum())),
+        Bound("soft violation", "log(T)" if logs else "1", "v", (v,), s.violation_range),
     )
 
 

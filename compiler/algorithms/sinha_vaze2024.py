@@ -17,12 +17,12 @@ from oco.compiler.algorithms.classic import (
     GRADIENTS_SEEN,
     STRONGLY_CONVEX,
 )
-from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
+from oco.compiler.algorithms.common import PROJECTION, ROUNDS, SOME_INEQUALITY, unknown
 from oco.compiler.algorithms.wang_wan_zhang2025 import LIPSCHITZ_CONSTRAINTS, largest_slope
 from oco.compiler.algorithms.wang_yan_liu2025 import FEASIBLE_COMPARATOR, INEQUALITIES_ONLY, comparator_conditions
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -37,6 +37,7 @@ from oco.compiler.theorems import (
     horizon_known,
     inequalities_convex,
     needed,
+    needed_bounds,
     scheduled,
 )
 from oco.dsl.model import Feedback, Measure
@@ -59,9 +60,10 @@ class SinhaVaze:
 
     def update(self, p: Problem, state: State) -> State:
         t, x, beta = p.tracer, point(state, "x"), p.setting("beta")
+        scale = beta if _strong(p) else p.setting("beta_g")
         g, slope = p.worst_constraint(x)
-        Q = t.name("Q", array(state, "Q") + beta * t.maximum(g, 0.0))
-        slope = (beta * t.to_float(g > 0.0)) * slope
+        Q = t.name("Q", array(state, "Q") + scale * t.maximum(g, 0.0))
+        slope = (scale * t.to_float(g > 0.0)) * slope
         if _strong(p):
             V = p.setting("V")
             p.note(
@@ -95,6 +97,7 @@ def _convex_settings(s: Situation) -> Mapping[str, Default]:
         "G": Default(unknown(s, "lipschitz.l2") or largest_slope(s), SLOPE),
         "D": Default("domain.diameter.l2", "diameter of the domain"),
         "beta": Default("1 / (2 * G * D)", "1/(2 G D)"),
+        "beta_g": Default("beta", "one scale for the losses and the constraints"),
         "rate": Default("1 / (2 * sqrt(T))", "1/(2 sqrt(T))"),
     }
 
@@ -109,14 +112,15 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
 
 
 # Convex: the potential grows by at most Phi'(Q_t) beta g_t^+(x_t), and AdaGrad's regret for the surrogate losses is at most
-# (D^2 / D_s + D_s) sqrt(sum |d_t|^2 / 2) where it uses D_s for the diameter, |d_t| <= beta G (1 + Phi'(Q_t)) and (1 + a)^2 <= 2 + 2 a^2.
-# So with c = beta G (D^2 / D_s + D_s), which is 1 with the paper's settings, e = exp(rate Q_T), and -Regret <= F T:
+# (D^2 / D_s + D_s) sqrt(sum |d_t|^2 / 2) where it uses D_s for the diameter, |d_t| <= S (1 + Phi'(Q_t)) with S the larger of beta G_f and
+# beta_g G_g, and (1 + a)^2 <= 2 + 2 a^2. Constraints may have a scale beta_g of their own, since beta_g g / beta is a constraint as good as
+# g. So with c = S (D^2 / D_s + D_s), which is 1 with the paper's settings, e = exp(rate Q_T), and -Regret <= F T:
 #
 #   beta Regret + e - 1 <= c sqrt(T) (1 + rate e),      of use while c rate sqrt(T) < 1: it is 1/2.
 #
 # The paper's 2 G D (sqrt(T) + 1) and 4 G D sqrt(T) log(2 (1 + 2 T)) follow. It bounds the violation of max_n g^n, hence of each g^n.
 CONVEX_REGRET = "c * sqrt(T) * (1 + rate) / beta"
-CONVEX_VIOLATION = "N / (beta * rate) * log((1 + c*sqrt(T) + beta*F*T) * widened)"
+CONVEX_VIOLATION = "N / (beta_g * rate) * log((1 + c*sqrt(T) + beta*F*T) * widened)"
 
 # Strongly convex: gradient descent with steps 1 / (V beta alpha_f t) has regret at most sum |d_t|^2 / (2 V beta alpha_f t) for the
 # surrogate losses, and |d_t|^2 <= 2 beta^2 G^2 (V^2 + 4 Q_t^2). So with k = beta G^2 sum_t 1/t / (V alpha_f), which is at most 1/8 with
@@ -143,27 +147,34 @@ def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity
 
 
 def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
-    """Theorem 1 for any beta, rate and D_s."""
-    slope, diameter = largest_slope(s), needed(s, "domain.diameter.l2")
+    """Theorem 1 for any beta, beta_g, rate and D_s."""
 
     def weight(horizon: int) -> float:
-        guess = number(settings, "D", horizon)
-        return number(settings, "beta", horizon) * slope * (diameter**2 / guess + guess)
+        return _weight(s, settings, horizon)
 
     def kept(rounds: Rounds, horizon: int) -> Floats:
         return np.asarray(1 - weight(horizon) * number(settings, "rate", horizon) * np.sqrt(rounds.last))
 
     quantities = (
         *_quantities(s, settings),
-        Quantity("c", "c", "beta G (D^2 / D_s + D_s)", lambda n, T: weight(T)),
+        Quantity("beta_g", r"\beta_g", "scale of the constraints", scheduled(settings, "beta_g")),
+        Quantity("c", "c", "max(beta G_f, beta_g G_g) (D^2 / D_s + D_s)", lambda n, T: weight(T)),
         Quantity("rate", r"\lambda", "rate of the potential", scheduled(settings, "rate")),
         Quantity("widened", r"w", "1 / (1 - c lambda sqrt(T))", lambda n, T: _widened(kept(n, T))),
     )
     bounds = (
         Bound("static regret", "sqrt(T)", CONVEX_REGRET, quantities, s.loss_range),
-        Bound("hard violation", "sqrt(T) * log(T)", CONVEX_VIOLATION, quantities, float(sizes(s).sum())),
+        Bound("hard violation", "sqrt(T) * log(T)", CONVEX_VIOLATION, quantities, s.violation_range),
     )
     return Guarantee("Sinha & Vaze 2024, Theorem 1", s.horizon, *bounds, conditions=comparator_conditions(s))
+
+
+def _weight(s: Situation, settings: Mapping[str, Setting], horizon: int) -> float:
+    """c: the largest slope of beta f and beta_g g times D^2 / D_s + D_s, D_s the setting and D the diameter."""
+    guess, diameter = number(settings, "D", horizon), needed(s, "domain.diameter.l2")
+    losses = number(settings, "beta", horizon) * needed(s, "loss.lipschitz.l2")
+    constraints = number(settings, "beta_g", horizon) * max(needed_bounds(s, "lipschitz.l2"))
+    return float(max(losses, constraints) * (diameter**2 / guess + guess))
 
 
 def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
@@ -182,28 +193,26 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     )
     bounds = (
         Bound("static regret", "log(T)", STRONG_REGRET, quantities, s.loss_range),
-        Bound("hard violation", "sqrt(T * log(T))", STRONG_VIOLATION, quantities, float(sizes(s).sum())),
+        Bound("hard violation", "sqrt(T * log(T))", STRONG_VIOLATION, quantities, s.violation_range),
     )
     return Guarantee("Sinha & Vaze 2024, Theorem 2", s.horizon, *bounds, conditions=comparator_conditions(s))
 
 
 def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found = constant_settings(s, settings)
+    result = constant_settings(s, settings)
     T = s.horizon or 1
-    guess, diameter = number(settings, "D", T), needed(s, "domain.diameter.l2")
-    weight = number(settings, "beta", T) * largest_slope(s) * (diameter**2 / guess + guess)
-    small = weight * number(settings, "rate", T) * np.sqrt(T) < 1
-    return found if small else [*found, "beta G (D^2 / D_s + D_s) rate sqrt(T) must be below 1"]
+    small = _weight(s, settings, T) * number(settings, "rate", T) * np.sqrt(T) < 1
+    return result if small else [*result, "max(beta G_f, beta_g G_g) (D^2 / D_s + D_s) rate sqrt(T) must be below 1"]
 
 
 def _strong_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found = constant_settings(s, settings)
+    result = constant_settings(s, settings)
     T = s.horizon or 1
     scale = number(settings, "beta", T) * largest_slope(s) ** 2 / number(settings, "V", T)
     small = 4 * scale / number(settings, "alpha_f", T) * float(Rounds.of(T).t.inverse.sums()[-1]) < 1
-    found += [] if small else ["4 beta G^2 log(T e) / (V alpha_f) must be below 1"]
+    result += [] if small else ["4 beta G^2 log(T e) / (V alpha_f) must be below 1"]
     true = number(settings, "alpha_f", T) <= needed(s, "loss.strong_convexity.l2") * (1 + 1e-12)
-    return found if true else [*found, "alpha_f must not exceed the modulus of strong convexity"]
+    return result if true else [*result, "alpha_f must not exceed the modulus of strong convexity"]
 
 
 _BASIC = (
@@ -244,8 +253,8 @@ SINHA_VAZE = Algorithm(
             violation=Violation.HARD,
             hypotheses=_BASIC,
             settings=_convex_settings,
-            free=(Free("beta"), Free("rate"), Free("D", 0.001, 1000)),
-            positive=("D", "beta", "rate"),
+            free=(Free("beta"), Free("beta_g"), Free("rate"), Free("D", 0.001, 1000)),
+            positive=("D", "beta", "beta_g", "rate"),
             guarantee=_convex_guarantee,
             rates={"static regret": "sqrt(T)", "hard violation": "sqrt(T) * log(T)"},
             checks=_convex_settings_hold,
@@ -254,7 +263,7 @@ SINHA_VAZE = Algorithm(
     cost="one projection",
     symbols={
         "x": "the decision of this round",
-        "Q": "beta times the violation so far",
+        "Q": "the violation so far times the scale of constraints",
         "S": "sum of the squared gradients, over exp(2 rate Q)",
     },
 )

@@ -206,12 +206,12 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
 def settings_bound(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """What the proofs ask of any settings: numbers that stay, and G and D as large as the facts say."""
     T = s.horizon or 1
-    found = constant_settings(s, {n: v for n, v in settings.items() if n not in WORD_SETTINGS})
+    result = constant_settings(s, {n: v for n, v in settings.items() if n not in WORD_SETTINGS})
     least = {"G": (largest_slope(s), "the gradients"), "D": (needed(s, "domain.diameter.l2"), "the diameter")}
     for name, (least_value, what) in least.items():
         if name in settings and number(settings, name, T) < least_value * (1 - 1e-12):
-            found.append(f"{name} must bound {what}: it is at least {least_value:.6g}")
-    return found
+            result.append(f"{name} must bound {what}: it is at least {least_value:.6g}")
+    return result
 
 
 def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
@@ -251,7 +251,7 @@ def round_quantities(s: Situation) -> tuple[Quantity, ...]:
 
 
 def violation_size(s: Situation) -> float | None:
-    """What all constraints together can be broken by in one round."""
+    """The sum of sup |g_n|: the size of the constraints together."""
     sizes = s.inequality_bounds("bound")
     return None if sizes is None else float(sizes.sum())
 
@@ -272,7 +272,7 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
     letters = {"G": "G", "D": "D", "beta": r"\beta", "gamma": r"\gamma", "rate": r"\lambda", "guess": r"\tilde G_1"}
     quantities = (*setting_quantities(settings, letters), *round_quantities(s))
     regret = Bound("static regret", "T**(3/4)", CONVEX_REGRET, quantities, s.loss_range)
-    violation = Bound("hard violation", "T**(3/4) * log(T)", CONVEX_VIOLATION, quantities, violation_size(s))
+    violation = Bound("hard violation", "T**(3/4) * log(T)", CONVEX_VIOLATION, quantities, s.violation_range)
     theorem = "Wang, Wan & Zhang 2025, Theorem 1"
     return Guarantee(theorem, s.horizon, regret, violation, conditions=comparator_conditions(s))
 
@@ -295,7 +295,7 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
         *round_quantities(s),
     )
     regret = Bound("static regret", "T**(2/3)", STRONG_REGRET, quantities, s.loss_range)
-    violation = Bound("hard violation", "T**(5/6)", STRONG_VIOLATION, quantities, violation_size(s))
+    violation = Bound("hard violation", "T**(5/6)", STRONG_VIOLATION, quantities, s.violation_range)
     theorem = "Wang, Wan & Zhang 2025, Theorem 2"
     return Guarantee(theorem, s.horizon, regret, violation, conditions=comparator_conditions(s))
 

@@ -84,8 +84,8 @@ class BanditFrankWolfe:
         def same_block() -> tuple[Structured, ...]:
             return y, state["y_b"], state["S"], V, state["k_b"]
 
-        found = if_over(t, block_is_full(p), next_block, same_block)
-        return dict(zip(("y", "y_b", "S", "V", "k_b"), found)) | {"Q": Q, "k": k}
+        result = if_over(t, block_is_full(p), next_block, same_block)
+        return dict(zip(("y", "y_b", "S", "V", "k_b"), result)) | {"Q": Q, "k": k}
 
     def refined(self, p: Problem, y: Point, y_b: Point, S: Point) -> Point:
         """Lines 13 to 18: Frank-Wolfe on F = eta <S, y> + |y - y_b|^2 until its gap is at most epsilon."""
@@ -129,8 +129,8 @@ class StronglyConvexBanditFrankWolfe:
         def same_block() -> tuple[Structured, ...]:
             return y, state["S"], state["Y"], V
 
-        found = if_over(t, block_is_full(p), next_block, same_block)
-        return dict(zip(("y", "S", "Y", "V"), found)) | {"Q": Q}
+        result = if_over(t, block_is_full(p), next_block, same_block)
+        return dict(zip(("y", "S", "Y", "V"), result)) | {"Q": Q}
 
     def refined(self, p: Problem, y: Point, S: Point, Y: Point) -> Point:
         """Lines 9 to 14: L Frank-Wolfe steps on F = <S, y> + gamma beta alpha_f / 2 K sum_tau |y - y_tau|^2 over the blocks.

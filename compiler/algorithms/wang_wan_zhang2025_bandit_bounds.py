@@ -17,7 +17,6 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import (
     largest_slope,
     round_quantities,
     setting_quantities,
-    violation_size,
 )
 from oco.compiler.algorithms.wang_yan_liu2025 import comparator_conditions
 from oco.compiler.settings import Setting, number
@@ -87,7 +86,7 @@ def convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee
         "Wang, Wan & Zhang 2025, Theorem 3",
         s.horizon,
         Bound("static regret", "T**(3/4)", regret, quantities, s.loss_range, NOTE),
-        Bound("hard violation", "T**(3/4) * log(T)", violation, quantities, violation_size(s), NOTE),
+        Bound("hard violation", "T**(3/4) * log(T)", violation, quantities, s.violation_range, NOTE),
         conditions=conditions(s),
     )
 
@@ -121,10 +120,10 @@ class StrongProof:
         size = beta * np.array([gamma * M, 2 * F])
         squares = wide**2 * np.convolve(size, size) + K * np.convolve(slope, slope)
         squares[:2] += 2 * K**2 * wide * beta**2 * F * G * size
-        found = 1.5 * harmonic / weight * squares
-        found[:2] += ((2 + D / r) * delta * T + T * far + K * D) * slope
-        found[0] += harmonic * weight * K * far**2 / 2
-        self.constant, self.linear, self.load = (float(v) for v in found)
+        result = 1.5 * harmonic / weight * squares
+        result[:2] += ((2 + D / r) * delta * T + T * far + K * D) * slope
+        result[0] += harmonic * weight * K * far**2 / 2
+        self.constant, self.linear, self.load = (float(v) for v in result)
         self.load = self.load if sizes is not None and math.isfinite(self.load) else math.inf
 
 
@@ -152,7 +151,7 @@ def strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee
         "Wang, Wan & Zhang 2025, Theorem 4",
         s.horizon,
         Bound("static regret", "T**(2/3) * log(T)", regret, quantities, s.loss_range, NOTE),
-        Bound("hard violation", "T**(5/6) * log(T)", violation, quantities, violation_size(s), NOTE),
+        Bound("hard violation", "T**(5/6) * log(T)", violation, quantities, s.violation_range, NOTE),
         conditions=conditions(s),
     )
 

@@ -25,7 +25,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting, along, number
 from oco.compiler.theorems import (
     Bound,
@@ -125,10 +125,10 @@ def _comparator(s: Situation) -> Objection | None:
     refuted = "no decision satisfies the constraints of every round"
     refuted = refuted if static else "some rounds have no decision that satisfies their constraints"
     helps = static and s.holds("feasible.each_round")
-    mend = "write `measure dynamic regret`" if helps else "loosen the constraints"
+    fix = "write `measure dynamic regret`" if helps else "loosen the constraints"
     if s.is_refuted(key):
-        return Objection(f"{refuted}: {s.claim(key)}", mend)
-    return Objection(f"it is not proved that {wanted}", mend)
+        return Objection(f"{refuted}: {s.claim(key)}", fix)
+    return Objection(f"it is not proved that {wanted}", fix)
 
 
 INEQUALITIES_ONLY = Hypothesis("There are inequalities only.", _no_equalities)
@@ -192,9 +192,9 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """What Algorithm 1 asks of its parameters."""
     T = s.horizon or 1
     alpha, eta = scheduled(settings, "alpha")(Rounds.of(T), T), number(settings, "eta", T)
-    found = constant_settings(s, {n: settings[n] for n in ("eta", "gamma")})
-    found += [] if alpha.nondecreasing else ["alpha must not decrease"]
-    return found + ([] if eta <= 1 else ["eta must lie between 0 and 1"])
+    result = constant_settings(s, {n: settings[n] for n in ("eta", "gamma")})
+    result += [] if alpha.nondecreasing else ["alpha must not decrease"]
+    return result + ([] if eta <= 1 else ["eta must lie between 0 and 1"])
 
 
 # Guarantees.
@@ -276,7 +276,6 @@ VIOLATION = f"min({QUEUE_VIOLATION}, {STEP_VIOLATION})"
 
 def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
     """Theorem 2 and the optimality of the step."""
-    sizes = s.inequality_bounds("bound")
     fixed = not constraint_variation(s, np.ones(1), Rounds.every(2), s.horizon or 2).any()
     varying = "T**min(V_g, 3/4)" if s.holds("feasible.common") else "T**V_g"
     return Bound(
@@ -284,7 +283,7 @@ def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
         "1" if fixed else varying,
         VIOLATION,
         quantities,
-        None if sizes is None else float(sizes.sum()),
+        s.violation_range,
         note="the smaller of Theorem 2 and of what the optimality of each step gives",
     )
 

@@ -23,7 +23,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.penalty import penalized_step
 from oco.compiler.points import Point, Rows, repeated
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting, along, count, evaluated, number
 from oco.compiler.theorems import (
     Bound,
@@ -38,7 +38,6 @@ from oco.compiler.theorems import (
     needed,
 )
 from oco.dsl.diagnostics import fail
-from oco.dsl.meter import charge
 from oco.dsl.model import Measure
 
 MOST_EXPERTS = 16
@@ -108,9 +107,9 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     T = s.horizon or 1
     steps = (along(settings["alpha"].formula, Rounds.of(T), T, m) for m in range(1, _experts(settings, T) + 1))
-    found = constant_settings(s, {n: settings[n] for n in ("M", "kappa", "eta", "gamma")})
-    found += [] if all(a.nondecreasing for a in steps) else ["alpha must not decrease"]
-    return found + ([] if number(settings, "eta", T) <= 1 else ["eta must lie between 0 and 1"])
+    result = constant_settings(s, {n: settings[n] for n in ("M", "kappa", "eta", "gamma")})
+    result += [] if all(a.nondecreasing for a in steps) else ["alpha must not decrease"]
+    return result + ([] if number(settings, "eta", T) <= 1 else ["eta must lie between 0 and 1"])
 
 
 def _experts(settings: Mapping[str, Setting], horizon: int) -> int:
@@ -120,10 +119,10 @@ def _experts(settings: Mapping[str, Setting], horizon: int) -> int:
 def _most_experts(settings: Mapping[str, Setting]) -> int:
     """The experts that a restarted method has room for. Raises OCO721 where its longest epoch has more."""
     if (last := _experts(settings, LONGEST_EPOCH)) > MOST_EXPERTS:
-        said = (
+        message = (
             f"M comes to {last} experts in an epoch of {LONGEST_EPOCH:,} rounds, and there is room for {MOST_EXPERTS}"
         )
-        raise fail("OCO721", said, hint="state a horizon, or give a smaller M")
+        raise fail("OCO721", message, hint="state a horizon, or give a smaller M")
     return MOST_EXPERTS
 
 
@@ -135,13 +134,13 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         return along(settings["alpha"].formula, rounds, horizon, m)
 
     def best(rounds: Rounds, horizon: int) -> Floats:
-        found, total = [], _experts(settings, horizon)
+        result, total = [], _experts(settings, horizon)
         path, kappa = path_length(s, horizon), number(settings, "kappa", horizon)
         for m in range(1, total + 1):
             a = alpha(m, rounds, horizon)
             own = 2 * diameter * path_weight(a, diameter, path) + slope**2 / 4 * a.inverse.sums() + diameter**2 * a.last
-            found.append(own + math.log(m * (m + 1) * total / (total + 1)) / kappa)
-        return np.asarray(np.min(found, axis=0))
+            result.append(own + math.log(m * (m + 1) * total / (total + 1)) / kappa)
+        return np.asarray(np.min(result, axis=0))
 
     own = quantities(s, settings)
     regret = Bound(
@@ -160,9 +159,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ),
         s.loss_range,
     )
-    sizes = s.inequality_bounds("bound")
-    trivial = None if sizes is None else float(sizes.sum())
-    violation = Bound("hard violation", "T**V_g", "all", (_all_experts(s, settings),), trivial)
+    violation = Bound("hard violation", "T**V_g", "all", (_all_experts(s, settings),), s.violation_range)
     return Guarantee(
         "Wang, Yan & Liu 2025, Corollary 3", s.horizon, regret, violation, conditions=comparator_conditions(s)
     )
@@ -175,13 +172,12 @@ def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:
 
     def total(rounds: Rounds, horizon: int) -> Floats:
         shared = {q.latex: q.at(rounds, horizon) for q in common}
-        found = np.zeros(len(rounds.last))
+        result = np.zeros(len(rounds.last))
         for m in range(1, _experts(settings, horizon) + 1):
-            charge(200)
             own = expert_quantities(s, settings, m)
             formula = Bound("hard violation", "T**V_g", VIOLATION, (*common, *own)).expression
-            found = found + evaluated(formula, shared | {q.latex: q.at(rounds, horizon) for q in own})
-        return found
+            result = result + evaluated(formula, shared | {q.latex: q.at(rounds, horizon) for q in own})
+        return result
 
     return Quantity("all", r"\sum_m B_g[m]", "the violation bounds of all experts", total)
 

@@ -17,7 +17,7 @@ from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds
+from oco.compiler.schedule import Rounds
 from oco.compiler.settings import Default, Setting, number
 from oco.compiler.theorems import (
     Bound,
@@ -63,15 +63,15 @@ class MirrorDescent:
         if p.equality_count:
             direction = direction + p.equality_combination(mu, array(state, "H"))
         following = self.step(p, mu, direction / alpha)
-        found: dict[str, Value | Point] = {"mu": following}
+        results: dict[str, Value | Point] = {"mu": following}
         if p.constraint_count:
             p.note("(5), with the data of this round and the new decision (erratum 5)")
             change = p.constraint_gradients(mu).apply(following - mu)
-            found["Q"] = p.tracer.maximum(array(state, "Q") + p.constraints(mu) + change, 0.0)
+            results["Q"] = p.tracer.maximum(array(state, "Q") + p.constraints(mu) + change, 0.0)
         if p.equality_count:
             p.note("(6)")
-            found["H"] = array(state, "H") + self.equalities(p, mu, following)
-        return found
+            results["H"] = array(state, "H") + self.equalities(p, mu, following)
+        return results
 
     def step(self, p: Problem, mu: Point, direction: Point) -> Point:
         """argmin <direction, .> + D(., mu). Erratum 6: D is |x - y|^2 / 2 in the Euclidean case."""
@@ -104,13 +104,13 @@ def _independent(s: Situation) -> Objection | None:
         label = c.label if isinstance(c, Equality) else c.origin
         if names(c.expr, Kind.ROUND):
             return Objection(
-                f"`{label}` changes with the round t, so it has no fixed law",
+                f"`{label}` changes with the round t, so it has no fixed distribution",
                 f"take t out of `{label}`, or let a stream with a distribution stand for it",
             )
         for name in names(c.expr, Kind.STREAM):
             if not ranges[name].stochastic:
-                mend = f"if its values are independent draws, write `stream {name} ... iid` or give its distribution"
-                return Objection(f"`{label}` uses the stream `{name}`, which an adversary chooses", mend)
+                fix = f"if its values are independent draws, write `stream {name} ... iid` or give its distribution"
+                return Objection(f"`{label}` uses the stream `{name}`, which an adversary chooses", fix)
     return None
 
 
@@ -143,12 +143,12 @@ def _equalities_known(s: Situation) -> Objection | None:
 def _multipliers(s: Situation) -> Objection | None:
     if s.holds("multipliers.bounded"):
         return None
-    said = "it is not proved that the multipliers are bounded (SELM)"
-    if found := s.claim("multipliers.bounded") or s.claim("slater.margin"):
-        return Objection(f"{said}: {found}", "loosen the constraints, or `assume slater.margin >= ...`")
+    message = "it is not proved that the multipliers are bounded (SELM)"
+    if result := s.claim("multipliers.bounded") or s.claim("slater.margin"):
+        return Objection(f"{message}: {result}", "loosen the constraints, or `assume slater.margin >= ...`")
     unknown = "no point in the relative interior of the domain is known with E h(x) = b and E g(x) < 0"
-    mend = "give the streams of the constraints a distribution or a mean, or `assume slater.margin >= ...`"
-    return Objection(f"{said}: {unknown}", mend)
+    fix = "give the streams of the constraints a distribution or a mean, or `assume slater.margin >= ...`"
+    return Objection(f"{message}: {unknown}", fix)
 
 
 MEAN_CONSTRAINTS = Hypothesis("Constraints bind in the mean over the rounds.", _no_hard_constraint)
@@ -194,8 +194,8 @@ _COMMON = (
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
-    found = {"V": Default("sqrt(T)", "V = sqrt(T) (Theorem 3.1)"), "alpha": Default("T", "alpha = T (Theorem 3.1)")}
-    return found | ({"theta": Default("1 / T", "theta = 1/T (Theorem 3.2)")} if _entropic(s.domains) else {})
+    results = {"V": Default("sqrt(T)", "V = sqrt(T) (Theorem 3.1)"), "alpha": Default("T", "alpha = T (Theorem 3.1)")}
+    return results | ({"theta": Default("1 / T", "theta = 1/T (Theorem 3.2)")} if _entropic(s.domains) else {})
 
 
 class _Constants:
@@ -220,7 +220,7 @@ def _known(values: Floats | None) -> Floats:
 
 
 def _quantities(c: _Constants, settings: Mapping[str, Setting]) -> tuple[Quantity, ...]:
-    found = [
+    results = [
         Quantity("D_1", "D_1", "bound of the gradient of the loss", c.D1),
         Quantity("D_2", "D_2", "bound of the constraints' gradients together", c.D2),
         Quantity("G", "G", "bound of the constraints together", c.G),
@@ -233,8 +233,8 @@ def _quantities(c: _Constants, settings: Mapping[str, Setting]) -> tuple[Quantit
         Quantity("T", "T", "rounds", lambda n, T: n.last),
     ]
     if c.entropic:
-        found += [Quantity("theta", r"\theta", "mixing with the uniform point", scheduled(settings, "theta"))]
-    return tuple(found)
+        results += [Quantity("theta", r"\theta", "mixing with the uniform point", scheduled(settings, "theta"))]
+    return tuple(results)
 
 
 # Lemma 5.1: M = 4 R H^2 / beta + G^2 + 2 R D_2^2 / beta (erratum 7). The first term bounds half of sup |h - b|^2 where the domain holds
@@ -253,7 +253,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, slop
     violation = equality = None
     rate = "sqrt(T) * log(T * d)" if c.entropic else "sqrt(T)"
     if s.constraints:
-        scale = float(np.sum(_known(s.inequality_bounds("bound"))))
+        scale = s.violation_range
         violation = _slater_bound(s, settings, c, scale) or Bound(
             "soft violation", rate, trivial=scale, note="in expectation; its constants c_0, l_0 exist without a number"
         )
@@ -278,7 +278,7 @@ def _entropic_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guaran
     return _guarantee(s, settings, "Wei, Yu & Neely 2020, Theorem 3.2", "l1", ENTROPIC_REGRET)
 
 
-def _slater_bound(s: Situation, settings: Mapping[str, Setting], c: _Constants, trivial: float) -> Bound | None:
+def _slater_bound(s: Situation, settings: Mapping[str, Setting], c: _Constants, trivial: float | None) -> Bound | None:
     """The soft violation in numbers where a Slater point of margin sigma is known and there are no equalities.
 
     Then q(lambda) <= F - sigma |lambda| takes the place of Lemma 2.3 in the proof of Lemma 5.6, and Lemma 5.3 (A.15 on the simplex)

@@ -2,7 +2,7 @@
 
     d_t = grad h_t(x_t) + (1 - rho_t) (d_{t-1} - grad h_t(x_{t-1})),   v_t = argmin <d_t, x>,   x_{t+1} = x_t + eta_t (v_t - x_t)
 
-with rho_t = eta_t = 1/(t + 1), for functions that are independent draws of one law, D-Lipschitz and L-smooth, with mean h.
+with rho_t = eta_t = 1/(t + 1), for functions that are independent draws of one distribution, D-Lipschitz and L-smooth, with mean h.
 
 Regret in K rounds, in expectation (the paper's is with high probability, with a logarithm). With e_t^2 = E|d_t - grad h(x_t)|^2, a
 martingale gives (t + 1)^2 e_t^2 <= t^2 e_{t-1}^2 + (D + L R)^2 from e_1 <= D, and one Frank-Wolfe step with t + 1 times the gap
@@ -24,7 +24,7 @@ from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Problem
-from oco.compiler.rounds import Rounds, Schedule
+from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default
 from oco.compiler.theorems import Situation
 

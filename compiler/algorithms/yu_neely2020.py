@@ -124,14 +124,14 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
-    violation = Bound("soft violation", "1", VIOLATION, quantities, float(bounds.sum()), "by the Slater point")
+    violation = Bound("soft violation", "1", VIOLATION, quantities, s.violation_range, "by the Slater point")
     return Guarantee("Yu & Neely 2020", s.horizon, regret, violation)
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found, T = constant_settings(s, settings), s.horizon or 1
+    result, T = constant_settings(s, settings), s.horizon or 1
     least = number(settings, "gamma", T) ** 2 * float(np.linalg.norm(slopes(s))) ** 2 / 2
-    return found if number(settings, "alpha", T) > least else [*found, "alpha must exceed gamma^2 beta^2 / 2"]
+    return result if number(settings, "alpha", T) > least else [*result, "alpha must exceed gamma^2 beta^2 / 2"]
 
 
 YU_NEELY = Algorithm(

@@ -58,13 +58,13 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     """The rule is Algorithm 1 of Wei, Yu & Neely 2020 with D(x, y) = |x - y|^2 / 2 and twice the alpha; its proofs hold for any alpha."""
     alpha = settings["alpha"]
     doubled = replace(alpha, formula=2 * alpha.formula, value=None if alpha.value is None else 2 * alpha.value)
-    said = "Yu, Neely & Wei 2017, with the constants of Wei, Yu & Neely 2020, Theorem 3.1, for 2 alpha"
-    return euclidean_guarantee(s, {"V": settings["V"], "alpha": doubled}, said)
+    message = "Yu, Neely & Wei 2017, with the constants of Wei, Yu & Neely 2020, Theorem 3.1, for 2 alpha"
+    return euclidean_guarantee(s, {"V": settings["V"], "alpha": doubled}, message)
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    found = constant_settings(s, settings)
-    return found if settings["tighten"].value == 0 else [*found, "tighten must be 0"]
+    result = constant_settings(s, settings)
+    return result if settings["tighten"].value == 0 else [*result, "tighten must be 0"]
 
 
 DPP = Algorithm(

@@ -3,7 +3,7 @@
 from oco.compiler.domains.affine import shifted_and_scaled
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.cut import cut
-from oco.compiler.domains.make import KINDS, domain, make_domain
+from oco.compiler.domains.make import domain, make_domain
 from oco.compiler.domains.product import product
 
-__all__ = ["KINDS", "Domain", "cut", "domain", "make_domain", "product", "shifted_and_scaled"]
+__all__ = ["Domain", "cut", "domain", "make_domain", "product", "shifted_and_scaled"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.working_set import enter, leave
+from oco.compiler.domains.qr_update import enter, leave
 from oco.compiler.ir.trace import Tracer, Values
 from oco.compiler.ir.value import Value
 
@@ -44,7 +44,7 @@ def _project_once(t: Tracer, v: Value, G: Value, h: Value, measure: Value | floa
     m, d = G.shape
     last = 50 * (m + d)
 
-    def unsettled(violation: Value, *state: Value) -> Value:
+    def not_converged(violation: Value, *state: Value) -> Value:
         *_, waits, passes = state
         return t.and_(t.or_(waits, t.max(violation) > FEASIBLE), passes < last)
 
@@ -88,7 +88,7 @@ def _project_once(t: Tracer, v: Value, G: Value, h: Value, measure: Value | floa
     slots = (t.to_int(t.zeros((d,))), t.full(False, (d,)), t.zeros((d,)))
     idle = (t.lift(0), t.lift(0.0), t.lift(False), t.lift(0))
     start = (_violation(v, G, h, measure), v, *slots, t.eye(d), t.zeros((d, d)), *idle)
-    _, w, chosen, active, _, _, inverse, *_ = t.while_(unsettled, step, start)
+    _, w, chosen, active, _, _, inverse, *_ = t.while_(not_converged, step, start)
     # Onto the face of the active rows: each time removes what rounding along the way has left.
     N, edge = _active_rows(t, G, chosen, active), t.gather(h, chosen)
     for _ in range(2):

@@ -41,8 +41,8 @@ class Affine(Domain):
         return self.inner.refusals
 
     @property
-    def dear(self) -> Mapping[str, str]:
-        return self.inner.dear
+    def expensive(self) -> Mapping[str, str]:
+        return self.inner.expensive
 
     @property
     def bounds_only(self) -> frozenset[str]:
@@ -66,11 +66,11 @@ class Affine(Domain):
     def _shift(self, t: Tracer) -> Value | float:
         return t.constant(self.shift, "shift", "the middle of the domain") if self.shift.ndim else float(self.shift)
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         # Rounding of the shift is forgiven: the scale is that of the whole set.
         size = max(self.inner.radius * self.scale, float(np.max(np.abs(self.shift))))
         share = self.inner.radius * self.scale / size if size > 0 else 1.0
-        return self.inner.excess(self._back(x)) * share
+        return self.inner.violation(self._back(x)) * share
 
     def interior_margin(self, x: Floats) -> float:
         return self.scale * self.inner.interior_margin(self._back(x))

@@ -122,13 +122,13 @@ class Centre:
         Q = solve_triangular(self.factor, (self.G / self.slack[:, None]).T, lower=True).T
         target = solve_triangular(self.factor, C, lower=True)
         far = np.abs(self.w) + self.reach
-        found = []
+        results = []
         for start in range(0, C.shape[1], each):
             mine = slice(start, start + each)
             multipliers = _improved(Q, target[:, mine], rounds) / self.slack[:, None]
             # By duality, <c, w> <= <lam, h> + <c - G' lam, w> for lam >= 0: an upper bound whatever was rounded.
-            found.append(multipliers.T @ self.h + np.abs(C[:, mine] - self.G.T @ multipliers).T @ far)
-        return np.concatenate(found)
+            results.append(multipliers.T @ self.h + np.abs(C[:, mine] - self.G.T @ multipliers).T @ far)
+        return np.concatenate(results)
 
 
 def _improved(Q: Floats, target: Floats, rounds: int) -> Floats:

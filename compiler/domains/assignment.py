@@ -26,8 +26,8 @@ def cheapest_assignment(t: Tracer, cost: Value) -> tuple[Value, Value]:
 
     def take(i: Value, row: Value, placed: Value) -> Values:
         fits = t.and_(t.gather(scaled, i) <= 0.0, t.eq(row, NONE))
-        found, j = t.any(fits), t.argmax(t.to_int(fits))
-        return t.put(row, t.where(found, i, t.gather(row, j)), j), t.put(placed, found, i)
+        result, j = t.any(fits), t.argmax(t.to_int(fits))
+        return t.put(row, t.where(result, i, t.gather(row, j)), j), t.put(placed, result, i)
 
     def place(i: Value, b: Value, row: Value) -> Values:
         return t.if_(t.gather(placed, i), lambda: (b, row), lambda: _augment(t, scaled, i, b, row))

@@ -11,6 +11,8 @@ import numpy as np
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, scaled_norm, vector_norm
+from oco.compiler.domains.properties import EntrySum, Greatest, QuadraticInequality
+from oco.dsl.intervals import Interval, point
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -22,6 +24,9 @@ class Ball(Domain):
     """{ x : |x|_2 <= r }, the Frobenius norm for a matrix."""
 
     kind: ClassVar[str] = "ball"
+    is_ball: ClassVar[bool] = True
+    tight_hull: ClassVar[bool] = True
+    sign_symmetric: ClassVar[bool] = True
     lengths = ("r",)
 
     r: float = 1.0
@@ -29,7 +34,7 @@ class Ball(Domain):
     def __post_init__(self) -> None:
         object.__setattr__(self, "r", number("r", self.r))
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         return vector_norm(x / self.r) - 1
 
     def interior_margin(self, x: Floats) -> float:
@@ -49,6 +54,18 @@ class Ball(Domain):
 
     def lmo(self, t: Tracer, c: Value) -> Value:
         return -self.r * direction(t, c)
+
+    def support_over(self, a: Interval) -> Greatest:
+        squares = Interval(a.magnitude, a.magnitude, a.shape).square().sum().sqrt()
+        return Greatest((squares * point(self.radius)).greatest, True)
+
+    @property
+    def entry_sum(self) -> EntrySum:
+        return EntrySum("square", self.radius**2 * (1 + 2**-50), reach=4.0)
+
+    @property
+    def quadratic(self) -> QuadraticInequality:
+        return QuadraticInequality(-1.0, np.zeros(self.size), np.full(self.size, 2.0 / self.radius**2))
 
     @property
     def lower(self) -> Floats:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.properties import EntrySum, Factors, Greatest, QuadraticInequality
 from oco.dsl.diagnostics import InternalError, fail
 
 if TYPE_CHECKING:
     from oco.compiler.domains.combination import Combination
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
+    from oco.dsl.intervals import Interval
 
 ArrayFunction = Callable[..., tuple[Floats, ...]]
 
@@ -54,16 +56,16 @@ class Domain(ABC):
     # Membership.
 
     @abstractmethod
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         """How far `x` breaks the set's inequalities and equalities, in units of the set's own scale; at most 0 inside."""
 
     def contains(self, x: Any, tolerance: float = 1e-9) -> bool:
         """Whether `x` has the right shape, is finite, and breaks nothing by more than `tolerance` times the set's scale."""
         point = np.asarray(x, dtype=np.float64)
-        return point.shape == self.shape and bool(np.isfinite(point).all()) and self.excess(point) <= tolerance
+        return point.shape == self.shape and bool(np.isfinite(point).all()) and self.violation(point) <= tolerance
 
-    def excess_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
-        """`excess` of diagonal I + U diag(s) V', the latter with orthonormal columns, for a set whose points are kept so."""
+    def violation_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
+        """`violation` of diagonal I + U diag(s) V', the latter with orthonormal columns, for a set whose points are kept so."""
         raise InternalError(f"points of {self} are kept as arrays")
 
     @abstractmethod
@@ -112,14 +114,14 @@ class Domain(ABC):
         return {}
 
     @property
-    def dear(self) -> Mapping[str, str]:
+    def expensive(self) -> Mapping[str, str]:
         """The operations that are offered, but take too long for a step of every round, each with the reason in words."""
         return {}
 
-    def hindrance(self, operation: str) -> tuple[str, bool]:
+    def unavailable_reason(self, operation: str) -> tuple[str, bool]:
         """Why no step of a round should need `operation`, and whether it is offered all the same; "" where nothing is in the way."""
         refused = self.refusals.get(operation)
-        return (refused, False) if refused else (self.dear.get(operation, ""), True)
+        return (refused, False) if refused else (self.expensive.get(operation, ""), True)
 
     def require(self, operation: str) -> None:
         """Raise the refusal of `operation` as an error; do nothing where the set offers it."""
@@ -199,6 +201,39 @@ class Domain(ABC):
         """max D(x, centre()) over the set for the divergence of `geometry`."""
         radius = float(self.radius_about_centre)
         return radius * radius / 2
+
+    # Properties that hold of few sets. Each has a default that is safe for any set.
+
+    is_box: ClassVar[bool] = False
+    """It is the box between `lower` and `upper`: every entry moves alone."""
+    is_ball: ClassVar[bool] = False
+    """It is the ball of `radius` about 0."""
+    is_simplex: ClassVar[bool] = False
+    """Its points are nonnegative and have one sum."""
+    tight_hull: ClassVar[bool] = False
+    """`lower` and `upper` are the ends of the range of each entry, without rounding."""
+    sign_symmetric: ClassVar[bool] = False
+    """With a point, the set holds what every change of the signs of its entries, or of its singular values, makes of it."""
+    spectral: ClassVar[bool] = False
+    """A solver of conic programs takes it by a matrix that is to be positive semidefinite."""
+    dense: ClassVar[bool] = False
+    """A solver of conic programs takes it by a number for each pair of entries."""
+    factors: ClassVar[Factors | None] = None
+    """How points are kept that are too large as arrays; None where they are not."""
+
+    def support_over(self, a: Interval) -> Greatest | None:
+        """A bound of max <c, x> over the set and all c in the range `a`; None where `support` and the bounds alone tell."""
+        return None
+
+    @property
+    def entry_sum(self) -> EntrySum | None:
+        """The one condition beside the bounds that makes the set, or a set around it, where that is a sum over the entries."""
+        return None
+
+    @property
+    def quadratic(self) -> QuadraticInequality | None:
+        """The one condition that makes the set beside its bounds and affine hull, where that is a convex quadratic inequality."""
+        return None
 
     # In other units.
 

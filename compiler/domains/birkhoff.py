@@ -32,6 +32,7 @@ class Birkhoff(Domain):
     """{ X >= 0 : X 1 = 1, X' 1 = 1 }, the convex hull of the permutation matrices."""
 
     kind: ClassVar[str] = "birkhoff"
+    tight_hull: ClassVar[bool] = True
 
     n: float = 1.0
 
@@ -52,7 +53,7 @@ class Birkhoff(Domain):
         why = f"at n = {self._order} each call would solve systems of {self._order} equations several times"
         return {"project": why, "project_jacobian": why, "bregman_step": why}
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         sums = np.concatenate([x.sum(axis=0), x.sum(axis=1)])
         return max(float(-x.min()), float(np.max(np.abs(sums - 1))))
 

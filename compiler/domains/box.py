@@ -22,6 +22,8 @@ class Box(Domain):
     """{ x : lo <= x <= hi }. Bounds are numbers or arrays that fill the shape; equal bounds fix an entry."""
 
     kind: ClassVar[str] = "box"
+    is_box: ClassVar[bool] = True
+    tight_hull: ClassVar[bool] = True
     lengths = ("lo", "hi")
 
     lo: Floats = field(default_factory=lambda: np.zeros(()))
@@ -37,7 +39,7 @@ class Box(Domain):
 
         return bound(self.lo, "lo"), bound(self.hi, "hi")
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         below, above = self.lower - x, x - self.upper
         scale = np.maximum(np.maximum(np.abs(self.lower), np.abs(self.upper)).max(), np.finfo(float).tiny)
         return float(np.max(np.maximum(below, above)) / scale)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from oco.compiler.domains.base import Domain, Halfspaces
+from oco.compiler.domains.budget_multiplier import Shifts
 from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
-from oco.compiler.domains.filling import filled
+from oco.compiler.domains.greedy_allocation import filled
 from oco.compiler.domains.norms import Floats, exact_sum
-from oco.compiler.domains.total_search import Shifts
 from oco.dsl.diagnostics import fail
 
 if TYPE_CHECKING:

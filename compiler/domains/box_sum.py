@@ -12,11 +12,11 @@ import numpy as np
 
 from oco.compiler.domains.arguments import filling, number
 from oco.compiler.domains.base import Domain, Halfspaces
-from oco.compiler.domains.filling import filled
+from oco.compiler.domains.budget_multiplier import Bound, Factors, Shifts
+from oco.compiler.domains.greedy_allocation import filled
 from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
-from oco.compiler.domains.total_search import Bound, Factors, Shifts
 from oco.compiler.domains.totals import extreme_points, largest_transfer, spread_of_transfer
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class BoxSum(Domain):
 
     # Membership.
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         outside = np.maximum(self.lo - x, x - self.hi)
         return max(float(np.max(outside)), abs(exact_sum(x.ravel()) - self.total)) / self._scale
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from oco.compiler.domains.arguments import written
 from oco.compiler.domains.box_sum import BoxSum
+from oco.compiler.domains.properties import EntrySum
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,6 +18,10 @@ class Budget(BoxSum):
 
     kind: ClassVar[str] = "budget"
     lengths = ("lo", "hi", "total")
+
+    @property
+    def entry_sum(self) -> EntrySum:
+        return EntrySum("", float(self.support(np.ones(self.shape))))
 
     def __str__(self) -> str:
         return f"budget({written(self.lo)}, {written(self.hi)}, {written(self.total)})"

@@ -35,19 +35,19 @@ def small_top_pair(t: Tracer, c: Value, start: Value, tolerance: float) -> tuple
         rest = w - sigma * v
         return v, u, sigma, t.sqrt(rest @ rest)
 
-    def settled(sigma: Value, left: Value) -> Value:
+    def converged(sigma: Value, left: Value) -> Value:
         return t.and_(sigma > 0.0, left <= tolerance * sigma)
 
     def filtered() -> tuple[Value, ...]:
-        def unsettled(v: Value, u: Value, s: Value, left: Value, filters: Value) -> Value:
-            return t.and_(t.not_(settled(s, left)), filters < MAX_FILTERS)
+        def not_converged(v: Value, u: Value, s: Value, left: Value, filters: Value) -> Value:
+            return t.and_(t.not_(converged(s, left)), filters < MAX_FILTERS)
 
         def better(v: Value, u: Value, s: Value, left: Value, filters: Value) -> tuple[Value, ...]:
             part = t.where(filters < 1, DAMPED[0], t.where(filters < 2, DAMPED[1], DAMPED[2]))
             return *pair(_damped(t, c, part * s, v)), filters + 1
 
-        *found, _ = t.while_(unsettled, better, (v, u, sigma, left, t.lift(0)))
-        return t.if_(settled(*found[2:]), lambda: tuple(found[:3]), decomposed)
+        *result, _ = t.while_(not_converged, better, (v, u, sigma, left, t.lift(0)))
+        return t.if_(converged(*result[2:]), lambda: tuple(result[:3]), decomposed)
 
     def decomposed() -> tuple[Value, ...]:
         unit, _, scale = scaled_norm(t, c)
@@ -55,7 +55,7 @@ def small_top_pair(t: Tracer, c: Value, start: Value, tolerance: float) -> tuple
         return Vt[0], U[:, 0], s[0] * scale
 
     v, u, sigma, left = pair(_unit(t, _unit(t, c @ start)[0] @ c)[0])
-    v, u, sigma = t.if_(settled(sigma, left), lambda: (v, u, sigma), filtered)
+    v, u, sigma = t.if_(converged(sigma, left), lambda: (v, u, sigma), filtered)
     return u, sigma, v
 
 

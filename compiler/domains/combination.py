@@ -99,14 +99,14 @@ class Combination:
         return self.terms[0][1].shape
 
     def __add__(self, other: Combination) -> Combination:
-        found = list(self.terms)
+        results = list(self.terms)
         for factor, matrix in other.terms:
-            same = next((k for k, (_, m) in enumerate(found) if m is matrix), None)
+            same = next((k for k, (_, m) in enumerate(results) if m is matrix), None)
             if same is None:
-                found.append((factor, matrix))
+                results.append((factor, matrix))
             else:
-                found[same] = (found[same][0] + factor, matrix)  # type: ignore[operator]
-        return Combination(tuple(found))
+                results[same] = (results[same][0] + factor, matrix)  # type: ignore[operator]
+        return Combination(tuple(results))
 
     def __mul__(self, factor: Liftable) -> Combination:
         return Combination(tuple((_product(factor, own), matrix) for own, matrix in self.terms))
@@ -132,10 +132,10 @@ class Combination:
 
     def entries(self, rows: Value, columns: Value) -> Value:
         """A[rows, columns], pairwise, for vectors of places; of combinations of few outer products."""
-        found = [(c, m) for c, m in self.terms if isinstance(m, LowRank)]
-        if len(found) < len(self.terms):
+        results = [(c, m) for c, m in self.terms if isinstance(m, LowRank)]
+        if len(results) < len(self.terms):
             raise InternalError("entries are gathered from decisions")
-        return _sum([_scaled(c, m.entries(rows, columns)) for c, m in found])
+        return _sum([_scaled(c, m.entries(rows, columns)) for c, m in results])
 
     def gathered(self, rows: Value, columns: Value) -> Value:
         """A[rows, columns] for places that pair by broadcasting."""
@@ -174,18 +174,18 @@ def _inner(a: Matrix, b: Matrix) -> Value:
         return low_rank.inner(t, a, b)  # type: ignore[arg-type]
     if isinstance(b, Sparse):
         return t.sum(b.data * a.entries(b.rows, b.columns))
-    found = t.sum(t.sum((b.array @ a.V) * a.U, axis=0) * a.s)
-    return found if a.diagonal is None else found + a.diagonal * t.sum(t.diag(b.array))
+    result = t.sum(t.sum((b.array @ a.V) * a.U, axis=0) * a.s)
+    return result if a.diagonal is None else result + a.diagonal * t.sum(t.diag(b.array))
 
 
 def chosen(t: Tracer, c: Value, a: Combination, b: Combination) -> Combination:
     """`a` where the truth value holds, else `b`, both settled into the room of b's first matrix."""
     like = b.terms[0][1]
-    one, other = settled(t, a, like), settled(t, b, like)
+    one, other = laid_out(t, a, like), laid_out(t, b, like)
     return Combination(((1.0, like.rebuilt(*(t.where(c, u, v) for u, v in zip(one.values, other.values)))),))
 
 
-def settled(t: Tracer, x: Combination, like: Matrix) -> Matrix:
+def laid_out(t: Tracer, x: Combination, like: Matrix) -> Matrix:
     """The sum as one matrix with the room of `like`."""
     if isinstance(like, Whole):
         return Whole(_sum([_scaled(c, m.dense()) for c, m in x.terms]))
@@ -207,12 +207,12 @@ def _same_room(m: Matrix, like: Matrix) -> bool:
 
 def _settled_terms(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[Liftable, Matrix]]) -> LowRank:
     assert isinstance(begun, LowRank)
-    found = begun if isinstance(factor, float) and factor == 1 else low_rank.scaled(begun, factor)
+    result = begun if isinstance(factor, float) and factor == 1 else low_rank.scaled(begun, factor)
     for c, m in rest:
         if not isinstance(m, LowRank):
             raise InternalError("a decision is a sum of outer products")
-        found = low_rank.sum_of(t, found, low_rank.scaled(m, c))
-    return found
+        result = low_rank.sum_of(t, result, low_rank.scaled(m, c))
+    return result
 
 
 def _settled_entries(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[Liftable, Matrix]]) -> Sparse:

@@ -10,10 +10,6 @@ from oco.compiler.domains.base import MAX_VERTICES
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.programs import orthogonal
 from oco.dsl.diagnostics import InternalError
-from oco.dsl.meter import charge
-
-STEP, NUMBER = 30, 1e-3
-"""Microseconds that a step to another row takes, and more for each number that it reads."""
 
 THIN = 1e-9
 """A polyhedron thinner than this, relative to its size, is taken to be flat."""
@@ -39,12 +35,12 @@ def corners(G: Floats, h: Floats) -> Floats | None:
     rough = rough[np.all(np.isfinite(rough), axis=1)]
     if len(np.unique(np.round(rough, 6), axis=0)) > MAX_VERTICES:
         return None
-    found: dict[tuple[float, ...], Floats] = {}
+    results: dict[tuple[float, ...], Floats] = {}
     for w in rough[np.unique(np.round(rough, 9), axis=0, return_index=True)[1]]:
         tight = h - G @ w < 1e-8
         exact = w + np.linalg.lstsq(G[tight], h[tight] - G[tight] @ w, rcond=None)[0]
-        found.setdefault(tuple(np.round(exact, 8) + 0.0), exact)
-    table = np.array([found[key] for key in sorted(found)])
+        results.setdefault(tuple(np.round(exact, 8) + 0.0), exact)
+    table = np.array([results[key] for key in sorted(results)])
     return table if np.max(table @ G.T - h) <= EXACT else None
 
 
@@ -55,7 +51,6 @@ def first_basis(G: Floats, h: Floats) -> Floats:
     basis: list[int] = []
     free = np.eye(d)
     while len(basis) < d:
-        charge(STEP + NUMBER * (G.size + free.size))
         rates = G @ free[:, 0]
         rates[basis] = 0.0
         slack = np.maximum(h - G @ w, 0.0)

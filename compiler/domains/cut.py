@@ -10,7 +10,7 @@ from oco.compiler.domains.arguments import finite
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.programs import MOST_STEPS
-from oco.compiler.domains.rows import MOST_ENTRIES
+from oco.compiler.domains.rows import check_rows
 from oco.dsl.diagnostics import fail
 
 FACETED = ("box", "simplex", "budget", "capped_simplex", "birkhoff")
@@ -37,11 +37,11 @@ def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None
         A, b, E, f = (np.concatenate(pair) for pair in pairs)
         return cut(base.base, A, b, E, f, steps)
     rows = Halfspaces(A, b, E, f)
-    one_row = base.kind == "box" and len(b) + len(f) == 1 and bool(np.any(A) or np.any(E))
+    one_row = base.is_box and len(b) + len(f) == 1 and bool(np.any(A) or np.any(E))
     if one_row and base.size > SMALL:
         return BoxRow(base.shape, base=base, rows_added=rows)
-    if base.kind in FACETED and base.size**2 > MOST_ENTRIES:
-        raise fail("OCO420", f"{base} of {base.size:,} entries is too large to be cut by several rows")
+    if base.kind in FACETED:
+        check_rows(base.size + len(b) + len(f), base.size, str(base))
     sides = base.halfspaces()
     if sides is None:
         return Cut(base.shape, base=base, rows_added=rows)

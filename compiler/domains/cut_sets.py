@@ -18,7 +18,7 @@ from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.polyhedron import Polyhedron
 from oco.compiler.domains.programs import Steps
 from oco.compiler.domains.rows import Rows
-from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.diagnostics import fail
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -32,9 +32,6 @@ MANY = 16
 
 UNITS, SMALL = 20_000, 500
 """Microseconds for each row that a linear minimisation is taken to need, where rows are many or have more numbers than that."""
-
-MOST_PRODUCTS = 150_000_000
-"""Multiplications of a step of the conic solver that can be afforded."""
 
 SLIGHT = 1e-9
 """A share that counts as none: of a row within the affine hull, of an inner radius."""
@@ -111,14 +108,14 @@ class Cut(Domain):
         return {} if why is None else dict.fromkeys(("project", "project_jacobian", "lmo", "bregman_step"), why)
 
     @property
-    def dear(self) -> Mapping[str, str]:
-        return self.base.dear
+    def expensive(self) -> Mapping[str, str]:
+        return self.base.expensive
 
     @property
     def bounds_only(self) -> frozenset[str]:
         """A cut ball has points as far apart as the bound says, and as far out, along what is orthogonal to all rows."""
         loose = {"diameter.l1", "diameter.l2", "radius", "radius_about_centre", "bregman_radius"}
-        if self.base.kind == "ball" and np.linalg.matrix_rank(self._matrix) < self.size:
+        if self.base.is_ball and np.linalg.matrix_rank(self._matrix) < self.size:
             loose -= {"diameter.l2", "radius"}
         if self._inequalities < len(self._sides) or self.base.kind in ("ellipsoid", "affine", "product"):
             loose |= {"inner_radius"}
@@ -143,10 +140,10 @@ class Cut(Domain):
     def _scale(self) -> float:
         return max(self.base.radius, float(np.max(np.abs(self._sides))))
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         over = self._matrix @ x.ravel() - self._sides
         over[self._inequalities :] = np.abs(over[self._inequalities :])
-        return max(self.base.excess(x), float(np.max(over)) / self._scale)
+        return max(self.base.violation(x), float(np.max(over)) / self._scale)
 
     def interior_margin(self, x: Floats) -> float:
         m, moving = self._inequalities, self._lengths > 0
@@ -189,34 +186,29 @@ class Cut(Domain):
         """The centre and the radius of a ball within, a largest one as far as `interior_margin` tells: a conic program."""
         import cvxpy as cp
 
-        if self._matrix.size * sum(self._matrix.shape) > MOST_PRODUCTS:
-            raise self._too_large()
         size, base = self._units
         u, margin = cp.Variable(self.shape), cp.Variable()
         problem = cp.Problem(cp.Maximize(margin), self._rows_with_room(cp, base, u, margin, size))
-        for solver, limit in ((cp.CLARABEL, "time_limit"), (cp.SCS, "time_limit_secs")):
+        for solver in (cp.CLARABEL, cp.SCS):
             try:
-                problem.solve(solver=solver, **{limit: 1.0})
+                problem.solve(solver=solver)
             except cp.SolverError:
                 continue
             if problem.status in ("optimal", "optimal_inaccurate"):
                 break
         if problem.status in ("user_limit", "solver_error"):
-            raise self._too_large()
+            raise fail("OCO133", f"no solver tells whether {self} of {self.size:,} entries holds a point")
         if margin.value is None or float(margin.value) < -SOLVED:
             raise fail("OCO410", f"{self} is empty")
-        found = size * np.asarray(u.value)
+        result = size * np.asarray(u.value)
         at_once = len(self._sides) > MANY and self._inequalities == len(self._sides)
-        centre = found if at_once or "project" in self.refusals else self.project_array(found)
+        centre = result if at_once or "project" in self.refusals else self.project_array(result)
         room = self.interior_margin(centre)
         if room <= SLIGHT * self._scale:
             raise fail(
                 "OCO410", f"{self} holds no interior point of {self.base}", hint="cut less, or write the set itself"
             )
         return centre, room
-
-    def _too_large(self) -> OcoError:
-        return fail("OCO420", f"{self} of {self.size:,} entries is too large to find a point within")
 
     def interior_constraints(self, cp: Any, variable: Any, margin: Any) -> list[Any]:
         return self._rows_with_room(cp, self.base, variable, margin, 1.0)
@@ -231,8 +223,8 @@ class Cut(Domain):
     @cached_property
     def _lengths(self) -> Floats:
         """The lengths of the inequalities' rows along the affine hull, zero where only rounding is left."""
-        found = [vector_norm(self.tangent(row.reshape(self.shape))) for row in self._matrix[: self._inequalities]]
-        return np.array([length if length > SLIGHT else 0.0 for length in found])
+        results = [vector_norm(self.tangent(row.reshape(self.shape))) for row in self._matrix[: self._inequalities]]
+        return np.array([length if length > SLIGHT else 0.0 for length in results])
 
     @cached_property
     def _hull(self) -> tuple[Floats, Floats]:
@@ -277,12 +269,12 @@ class Cut(Domain):
 
     def _farthest(self, z: Floats) -> float:
         """A bound of max |x - z|_2: with |x - c| <= R on the base, |x - z|^2 <= R^2 + |w|^2 + 2 max <-w, x - c> for w = z - c."""
-        size, found = self.base.radius, math.inf
+        size, result = self.base.radius, math.inf
         for c, R in ((self.base.centre(), self.base.radius_about_centre), (np.zeros(self.shape), size)):
             w = np.asarray(z - c) / size
             most = (self.support(-w) + exact_sum((w * c).ravel())) / size
-            found = min(found, (R / size) ** 2 + vector_norm(w) ** 2 + 2 * most)
-        return size * math.sqrt(max(found, 0.0))
+            result = min(result, (R / size) ** 2 + vector_norm(w) ** 2 + 2 * most)
+        return size * math.sqrt(max(result, 0.0))
 
     @cached_property
     def _diameters(self) -> tuple[float, float]:
@@ -312,7 +304,7 @@ class Cut(Domain):
     @property
     def _only_base(self) -> bool:
         """Whether the base's numbers bound those of the cut, since a projection takes too long or is refused."""
-        return "project" in self.refusals or bool(self.dear) or len(self._sides) > MANY
+        return "project" in self.refusals or bool(self.expensive) or len(self._sides) > MANY
 
     @property
     def inner_radius(self) -> float:

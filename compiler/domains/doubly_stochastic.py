@@ -32,7 +32,7 @@ def nearest_doubly_stochastic(t: Tracer, v: Value) -> Value:
     far = t.max(t.abs(centred)) > FAR
     W = t.if_(far, lambda: 1.0 - cheapest_assignment(t, -centred)[1], lambda: centred)[0]
 
-    def unsettled(W: Value, error: Value, steps: Value) -> Value:
+    def not_converged(W: Value, error: Value, steps: Value) -> Value:
         return t.and_(error > SETTLED * n, steps < MAX_STEPS)
 
     def newton(W: Value, error: Value, steps: Value) -> tuple[Value, Value, Value]:
@@ -44,7 +44,7 @@ def nearest_doubly_stochastic(t: Tracer, v: Value) -> Value:
         W = W + _step_length(t, W, D, d, residual) * D
         return W, t.max(t.abs(_sums(t, t.maximum(W, 0.0)) - 1.0)), steps + 1
 
-    W = t.while_(unsettled, newton, (W, t.lift(np.inf), t.lift(0)))[0]
+    W = t.while_(not_converged, newton, (W, t.lift(np.inf), t.lift(0)))[0]
     return rounded(t, t.maximum(W, 0.0))
 
 

@@ -86,10 +86,10 @@ class CutDual:
             y, price = t.for_(3, put_right, (x, last))
             cost = unit + price @ self.C
             least = t.sum(cost * base.flat(t, base.lmo(t, base.shaped(t, cost)))) - t.sum(price * self.r)
-            found = t.sum(unit * y)
-            better, higher = found < value, least > bound
+            result = t.sum(unit * y)
+            better, higher = result < value, least > bound
             best = t.where(better, y, x), t.where(higher, price, lam)
-            return *best, t.minimum(found, value), t.maximum(least, bound), step * LONGER, price
+            return *best, t.minimum(result, value), t.maximum(least, bound), step * LONGER, price
 
         start = (centre, self.none, t.lift(np.inf), t.lift(-np.inf), t.lift(FIRST_STEP), self.none)
         x, lam, *_ = t.while_(uncertain, proximal, start)
@@ -106,7 +106,7 @@ class CutDual:
         u, length, scale = scaled_norm(t, v)
         v = u * t.minimum(scale, FAR / t.maximum(length, 1.0))
 
-        def unsettled(lam: Value, x: Value, steps: Value) -> Value:
+        def not_converged(lam: Value, x: Value, steps: Value) -> Value:
             rounding = EPS * t.max(t.abs(lam))
             return t.and_(self._residual(lam, x) > t.maximum(rounding, SETTLED), steps < MAX_STEPS)
 
@@ -116,7 +116,7 @@ class CutDual:
             lam = self._search(v, lam, x, d, slope)
             return lam, self._point(v, lam), steps + 1
 
-        lam, x, _ = t.while_(unsettled, newton, (start, self._point(v, start), t.lift(0)))
+        lam, x, _ = t.while_(not_converged, newton, (start, self._point(v, start), t.lift(0)))
         return lam, x
 
     def _within(self, x: Value) -> Value:

@@ -13,7 +13,7 @@ import numpy as np
 from oco.compiler.domains.arguments import filling, finite, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, exact_sum, scaled_norm, vector_norm
-from oco.dsl.meter import EIGENVALUES, charge
+from oco.compiler.domains.properties import QuadraticInequality
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -27,6 +27,7 @@ class Ellipsoid(Domain):
     """{ x : (x - c)' P^-1 (x - c) <= 1 } for vectors x; P = Q diag(d) Q' has the semi-axes sqrt(d)."""
 
     kind: ClassVar[str] = "ellipsoid"
+    dense: ClassVar[bool] = True
 
     P: Floats = field(default_factory=lambda: np.eye(1))
     c: Floats = field(default_factory=lambda: np.zeros(()))
@@ -38,11 +39,15 @@ class Ellipsoid(Domain):
         object.__setattr__(self, "P", finite("P", self.P))
         object.__setattr__(self, "c", filling("c", self.c, self.shape))
 
+    @property
+    def quadratic(self) -> QuadraticInequality:
+        inverse, centre = np.linalg.inv((self.P + self.P.T) / 2), np.broadcast_to(self.c, (self.size,))
+        return QuadraticInequality(float(centre @ inverse @ centre) - 1.0, -2.0 * inverse @ centre, 2.0 * inverse)
+
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
         """d > 0 increasing, and Q."""
         largest = float(np.max(np.abs(self.P)))
-        charge(EIGENVALUES * self.size**3)
         values, q = np.linalg.eigh((self.P / largest + self.P.T / largest) / 2)
         return values * largest, q
 
@@ -57,7 +62,7 @@ class Ellipsoid(Domain):
         gauge = vector_norm(z)
         return gauge, z / (self._axes * gauge) if gauge > 0 else z
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         gauge, slope = self._gauge(x)
         if gauge <= 1:
             return gauge - 1
@@ -96,7 +101,7 @@ class Ellipsoid(Domain):
             s = weighted / (d + lam)
             return s, t.sqrt(t.sum(s * s))
 
-        def unsettled(lam: Value, before: Value) -> Value:
+        def not_converged(lam: Value, before: Value) -> Value:
             return lam > before
 
         def newton(lam: Value, before: Value) -> tuple[Value, Value]:
@@ -105,7 +110,7 @@ class Ellipsoid(Domain):
 
         _, length, scale = scaled_norm(t, weighted)
         start = t.maximum(scale * length - 1.0, 0.0)
-        lam = t.while_(unsettled, newton, (start, -1.0))[0]
+        lam = t.while_(not_converged, newton, (start, -1.0))[0]
         s, n = gauge(lam)
         return t.sqrt(d) * s / t.maximum(n, 1.0)
 

@@ -33,15 +33,16 @@ def nearest(rows: Rows, steps: Steps) -> Rows:
     multipliers = np.zeros(len(rows.given.b) + 2 * len(rows.given.f))
     for k in range(ZOOMS):
         near = rows.about(x, rows.scale * unit)
-        found = _least_violation(near, REACH if k else None).solve(np.append(np.zeros(rows.size), 1.0), steps)
-        if found is None:
-            raise rows.too_large()
-        if found.status != 0:
+        program, cost = _least_violation(near, REACH if k else None), np.append(np.zeros(rows.size), 1.0)
+        result = program.solve(cost, steps)
+        if result is None:
+            result = program.solve(cost)
+        if result.status != 0:
             break
-        multipliers = -found.ineqlin.marginals / np.concatenate([near.lengths[0], near.lengths[1], near.lengths[1]])
+        multipliers = -result.ineqlin.marginals / np.concatenate([near.lengths[0], near.lengths[1], near.lengths[1]])
         if refuted(rows, multipliers, box):
             raise rows.empty()
-        moved = np.clip(near.up(found.x[:-1]), *box)
+        moved = np.clip(near.up(result.x[:-1]), *box)
         left, rounding = rows.broken(moved)
         gained = left <= best / 2
         if left < best:

@@ -13,7 +13,7 @@ from oco.compiler.domains.arguments import written
 from oco.compiler.domains.base import MAX_VERTICES
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.polyhedron import Polyhedron
-from oco.compiler.domains.rows import MOST_ENTRIES
+from oco.compiler.domains.rows import check_rows
 from oco.dsl.diagnostics import fail
 
 if TYPE_CHECKING:
@@ -48,16 +48,16 @@ class Flow(Polyhedron):
     def order(self) -> tuple[int, ...]:
         """The nodes, each before those that its edges lead to; an error where the graph has a cycle."""
         incoming = np.bincount(self.edges[:, 1], minlength=self.nodes)
-        found = [int(v) for v in np.flatnonzero(incoming == 0)]
-        for node in found:  # which grows
+        results = [int(v) for v in np.flatnonzero(incoming == 0)]
+        for node in results:  # which grows
             for _, head in self._leaving[node]:
                 incoming[head] -= 1
                 if incoming[head] == 0:
-                    found.append(head)
-        if len(found) < self.nodes:
+                    results.append(head)
+        if len(results) < self.nodes:
             within = self.labels[int(np.flatnonzero(incoming > 0)[0])]
             raise fail("OCO417", f"the graph has a cycle through node {within}")
-        return tuple(found)
+        return tuple(results)
 
     @property
     def nodes(self) -> int:
@@ -66,10 +66,10 @@ class Flow(Polyhedron):
     @cached_property
     def _leaving(self) -> tuple[tuple[tuple[int, int], ...], ...]:
         """By node, the edges that leave it and the nodes that they lead to."""
-        found: list[list[tuple[int, int]]] = [[] for _ in range(self.nodes)]
+        results: list[list[tuple[int, int]]] = [[] for _ in range(self.nodes)]
         for k, (tail, head) in enumerate(self.edges.tolist()):
-            found[tail].append((k, head))
-        return tuple(map(tuple, found))
+            results[tail].append((k, head))
+        return tuple(map(tuple, results))
 
     @cached_property
     def _paths_from(self) -> list[int]:
@@ -180,8 +180,7 @@ def flow(shape: tuple[int, ...], edges: Any, source: Any, sink: Any) -> Flow:
     ends = [float(np.asarray(source)), float(np.asarray(sink))]
     labels, places = np.unique(np.append(pairs, ends), return_inverse=True)
     nodes, count = len(labels), len(pairs)
-    if (nodes + count) * count > MOST_ENTRIES:
-        raise fail("OCO420", f"a flow on {count:,} edges between {nodes:,} nodes is too large", hint="use fewer edges")
+    check_rows(nodes + count, count, f"a flow on {count:,} edges between {nodes:,} nodes")
     table, start, end = places[:-2].reshape(count, 2), int(places[-2]), int(places[-1])
     incidence = np.zeros((nodes, count))
     np.add.at(incidence, (table[:, 0], np.arange(count)), 1.0)

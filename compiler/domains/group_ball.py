@@ -50,7 +50,7 @@ class GroupBall(Domain):
             return np.zeros(self._count)
         return largest * np.sqrt(np.bincount(self.groups, (x / largest) ** 2, self._count))
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         return math.fsum(self.norms(x / self.r)) - 1
 
     def interior_margin(self, x: Floats) -> float:

@@ -15,8 +15,8 @@ EMPTY, EITHER = 2, 4
 
 def stated_ends(rows: Rows, steps: Steps) -> tuple[Floats, Floats] | None:
     """The bounds of entries that rows state (2, n), and which of them are met. None where a program finds no point."""
-    found = rows.program.solve(np.zeros(rows.size), steps)
-    if found is not None and found.status == EMPTY:
+    result = rows.program.solve(np.zeros(rows.size), steps)
+    if result is not None and result.status == EMPTY:
         return None
     bounds = stated_bounds(rows.A, rows.b)
     return bounds, _met(bounds, rows, steps)
@@ -25,7 +25,8 @@ def stated_ends(rows: Rows, steps: Steps) -> tuple[Floats, Floats] | None:
 def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) -> tuple[Floats, bool] | None:
     """Least and greatest value of each entry (2, n), and whether some are bounds alone. None where a program finds no point.
 
-    Where the steps are over, what a row states is a bound, or what is known before (`within`); an error where neither is.
+    Where the steps are over, what a row states is a bound, or what is known before (`within`); where neither is, the program is solved
+    without a limit.
     """
     A, E, bounds = rows.A, rows.E, stated.copy()
     loose, places, slopes, multipliers = False, [], [], []
@@ -33,23 +34,26 @@ def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) 
     for row, i in sorted(zip(*np.nonzero(~met)), key=lambda at: (bool(np.isfinite(bounds[tuple(at)])), *at)):
         sign = 1.0 - 2.0 * row
         slope = sign * (np.arange(rows.size) == i)
-        found = rows.program.solve(slope, steps)
-        if found is not None and found.status in (EMPTY, EITHER) and rows.anchor is None:
+        result = rows.program.solve(slope, steps)
+        if result is not None and result.status in (EMPTY, EITHER) and rows.anchor is None:
             return None
-        if found is None or found.status != 0:
-            bounds[row, i] = (max, min)[row](bounds[row, i], within[row, i])
-            if np.isfinite(bounds[row, i]):
-                loose = True
+        if result is None or result.status != 0:
+            known = (max, min)[row](bounds[row, i], within[row, i])
+            if np.isfinite(known):
+                bounds[row, i], loose = known, True
                 continue
-            if found is None:
-                raise rows.too_large()
+        if result is None:
+            result = rows.program.solve(slope)
+        if result.status in (EMPTY, EITHER) and rows.anchor is None:
+            return None
+        if result.status != 0:
             side = "small" if row == 0 else "large"
-            said = f"{rows.name} is unbounded: entry {i} can be arbitrarily {side}"
-            raise fail("OCO418", said, hint="add bounds on every entry")
-        bounds[row, i] = sign * found.fun
+            message = f"{rows.name} is unbounded: entry {i} can be arbitrarily {side}"
+            raise fail("OCO418", message, hint="add bounds on every entry")
+        bounds[row, i] = sign * result.fun
         places.append((row, i))
         slopes.append(slope)
-        multipliers.append(np.append(np.minimum(found.ineqlin.marginals, 0.0), found.eqlin.marginals))
+        multipliers.append(np.append(np.minimum(result.ineqlin.marginals, 0.0), result.eqlin.marginals))
     if slopes:
         # By duality, c x >= lam b + nu f + (c - lam A - nu E) x for lam <= 0: below the least value whatever the solver rounds.
         duals, rest = np.array(multipliers), 2 * np.abs(bounds).max(axis=0)
@@ -65,10 +69,10 @@ def _met(stated: Floats, rows: Rows, steps: Steps) -> Floats:
     met = np.zeros(stated.shape, dtype=bool)
     for row, sign in enumerate((1.0, -1.0)):
         while np.any(left := np.isfinite(stated[row]) & ~met[row]):
-            found = rows.program.solve(sign * left, steps)
-            if found is None or found.status != 0:
+            result = rows.program.solve(sign * left, steps)
+            if result is None or result.status != 0:
                 break
-            met |= found.x == stated
+            met |= result.x == stated
             if not np.any(left & met[row]):
                 break
     return met

@@ -19,9 +19,6 @@ LARGE = 256
 BALL = 200_000_000
 """Steps that the search for a largest ball within may take."""
 
-MOST_NULL = 1_000_000_000
-"""Multiplications of a null space that can be afforded."""
-
 FIRM = 1e-6
 """A set that holds a ball of this part of its size is not empty, whatever tolerances linear programs have."""
 
@@ -74,14 +71,14 @@ def inside(rows: Rows, fixed: Floats) -> tuple[Rows, Inside]:
     """
     given, start = rows, np.zeros(rows.size) if rows.anchor is None else rows.down(rows.anchor)
     while True:
-        found = solutions(rows, fixed, start)
-        found, ball = _largest(rows, found) if found.Z.shape[1] else (found, None)
-        if given.anchor is None and not _firm(given, found, ball):
+        result = solutions(rows, fixed, start)
+        result, ball = _largest(rows, result) if result.Z.shape[1] else (result, None)
+        if given.anchor is None and not _firm(given, result, ball):
             return inside(nearest(given, Steps(BALL)), fixed)
         if ball is None or ball.radius > THIN:
-            if not given.keeps(found.point):
+            if not given.keeps(result.point):
                 raise given.too_thin()
-            return given, found
+            return given, result
         held = rows.A[ball.kept[ball.multipliers > THIN]]
         if not len(held):
             raise given.too_thin()
@@ -90,43 +87,44 @@ def inside(rows: Rows, fixed: Floats) -> tuple[Rows, Inside]:
         rows = replace(rows, E=E, f=E @ centre)
 
 
-def _firm(rows: Rows, found: Inside, ball: _Ball | None) -> bool:
+def _firm(rows: Rows, result: Inside, ball: _Ball | None) -> bool:
     """Whether the ball alone proves that the set is not empty."""
     if ball is None or ball.radius <= FIRM:
         return False
-    return (not found.dependent and ball.level >= 0) or rows.broken(rows.up(ball.centre))[1]
+    return (not result.dependent and ball.level >= 0) or rows.broken(rows.up(ball.centre))[1]
 
 
-def _largest(rows: Rows, found: Inside) -> tuple[Inside, _Ball]:
+def _largest(rows: Rows, result: Inside) -> tuple[Inside, _Ball]:
     """The inequalities along Z, and a largest ball, or one about a point within where that is all that can be afforded."""
-    found, kept, length, level = moving(rows, found)
-    G, h = found.G, found.h
+    result, kept, length, level = moving(rows, result)
+    G, h = result.G, result.h
     sparse = len(rows.E) > 0 and rows.size > LARGE
     program = _ball_in_entries(rows, kept, length) if sparse else _ball(G, h)
-    solved = program.solve(np.append(np.zeros(program.A.shape[1] - 1), -1.0), Steps(BALL))
-    if solved is None:
-        inner = interior_point(G, h) if within_reach(*G.shape) else None
-        if inner is None or np.min(h - G @ inner) <= OPEN:
-            raise rows.too_large()
+    cost = np.append(np.zeros(program.A.shape[1] - 1), -1.0)
+    solved = program.solve(cost, Steps(BALL))
+    inner = interior_point(G, h) if solved is None and within_reach(*G.shape) else None
+    if solved is None and (inner is None or np.min(h - G @ inner) <= OPEN):
+        inner, solved = None, program.solve(cost)
+    if inner is not None:
         w = largest_ball(G, h, inner)
         radius, multipliers = float(np.min(h - G @ w)), np.zeros(len(kept))
     elif solved.status != 0:
-        w, radius, multipliers = found.w, -np.inf, np.zeros(len(kept))
+        w, radius, multipliers = result.w, -np.inf, np.zeros(len(kept))
     else:
-        w = found.Z.T @ (solved.x[:-1] - found.origin) if sparse else solved.x[:-1]
+        w = result.Z.T @ (solved.x[:-1] - result.origin) if sparse else solved.x[:-1]
         radius, multipliers = -solved.fun, -solved.ineqlin.marginals
-    return replace(found, w=w), _Ball(found.origin + found.Z @ w, radius, kept, multipliers, level)
+    return replace(result, w=w), _Ball(result.origin + result.Z @ w, radius, kept, multipliers, level)
 
 
-def moving(rows: Rows, found: Inside) -> tuple[Inside, Floats, Floats, float]:
+def moving(rows: Rows, result: Inside) -> tuple[Inside, Floats, Floats, float]:
     """The inequalities that change along Z, in the coordinates of Z: which, and their lengths there; and the least slack of the others."""
-    whole = found.Z.shape[0] == found.Z.shape[1]
-    G, h = (rows.A, rows.b) if whole else (rows.A @ found.Z, rows.b - rows.A @ found.origin)
+    whole = result.Z.shape[0] == result.Z.shape[1]
+    G, h = (rows.A, rows.b) if whole else (rows.A @ result.Z, rows.b - rows.A @ result.origin)
     length = np.linalg.norm(G, axis=1)
     kept = np.flatnonzero(length > LEVEL)
     level = float(np.min(np.delete(h, kept), initial=np.inf))
     length = length[kept]
-    return replace(found, G=G[kept] / length[:, None], h=h[kept] / length), kept, length, level
+    return replace(result, G=G[kept] / length[:, None], h=h[kept] / length), kept, length, level
 
 
 def _ball(G: Floats, h: Floats) -> Program:
@@ -146,7 +144,7 @@ def solutions(rows: Rows, fixed: Floats, start: Floats) -> Inside:
     E, f = rows.E, rows.f
     if len(free) < n:
         E, f = E[:, free], f - E[:, fixed] @ start[fixed]
-    origin, Z, normal = _least_solution(rows, E, f)
+    origin, Z, normal = _least_solution(E, f)
     dependent = len(normal) < len(E)
     if len(free) < n:
         origin, Z, normal = (
@@ -166,13 +164,11 @@ def _among(n: int, free: Floats, others: Floats, values: Floats) -> Floats:
     return whole
 
 
-def _least_solution(rows: Rows, E: Floats, f: Floats) -> tuple[Floats, Floats, Floats]:
+def _least_solution(E: Floats, f: Floats) -> tuple[Floats, Floats, Floats]:
     """The least solution of E y = f, an orthonormal basis of the null space of E, and orthonormal rows that complete it."""
     n = E.shape[1]
     if not len(E):
         return np.zeros(n), np.eye(n), np.zeros((0, n))
-    if len(E) * n * n > MOST_NULL:
-        raise rows.too_large()
     if n <= LARGE:
         u, s, vt = np.linalg.svd(E, full_matrices=len(E) < n)
         rank = int(np.sum(s > LEVEL))

@@ -12,6 +12,7 @@ import numpy as np
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.properties import EntrySum
 from oco.compiler.domains.simplex import simplex_threshold
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class L1Ball(Domain):
     """{ x : sum |x| <= r }, over all entries of the array."""
 
     kind: ClassVar[str] = "l1_ball"
+    tight_hull: ClassVar[bool] = True
+    sign_symmetric: ClassVar[bool] = True
     lengths = ("r",)
 
     r: float = 1.0
@@ -42,7 +45,11 @@ class L1Ball(Domain):
     def __post_init__(self) -> None:
         object.__setattr__(self, "r", number("r", self.r))
 
-    def excess(self, x: Floats) -> float:
+    @property
+    def entry_sum(self) -> EntrySum:
+        return EntrySum("abs", self.r)
+
+    def violation(self, x: Floats) -> float:
         return math.fsum(np.abs(x / self.r).ravel()) - 1
 
     def interior_margin(self, x: Floats) -> float:

@@ -41,7 +41,7 @@ def top_pair(
     kept = min(KEPT, k - 1)
     first = t.to_float(t.iota(k) == 0)
 
-    def unsettled(*state: Value) -> Value:
+    def not_converged(*state: Value) -> Value:
         *_, residual, looks = state
         return t.and_(residual > tolerance, looks < MAX_LOOKS)
 
@@ -71,7 +71,7 @@ def top_pair(
     length = t.sqrt(t.sum(start * start))
     V = t.put(t.zeros((k + 1, n)), start / t.where(length > 0.0, length, 1.0), 0)
     init = (t.zeros((k, m)), V, t.zeros((k, k)), t.lift(0), first, t.lift(0.0), first, t.lift(np.inf), t.lift(0))
-    U, V, _, _, x, sigma, y, *_ = t.while_(unsettled, look, init)
+    U, V, _, _, x, sigma, y, *_ = t.while_(not_converged, look, init)
     return x @ U, sigma, y @ V[:k]
 
 

@@ -49,30 +49,30 @@ class LowRank:
 
     def forward(self, v: Value) -> Value:
         """X v."""
-        found = self.U @ (self.s * (v @ self.V))
-        return found if self.diagonal is None else self.diagonal * v + found
+        result = self.U @ (self.s * (v @ self.V))
+        return result if self.diagonal is None else self.diagonal * v + result
 
     def backward(self, u: Value) -> Value:
         """X' u."""
-        found = self.V @ (self.s * (u @ self.U))
-        return found if self.diagonal is None else self.diagonal * u + found
+        result = self.V @ (self.s * (u @ self.U))
+        return result if self.diagonal is None else self.diagonal * u + result
 
     def entries(self, rows: Value, columns: Value) -> Value:
         """X[rows, columns], pairwise, for vectors of places."""
         t = self.U.tracer
-        found = t.sum(t.gather(self.U, rows) * self.s * t.gather(self.V, columns), axis=1)
-        return found if self.diagonal is None else found + t.where(rows == columns, self.diagonal, 0.0)
+        result = t.sum(t.gather(self.U, rows) * self.s * t.gather(self.V, columns), axis=1)
+        return result if self.diagonal is None else result + t.where(rows == columns, self.diagonal, 0.0)
 
     def dense(self) -> Value:
         """X as an array of shape (m, n)."""
-        found = (self.U * self.s) @ self.V.T
-        return found if self.diagonal is None else self.diagonal * self.U.tracer.eye(self.shape[0]) + found
+        results = (self.U * self.s) @ self.V.T
+        return results if self.diagonal is None else self.diagonal * self.U.tracer.eye(self.shape[0]) + results
 
     def trace(self) -> Value:
         """The sum of the diagonal entries."""
         t = self.U.tracer
-        found = t.sum(self.s * t.sum(self.U * self.V, axis=0))
-        return found if self.diagonal is None else found + self.diagonal * float(self.shape[0])
+        result = t.sum(self.s * t.sum(self.U * self.V, axis=0))
+        return result if self.diagonal is None else result + self.diagonal * float(self.shape[0])
 
 
 def zero(t: Tracer, shape: tuple[int, int], capacity: int, identity: bool = False) -> LowRank:
@@ -132,10 +132,10 @@ def sum_of(t: Tracer, X: LowRank, Y: LowRank) -> LowRank:
 
 def inner(t: Tracer, X: LowRank, Y: LowRank) -> Value:
     """<X, Y>."""
-    found = t.sum(t.outer(X.s, Y.s) * (X.U.T @ Y.U) * (X.V.T @ Y.V))
+    result = t.sum(t.outer(X.s, Y.s) * (X.U.T @ Y.U) * (X.V.T @ Y.V))
     if X.diagonal is not None:
-        found = found + X.diagonal * Y.trace()
-    return found if Y.diagonal is None else found + Y.diagonal * replace(X, diagonal=None).trace()
+        result = result + X.diagonal * Y.trace()
+    return result if Y.diagonal is None else result + Y.diagonal * replace(X, diagonal=None).trace()
 
 
 def _recompressed(t: Tracer, X: LowRank, terms: int, capacity: int) -> LowRank:

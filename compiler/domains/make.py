@@ -18,29 +18,15 @@ if TYPE_CHECKING:
     from oco.compiler.domains.base import Domain
 from oco.compiler.domains.programs import MOST_STEPS
 
-KINDS = {
-    "ball": ("ball", "Ball"),
-    "birkhoff": ("birkhoff", "Birkhoff"),
-    "box": ("box", "Box"),
-    "budget": ("budget", "Budget"),
-    "capped_simplex": ("capped_simplex", "capped_simplex"),
-    "ellipsoid": ("ellipsoid", "Ellipsoid"),
-    "flow": ("flow", "flow"),
-    "group_ball": ("group_ball", "GroupBall"),
-    "l1_ball": ("l1_ball", "L1Ball"),
-    "nonneg_ball": ("nonneg_ball", "NonnegBall"),
-    "nuclear_ball": ("nuclear_ball", "NuclearBall"),
-    "polytope": ("polytope", "Polytope"),
-    "simplex": ("simplex", "Simplex"),
-    "spectrahedron": ("spectrahedron", "Spectrahedron"),
-}
-"""Where the maker of each kind stands: its module in this folder, imported when a model has the kind, and its name."""
-
 
 def maker(kind: str) -> Callable[..., Domain]:
-    """What makes domains of a kind: `(shape, **arguments)`, named as the parameters of the kind in `dsl.domains.DOMAINS`."""
-    module, name = KINDS[kind]
-    make: Callable[..., Domain] = getattr(import_module(f"oco.compiler.domains.{module}"), name)
+    """What makes domains of a kind: `(shape, **arguments)`, named as the parameters of the kind in `dsl.domains.DOMAINS`.
+
+    It stands in the module of the kind's name, imported when a model has the kind: the function of that name, or else the class.
+    """
+    module = vars(import_module(f"oco.compiler.domains.{kind}"))
+    classes = (c for c in module.values() if isinstance(c, type) and vars(c).get("kind") == kind)
+    make: Callable[..., Domain] = module.get(kind) or next(classes)
     return make
 
 

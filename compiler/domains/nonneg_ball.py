@@ -12,6 +12,7 @@ from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.ball import Ball
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, scaled_norm, unit_rows, vector_norm
+from oco.compiler.domains.properties import EntrySum, QuadraticInequality
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -23,6 +24,7 @@ class NonnegBall(Domain):
     """{ x >= 0 : |x|_2 <= r }."""
 
     kind: ClassVar[str] = "nonneg_ball"
+    tight_hull: ClassVar[bool] = True
     lengths = ("r",)
 
     r: float = 1.0
@@ -34,8 +36,16 @@ class NonnegBall(Domain):
     def _ball(self) -> Ball:
         return Ball(self.shape, self.r)
 
-    def excess(self, x: Floats) -> float:
-        return max(float(np.max(-x / self.r)), self._ball.excess(x))
+    @property
+    def entry_sum(self) -> EntrySum:
+        return self._ball.entry_sum
+
+    @property
+    def quadratic(self) -> QuadraticInequality:
+        return self._ball.quadratic
+
+    def violation(self, x: Floats) -> float:
+        return max(float(np.max(-x / self.r)), self._ball.violation(x))
 
     def interior_margin(self, x: Floats) -> float:
         return min(float(x.min()), self._ball.interior_margin(x))

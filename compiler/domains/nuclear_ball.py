@@ -15,18 +15,20 @@ from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.l1_ball import shrink_to_sum
 from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.properties import Factors, Greatest
 from oco.compiler.domains.spectral import (
     RESIDUAL,
     SMALL,
     WARM_RESIDUAL,
     WARM_SMALL,
     column,
-    dear_decompositions,
     each_row,
+    expensive_decompositions,
     slopes,
     stirred,
     top_singular_pair,
 )
+from oco.dsl.intervals import Interval, point
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -38,6 +40,10 @@ class NuclearBall(Domain):
     """{ X of shape (m, n) : sum of singular values <= r }, the convex hull of r u v' over unit vectors u, v."""
 
     kind: ClassVar[str] = "nuclear_ball"
+    tight_hull: ClassVar[bool] = True
+    sign_symmetric: ClassVar[bool] = True
+    spectral: ClassVar[bool] = True
+    factors: ClassVar[Factors | None] = Factors(identity=False)
     lengths = ("r",)
 
     r: float = 1.0
@@ -53,13 +59,20 @@ class NuclearBall(Domain):
         return min(self.shape)
 
     @property
-    def dear(self) -> Mapping[str, str]:
-        return dear_decompositions(self.shape)
+    def expensive(self) -> Mapping[str, str]:
+        return expensive_decompositions(self.shape)
 
-    def excess(self, x: Floats) -> float:
+    def support_over(self, a: Interval) -> Greatest | None:
+        """r times the spectral norm of a matrix with equal entries."""
+        if not a.lo.size == a.hi.size == 1:
+            return None
+        most = point(self.radius) * point(float(a.magnitude.max())) * point(float(a.size)).sqrt()
+        return Greatest(most.greatest, True)
+
+    def violation(self, x: Floats) -> float:
         return math.fsum(np.linalg.svd(x / self.r, compute_uv=False)) - 1
 
-    def excess_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
+    def violation_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
         return math.fsum(s / self.r) - 1
 
     def interior_margin(self, x: Floats) -> float:

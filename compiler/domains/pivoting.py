@@ -30,7 +30,7 @@ def cheapest_vertex(t: Tracer, c: Value, G: Floats, h: Floats, start: Floats) ->
     edges = t.constant(inverse, "edges", "the edges at the first vertex, each along all of its rows but one")
     simplex = _Simplex(t, c, G, h)
 
-    def settle(W: Value, edges: Value, w: Value, lam: Value, passes: Value, done: Value) -> Values:
+    def step(W: Value, edges: Value, w: Value, lam: Value, passes: Value, done: Value) -> Values:
         W, edges, w, lam, _, after = t.while_(
             simplex.improvable, simplex.down, (W, edges, w, lam, t.lift(False), passes)
         )
@@ -43,7 +43,7 @@ def cheapest_vertex(t: Tracer, c: Value, G: Floats, h: Floats, start: Floats) ->
         return W, edges, w, lam, after, done
 
     first = (basis, edges, t.gather(simplex.right, basis) @ edges, -(edges @ simplex.cost), t.lift(0), t.lift(False))
-    return t.while_(lambda *state: t.not_(state[-1]), settle, first)[2]
+    return t.while_(lambda *state: t.not_(state[-1]), step, first)[2]
 
 
 class _Simplex:

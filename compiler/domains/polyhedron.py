@@ -128,12 +128,12 @@ class Polyhedron(Domain):
 
     def _units(self, t: Tracer) -> Value | float:
         r = self._reduced
-        return r.size if r.alike else t.constant(r.scale, "units", "half the widths of the entries")
+        return r.size if r.same_costs else t.constant(r.scale, "units", "half the widths of the entries")
 
     def _within(self, t: Tracer, x: Value) -> Value:
         """x, without what rounding leaves of entries that are far narrower than others."""
         r = self._reduced
-        if r.alike:
+        if r.same_costs:
             return x
         low, high = (t.constant(end, name, f"of the {self.kind}") for end, name in zip(r.hull, ("lower", "upper")))
         return t.minimum(t.maximum(x, low), high)
@@ -145,7 +145,7 @@ class Polyhedron(Domain):
         """The larger of one and of the largest distance from 0, in units of the entries."""
         return max(1.0, float(np.max(np.abs(self._reduced.origin) / self._reduced.scale)))
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         r = self._reduced
         w = self._down(x)
         off = float(np.max(np.abs((x.ravel() - r.origin) / r.scale - r.Z @ w)))
@@ -196,7 +196,7 @@ class Polyhedron(Domain):
     def _cheapest(self, t: Tracer, c: Value, start: Floats) -> Value:
         """The minimiser that pivots find from the vertex of the rows `start`."""
         r = self._reduced
-        costs = self.flat(t, c) if r.alike else self.flat(t, c) * (self._units(t) / r.size)
+        costs = self.flat(t, c) if r.same_costs else self.flat(t, c) * (self._units(t) / r.size)
         w = cheapest_vertex(t, self._coordinates(t, costs, r.Z), r.G, r.h, start)
         return self.shaped(t, self._within(t, self._origin(t) + self._units(t) * self._steps(t, w, r.Z)))
 

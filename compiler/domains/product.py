@@ -36,8 +36,8 @@ class Product(Domain):
         return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.refusals.items()}
 
     @property
-    def dear(self) -> Mapping[str, str]:
-        return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.dear.items()}
+    def expensive(self) -> Mapping[str, str]:
+        return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.expensive.items()}
 
     @property
     def bounds_only(self) -> frozenset[str]:
@@ -71,8 +71,8 @@ class Product(Domain):
             parts.append(t.reshape(f(d, *own), (d.size,)))
         return t.concat(*parts)
 
-    def excess(self, x: Floats) -> float:
-        return max(d.excess(part) for d, part in zip(self.blocks, self.split(x)))
+    def violation(self, x: Floats) -> float:
+        return max(d.violation(part) for d, part in zip(self.blocks, self.split(x)))
 
     def interior_margin(self, x: Floats) -> float:
         margins = [d.interior_margin(p) for d, p in zip(self.blocks, self.split(x)) if d.dimension]
@@ -167,14 +167,14 @@ class Product(Domain):
         return Halfspaces(A, np.concatenate([h.b for h in parts]), E, np.concatenate([h.f for h in parts]))
 
     def vertices(self) -> Floats | None:
-        found = np.zeros((1, 0))
+        result = np.zeros((1, 0))
         for d in self.blocks:
             corners = d.vertices()
-            if corners is None or len(corners) * len(found) > MAX_VERTICES:
+            if corners is None or len(corners) * len(result) > MAX_VERTICES:
                 return None
             flat = corners.reshape(len(corners), -1)
-            found = np.concatenate([np.repeat(found, len(flat), axis=0), np.tile(flat, (len(found), 1))], axis=1)
-        return found
+            result = np.concatenate([np.repeat(result, len(flat), axis=0), np.tile(flat, (len(result), 1))], axis=1)
+        return result
 
     @property
     def sampling_cost(self) -> int:

@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains.norms import Floats
-from oco.dsl.meter import charge
 
 MOST_STEPS = 60_000_000
 """What the linear programs of one model may take: some four nanoseconds each."""
-
-A_MICROSECOND = 250
-"""Steps in a microsecond."""
 
 SET_UP = 500_000
 """What a program takes beside its pivots and its entries."""
@@ -75,18 +71,18 @@ class Program:
         """Steps that a program takes, or less: a pivot for each row and each column."""
         return self.set_up + self._lines * self.pivot
 
-    def solve(self, cost: Floats, steps: Steps) -> Any:
-        """min cost x over the set, as SciPy says it; None where the steps are over before."""
+    def solve(self, cost: Floats, steps: Steps | None = None) -> Any:
+        """min cost x over the set, as SciPy says it; None where the steps are over before. Without steps there is no limit."""
         from scipy.optimize import linprog
 
+        if steps is None:
+            return linprog(cost, **self._given, bounds=self.bounds, method="highs")
         most = (steps.left - self.set_up) // self.pivot
         if most < 1 or self.expected > LARGEST:
             return None
-        found = linprog(cost, **self._given, bounds=self.bounds, method="highs", options={"maxiter": int(most)})
-        taken = self.set_up + self.pivot * int(found.nit or 0)
-        steps.left -= taken
-        charge(taken / A_MICROSECOND)
-        return None if found.status == 1 else found
+        result = linprog(cost, **self._given, bounds=self.bounds, method="highs", options={"maxiter": int(most)})
+        steps.left -= self.set_up + self.pivot * int(result.nit or 0)
+        return None if result.status == 1 else result
 
 
 @dataclass
@@ -102,10 +98,10 @@ def cheapest_rows(c: Floats, G: Floats, h: Floats) -> Floats | None:
     None where they are not found.
     """
     d, largest = G.shape[1], float(np.max(np.abs(c)))
-    found = Program(G, h, np.zeros((0, d)), np.zeros(0)).solve(c / (largest or 1.0), Steps())
-    if found is None or found.status != 0:
+    result = Program(G, h, np.zeros((0, d)), np.zeros(0)).solve(c / (largest or 1.0), Steps())
+    if result is None or result.status != 0:
         return None
-    slack, multipliers = h - G @ found.x, -found.ineqlin.marginals
+    slack, multipliers = h - G @ result.x, -result.ineqlin.marginals
     order = np.lexsort((slack, -multipliers))[: 3 * d]
     chosen: list[int] = []
     free = np.eye(d)

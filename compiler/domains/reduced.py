@@ -57,7 +57,7 @@ class Reduced:
         return float(np.max(self.scale))
 
     @cached_property
-    def alike(self) -> bool:
+    def same_costs(self) -> bool:
         """Whether all entries have the same unit, so that the coordinates w keep distances."""
         return bool(np.all(self.scale == self.size))
 
@@ -74,7 +74,7 @@ class Reduced:
     @cached_property
     def nearness(self) -> Nearness:
         """In coordinates u = R w with R' R = Z' (scale / size)^2 Z."""
-        if self.alike or not self.dimension:
+        if self.same_costs or not self.dimension:
             return Nearness(self.Z, self.G, self.h, None)
         shares = self.scale / self.size
         if self.whole:

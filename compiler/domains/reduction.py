@@ -38,7 +38,7 @@ def reduce_polyhedron(
     within: tuple[Floats, Floats] | None = None,
     steps: int = MOST_STEPS,
 ) -> Reduced:
-    """The reduction of { x : A x <= b, E x = f }; an error where the set is empty or unbounded, or too large to tell.
+    """The reduction of { x : A x <= b, E x = f }; an error where the set is empty or unbounded.
 
     ends    the least and the greatest value of each entry, where they are known: else each takes a linear program
     within  bounds of each entry that are known besides
@@ -52,13 +52,13 @@ def reduce_polyhedron(
     purse, share = Steps(steps), steps / MOST_STEPS
     reachable = within_reach(len(rows.A), rows.size, share)
     unknown = int(np.count_nonzero(~np.isfinite(stated_bounds(A, b))))
-    if reachable and (unknown + 4) * rows.program.expected > steps and (found := _outlined(rows, share)):
-        return found
+    if reachable and (unknown + 4) * rows.program.expected > steps and (result := _outlined(rows, share)):
+        return result
     for _ in range(MOST_UNITS):
         rows, begun, met = _begun(rows, purse)
         left = int(np.count_nonzero(~met)) + 1
-        if reachable and left * rows.program.expected > purse.left and (found := _outlined(rows, share)):
-            return found
+        if reachable and left * rows.program.expected > purse.left and (result := _outlined(rows, share)):
+            return result
         rows, box, loose = _box(rows, begun, met, purse)
         centre, scale, fixed = _units(rows, box)
         if np.all(fixed | (scale >= SHRUNK * rows.scale)):
@@ -108,11 +108,11 @@ def _begun(rows: Rows, steps: Steps) -> tuple[Rows, Floats, Floats]:
 
 def _box(rows: Rows, begun: Floats, met: Floats, steps: Steps) -> tuple[Rows, Floats, bool]:
     """Bounds of x (2, n) that hold, and whether some need not be attained."""
-    found = hull(rows, begun, met, rows.down(rows.known), steps)
-    if found is None:
+    result = hull(rows, begun, met, rows.down(rows.known), steps)
+    if result is None:
         rows, begun, met = _begun(_anchored(rows), steps)
         return _box(rows, begun, met, steps)
-    bounds, loose = found
+    bounds, loose = result
     box = narrower(np.where(met & np.isfinite(rows.known), rows.known, rows.outwards(bounds)), rows.known)
     if rows.against is not None and refuted(rows, rows.against, rows.up(bounds * (1 + SHRUNK))):
         raise rows.empty()
@@ -122,45 +122,45 @@ def _box(rows: Rows, begun: Floats, met: Floats, steps: Steps) -> tuple[Rows, Fl
 def _reduced(rows: Rows, box: Floats, loose: bool) -> Reduced:
     """In units of the smallest box around the set."""
     centre, scale, fixed = _units(rows, box)
-    rows, found = inside(rows.about(centre, scale), fixed)
-    if not found.Z.shape[1]:
-        return Reduced.point(rows.up(found.point) * rows.unit)
-    return _placed(rows, found.point, 1.0, found, box * rows.unit, loose)
+    rows, result = inside(rows.about(centre, scale), fixed)
+    if not result.Z.shape[1]:
+        return Reduced.point(rows.up(result.point) * rows.unit)
+    return _placed(rows, result.point, 1.0, result, box * rows.unit, loose)
 
 
 def _outlined(rows: Rows, share: float) -> Reduced | None:
     """With bounds instead of ends, and a ball within that is not a largest one; None where the set is flat or empty."""
     n = rows.size
-    found, *_, level = moving(rows, solutions(rows, np.zeros(n, dtype=bool), np.zeros(n)))
-    G, h, Z = found.G, found.h, found.Z
+    result, *_, level = moving(rows, solutions(rows, np.zeros(n, dtype=bool), np.zeros(n)))
+    G, h, Z = result.G, result.h, result.Z
     inner = interior_point(G, h) if len(G) and Z.shape[1] and level >= -OPEN else None
     if inner is None or np.min(h - G @ inner) <= OPEN:
         return None
     centre = Centre.of(G, h, inner)
     if centre is None:
-        said = f"no bounds were found for {rows.name} of {rows.count:,} rows over {n:,} entries"
-        raise fail("OCO418", said, hint="state bounds of the entries: `with x >= lo, x <= hi`")
+        message = f"no bounds were found for {rows.name} of {rows.count:,} rows over {n:,} entries"
+        raise fail("OCO418", message, hint="state bounds of the entries: `with x >= lo, x <= hi`")
     above, below = np.split(centre.greatest(np.concatenate([Z.T, -Z.T], axis=1), share), 2)
-    bounds = narrower(np.stack([found.origin - below, found.origin + above]), rows.down(rows.known))
-    found = replace(found, w=largest_ball(G, h, centre.w))
-    if not rows.keeps(found.point):
+    bounds = narrower(np.stack([result.origin - below, result.origin + above]), rows.down(rows.known))
+    result = replace(result, w=largest_ball(G, h, centre.w))
+    if not rows.keeps(result.point):
         return None
     size = float(np.max(bounds[1] - bounds[0])) / 2
     ends = narrower(rows.outwards(bounds), rows.known) * rows.unit
-    scaled = replace(found, h=h / size, w=found.w / size)
-    return _placed(rows, found.point, size, scaled, ends, True)
+    scaled = replace(result, h=h / size, w=result.w / size)
+    return _placed(rows, result.point, size, scaled, ends, True)
 
 
-def _placed(rows: Rows, point: Floats, size: float, found: Inside, hull: Floats, loose: bool) -> Reduced:
-    """About the point y, in `size` times the units of the rows; `found` is in these units already."""
+def _placed(rows: Rows, point: Floats, size: float, result: Inside, hull: Floats, loose: bool) -> Reduced:
+    """About the point y, in `size` times the units of the rows; `result` is in these units already."""
     n, scale = rows.size, rows.scale * (size * rows.unit)
     near = np.sqrt(n) * 2 + 1
-    h = found.h - found.G @ found.w
-    G, h = _distinct(found.G[h <= near], h[h <= near])
-    normal = found.normal
+    h = result.h - result.G @ result.w
+    G, h = _distinct(result.G[h <= near], h[h <= near])
+    normal = result.normal
     if np.any(scale != scale[0]) and len(normal):
         normal = np.linalg.qr((normal * (scale.min() / scale)).T)[0].T
-    return Reduced(rows.up(point) * rows.unit, scale, found.Z, G, h, corners(G, h), hull, normal, loose)
+    return Reduced(rows.up(point) * rows.unit, scale, result.Z, G, h, corners(G, h), hull, normal, loose)
 
 
 def _distinct(G: Floats, h: Floats) -> tuple[Floats, Floats]:

@@ -12,9 +12,8 @@ from oco.compiler.domains.exact import EPS, magnitudes, slacks
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.programs import Program
 from oco.dsl.diagnostics import OcoError, fail
-
-MOST_ENTRIES = 2_500_000
-"""Numbers of a polyhedron's rows: 20 MB, of which there are a dozen copies."""
+from oco.dsl.limits import MOST_ROW_NUMBERS
+from oco.dsl.source import Span
 
 KEPT = 1e-10
 """By how much a point of the set may break a row, in units of the set's size."""
@@ -52,10 +51,9 @@ class Rows:
     def of(
         cls, A: Floats, b: Floats, E: Floats, f: Floats, name: str, within: tuple[Floats, Floats] | None = None
     ) -> Rows:
-        """Without rows that say nothing, about 0; `within` are bounds of the entries. An error where there are too many rows."""
+        """Without rows that say nothing, about 0; `within` are bounds of the entries. An error where they do not fit into memory."""
         n = A.shape[1]
-        if (len(A) + len(E)) * n > MOST_ENTRIES:
-            raise _too_large(name, len(A) + len(E), n)
+        check_rows(len(A) + len(E), n, name)
         (A, b), (E, f) = _within_two(A, b), _within_two(E, f)
         largest = float(max(np.max(np.abs(b), initial=0.0), np.max(np.abs(f), initial=0.0)))
         power = int(np.frexp(largest)[1]) - 1 if largest else 0
@@ -142,8 +140,12 @@ class Rows:
             "OCO410", f"{message}: {why}", hint="loosen a row, or write the entries or sums that are fixed as `==`"
         )
 
-    def too_large(self) -> OcoError:
-        return _too_large(self.name, self.count, self.size)
+
+def check_rows(count: int, size: int, name: str, span: Span | None = None) -> None:
+    """Raises OcoError (OCO805) where so many rows of so many entries do not fit into memory."""
+    if count * size > MOST_ROW_NUMBERS:
+        message = f"{name} has {count:,} rows over {size:,} entries: at most {MOST_ROW_NUMBERS:,} numbers of rows fit into memory"
+        raise fail("OCO805", message, span, "state bounds of the entries by `box(lower, upper)`, and use fewer rows")
 
 
 def stated_bounds(A: Floats, b: Floats) -> Floats:
@@ -166,12 +168,6 @@ def narrower(a: Floats, b: Floats) -> Floats:
 def both_ways(rows: Halfspaces) -> tuple[Floats, Floats]:
     """A and b of all rows, equalities as two inequalities each, after the others."""
     return np.concatenate([rows.A, rows.E, -rows.E]), np.concatenate([rows.b, rows.f, -rows.f])
-
-
-def _too_large(name: str, rows: int, entries: int) -> OcoError:
-    return fail(
-        "OCO420", f"{name} of {rows:,} rows over {entries:,} entries is too large to find its size, or a point within"
-    )
 
 
 def _within_two(A: Floats, b: Floats) -> tuple[Floats, Floats]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from oco.compiler.domains.norms import Floats
-from oco.dsl.meter import charge
 
 STEP, NUMBERS = 30, 2e-3
 """Microseconds that a step takes, and more for each number that it looks at."""
@@ -37,7 +36,6 @@ def hit_and_run(
     """
     x = np.tile(start, (n, 1))
     for _ in range(_length(len(start))):
-        charge(STEP + NUMBERS * x.size)
         u = tangent(rng.standard_normal(x.shape))
         rate, left = slopes(u), np.maximum(slacks(x), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):

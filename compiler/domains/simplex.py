@@ -11,6 +11,8 @@ import numpy as np
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.properties import EntrySum, Greatest
+from oco.dsl.intervals import Interval, point
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -43,7 +45,7 @@ def _threshold_by_passes(t: Tracer, w: Value, s: Value | float) -> Value:
     suffice and nothing is sorted.
     """
 
-    def unsettled(theta: Value, count: Value, before: Value) -> Value:
+    def not_converged(theta: Value, count: Value, before: Value) -> Value:
         return count < before
 
     def average(theta: Value, count: Value, before: Value) -> tuple[Value, Value, Value]:
@@ -52,7 +54,7 @@ def _threshold_by_passes(t: Tracer, w: Value, s: Value | float) -> Value:
         return (t.sum(w * above) - s) / kept, kept, count
 
     n = float(w.size)
-    return t.while_(unsettled, average, ((t.sum(w) - s) / n, n, n + 1.0))[0]
+    return t.while_(not_converged, average, ((t.sum(w) - s) / n, n, n + 1.0))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,8 @@ class Simplex(Domain):
     """{ x >= 0 : sum x = s }, over all entries of the array."""
 
     kind: ClassVar[str] = "simplex"
+    is_simplex: ClassVar[bool] = True
+    tight_hull: ClassVar[bool] = True
     lengths = ("s",)
 
     s: float = 1.0
@@ -71,7 +75,7 @@ class Simplex(Domain):
     def geometry(self) -> str:
         return "entropy"
 
-    def excess(self, x: Floats) -> float:
+    def violation(self, x: Floats) -> float:
         share = x / self.s
         return max(float(-share.min()), abs(math.fsum(share.ravel()) - 1))
 
@@ -112,6 +116,13 @@ class Simplex(Domain):
     @property
     def upper(self) -> Floats:
         return np.full(self.shape, self.s)
+
+    def support_over(self, a: Interval) -> Greatest:
+        return Greatest((point(self.s) * point(a.greatest)).greatest, True)
+
+    @property
+    def entry_sum(self) -> EntrySum:
+        return EntrySum("", self.s, equal=True)
 
     def support(self, c: Floats) -> float:
         return self.s * float(np.max(c))

@@ -14,17 +14,19 @@ from oco.compiler.domains.base import Domain
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.properties import Factors, Greatest
 from oco.compiler.domains.simplex import WEIGHT_FLOOR, simplex_threshold
 from oco.compiler.domains.spectral import (
     FACTORED_RESIDUAL,
     SMALL,
     WARM_RESIDUAL,
     bottom_eigenvector,
-    dear_decompositions,
     each_row,
+    expensive_decompositions,
     slopes,
     stirred,
 )
+from oco.dsl.intervals import Interval, point
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -44,6 +46,8 @@ class Spectrahedron(Domain):
     """{ X symmetric, positive semidefinite : tr X = trace }, the convex hull of trace v v' over unit vectors v."""
 
     kind: ClassVar[str] = "spectrahedron"
+    spectral: ClassVar[bool] = True
+    factors: ClassVar[Factors | None] = Factors(identity=True)
     lengths = ("trace",)
 
     trace: float = 1.0
@@ -64,15 +68,23 @@ class Spectrahedron(Domain):
         return self.shape[0]
 
     @property
-    def dear(self) -> Mapping[str, str]:
-        return dear_decompositions(self.shape)
+    def expensive(self) -> Mapping[str, str]:
+        return expensive_decompositions(self.shape)
 
-    def excess(self, x: Floats) -> float:
+    def support_over(self, a: Interval) -> Greatest | None:
+        """The trace times the greatest eigenvalue of m 11' + B with entries of B of at most r in size: n (max(m, 0) + r)."""
+        if not a.lo.size == a.hi.size == 1:
+            return None
+        low, high = point(a.least), point(a.greatest)
+        share = max(high.greatest, ((high - low) * point(0.5)).greatest)
+        return Greatest((point(self.radius) * point(float(self._order)) * point(share)).greatest, False)
+
+    def violation(self, x: Floats) -> float:
         share = x / self.trace
         least = float(np.linalg.eigvalsh((share + share.T) / 2)[0])
         return max(-least, abs(math.fsum(np.diag(share)) - 1), float(np.max(np.abs(share - share.T))))
 
-    def excess_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
+    def violation_of_factors(self, U: Floats, s: Floats, V: Floats, diagonal: float = 0.0) -> float:
         uneven = np.sqrt(np.einsum("ik,ik->k", U - V, U - V))
         total = math.fsum(s / self.trace) + diagonal / self.trace * self._order
         return max(float(np.max(s * uneven, initial=-diagonal)) / self.trace, abs(total - 1))

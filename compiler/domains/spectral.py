@@ -37,7 +37,7 @@ LARGEST_DECOMPOSITION = 1 << 28
 """m n min(m, n) up to which a full decomposition of an m x n matrix may be part of every round: about a fifth of a second."""
 
 
-def dear_decompositions(shape: tuple[int, ...]) -> Mapping[str, str]:
+def expensive_decompositions(shape: tuple[int, ...]) -> Mapping[str, str]:
     """The operations of a set that is given by singular values or eigenvalues that take too long for every round."""
     if math.prod(shape) * min(shape) <= LARGEST_DECOMPOSITION:
         return {}

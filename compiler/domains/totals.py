@@ -19,7 +19,7 @@ def extreme_points(low: Floats, high: Floats, total: float) -> Floats | None:
         return None
     if not len(free):
         return low[None, :].copy()
-    found: dict[tuple[float, ...], Floats] = {}
+    results: dict[tuple[float, ...], Floats] = {}
     slack = 1e-12 * (high - low).max()
     for last in free:
         others = free[free != last]
@@ -29,8 +29,8 @@ def extreme_points(low: Floats, high: Floats, total: float) -> Floats | None:
             rest = total - (exact_sum(x) - x[last])
             if low[last] - slack <= rest <= high[last] + slack:
                 x[last] = np.clip(rest, low[last], high[last])
-                found.setdefault(tuple(np.round((x - low) / (high - low).max(), 9)), x)
-    return np.array(list(found.values()))
+                results.setdefault(tuple(np.round((x - low) / (high - low).max(), 9)), x)
+    return np.array(list(results.values()))
 
 
 def largest_transfer(low: Floats, high: Floats, total: float) -> tuple[float, bool]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oco.compiler.canonical import Assumed
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.types import Fact, Status, Step
-from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.model import Relation
 
@@ -23,24 +23,24 @@ def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> 
     """
     if assumption.key.rsplit(".", 1)[-1] in YES_OR_NO:
         return _yes_or_no(assumption, fact)
-    said = f"`{assumption.key}` {assumption.relation} {number(assumption.value)}"
+    message = f"`{assumption.key}` {assumption.relation} {number(assumption.value)}"
     if fact.status is Status.REFUTED:
-        return fact, _contradiction(assumption, f"{said} is assumed, and {_reason(fact)}")
+        return fact, _contradiction(assumption, f"{message} is assumed, and {_reason(fact)}")
     if assumption.relation is Relation.LE and assumption.value < 0 and assumption.key.rsplit(".", 1)[-1] not in SIGNED:
-        return fact, _contradiction(assumption, f"{said} is assumed, and it is never less than 0")
+        return fact, _contradiction(assumption, f"{message} is assumed, and it is never less than 0")
     reached = attained.get(assumption.key)
     if reached is not None and _better(assumption.relation, assumption.value, reached, slack=1e-9 * abs(reached)):
         return fact, _contradiction(
-            assumption, f"{said} is assumed, and {number(reached)} is reached whatever the streams do"
+            assumption, f"{message} is assumed, and {number(reached)} is reached whatever the streams do"
         )
     if (
         fact.status is Status.PROVED
         and fact.value is not None
         and not _better(assumption.relation, assumption.value, fact.value)
     ):
-        message = f"{said} is assumed, and {number(fact.value)} is proved: the assumption changes nothing"
+        message = f"{message} is assumed, and {number(fact.value)} is proved: the assumption changes nothing"
         return fact, Diagnostic("OCO610", message, assumption.span, "leave it out", Severity.WARNING)
-    why = Step("assumption", f"the model assumes {said}", assumption.value, (), assumption.span)
+    why = Step("assumption", f"the model assumes {message}", assumption.value, (), assumption.span)
     return Fact(assumption.key, assumption.value, Status.DECLARED, why), None
 
 

@@ -18,7 +18,7 @@ from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 MOST_DENSE = 12  # entries of the decisions up to which whole Hessians are taken
@@ -60,12 +60,12 @@ class Slopes(Search):
                 sizes = self._measured(places, len(next(iter(places.values()))))
             except (NotCovered, OcoError):
                 return best
-            found = max(best[0], float(sizes[0].max())), max(best[1], float(sizes[1].max()))
-            short = [TIGHT * value < claimed for value, claimed in zip(found, (l2, l1))]
+            result = max(best[0], float(sizes[0].max())), max(best[1], float(sizes[1].max()))
+            short = [TIGHT * value < claimed for value, claimed in zip(result, (l2, l1))]
             if not any(short) or not self.names:
-                return found
-            gained = any(s and new > 1.01 * old for s, new, old in zip(short, found, best))
-            best, idle = found, 0 if gained else idle + 1
+                return result
+            gained = any(s and new > 1.01 * old for s, new, old in zip(short, result, best))
+            best, idle = result, 0 if gained else idle + 1
             places = self.around(places, -sizes[0 if short[0] else 1])
         return best
 
@@ -90,7 +90,7 @@ class SecondDerivatives(Search):
         self._top: int | None = None
         numbers = self.size**2 if self.size <= MOST_DENSE else STEPS * self.size
         self.count = max(4, min(PLACES if self.size <= MOST_DENSE else 3 * FEW, MOST_NUMBERS // numbers))
-        self.numbers = self.count * numbers
+        self.numbers = self.count * max(numbers, STEPS * self.widest)
 
     def extremes(self, steepest: float, modulus: float) -> Extremes:
         """What is attained, sought until it shows both numbers to be within 5%, or until sweeps find no more."""
@@ -101,12 +101,12 @@ class SecondDerivatives(Search):
                 size, least = self._measured(places, len(next(iter(places.values()))), best.show(steepest, modulus))
             except (NotCovered, OcoError):
                 return best
-            found = best.joined(Extremes(float(size.max()), float(least.min())))
-            shown = found.show(steepest, modulus)
+            result = best.joined(Extremes(float(size.max()), float(least.min())))
+            shown = result.show(steepest, modulus)
             if all(shown) or not self.names:
-                return found
-            idle = 0 if found.improves(best, shown) else idle + 1
-            best, places = found, self.around(places, least if shown[0] else -size)
+                return result
+            idle = 0 if result.improves(best, shown) else idle + 1
+            best, places = result, self.around(places, least if shown[0] else -size)
         return best
 
     def _measured(self, places: Places, count: int, shown: tuple[bool, bool]) -> tuple[Floats, Floats]:

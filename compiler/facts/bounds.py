@@ -7,31 +7,35 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from oco.compiler.facts.budget import NOT_SEARCHED, size
 from oco.compiler.facts.cells import NotCovered
 from oco.compiler.facts.corners import branch_sup, corner_sup
 from oco.compiler.facts.entry_sup import Supremum
+from oco.compiler.facts.lower_bound import LARGEST_ENTRIES, Attained, Climber
+from oco.compiler.facts.occurs_once import occurs_once
+from oco.compiler.facts.phrasing import number, say
 from oco.compiler.facts.quadratic import ball_sup
-from oco.compiler.facts.reach import LARGEST_ENTRIES, Climber, Reached
 from oco.compiler.facts.refine import bilinear_supremum
 from oco.compiler.facts.separable import Separable
-from oco.compiler.facts.single import occurs_once
 from oco.compiler.facts.tangent import tangent_sup
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import number, say
-from oco.compiler.facts.work import effort
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.diagnostics import InternalError, OcoError
-from oco.dsl.expressions import Call, Expr, entries, names
+from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Method = Callable[[Expr, float], "Supremum | None"]
 TIGHT, LOOSE = 0.01, 0.05  # relative gaps between bound and reached value: good enough, and worth a word
 ROUNDING = 1e-9  # relative
-CLIMB, METHOD = 20, 20  # steps of work that a climb and a method are counted for, for each part of the expression
-STEADY = 20  # parts that stand for what the smallest expression costs
+CLIMB, METHOD = (
+    40,
+    40,
+)  # steps that a climb and a method take for each part of the expression, beside what they count themselves
+STEADY = 20  # parts that stand for what the smallest expression takes
 LARGEST_CLIMB = 20_000  # numbers in decision and streams
 
 
@@ -41,7 +45,7 @@ class Bound:
 
     value: float
     step: Step
-    reached: Reached | None = None
+    reached: Attained | None = None
     exact: bool = False
     scale: float = 0.0
 
@@ -86,9 +90,9 @@ class Bounds:
 
     def upper(self, expr: Expr) -> Bound:
         """An upper bound of the supremum of a scalar expression."""
-        found = self._known.get(id(expr))
-        if found is not None:
-            return found[1]
+        result = self._known.get(id(expr))
+        if result is not None:
+            return result[1]
         bound = self._improved(expr, self._natural(expr))
         self._known[id(expr)] = (expr, bound)
         return bound
@@ -106,11 +110,11 @@ class Bounds:
 
     def _natural(self, expr: Expr) -> Bound:
         """Interval arithmetic with the domain's support function."""
-        found = self.setting.ranges(expr)
+        result = self.setting.ranges(expr)
         step = self.setting.ranges.step(expr)
-        size = float(found.magnitude.max())
-        exact = occurs_once(self.setting, expr) or self._bilinear(expr, found.greatest)
-        return Bound(found.greatest, step, None, exact, size if math.isfinite(size) else 0.0)
+        size = float(result.magnitude.max())
+        exact = occurs_once(self.setting, expr) or self._bilinear(expr, result.greatest)
+        return Bound(result.greatest, step, None, exact, size if math.isfinite(size) else 0.0)
 
     def _bilinear(self, expr: Expr, value: float) -> bool:
         """Whether the range of an affine function of few ingredients is its range exactly."""
@@ -120,32 +124,39 @@ class Bounds:
     def _improved(self, expr: Expr, bound: Bound) -> Bound:
         if bound.exact or not math.isfinite(bound.value):
             return bound
-        size = STEADY + effort(expr)
-        reached = self._reached(expr, bound.value) if self.setting.work.spend(CLIMB * size) else None
+        steps, search = STEADY + size(expr), self.setting.search
+        reached = self._reached(expr, bound.value) if search.take(CLIMB * steps) else None
         if reached is not None:
             _above(reached, bound.value, expr)
         bound = replace(bound, reached=reached)
         for rule, words, method in self._methods:
-            if _gap(bound) <= TIGHT or not self.setting.work.spend(METHOD * size):
+            if _gap(bound) <= TIGHT:
                 break
+            if not search.take(METHOD * steps):
+                return replace(bound, step=self._ended(expr, bound))
             enough = -math.inf if reached is None else reached.value + TIGHT / 2 * max(abs(reached.value), 1e-9)
             try:
-                found = method(expr, enough)
+                result = method(expr, enough)
             except (NotCovered, OcoError):
                 continue
-            if found is None or not found.value <= bound.value:
+            if result is None or not result.value <= bound.value:
                 continue
-            value = found.value if reached is None else _above(reached, found.value, expr)
+            value = result.value if reached is None else _above(reached, result.value, expr)
             if value < bound.value:
                 claim = f"{say(expr)} is at most {number(value)}: {words}"
                 step = Step(rule, claim, value, (bound.step,), expr.span, expr)
                 bound = replace(bound, value=value, step=step)
-            bound = replace(bound, exact=found.attained)
+            bound = replace(bound, exact=result.attained)
             if bound.exact:
                 break
         return bound
 
-    def _reached(self, expr: Expr, enough: float) -> Reached | None:
+    def _ended(self, expr: Expr, bound: Bound) -> Step:
+        """The step of a bound that the search did not tighten to the end."""
+        claim = f"{say(expr)} is at most {number(bound.value)}, {NOT_SEARCHED}: {self.setting.search.advice}"
+        return Step(NOT_SEARCHED, claim, bound.value, (bound.step,), expr.span, expr)
+
+    def _reached(self, expr: Expr, enough: float) -> Attained | None:
         numbers = sum(self.setting.box[n].size for n in names(expr))
         if numbers > LARGEST_CLIMB or entries(expr) > LARGEST_ENTRIES:
             return None
@@ -160,7 +171,7 @@ class Bounds:
         return Bound(value, bound.step, reached, bound.exact, point(bound.scale).sqrt().greatest)
 
 
-def _above(reached: Reached, bound: float, expr: Expr) -> float:
+def _above(reached: Attained, bound: float, expr: Expr) -> float:
     """The bound, which no value that is reached may pass by more than the rounding of a method and of the point."""
     if reached.value - bound > ROUNDING * max(abs(reached.value), abs(bound), reached.sensitivity):
         raise InternalError(f"{say(expr)} reaches {number(reached.value)} and was bounded by {number(bound)}")
@@ -173,8 +184,8 @@ def _plain(value: float | None) -> Supremum | None:
 
 def _largest_entry(separable: Separable, expr: Expr) -> Supremum | None:
     """max(abs(G)) through the entries of G and of -G."""
-    match expr:
-        case Call(atom="max", args=(Call(atom="abs", args=(body,)),)):
+    match [(form_of(e), e.children) for e in (expr, *expr.children)]:
+        case [(forms.LARGEST_ENTRY, _), (forms.SIZE, (body,))]:
             sides = separable.greatest_entry(body), separable.greatest_entry(call("minus", body))
             return max(sides, key=lambda s: s.value)
     return None

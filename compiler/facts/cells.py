@@ -8,19 +8,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from oco.compiler.facts.entry import is_entrywise
-from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms import ATOMS, form_of, forms, is_entrywise
 from oco.dsl.atoms.index import slice_ends
+from oco.dsl.build import applied
 from oco.dsl.dims import Shape, known
-from oco.dsl.enclose import ENTRY, NODE
-from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, walk
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
 from oco.dsl.intervals import Interval, point
-from oco.dsl.meter import charge
 
 MOST_NUMBERS = 2_000_000  # in one array
+CELL = 0.1  # steps that a number takes for each part of an expression
 
 
 class NotCovered(Exception):
@@ -33,23 +33,22 @@ def over_cells(expr: Expr, box: Mapping[str, Interval], cells: Mapping[str, Inte
     `box` gives the ranges of the names that do not change from cell to cell, `cells` the others, with the cells first.
     Raises NotCovered where that cannot be done.
     """
-    found: dict[int, Interval] = {}
+    results: dict[int, Interval] = {}
     nodes = [n for n in walk(expr) if not isinstance(n, Slice)]
     waiting = Counter(id(c) for n in nodes for c in n.children)
     for node in nodes:
-        found[id(node)] = _node(node, found, box, cells, count)
+        results[id(node)] = _node(node, results, box, cells, count)
         for c in node.children:  # what every parent has read is let go, so that few arrays are held at a time
             waiting[id(c)] -= 1
             if not waiting[id(c)]:
-                found.pop(id(c), None)
-    return found[id(expr)]
+                results.pop(id(c), None)
+    return results[id(expr)]
 
 
 def _node(
-    node: Expr, found: Mapping[int, Interval], box: Mapping[str, Interval], cells: Mapping[str, Interval], count: int
+    node: Expr, results: Mapping[int, Interval], box: Mapping[str, Interval], cells: Mapping[str, Interval], count: int
 ) -> Interval:
     """Ranges of shape (1 or count, *shape)."""
-    charge(NODE + 3 * ENTRY * max((found[id(c)].lo.size for c in node.children if id(c) in found), default=0))
     match node:
         case Constant(value=data):
             return _lead(point(data.array))
@@ -58,19 +57,19 @@ def _node(
         case Name(name=name):
             return _lead(box[name])
         case Call() if is_entrywise(node):
-            args = [_ranked(found[id(a)], len(node.shape)) for a in node.args]
+            args = [_ranked(results[id(a)], len(node.shape)) for a in node.args]
             _within(math.prod(np.broadcast_shapes(*(end.shape for a in args for end in (a.lo, a.hi)))))
             result: Interval = ATOMS[node.atom].bounds(node, *args)
             return result
-        case Call(atom="_scatter", args=(values, *items)):
-            return _scattered(node, found[id(values)], tuple(items))
+        case Call(args=(values, *items)) if isinstance(form_of(node), forms.Scattered):
+            return _scattered(node, results[id(values)], tuple(items))
         case Call() if not any(isinstance(a, Slice) for a in node.args):
-            return _call(node, [found[id(a)] for a in node.args], count)
+            return _call(node, [results[id(a)] for a in node.args])
         case Index(base=base, items=items):
-            _within(math.prod(found[id(base)].shape))
-            return _indexed(node, found[id(base)], items)
+            _within(math.prod(results[id(base)].shape))
+            return _indexed(node, results[id(base)], items)
         case Array(items=items):
-            parts = [found[id(i)] for i in items]
+            parts = [results[id(i)] for i in items]
             lo = np.stack(np.broadcast_arrays(*(p.expanded()[0] for p in parts)), axis=1)
             hi = np.stack(np.broadcast_arrays(*(p.expanded()[1] for p in parts)), axis=1)
             return Interval(lo, hi, lo.shape)
@@ -106,91 +105,43 @@ def _ranked(x: Interval, rank: int) -> Interval:
     )
 
 
-def _call(node: Call, args: list[Interval], count: int) -> Interval:
-    base = args[0] if args else point(0.0)
-    axis = node.option("axis")
-    match node.atom:
-        case "sum":
-            return _summed(base, axis)
-        case "mean":
-            of = known(node.args[0].shape)
-            return _summed(base, axis) / point(float(math.prod(of) if axis is None else of[int(axis)]))
-        case "sum_squares":
-            return _summed(base.square(), None)
-        case "norm1":
-            return _summed(base.abs(), axis)
-        case "norm2":
-            return _summed(base.square(), axis).sqrt()
-        case "norm_inf":
-            return _extreme(base.abs(), axis, largest=True)
-        case "log_sum_exp" if axis is None:
-            return _log_sum_exp(base)
-        case "_softmax" if axis is None:
-            return _softmax(base)
-        case "_unit" if axis is None:
-            return _unit(base)
-        case "_peak" if axis is None:
-            return _peak(base)
-        case "max" | "min":
-            return _extreme(base, axis, largest=node.atom == "max")
-        case "dot" | "matmul":
-            return _product(node, args[0], args[1])
-        case "transpose" if len(node.shape) < 3:
+def _call(node: Call, args: list[Interval]) -> Interval:
+    row, of = ATOMS[node.atom], tuple(known(a.shape) for a in node.args)
+    match row.form, args:
+        case _, (base,) if "axis" in row.options:
+            return _along(node, base, of[0])
+        case forms.Total(entry, mean=False, root=False), (base,) if entry:
+            return _summed(ATOMS[entry].bounds(node, base))
+        case forms.MATRIX_PRODUCT, (left, right):
+            return _product(node, left, right)
+        case forms.TRANSPOSE, (base,) if len(node.shape) < 3:
             _within(math.prod(base.shape))
             lo, hi = base.expanded()
             turned = (0, *range(len(node.shape), 0, -1))
             return Interval(lo.transpose(turned), hi.transpose(turned), (base.shape[0], *known(node.shape)))
-        case "_broadcast":
+        case forms.Stretched(), (base,):
             return _stretched(base, known(node.shape))
-        case "_reshape":
+        case forms.Reshaped(), (base,):
             _within(math.prod(base.shape))
-            lo, hi = base.expanded()
-            shape = (base.shape[0], *known(node.shape))
-            return Interval(lo.reshape(shape), hi.reshape(shape), shape)
-        case "quad_form":
-            vector, matrix = args
+            return _reshaped(base, known(node.shape))
+        case forms.Quadratic(), (vector, matrix):
             spread = _ranked(vector, 2).reshape((vector.shape[0], vector.shape[1], 1)) * _ranked(vector, 2) * matrix
-            return _summed(spread, None)
+            return _summed(spread)
     raise NotCovered
 
 
-def _log_sum_exp(x: Interval) -> Interval:
-    """It grows with every entry, so its ends are at theirs."""
-    low, high = (_summed(Interval(end, end, x.shape).exp(), None).log() for end in (x.lo, x.hi))
-    return Interval(low.lo, high.hi, low.shape)
-
-
-def _softmax(x: Interval) -> Interval:
-    """Each entry grows with its own argument and falls with the others; shifted so that no exponential overflows."""
-    top = np.max(np.broadcast_to(x.hi, x.shape), axis=tuple(range(1, len(x.shape))), keepdims=True)
-    if not x.bounded:
-        raise NotCovered
-    x = x - Interval(top, top, top.shape)
-    low, high = Interval(x.lo, x.lo, x.shape).exp(), Interval(x.hi, x.hi, x.shape).exp()
-    ones = (1,) * (len(x.shape) - 1)
-    least = low / (low + (_shaped(_summed(high, None), ones) - high))
-    most = high / (high + (_shaped(_summed(low, None), ones) - low))
-    return Interval(np.clip(least.lo, 0.0, 1.0), np.clip(most.hi, 0.0, 1.0), x.shape)
-
-
-def _unit(x: Interval) -> Interval:
-    """x over its norm, between -1 and 1."""
-    size = _shaped(_summed(x.square(), None).sqrt(), (1,) * (len(x.shape) - 1))
-    found = x / size
-    lo, hi = np.where(size.lo > 0, found.lo, -1.0), np.where(size.lo > 0, found.hi, 1.0)
-    return Interval(np.clip(lo, -1.0, 1.0), np.clip(hi, -1.0, 1.0), x.shape)
-
-
-def _peak(x: Interval) -> Interval:
-    """The weight of an entry: none where it is below another, all where it is alone on top."""
-    axes, (lo, hi) = tuple(range(1, len(x.shape))), x.expanded()
-    ahead = hi >= lo.max(axis=axes, keepdims=True)
-    alone = ahead & (ahead.sum(axis=axes, keepdims=True) == 1)
-    return Interval(alone.astype(np.float64), ahead.astype(np.float64), x.shape)
-
-
-def _shaped(x: Interval, ones: tuple[int, ...]) -> Interval:
-    return x.reshape((x.shape[0], *ones))
+def _along(node: Call, base: Interval, of: tuple[int, ...]) -> Interval:
+    """An atom of all entries, or of those along an axis: the atom along the axis behind that of the cells."""
+    axis = node.option("axis")
+    if axis is None and len(of) != 1:
+        _within(math.prod(base.shape))
+        base, of = _reshaped(base, (math.prod(of),)), (math.prod(of),)
+    stacked = Name("cells", Kind.STREAM, shape=(base.shape[0], *of))
+    whole = applied(node.atom, (stacked,), (("axis", 0 if axis is None else int(axis)),))
+    shifted = replace(whole, options=(("axis", 1 if axis is None else int(axis) + 1),))
+    result: Interval = ATOMS[node.atom].bounds(shifted, base)
+    shape = known(node.shape)
+    return result if result.shape[1:] == shape else _reshaped(result, shape)
 
 
 def _stretched(x: Interval, shape: tuple[int, ...]) -> Interval:
@@ -198,18 +149,9 @@ def _stretched(x: Interval, shape: tuple[int, ...]) -> Interval:
     return Interval(ranked.lo, ranked.hi, (x.shape[0], *shape))
 
 
-def _summed(x: Interval, axis: int | float | None) -> Interval:
-    if axis is not None:
-        return x.sum(int(axis) + 1)
+def _summed(x: Interval) -> Interval:
     while len(x.shape) > 1:
         x = x.sum(len(x.shape) - 1)
-    return x
-
-
-def _extreme(x: Interval, axis: int | float | None, largest: bool) -> Interval:
-    axes = [int(axis) + 1] if axis is not None else list(range(len(x.shape) - 1, 0, -1))
-    for at in axes:
-        x = x.max(at) if largest else x.min(at)
     return x
 
 
@@ -219,7 +161,7 @@ def _product(node: Call, left: Interval, right: Interval) -> Interval:
     if math.prod(a) * (b[-1] if len(b) == 2 else 1) * max(left.shape[0], right.shape[0]) > MOST_NUMBERS:
         raise NotCovered
     if len(a) == 1 and len(b) == 1:
-        return _summed(left.square() if node.args[0] is node.args[1] else left * right, None)
+        return _summed(left.square() if node.args[0] is node.args[1] else left * right)
     first = left if len(a) == 2 else _reshaped(left, (1, *a))
     second = right if len(b) == 2 else _reshaped(right, (*b, 1))
     rows, meet, columns = first.shape[1], first.shape[2], second.shape[2]

@@ -10,58 +10,62 @@ import numpy as np
 from oco.compiler.canonical import Canonical, Equality, Inequality, canonical, entry_labels
 from oco.compiler.facts import feasible
 from oco.compiler.facts.assumed import declared
+from oco.compiler.facts.budget import NOT_SEARCHED, USUAL, Budget
 from oco.compiler.facts.complaints import complaints
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.data_facts import measured_margin, with_data
 from oco.compiler.facts.domain import domain_facts
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, Rounds, observed
-from oco.compiler.facts.notices import heard, notices
+from oco.compiler.facts.notices import notices, without_allowed
 from oco.compiler.facts.overflow import overflows
-from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.structure_facts import oracle_facts
 from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
 from oco.compiler.facts.vector import MOST_ENTRIES, worst_of_many
-from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Findings
 from oco.dsl.fact_keys import catalogue
-from oco.dsl.meter import metered
 from oco.dsl.model import Model
 
 
-def check(model: Model, data: Rounds | None = None, best: Rounds | None = None) -> Facts:
+def check(model: Model, data: Rounds | None = None, best: Rounds | None = None, *, budget: Budget = USUAL) -> Facts:
     """Every fact of the catalogue for this model: proved where a derivation is found, else unknown.
 
-    data  arrays by stream, the round first: adds measured facts, and errors for what the data contradicts
-    best  the best decision of each round of that data, by name, from which the path length is measured
+    data    arrays by stream, the round first: adds measured facts, and errors for what the data contradicts
+    best    the best decision of each round of that data, by name, from which the path length is measured
+    budget  what the searches of the proofs may take
 
     Raises OcoError with everything that is wrong: functions that are not convex or not defined, assumptions that cannot hold.
     """
-    return check_canonical(model, canonical(model), data, best)
+    return check_canonical(model, canonical(model), data, best, budget=budget)
 
 
-def check_canonical(model: Model, problem: Canonical, data: Rounds | None = None, best: Rounds | None = None) -> Facts:
-    """The same of a model of which the canonical problem is known."""
-    setting = Setting(problem)
+def check_canonical(
+    model: Model, problem: Canonical, data: Rounds | None = None, best: Rounds | None = None, *, budget: Budget = USUAL
+) -> Facts:
+    """`check` of a model of which the canonical problem is known."""
+    setting = Setting(problem, budget)
     seen = None if data is None else observed(problem, data, best)
     functions = _functions(setting)
-    known, found = _convexities(setting, functions), Findings()
-    found.add(complaints(setting, known))
-    found.raise_if_any()
+    known, result = _convexities(setting, functions), Findings()
+    result.add(complaints(setting, known))
+    result.raise_if_any()
     known |= {f.key: f for f in _worked_out(setting, functions)}
-    found.add(notices(setting))
-    found.add(overflows(setting, known))
+    result.add(notices(setting))
+    result.add(overflows(setting, known))
     labels = tuple(c.label for c in problem.constraints)
     for key in catalogue(labels):
         known.setdefault(key, Fact(key, None, Status.UNKNOWN))
     attained = (
         {k: v for fs in functions.values() for f in fs for k, v in f.attained.items()} if problem.assumptions else {}
     )
-    found.add(_declare(problem, known, frozenset(known) - frozenset(feasible.KEYS), attained))
+    result.add(_declare(problem, known, frozenset(known) - frozenset(feasible.KEYS), attained))
     if seen is not None:
-        found.add(with_data(setting, known, seen))
-    found.raise_if_any()
-    return Facts(model, known, heard(found.items), (Deferred(feasible.KEYS, lambda: _solved(setting, seen)),))
+        result.add(with_data(setting, known, seen))
+    result.raise_if_any()
+    later = Deferred(feasible.KEYS, lambda: _solved(setting, seen))
+    return Facts(model, known, without_allowed(result.items), (later,), budget.effort)
 
 
 LOSS = "loss"
@@ -71,25 +75,25 @@ Functions = Mapping[str, list[Function]]
 def _functions(setting: Setting) -> Functions:
     """The loss under "loss", and the entries of each constraint under its label; none beyond `MOST_ENTRIES`."""
     problem = setting.canonical
-    found = {LOSS: [Function(setting, problem.objective, "loss", "the loss")]}
+    results = {LOSS: [Function(setting, problem.objective, "loss", "the loss")]}
     left = MOST_ENTRIES
     for c in problem.constraints:
         own = c.size <= (left if c.shape else MOST_ENTRIES)
         left -= c.size if own else 0
         places = zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)) if own else ()
-        found[c.label] = [Function(setting, entry(c.expr, at), f"constraints.{label}", label) for at, label in places]
-    return found
+        results[c.label] = [Function(setting, entry(c.expr, at), f"constraints.{label}", label) for at, label in places]
+    return results
 
 
 def _convexities(setting: Setting, functions: Functions) -> dict[str, Fact]:
     """Whether each function is convex. Raises OcoError with every expression that may be undefined."""
-    found, problem = Findings(), setting.canonical
+    result, problem = Findings(), setting.canonical
     known: dict[str, Fact] = {}
     for label, expr in ((LOSS, problem.objective), *((c.label, c.expr) for c in problem.constraints)):
-        with found.guard():
+        with result.guard():
             setting.ranges.must_be_defined(expr)
             known |= {f.convexity.key: f.convexity for f in functions[label]}
-    found.raise_if_any()
+    result.raise_if_any()
     for c in problem.constraints:
         if not functions[c.label]:
             fact = next(worst_of_many(setting, c))
@@ -111,28 +115,27 @@ def _worked_out(setting: Setting, functions: Functions) -> Iterator[Fact]:
 
 def _solved(setting: Setting, seen: Observed | None) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
     """The facts that need a solver, with what is measured and assumed of them."""
-    with metered(setting.canonical.model.span):
-        facts, warnings = feasible.Feasibility(setting).find()
-    known, found = dict(facts), Findings()
+    facts, warnings = feasible.Feasibility(setting).find()
+    known, results = dict(facts), Findings()
     if seen is not None and known["slater.margin"].status is Status.UNKNOWN:
         known |= {f.key: f for f in measured_margin(setting, seen)}
-    found.add(warnings)
-    found.add(_declare(setting.canonical, known, frozenset(known), {}))
-    found.raise_if_any()
-    return known, heard(found.items)
+    results.add(warnings)
+    results.add(_declare(setting.canonical, known, frozenset(known), {}))
+    results.raise_if_any()
+    return known, without_allowed(results.items)
 
 
 def _declare(
     problem: Canonical, known: dict[str, Fact], keys: frozenset[str], attained: Mapping[str, float]
 ) -> list[Diagnostic]:
     """Put the assumptions about `keys` into `known`; what there is to say about them."""
-    said: list[Diagnostic] = []
+    message: list[Diagnostic] = []
     attained = {**attained, **dict(_attained_sizes(problem, known))} if problem.assumptions else attained
     for a in problem.assumptions:
         if a.key in keys:
             known[a.key], about = declared(a, known[a.key], attained)
-            said += [] if about is None else [about]
-    return said
+            message += [] if about is None else [about]
+    return message
 
 
 def _attained_sizes(problem: Canonical, known: Mapping[str, Fact]) -> Iterator[tuple[str, float]]:
@@ -148,14 +151,14 @@ def constraint_facts(setting: Setting, c: Inequality | Equality, entries: list[F
     if not entries:
         yield from worst_of_many(setting, c)
         return
-    found: list[Mapping[str, Fact]] = []
+    results: list[Mapping[str, Fact]] = []
     for f in entries:
         facts = list(f.facts())
-        found.append({fact.key.removeprefix(f.prefix): fact for fact in facts})
+        results.append({fact.key.removeprefix(f.prefix): fact for fact in facts})
         yield from facts
     if c.shape:
-        for kind in found[0]:
-            yield _worst(f"constraints.{c.label}{kind}", [e[kind] for e in found])
+        for kind in results[0]:
+            yield _worst(f"constraints.{c.label}{kind}", [e[kind] for e in results])
 
 
 def _worst(key: str, entries: list[Fact]) -> Fact:
@@ -166,7 +169,8 @@ def _worst(key: str, entries: list[Fact]) -> Fact:
     if refuted is not None:
         return Fact(key, refuted.value, Status.REFUTED, refuted.why, refuted.cite, witness=refuted.witness)
     if Status.UNKNOWN in statuses:
-        return Fact(key, None, Status.UNKNOWN)
+        ended = (f.why for f in entries if f.why is not None and f.why.rule == NOT_SEARCHED)
+        return Fact(key, None, Status.UNKNOWN, next(ended, None))
     if isinstance(entries[0].value, str):
         words = " or ".join(dict.fromkeys(f.value for f in entries))
         return Fact(key, words, Status.PROVED, Step("every entry", f"its entries are {words}", words))

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from oco.compiler.canonical import Canonical, Inequality
+from oco.compiler.facts.budget import NOT_SEARCHED
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import FLAT_KINDS, Culprit
-from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.phrasing import say
 from oco.compiler.facts.types import Fact, Status
-from oco.compiler.facts.words import say
-from oco.dsl.atoms import Curvature
+from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Call, Expr
 from oco.dsl.model import Relation
 from oco.dsl.source import Span
-
-PRODUCTS = ("mul", "matmul", "dot", "outer")
 
 
 def complaints(setting: Setting, facts: Mapping[str, Fact]) -> Iterator[Diagnostic]:
@@ -24,15 +23,15 @@ def complaints(setting: Setting, facts: Mapping[str, Fact]) -> Iterator[Diagnost
     yield from _judged(
         setting, canonical.objective, facts["loss.convex"], "the loss", "OCO501", canonical.objective.span
     )
-    told: set[str] = set()
+    reported: set[str] = set()
     for h in canonical.equalities:
         if setting.curvatures(setting.simplify(h.expr)) not in FLAT_KINDS:
             yield _not_affine(setting, h.label, h.expr, h.span)
     for c in canonical.inequalities:
         fact = facts[f"constraints.{c.label}.convex"]
-        if c.origin in told or fact.status is Status.PROVED:
+        if c.origin in reported or fact.status is Status.PROVED:
             continue
-        told.add(c.origin)
+        reported.add(c.origin)
         if c.label != c.origin:
             yield _not_affine(setting, c.origin, c.expr, c.span)
         else:
@@ -60,6 +59,8 @@ def _judged(
         yield Diagnostic(code, f"{what} is not convex{named}", where, hint, note=note)
         return
     hint = "no decision was found that refutes it either; theorems that need convexity do not apply"
+    if fact.why is not None and fact.why.rule == NOT_SEARCHED:
+        hint = f"{NOT_SEARCHED}: {setting.search.advice}; as long as it is not known, theorems that need convexity do not apply"
     yield Diagnostic("OCO602", f"it is not known whether {what} is convex{named}", where, hint, Severity.WARNING)
 
 
@@ -76,7 +77,7 @@ def _way_out(culprit: Culprit | None, what: str) -> str:
     if culprit is None:
         return ""
     node = culprit.expr
-    if isinstance(node, Call) and node.atom in PRODUCTS and culprit.own is Curvature.UNKNOWN:
+    if isinstance(node, Call) and isinstance(form_of(node), forms.Product) and culprit.own is Curvature.UNKNOWN:
         return "one factor of a product must be a number, a param or a stream"
     if culprit.wanted is Curvature.AFFINE and isinstance(culprit.inside, Call):
         return _affine_place(node, culprit.inside)
@@ -89,7 +90,7 @@ def _way_out(culprit: Culprit | None, what: str) -> str:
 
 def _affine_place(node: Expr, inside: Call) -> str:
     """Why `inside` takes an affine expression alone: it neither only rises nor only falls with it."""
-    if inside.atom in PRODUCTS or inside.atom == "div":
+    if isinstance(form_of(inside), (forms.Product, forms.Quotient)):
         factors = [a for a in inside.args if a is not node]
         if factors:
             return f"{say(factors[0])} takes both signs; where it is never negative, its range says so: `in [0, ...]`"

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.facts.cells import over_cells
+from oco.compiler.facts.budget import size
+from oco.compiler.facts.cells import CELL, over_cells
 from oco.compiler.facts.curvature import CONVEX_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.kinks import continuous
-from oco.compiler.facts.reach import slopes_of
-from oco.compiler.facts.work import effort
+from oco.compiler.facts.lower_bound import slopes_of
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 MOST_CORNERS = 4096
-BRANCH = 1000  # steps of work that branch and bound is counted for, for each part of the expression
+BRANCH = 15_000  # steps that branch and bound takes for each part of the expression
 FEW = 10  # entries of an array that take no longer than one
 
 
 def corner_sup(setting: Setting, expr: Expr) -> float | None:
     """The supremum over vertices of what fits in `MOST_CORNERS` combinations, and ranges of the rest; None where no name qualifies."""
-    ranges = Enclosure(setting.box, setting.refiner, setting.ranging)
+    ranges = Enclosure(setting.box, setting.refiner)
     lists: dict[str, np.ndarray] = {}
     count = 1
     for name in sorted(names(expr), key=lambda n: n not in setting.decisions):
@@ -39,18 +39,21 @@ def corner_sup(setting: Setting, expr: Expr) -> float | None:
             lists[name], count = points, count * len(points)
     if not lists or count == 1:
         return None
+    numbers = max(setting.box[n].lo.size for n in names(expr))
+    if not setting.search.take(CELL * count * numbers * size(expr)):
+        return None
     return float(np.max(over_cells(expr, setting.box, _combined(lists, count), count).hi))
 
 
 def stream_box_corners(setting: Setting, streams: list[str], most: int) -> list[dict[str, np.ndarray]] | None:
     """Every combination of corners of these streams; None where there are more than `most`."""
-    found: list[dict[str, np.ndarray]] = [{}]
+    results: list[dict[str, np.ndarray]] = [{}]
     for name in streams:
         points = _vertices(setting, name)
-        if points is None or len(found) * len(points) > most:
+        if points is None or len(results) * len(points) > most:
             return None
-        found = [{**f, name: p} for f in found for p in points]
-    return found
+        results = [{**f, name: p} for f in results for p in points]
+    return results
 
 
 def stream_corners(setting: Setting, expr: Expr, most: int) -> tuple[dict[str, Interval], int] | None:
@@ -87,14 +90,14 @@ def _vertices(setting: Setting, name: str) -> np.ndarray | None:
 
 def _combined(lists: Mapping[str, np.ndarray], count: int) -> dict[str, Interval]:
     """Every combination, as cells of single points."""
-    found: dict[str, Interval] = {}
+    results: dict[str, Interval] = {}
     inner = count
     for name, points in lists.items():
         inner //= len(points)
         rows = np.tile(np.repeat(np.arange(len(points)), inner), count // (inner * len(points)))
         chosen = points[rows].astype(np.float64)
-        found[name] = Interval(chosen, chosen, chosen.shape)
-    return found
+        results[name] = Interval(chosen, chosen, chosen.shape)
+    return results
 
 
 def branch_sup(setting: Setting, expr: Expr, enough: float, most_cells: int = 3000) -> float | None:
@@ -106,7 +109,7 @@ def branch_sup(setting: Setting, expr: Expr, enough: float, most_cells: int = 30
     if not used or sum(setting.box[n].size for n in used) > 8 or not all(setting.box[n].bounded for n in used):
         return None
     largest = max(math.prod(known(n.shape)) for n in walk(expr))
-    if not setting.branching.afford(BRANCH * effort(expr) * max(1, largest // FEW)):
+    if not setting.search.take(BRANCH * size(expr) * max(1, largest // FEW)):
         return None
     shapes = {n: known(setting.box[n].shape) for n in used}
     slopes = slopes_of(expr, used) if continuous(expr) else {}
@@ -157,10 +160,10 @@ def _tops(
 
 
 def _named(shapes: Mapping[str, tuple[int, ...]], lo: np.ndarray, hi: np.ndarray) -> dict[str, Interval]:
-    found, at = {}, 0
+    result, at = {}, 0
     for name, shape in shapes.items():
         size = math.prod(shape)
         full = (len(lo), *shape)
-        found[name] = Interval(lo[:, at : at + size].reshape(full), hi[:, at : at + size].reshape(full), full)
+        result[name] = Interval(lo[:, at : at + size].reshape(full), hi[:, at : at + size].reshape(full), full)
         at += size
-    return found
+    return result

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.phrasing import Phrases
 from oco.compiler.facts.sums import summands, within_sums
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import Phrases
-from oco.dsl.atoms import ATOMS, Curvature, Monotone
+from oco.dsl.atoms import ATOMS, Curvature, Monotone, form_of, forms
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, walk
 from oco.dsl.intervals import Interval
-from oco.dsl.meter import charge
 
 CONVEX_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONVEX)
 CONCAVE_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONCAVE)
@@ -89,10 +88,10 @@ class Curvatures:
         verdict = self._known[id(node)][1]
         if verdict.curvature is not Curvature.UNKNOWN or self._beyond is None or not isinstance(node, Call):
             return
-        found = self._beyond(node)
-        if found is not None:
-            self._known[id(node)] = (node, Verdict(found[0], verdict.own, verdict.monotone))
-            self._steps[id(node)] = found[1]
+        result = self._beyond(node)
+        if result is not None:
+            self._known[id(node)] = (node, Verdict(result[0], verdict.own, verdict.monotone))
+            self._steps[id(node)] = result[1]
 
     def _node(self, node: Expr) -> Verdict:
         match node:
@@ -107,14 +106,13 @@ class Curvatures:
                     curvature = Curvature.UNKNOWN
                 return Verdict(curvature, Curvature.AFFINE, (Monotone.UP,) * len(node.children))
             case Array(items=items):
-                found = [self._known[id(i)][1].curvature for i in items]
-                return Verdict(_worst(found), Curvature.AFFINE, (Monotone.UP,) * len(items))
+                results = [self._known[id(i)][1].curvature for i in items]
+                return Verdict(_worst(results), Curvature.AFFINE, (Monotone.UP,) * len(items))
         return Verdict(Curvature.CONSTANT, Curvature.CONSTANT)
 
     def _call(self, node: Call) -> Verdict:
-        charge(15)
-        found = [self._known[id(a)][1].curvature for a in node.args]
-        varies = tuple(c is not Curvature.CONSTANT for c in found)
+        results = [self._known[id(a)][1].curvature for a in node.args]
+        varies = tuple(c is not Curvature.CONSTANT for c in results)
         if not any(varies):
             return Verdict(Curvature.CONSTANT, Curvature.CONSTANT)
         intervals = tuple(self.ranges(a) for a in node.args)
@@ -123,16 +121,16 @@ class Curvatures:
         monotone = row.monotone(node, *intervals)
         if row.allowed is not None and row.allowed(node, *intervals):  # the rules of an atom hold where it has values
             return Verdict(Curvature.UNKNOWN, Curvature.UNKNOWN, monotone)
-        if self._square_over_positive(node, found, intervals):
+        if self._square_over_positive(node, results, intervals):
             return Verdict(Curvature.CONVEX, Curvature.CONVEX, monotone)
-        return Verdict(composed(own, monotone, found), own, monotone)
+        return Verdict(composed(own, monotone, results), own, monotone)
 
-    def _square_over_positive(self, node: Call, found: list[Curvature], intervals: tuple[Interval, ...]) -> bool:
+    def _square_over_positive(self, node: Call, results: list[Curvature], intervals: tuple[Interval, ...]) -> bool:
         """u^2 / v is jointly convex for affine u and positive v, and falls as v grows, so v may be concave."""
-        if node.atom != "div" or found[1] not in CONCAVE_KINDS or not intervals[1].positive:
+        if form_of(node) != forms.QUOTIENT or results[1] not in CONCAVE_KINDS or not intervals[1].positive:
             return False
         above = node.args[0]
-        if not isinstance(above, Call) or above.atom not in ("square", "sum_squares"):
+        if not isinstance(above, Call) or form_of(above) not in (forms.SQUARE, forms.SUM_OF_SQUARES):
             return False
         return self._known[id(above.args[0])][1].curvature in FLAT_KINDS
 
@@ -160,8 +158,8 @@ class Curvatures:
 
     def _claim(self, node: Expr, verdict: Verdict) -> str:
         claim = f"{self._phrases.say(node)} is {verdict.curvature}"
-        if isinstance(node, Call) and node.atom in _LINEAR_WORDS and verdict.own is Curvature.AFFINE:
-            return f"{claim}: {_LINEAR_WORDS[node.atom]}"
+        if verdict.own is Curvature.AFFINE and (words := _linear_words(form_of(node))):
+            return f"{claim}: {words}"
         return f"{claim}: {self._composition_words(node, verdict)}" if isinstance(node, Call) else claim
 
     def _composition_words(self, node: Call, verdict: Verdict) -> str:
@@ -176,9 +174,12 @@ class Curvatures:
         """Whether the rule used a child's range: the sign of a factor, or the range where a function is curved one way."""
         if not isinstance(node, Call) or isinstance(child, Constant):
             return False
-        if node.atom in ("mul", "div", "matmul", "dot"):
-            return not self.varies(child) and self._known[id(node)][1].curvature is not Curvature.AFFINE
-        return node.atom in ("pow", "power", "abs", "square", "inv_pos", "div") and self(child) is not Curvature.AFFINE
+        match form_of(node):
+            case forms.TIMES | forms.MATRIX_PRODUCT | forms.QUOTIENT:
+                return not self.varies(child) and self._known[id(node)][1].curvature is not Curvature.AFFINE
+            case forms.SIZE | forms.SQUARE | forms.RECIPROCAL | forms.Power(exponent=None):
+                return self(child) is not Curvature.AFFINE
+        return False
 
     # ---- what is wrong
 
@@ -202,8 +203,8 @@ class Curvatures:
             pairs = [(u, Monotone.UP if sign > 0 else Monotone.DOWN) for sign, u in terms]
         for child, monotone in pairs:
             if id(child) in self._known:
-                for found in self.culprits(child, _passed_down(wanted, monotone)):
-                    yield replace(found, inside=root) if found.expr is child else found
+                for result in self.culprits(child, _passed_down(wanted, monotone)):
+                    yield replace(result, inside=root) if result.expr is child else result
 
 
 def composed(own: Curvature, monotone: tuple[Monotone, ...], arguments: list[Curvature]) -> Curvature:
@@ -227,9 +228,9 @@ def _passed_down(wanted: Curvature, monotone: Monotone) -> Curvature:
     return Curvature.CONCAVE if wanted is Curvature.CONVEX else Curvature.CONVEX
 
 
-def _worst(found: list[Curvature]) -> Curvature:
+def _worst(results: list[Curvature]) -> Curvature:
     """One curvature for entries of several."""
-    kinds = set(found) - {Curvature.CONSTANT}
+    kinds = set(results) - {Curvature.CONSTANT}
     if not kinds:
         return Curvature.CONSTANT
     if kinds == {Curvature.AFFINE}:
@@ -240,22 +241,28 @@ def _worst(found: list[Curvature]) -> Curvature:
 
 
 def _own_words(node: Call, own: Curvature) -> str:
-    if own is Curvature.UNKNOWN and node.atom in ("mul", "matmul", "dot", "outer"):
+    if own is Curvature.UNKNOWN and isinstance(form_of(node), forms.Product):
         return "it multiplies two expressions that both depend on the decision"
     if own is Curvature.UNKNOWN:
         return "it is neither convex nor concave on its range"
     return f"it is {own}"
 
 
-_LINEAR_WORDS = {
-    "add": "a sum keeps the curvature of its terms",
-    "sub": "a difference of these",
-    "minus": "the negative turns curvature round",
-    "sum": "a sum keeps the curvature of its terms",
-    "mean": "a mean keeps the curvature of its terms",
-    "transpose": "a transpose keeps the curvature of the entries",
-    "mul": "a product with a factor that the decision does not change",
-    "div": "a quotient by what the decision does not change",
-    "matmul": "a product with a factor that the decision does not change",
-    "dot": "a product with a factor that the decision does not change",
-}
+def _linear_words(form: forms.Form | None) -> str:
+    """Why an affine function of this form keeps the curvature of its arguments."""
+    match form:
+        case forms.NEGATIVE:
+            return "the negative turns curvature round"
+        case forms.DIFFERENCE:
+            return "a difference of these"
+        case forms.Signed() | forms.TOTAL:
+            return "a sum keeps the curvature of its terms"
+        case forms.MEAN:
+            return "a mean keeps the curvature of its terms"
+        case forms.TRANSPOSE:
+            return "a transpose keeps the curvature of the entries"
+        case forms.TIMES | forms.MATRIX_PRODUCT:
+            return "a product with a factor that the decision does not change"
+        case forms.QUOTIENT:
+            return "a quotient by what the decision does not change"
+    return ""

@@ -17,7 +17,6 @@ import numpy as np
 from oco.compiler.canonical import Block
 from oco.compiler.facts.spectrum import SLACK, least_singular, matrix_norm
 from oco.dsl.intervals import Interval, interval, point
-from oco.dsl.meter import EIGENVALUES, charge
 
 Floats = np.ndarray[Any, Any]
 LARGEST = 200  # entries of all decisions up to which matrices of that size are decomposed
@@ -124,15 +123,15 @@ def most(curve: Curve, blocks: Sequence[Block], along: Floats | None = None) -> 
     if greatest == np.inf or any(np.any(r.weights.hi == np.inf) for r in curve.rows):
         return math.inf
     above = _stacked([r.scaled(np.maximum(r.top, 0.0)) for r in curve.rows if np.any(r.top > 0)])
-    found = greatest if above is None else _up(greatest + matrix_norm(above) ** 2)
+    result = greatest if above is None else _up(greatest + matrix_norm(above) ** 2)
     if sum(b.domain.size for b in blocks) > LARGEST:
-        return found
+        return result
     diagonal = np.concatenate([np.broadcast_to(end, b.shape).ravel() for end, b in zip(ends, blocks)])
     if along is None and 0 < len(free := _free(diagonal, curve.rows)) < len(diagonal):
         # Along all other entries the second derivative is 0, which rounding would hide.
         rows = tuple(Rows(_columns(r.matrix, free), r.weights) for r in curve.rows)
-        return min(found, max(0.0, _most(diagonal[free], rows, None)))
-    return min(found, _most(diagonal, curve.rows, along))
+        return min(result, max(0.0, _most(diagonal[free], rows, None)))
+    return min(result, _most(diagonal, curve.rows, along))
 
 
 def _most(diagonal: Floats, rows: tuple[Rows, ...], along: Floats | None) -> float:
@@ -142,23 +141,23 @@ def _most(diagonal: Floats, rows: tuple[Rows, ...], along: Floats | None) -> flo
     if above is None and not below:
         return _largest(diagonal, along)
     exact, all_below = _stacked([q for q, is_exact in below if is_exact]), _stacked([q for q, _ in below])
-    found = [_by_middle(diagonal, above, q, along) for q in {id(q): q for q in (exact, all_below)}.values()]
+    results = [_by_middle(diagonal, above, q, along) for q in {id(q): q for q in (exact, all_below)}.values()]
     if above is None and all_below is not None:
-        found.append(_up(float(diagonal.max()) - least_singular(all_below) ** 2 * (1 - SLACK)))
+        results.append(_up(float(diagonal.max()) - least_singular(all_below) ** 2 * (1 - SLACK)))
     if above is not None and not above.is_point:
-        found.append(_compared(diagonal, above))
-    return min(found)
+        results.append(_compared(diagonal, above))
+    return min(results)
 
 
 def stretch(curve: Curve, blocks: Sequence[Block], along: Floats | None) -> float:
     """An upper bound of |H v| for every unit vector v in the span of `along`: |H v|^2 <= |H| v' H v where H is semidefinite."""
     low, high = least(curve, blocks), most(curve, blocks)
-    found = max(abs(low), abs(high))
-    if along is None or (low < 0 < high) or not math.isfinite(found):
-        return found
+    result = max(abs(low), abs(high))
+    if along is None or (low < 0 < high) or not math.isfinite(result):
+        return result
     end = high if low >= 0 else -low
     inner = most(curve, blocks, along) if low >= 0 else -least(curve, blocks, along)
-    return min(found, _up(math.sqrt(_up(end * max(inner, 0.0)))))
+    return min(result, _up(math.sqrt(_up(end * max(inner, 0.0)))))
 
 
 def least(curve: Curve, blocks: Sequence[Block], along: Floats | None = None) -> float:
@@ -233,7 +232,6 @@ def _middle(rows: Interval) -> tuple[Floats, Floats]:
 
 def _largest_eigenvalue(matrix: Floats, size: float, terms: int) -> float:
     """At least the largest eigenvalue of a symmetric matrix; its entries are sums of `terms` products whose sizes add up to `size`."""
-    charge(EIGENVALUES * len(matrix) ** 3)
     values = np.linalg.eigvalsh((matrix + matrix.T) / 2)
     return _up(float(values[-1]) + ROUND_OFF * (terms + 16) * size)
 

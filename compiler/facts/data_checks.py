@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from oco.compiler.canonical import StreamRange
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, covered
-from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.words import number, plural
+from oco.compiler.facts.phrasing import number, plural
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, names
 
@@ -39,14 +39,14 @@ def contradictions(setting: Setting, seen: Observed) -> Iterator[Diagnostic]:
 def wide_bounds(setting: Setting, seen: Observed) -> Iterator[Diagnostic]:
     """Ranges that are much wider than the data, with what the loss's Lipschitz constant would be on the data's."""
     for s in setting.canonical.streams:
-        if s.name not in seen.streams or s.law is not None or not setting.box[s.name].bounded:
+        if s.name not in seen.streams or s.distribution is not None or not setting.box[s.name].bounded:
             continue
         values = np.asarray(seen.streams[s.name], dtype=np.float64)
-        declared, found = float(np.max(s.upper) - np.min(s.lower)), float(values.max() - values.min())
-        if found <= 0 or declared < WIDE * found:
+        declared, result = float(np.max(s.upper) - np.min(s.lower)), float(values.max() - values.min())
+        if result <= 0 or declared < WIDE * result:
             continue
         hull = f"[{number(float(values.min()))}, {number(float(values.max()))}]"
-        message = f"the range of `{s.name}` is {number(declared / found)} times as wide as that of the data, {hull}"
+        message = f"the range of `{s.name}` is {number(declared / result)} times as wide as that of the data, {hull}"
         hint = "constants and guarantees grow with it"
         yield Diagnostic("OCO606", message, s.stream.span, hint, Severity.WARNING)
 
@@ -78,7 +78,7 @@ def _outlier(s: StreamRange, sizes: np.ndarray, calm: np.ndarray, whole: float, 
 
 def _lipschitz(setting: Setting, seen: Observed, rounds: np.ndarray | None) -> float | None:
     """The loss's Lipschitz constant over the range of the data, by ranges alone."""
-    narrow = Setting(covered(setting.canonical, seen, rounds))
+    narrow = Setting(covered(setting.canonical, seen, rounds), setting.budget)
     f = Function(narrow, narrow.canonical.objective, "loss", "the loss")
     total = sum(
         narrow.ranges(g).broadcast(narrow.blocks[n].shape).square().sum().greatest for n, g in f.gradients[0].items()

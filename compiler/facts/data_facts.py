@@ -10,16 +10,16 @@ import numpy as np
 
 from oco.compiler.canonical import Assumed, Canonical, Equality, Inequality, entry_labels
 from oco.compiler.facts.cells import NotCovered, over_cells
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.data_checks import contradictions, outliers, wide_bounds
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, covered, variation_facts
+from oco.compiler.facts.phrasing import coordinates, number, plural
 from oco.compiler.facts.scenario import mean
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.slater import slater_point
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.vector import MOST_ENTRIES
-from oco.compiler.facts.words import coordinates, number, plural
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.evaluate import evaluate
@@ -65,8 +65,8 @@ def _placed(problem: Canonical, known: dict[str, Fact], fact: Fact) -> Iterator[
     if assumption.relation is Relation.LE and fact.value > assumption.value:
         total = fact.why.subject if fact.why is not None else None
         passed = "" if total is None else f", passed in round {int(np.argmax(total > assumption.value)) + 2}"
-        said = f"in the data it is {number(fact.value)}{passed}"
-        message = f"`{fact.key}` <= {number(assumption.value)} is assumed, and {said}"
+        message = f"in the data it is {number(fact.value)}{passed}"
+        message = f"`{fact.key}` <= {number(assumption.value)} is assumed, and {message}"
         yield Diagnostic("OCO622", message, assumption.span, "correct the number, or look at the data")
 
 
@@ -75,7 +75,7 @@ def _placed(problem: Canonical, known: dict[str, Fact], fact: Fact) -> Iterator[
 
 def _constants(setting: Setting, seen: Observed) -> Iterator[Fact]:
     """The constants of loss and constraints with the streams confined to the hull of the data."""
-    narrow = Setting(covered(setting.canonical, seen))
+    narrow = Setting(covered(setting.canonical, seen), setting.budget)
     words = f"with the streams in the range of {plural(seen.rounds, 'round')} of data"
     for prefix, expr in functions(narrow.canonical):
         for fact in Function(
@@ -106,8 +106,8 @@ def _refuted_by_a_round(setting: Setting, seen: Observed, assumption: Assumed) -
         return
     about = assumption.key.removesuffix(f".{kind}")
     entries = [(p, e) for p, e in functions(setting.canonical) if about in (p, of_the_whole(p))]
-    found = [v for p, e in entries if (v := _per_round(setting, seen, e, kind, p)) is not None]
-    values = np.max(found, axis=0) if found else np.zeros(1)
+    results = [v for p, e in entries if (v := _per_round(setting, seen, e, kind, p)) is not None]
+    values = np.max(results, axis=0) if results else np.zeros(1)
     if not np.max(values) > assumption.value * (1 + 1e-9):
         return
     worst = int(np.argmax(values))
@@ -168,29 +168,29 @@ def measured_margin(setting: Setting, seen: Observed) -> list[Fact]:
         replace(s, mean=np.asarray(seen.streams[s.name], dtype=np.float64).mean(axis=0)) if s.name in unknown else s
         for s in problem.streams
     )
-    sampled = Setting(replace(problem, streams=streams))
+    sampled = Setting(replace(problem, streams=streams), setting.budget)
     scenario = mean(sampled)
-    found = None if scenario is None else slater_point(scenario)
-    if scenario is None or found is None:
+    result = None if scenario is None else slater_point(scenario)
+    if scenario is None or result is None:
         return []
     count = sum(c.size for c in problem.inequalities)
     chance = math.sqrt(math.log(count / (1 - CONFIDENCE)) / (2 * seen.rounds))
     margin = math.inf
     for c in problem.inequalities:
-        margin = min(margin, -scenario.worst(c.expr, found.x).greatest - _width(setting, c) * chance)
+        margin = min(margin, -scenario.worst(c.expr, result.x).greatest - _width(setting, c) * chance)
     if not margin > 0:
         return []
-    where = ", ".join(f"{n} = {coordinates(v)}" for n, v in found.x.items())
+    where = ", ".join(f"{n} = {coordinates(v)}" for n, v in result.x.items())
     words = (
         f"every inequality has {number(margin)} to spare in the mean at {where}, with {CONFIDENCE:.0%} confidence "
         f"from {plural(seen.rounds, 'round')} of data (Hoeffding)"
     )
-    why = Step("sample mean", words, margin, (found.step,))
-    value = next(iter(found.x.values())) if len(found.x) == 1 else dict(found.x)
+    why = Step("sample mean", words, margin, (result.step,))
+    value = next(iter(result.x.values())) if len(result.x) == 1 else dict(result.x)
     return [Fact("slater.margin", margin, Status.MEASURED, why), Fact("slater.point", value, Status.MEASURED, why)]
 
 
 def _width(setting: Setting, c: Inequality | Equality) -> float:
     """The widest range of values of an entry of a constraint."""
-    found = setting.ranges(setting.simplify(c.expr))
-    return float(np.max(found.hi - found.lo))
+    results = setting.ranges(setting.simplify(c.expr))
+    return float(np.max(results.hi - results.lo))

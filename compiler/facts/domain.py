@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from oco.compiler.canonical import Block, Canonical
 from oco.compiler.domains import Domain
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.types import Fact, Status, Step
-from oco.compiler.facts.words import number
 from oco.dsl.intervals import interval
 
 

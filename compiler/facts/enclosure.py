@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.facts.budget import NOT_SEARCHED
+from oco.compiler.facts.phrasing import Phrases, say, span_of_values
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import Phrases, say, span_of_values
-from oco.compiler.facts.work import Work
 from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
@@ -22,6 +23,9 @@ from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, 
 from oco.dsl.intervals import Interval, interval, point
 
 Box = Mapping[str, Interval]
+MOST_RANGES = 2 * 10**7
+"""Entries of arrays that have a range each in one enclosure, all nodes together: 320 MB. Past it an array has one range for all entries."""
+
 FEW = 1000
 """Entries of an array that are not counted."""
 Refinement = Callable[[Expr, Interval, "Enclosure"], tuple[Interval, Step | None]]
@@ -48,29 +52,30 @@ def entries(lower: Any, upper: Any, shape: tuple[int, ...]) -> Interval:
 class Enclosure:
     """The range of every expression over one box.
 
-    refine  may narrow a node's range, with the step that says why
-    room    for entries that have a range each; without any left, those of an array have one for all
+    refine  may narrow a node's range, with the step that says why, or that the search gave up
     """
 
-    def __init__(self, box: Box, refine: Refinement | None = None, room: Work | None = None) -> None:
+    def __init__(self, box: Box, refine: Refinement | None = None) -> None:
         self.box = box
-        self._refine, self._room = refine, room
+        self._refine = refine
+        self._entries = 0  # of arrays that have a range each
         self._known: dict[int, tuple[Expr, Interval]] = {}
         self._narrowed: dict[int, Step] = {}
+        self._ended: dict[int, Step] = {}  # where the refinement gave up
         self._steps: dict[int, Step] = {}
         self._undefined: dict[int, OcoError] = {}
         self._phrases = Phrases()
 
     def __call__(self, expr: Expr) -> Interval:
-        found = self._known.get(id(expr))
-        if found is not None:
-            return found[1]
+        result = self._known.get(id(expr))
+        if result is not None:
+            return result[1]
         for node in walk(expr, self._known):
             value = self._node(node)
             if self._refine is not None and isinstance(node, (Call, Index)):
                 value, step = self._refine(node, value, self)
                 if step is not None:
-                    self._narrowed[id(node)] = step
+                    (self._ended if step.rule == NOT_SEARCHED else self._narrowed)[id(node)] = step
             self._known[id(node)] = (node, value)
         return self._known[id(expr)][1]
 
@@ -89,16 +94,19 @@ class Enclosure:
             row = ATOMS[node.atom]
             words = row.allowed(node, *children) if row.allowed is not None else ""
             if words:
-                said = f"{say(node)} may be undefined: {words}"
-                self._undefined[id(node)] = fail("OCO504", said, node.span, _undefined_hint(node.args, children))
+                message = f"{say(node)} may be undefined: {words}"
+                ended = (self._ended[id(n)].claim for n in walk(node) if id(n) in self._ended)
+                hint = "; ".join((_undefined_hint(node.args, children), *islice(ended, 1)))
+                self._undefined[id(node)] = fail("OCO504", message, node.span, hint)
                 return interval(-math.inf, math.inf, known(node.shape))
-        return enclose_node(node, self._affordable(node, children), self.box)
+        return enclose_node(node, self._fitting(node, children), self.box)
 
-    def _affordable(self, node: Expr, children: tuple[Interval, ...]) -> tuple[Interval, ...]:
-        """The ranges of the children; one for all entries of each where theirs or the node's own are more than there is room for."""
+    def _fitting(self, node: Expr, children: tuple[Interval, ...]) -> tuple[Interval, ...]:
+        """The ranges of the children; one for all entries of each where theirs or the node's own do not fit into memory."""
         sizes = [max(c.lo.size, c.hi.size) for c in children]
         numbers = max(min(math.prod(known(node.shape)), math.prod(sizes)), *sizes, 0)
-        if self._room is None or numbers < FEW or self._room.afford(numbers):
+        if numbers < FEW or self._entries + numbers <= MOST_RANGES:
+            self._entries += numbers if numbers >= FEW else 0
             return children
         return tuple(interval(c.least, c.greatest, c.shape) for c in children)
 
@@ -131,8 +139,8 @@ class Enclosure:
 
 def _undefined_hint(args: tuple[Expr, ...], ranges: tuple[Interval, ...]) -> str:
     """Where the arguments lie; for a decision that ends at 0, a domain that does not."""
-    said = [f"{say(a)} lies in {span_of_values(r)}" for a, r in zip(args, ranges) if not isinstance(a, Constant)]
+    message = [f"{say(a)} lies in {span_of_values(r)}" for a, r in zip(args, ranges) if not isinstance(a, Constant)]
     for a, r in zip(args, ranges):
         if isinstance(a, Name) and a.kind is Kind.DECISION and r.least == 0:
-            said.append(f"`with {a.name} >= 1e-3` after its domain keeps it away from 0")
-    return "; ".join(said)
+            message.append(f"`with {a.name} >= 1e-3` after its domain keeps it away from 0")
+    return "; ".join(message)

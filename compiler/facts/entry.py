@@ -6,17 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms import ATOMS
-from oco.dsl.atoms.shapes import entrywise
+from oco.dsl.atoms import form_of, forms, is_entrywise
 from oco.dsl.build import call, index
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Slice, constant
 
 Position = tuple[int, ...]
-
-
-def is_entrywise(node: Expr) -> bool:
-    """Whether each entry of the node depends on the same entry of its arguments alone."""
-    return isinstance(node, Call) and ATOMS[node.atom].shape is entrywise and not ATOMS[node.atom].options
 
 
 def entry(expr: Expr, at: Position) -> Expr:
@@ -28,19 +22,27 @@ def entry(expr: Expr, at: Position) -> Expr:
             return _constant(data.array[at], expr)
         case Call() if is_entrywise(expr):
             return call(expr.atom, *(entry(a, aligned(a, at)) for a in expr.args))
-        case Call(atom="matmul", args=(left, right)):
-            row = part(left, at[0]) if len(left.shape) == 2 else left
-            column = part(right, at[-1], axis=1) if len(right.shape) == 2 else right
-            return call("matmul", row, column)
-        case Call(atom="transpose", args=(base,)):
-            return entry(base, at[::-1])
-        case Call(atom="sum", args=(base,)) if len(base.shape) == 2 and len(at) == 1:
-            return call("sum", part(base, at[0], axis=1 - int(expr.option("axis") or 0)))
+        case Call() if (result := _of_call(expr, at)) is not None:
+            return result
         case Array(items=items):
             return entry(items[at[0]], at[1:])
         case Index(base=base, items=items) if len(at) == len(items) == len(base.shape) and _pairs(items):
             return index(base, tuple(entry(i, aligned(i, at)) for i in items))
     return index(expr, tuple(constant(i) for i in at))
+
+
+def _of_call(expr: Call, at: Position) -> Expr | None:
+    """An entry of a product, a transpose or a sum along an axis."""
+    match form_of(expr), expr.args:
+        case forms.MATRIX_PRODUCT, (left, right):
+            row = part(left, at[0]) if len(left.shape) == 2 else left
+            column = part(right, at[-1], axis=1) if len(right.shape) == 2 else right
+            return call("matmul", row, column)
+        case forms.TRANSPOSE, (base,):
+            return entry(base, at[::-1])
+        case forms.TOTAL, (base,) if len(base.shape) == 2 and len(at) == 1:
+            return call(expr.atom, part(base, at[0], axis=1 - int(expr.option("axis") or 0)))
+    return None
 
 
 def part(expr: Expr, position: int, axis: int = 0) -> Expr:
@@ -50,11 +52,12 @@ def part(expr: Expr, position: int, axis: int = 0) -> Expr:
             return _constant(np.take(data.array, position, axis=axis), expr)
         case Call() if is_entrywise(expr):
             return call(expr.atom, *(_part_of(a, position, axis) for a in expr.args))
-        case Call(atom="matmul", args=(left, right)):
+    match form_of(expr), expr.children:
+        case forms.MATRIX_PRODUCT, (left, right):
             if axis == 0:
                 return call("matmul", part(left, position), right)
             return call("matmul", left, part(right, position, axis=1))
-        case Call(atom="transpose", args=(base,)) if len(base.shape) == 2:
+        case forms.TRANSPOSE, (base,) if len(base.shape) == 2:
             return part(base, position, axis=1 - axis)
     at = constant(position)
     return index(expr, (at,) if axis == 0 else (Slice(), at))

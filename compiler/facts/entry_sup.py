@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.facts.cells import NotCovered, over_cells
+from oco.compiler.facts.budget import size
+from oco.compiler.facts.cells import CELL, NotCovered, over_cells
 from oco.compiler.facts.curvature import CONVEX_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.kinks import continuous, smooth
@@ -22,10 +23,11 @@ from oco.dsl.expressions import Constant, Expr, Name, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 MOST_NUMBERS = 20_000  # cells times entries
 FINEST, COARSEST = 256, 3  # parts of one leaf
+SPLIT = 300  # steps that the slopes take for each part of the body
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,10 @@ class EntrySup:
 
     def _cells(self, split: Entrywise, most: int) -> tuple[np.ndarray, int, bool]:
         """Upper bounds of phi on all cells, shared leaves varying slowest, how many cells of the others
-        there are, and whether every cell is a point at the ends of names."""
+        there are, and whether every cell is a point at the ends of names. Raises NotCovered where that is too much."""
+        parts, search = size(split.body), self.setting.search
+        if not search.take(SPLIT * parts):
+            raise NotCovered
         box, used = self.box(split), names(split.body)
         leaves = [n for n in split.leaves if n in used]
         leaves.sort(key=lambda n: bool(split.leaves[n].shape) or not split.shape)
@@ -84,6 +89,8 @@ class EntrySup:
         count = math.prod(counts)
         index = dict(zip(leaves, np.indices(counts).reshape(len(counts), -1))) if counts else {}
         cells = {n: Interval(lo[index[n]], hi[index[n]], (count, *split.shape)) for n, (lo, hi) in options.items()}
+        if not search.take(CELL * count * entries * parts * (3 if free else 1)):
+            raise NotCovered
         shared = math.prod(len(options[n][0]) for n in leaves if not split.leaves[n].shape and split.shape)
         value = self._over(split, cells, count)
         return np.broadcast_to(value.hi, (count, *value.hi.shape[1:])), count // shared, attained
@@ -91,21 +98,21 @@ class EntrySup:
     def _ends(self, split: Entrywise, box: Mapping[str, Interval], leaves: list[str]) -> dict[str, tuple[str, ...]]:
         """The ends to look at: one where phi is monotone in the leaf, both where it is convex; other leaves are not named."""
         whole = {**self.setting.box, **box}
-        found: dict[str, tuple[str, ...]] = {}
+        results: dict[str, tuple[str, ...]] = {}
         if not continuous(split.body):
-            return found
+            return results
         bends = split.bends() if smooth(split.body) else {}
         for name, slope in split.slopes().items():
             if name not in leaves:
                 continue
             rate = over_cells(slope, whole, {}, 1)
             if rate.nonnegative:
-                found[name] = ("hi",)
+                results[name] = ("hi",)
             elif rate.nonpositive:
-                found[name] = ("lo",)
+                results[name] = ("lo",)
             elif self._convex(split, name, whole, bends.get((name, name))):
-                found[name] = ("lo", "hi")
-        return found
+                results[name] = ("lo", "hi")
+        return results
 
     def _convex(self, split: Entrywise, name: str, box: Mapping[str, Interval], bend: Expr | None) -> bool:
         """Whether phi is convex in one leaf, by its second derivative or by composition."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Equality, Inequality
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.infeasible import Impossible, Row, conflict, impossible, irreducible, relaxations, rows_of
 from oco.compiler.facts.mixture import Mixture, mixture, paired, written
 from oco.compiler.facts.multipliers import (
@@ -21,12 +22,11 @@ from oco.compiler.facts.multipliers import (
     interior_point,
     separating,
 )
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.policy import corner_policy
-from oco.compiler.facts.scenario import Scenario, mean, robust
-from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.scenario import SHARE, Scenario, mean, robust
 from oco.compiler.facts.slater import SlaterPoint, slater_point
 from oco.compiler.facts.types import Fact, Status, Step, Witness
-from oco.compiler.facts.words import number
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, names
 from oco.dsl.model import Timing
@@ -48,12 +48,13 @@ class Feasibility:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.canonical = setting.canonical
-        self.robust = robust(setting)
-        self.mean = mean(setting)
+        self.search = setting.budget.allowance(SHARE)
+        self.robust = robust(setting, self.search)
+        self.mean = mean(setting, self.search)
 
     def find(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
-        found = {f.key: f for f in self.facts()}
-        return found, tuple(self.warnings())
+        results = {f.key: f for f in self.facts()}
+        return results, tuple(self.warnings())
 
     def facts(self) -> Iterator[Fact]:
         if not self.canonical.inequalities and not self.canonical.equalities:
@@ -127,25 +128,30 @@ class Feasibility:
             yield Fact("feasible.common", True, Status.PROVED, mixed.step)
             yield Fact("feasible.each_round", True, Status.PROVED, _serves_every_round(mixed.step))
             return
-        found = self.robust_proof
-        if found is None:
-            yield Fact("feasible.common", None, Status.UNKNOWN)
+        result = self.robust_proof
+        if result is None:
+            yield self._undecided("feasible.common")
             yield self._each_round(None)
             return
-        yield Fact("feasible.common", False, Status.REFUTED, found.step, witness=found.witness)
-        yield self._each_round(found)
+        yield Fact("feasible.common", False, Status.REFUTED, result.step, witness=result.witness)
+        yield self._each_round(result)
 
-    def _each_round(self, found: Impossible | None) -> Fact:
+    def _each_round(self, result: Impossible | None) -> Fact:
         """Whether every round has a decision that fits, where no common one is known."""
         key = "feasible.each_round"
-        if found is not None and found.one_round:
-            return _refuted(key, found)
-        policy = corner_policy(self.setting) if self.robust_mixture is None else self.robust_mixture.step
-        return Fact(key, None, Status.UNKNOWN) if policy is None else Fact(key, True, Status.PROVED, policy)
+        if result is not None and result.one_round:
+            return _refuted(key, result)
+        policy = corner_policy(self.setting, self.search) if self.robust_mixture is None else self.robust_mixture.step
+        return self._undecided(key) if policy is None else Fact(key, True, Status.PROVED, policy)
+
+    def _undecided(self, key: str, why: Step | None = None) -> Fact:
+        """A fact that is not known, with the word that a search gave up where one did."""
+        ended = self.search.ended(f"`{key}`", why) if self.search.refused else why
+        return Fact(key, None, Status.UNKNOWN, ended)
 
     def _holds_always(self, expr: Any, x: Mapping[str, Floats]) -> bool:
-        found = self.robust.worst(expr, x)
-        return found.least == 0 == found.greatest
+        result = self.robust.worst(expr, x)
+        return result.least == 0 == result.greatest
 
     def _in_the_mean(self) -> Fact:
         key = "feasible.mean"
@@ -160,8 +166,8 @@ class Feasibility:
         shown = self._met_in_the_mean()
         if shown is not None:
             return Fact(key, True, Status.PROVED, shown)
-        found = self.mean_proof
-        return _refuted(key, found) if found is not None else Fact(key, None, Status.UNKNOWN)
+        result = self.mean_proof
+        return _refuted(key, result) if result is not None else self._undecided(key)
 
     def _met_in_the_mean(self) -> Step | None:
         """The proof that some decision satisfies the constraints in the mean."""
@@ -190,7 +196,7 @@ class Feasibility:
             return
         point = self._called_for()
         if point is None:
-            yield from (Fact(key, None, Status.UNKNOWN) for key in keys)
+            yield from map(self._undecided, keys)
         elif point.margin > 0:
             loose = point.best is None or point.best > 1.05 * point.margin
             yield Fact("slater.margin", point.margin, Status.PROVED, point.step, loose=loose)
@@ -200,7 +206,7 @@ class Feasibility:
             why = Step("no margin", words, point.best, (point.step,))
             yield from (Fact(key, None, Status.REFUTED, why, witness=Witness({}, 0.0, words)) for key in keys)
         else:
-            yield from (Fact(key, None, Status.UNKNOWN, point.step) for key in keys)
+            yield from (self._undecided(key, point.step) for key in keys)
 
     @property
     def _nothing(self) -> float:
@@ -236,7 +242,7 @@ class Feasibility:
             point = self.mean_point
             if point is not None and point.margin > 0:
                 return Fact(key, True, Status.PROVED, point.step, cite)
-            return Fact(key, None, Status.UNKNOWN)
+            return self._undecided(key)
         inner = self.interior if all(d.consistent for d in self.dependent) else None
         if inner is not None and inner.margin > 0:
             dropped = tuple(
@@ -249,7 +255,7 @@ class Feasibility:
         witness = separating(self.mean, equality_rows(self.mean)) if fits(self.setting) else None
         if witness is not None:
             return Fact(key, False, Status.REFUTED, Step("no interior point", witness.words), cite, witness=witness)
-        return Fact(key, None, Status.UNKNOWN)
+        return self._undecided(key)
 
     def warnings(self) -> Iterator[Diagnostic]:
         yield from self._dependence()
@@ -258,16 +264,16 @@ class Feasibility:
     def _conflicts(self) -> Iterator[Diagnostic]:
         """Constraints that cannot hold together in the sense that the model calls for, as a smallest such set."""
         binding = [c for c in self.canonical.inequalities if c.timing is Timing.EACH_ROUND]
-        found, scenario = self.mean_proof if self._mean_is_open() else None, self.mean
-        if found is None and binding and self.robust_point is not None and self.robust_point.margin < 0:
+        result, scenario = self.mean_proof if self._mean_is_open() else None, self.mean
+        if result is None and binding and self.robust_point is not None and self.robust_point.margin < 0:
             scenario = self.robust
-            found = impossible(self.robust, rows_of(self.robust, binding)) if self.robust.bounded else None
-            found = found if found is not None and found.one_round else None
-        if found is None or scenario is None:
+            result = impossible(self.robust, rows_of(self.robust, binding)) if self.robust.bounded else None
+            result = result if result is not None and result.one_round else None
+        if result is None or scenario is None:
             return
-        rows = irreducible(scenario, found.rows)
+        rows = irreducible(scenario, result.rows)
         labels = list(dict.fromkeys(r.name for r in rows))
-        together = f"{conflict(labels, found.one_round)} {_when(scenario)}"
+        together = f"{conflict(labels, result.one_round)} {_when(scenario)}"
         ways = [f"relax {row.name} by {number(amount)}{_line(row)}" for row, amount in relaxations(scenario, rows)]
         hint = "to mend it " + ", or ".join(list(dict.fromkeys(ways))[:3]) if ways else "relax one of them"
         yield Diagnostic("OCO605", together, rows[0].constraint.span, hint, Severity.WARNING)
@@ -295,8 +301,8 @@ def _line(row: Row) -> str:
     return f" (line {row.constraint.span.line})" if row.constraint.span is not None else ""
 
 
-def _refuted(key: str, found: Impossible) -> Fact:
-    return Fact(key, False, Status.REFUTED, found.step, witness=found.witness)
+def _refuted(key: str, result: Impossible) -> Fact:
+    return Fact(key, False, Status.REFUTED, result.step, witness=result.witness)
 
 
 def _serves_every_round(of_common: Step) -> Step:

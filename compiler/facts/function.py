@@ -10,14 +10,14 @@ from functools import cached_property
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.attained import TIGHT, Slopes
 from oco.compiler.facts.bounds import Bound
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import CONVEX_KINDS
-from oco.compiler.facts.pieces import pieces
-from oco.compiler.facts.reach import Reached
-from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.lower_bound import Attained
+from oco.compiler.facts.phrasing import number, printed, say
+from oco.compiler.facts.piecewise import pieces
 from oco.compiler.facts.structure_facts import structure_fact
 from oco.compiler.facts.types import Fact, Status, Step
 from oco.compiler.facts.witness import convexity_witness
-from oco.compiler.facts.words import number, printed, say
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, names
 from oco.dsl.intervals import Interval
@@ -43,8 +43,8 @@ class Function:
         return tuple(self._gradient(p) for p in self._pieces)
 
     def _gradient(self, expr: Expr) -> Mapping[str, Expr]:
-        found = gradient(expr, list(self.setting.decisions))
-        return {name: self.setting.simplify(g) for name, g in found.items()}
+        result = gradient(expr, list(self.setting.blocks))
+        return {name: self.setting.simplify(g) for name, g in result.items()}
 
     @cached_property
     def range(self) -> Interval:
@@ -67,7 +67,13 @@ class Function:
         if witness is not None:
             why = Step("witness", f"{self.words} is not convex: {witness.words}", False, (), self.expr.span, self.expr)
             return Fact(key, False, Status.REFUTED, why, witness=witness)
-        return Fact(key, None, Status.UNKNOWN, curvatures.step(self.expr))
+        return Fact(
+            key, None, Status.UNKNOWN, self._searched(f"the curvature of {self.words}", curvatures.step(self.expr))
+        )
+
+    def _searched(self, about: str, why: Step) -> Step:
+        """The reason of what is not known, under the word that a search gave up where one did."""
+        return self.setting.search.ended(about, why) if self.setting.search.refused else why
 
     # ---- values
 
@@ -93,15 +99,15 @@ class Function:
     @cached_property
     def _steepest(self) -> tuple[Bound, Step]:
         """The largest l2 norm of the gradients of all pieces, and its derivation."""
-        found, steps = self._of_pieces[0]
-        root = self._met(self.setting.bounds.square_root(found), 0)
+        result, steps = self._of_pieces[0]
+        root = self._met(self.setting.bounds.square_root(result), 0)
         count = len(self._pieces)
         over = f", the largest over its {count} pieces" if count > 1 else ""
         words = f"the l2 norm of the gradient of {self.words} is at most {number(root.value)}{over}"
         if count == 1:
             return root, Step("square root", words, root.value, (*steps, self._derived(self.gradients[0])))
         derived = tuple(self._derived(g) for g in self.gradients)
-        top = Step("largest", f"every piece is at most {number(found.value)}", found.value, steps)
+        top = Step("largest", f"every piece is at most {number(result.value)}", result.value, steps)
         return root, Step("square root", words, root.value, (top, *derived))
 
     @cached_property
@@ -120,7 +126,7 @@ class Function:
             return bound
         attained = self._attained_slopes[which]
         return replace(
-            bound, exact=False, reached=Reached(max(attained, bound.attained if len(self._pieces) == 1 else 0.0), {})
+            bound, exact=False, reached=Attained(max(attained, bound.attained if len(self._pieces) == 1 else 0.0), {})
         )
 
     @cached_property
@@ -181,12 +187,12 @@ class Function:
 
         An assumption may say of the streams more than their ranges do; it cannot change what does not depend on them.
         """
-        found: list[tuple[str, Bound]] = []
+        results: list[tuple[str, Bound]] = []
         if self.setting.streams.keys().isdisjoint(names(self.expr)):
-            found += [("bound", b) for b in self._sides]
-            found += [("lipschitz.l2", self._steepest[0]), ("lipschitz.l1", self._largest_slope[0])]
+            results += [("bound", b) for b in self._sides]
+            results += [("lipschitz.l2", self._steepest[0]), ("lipschitz.l1", self._largest_slope[0])]
         values: dict[str, float] = {}
-        for kind, b in found:
+        for kind, b in results:
             if b.reached is not None:
                 key = f"{self.prefix}.{kind}"
                 values[key] = max(b.reached.value, values.get(key, 0.0))
@@ -199,16 +205,18 @@ class Function:
 
     def _second_order(self) -> Iterator[Fact]:
         hessians = self.setting.hessians
-        found = hessians.moduli(self.expr)
-        smooth = found.steepest if math.isfinite(found.steepest) and hessians.differentiable(self.expr) else math.inf
-        modulus = max(0.0, found.least)
+        result = hessians.moduli(self.expr)
+        smooth = result.steepest if math.isfinite(result.steepest) and hessians.differentiable(self.expr) else math.inf
+        modulus = max(0.0, result.least)
         steep, strong = hessians.tight(self.expr, smooth, modulus)
         words = f"the gradient has the Lipschitz constant {number(smooth)}"
-        why = Step("smoothness", words, smooth, (found.change or found.step,))
-        yield bounded(f"{self.prefix}.smoothness.l2", smooth, why, steep)
+        reason = Step("smoothness", words, smooth, (result.change or result.step,))
+        if not math.isfinite(smooth):
+            reason = self._searched(f"the second derivative of {self.words}", reason)
+        yield bounded(f"{self.prefix}.smoothness.l2", smooth, reason, steep)
         words = f"the modulus of strong convexity is at least {number(modulus)}"
-        why = Step("strong convexity", words, modulus, (found.step,))
-        proved = self.convexity.status is Status.PROVED or found.least >= 0
+        why = Step("strong convexity", words, modulus, (result.step,))
+        proved = self.convexity.status is Status.PROVED or result.least >= 0
         status = Status.PROVED if proved else Status.UNKNOWN
         yield Fact(f"{self.prefix}.strong_convexity.l2", modulus, status, why, loose=proved and not strong)
 

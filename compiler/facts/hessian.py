@@ -16,23 +16,24 @@ import numpy as np
 from oco.compiler.calculus import gradient
 from oco.compiler.facts import curve as curves
 from oco.compiler.facts.attained import SecondDerivatives
+from oco.compiler.facts.budget import size
 from oco.compiler.facts.curve import LARGEST, Curve
 from oco.compiler.facts.hessian_terms import Terms
-from oco.compiler.facts.kinks import KINKED, differentiable
+from oco.compiler.facts.kinks import differentiable
+from oco.compiler.facts.phrasing import number, say
 from oco.compiler.facts.spectrum import SLACK, eigenvalues
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import number, say
-from oco.compiler.facts.work import effort
 from oco.compiler.jacobians import jacobian
-from oco.dsl.expressions import Call, Expr, walk
+from oco.dsl.atoms import Regularity, regularity_of
+from oco.dsl.expressions import Expr, walk
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
-WRITING_OUT = 50  # steps of work that it is counted for, for each part of the expression
+WRITING_OUT = 80  # steps that a Hessian written out takes for each row and each part of the expression
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ class Hessians:
 
     def eigenvalues(self, expr: Expr) -> tuple[float, float, Step]:
         """Least and greatest eigenvalue anywhere in the domain, for every value of the streams; infinite where nothing is known."""
-        found = self._moduli(expr, whole=True)
-        return found.least, found.most, found.step
+        result = self._moduli(expr, whole=True)
+        return result.least, result.most, result.step
 
     def moduli(self, expr: Expr) -> Moduli:
         """The same of directions in which the domain extends, with a Lipschitz constant of the gradient where it has no jumps."""
@@ -80,12 +81,12 @@ class Hessians:
         blocks = self.setting.canonical.blocks
         if self.setting.canonical.size > LARGEST or all(b.domain.dimension == b.domain.size for b in blocks):
             return None
-        found = _directions([b.domain.affine_hull()[0].reshape(-1, b.domain.size) for b in blocks])
-        return found if found.shape[1] else None
+        result = _directions([b.domain.affine_hull()[0].reshape(-1, b.domain.size) for b in blocks])
+        return result if result.shape[1] else None
 
     def smooth(self, expr: Expr) -> bool:
         """Whether every function in it that the decision enters has a continuous slope."""
-        return all(n.atom not in KINKED for n in walk(expr) if isinstance(n, Call) and self.setting.depends(n))
+        return all(regularity_of(n) is Regularity.SMOOTH for n in walk(expr) if self.setting.depends(n))
 
     def differentiable(self, expr: Expr) -> bool:
         """Whether the gradient has no jump on the domain."""
@@ -95,8 +96,8 @@ class Hessians:
 
     def tight(self, expr: Expr, steepest: float, modulus: float) -> tuple[bool, bool]:
         """Whether these numbers are shown to be within 5% of the least Lipschitz constant of the gradient and of the largest modulus."""
-        found = self.moduli(expr)
-        same = found.least == found.most and found.steepest in (abs(found.least), math.inf)
+        result = self.moduli(expr)
+        same = result.least == result.most and result.steepest in (abs(result.least), math.inf)
         if same or (self.along is None and self.terms(expr).exact):
             return True, True
         attained = SecondDerivatives(self.setting, expr, self.along).extremes(steepest, modulus)
@@ -112,10 +113,10 @@ class Hessians:
         rule = "second derivative by terms"
         matrix = self._matrix(expr) if least != most else None
         if matrix is not None:
-            low, high, size = _of_matrix(matrix, along)
-            if low > least or high < most or size < steepest:
+            low, high, steep = _of_matrix(matrix, along)
+            if low > least or high < most or steep < steepest:
                 rule, least, most = "second derivative written out", max(least, low), min(most, high)
-                steepest = min(steepest, size)
+                steepest = min(steepest, steep)
         where = "the eigenvalues of the second derivative" if along is None else "second derivatives along the domain"
         words = f"{where} of {say(expr)} lie in [{number(least)}, {number(most)}]"
         step, change = Step(rule, words, (least, most), (), expr.span, expr), None
@@ -143,31 +144,27 @@ class Hessians:
     # ---- written out
 
     def _matrix(self, expr: Expr) -> Interval | None:
-        """The Hessian as a matrix of ranges; None where it is large, the gradient jumps, or no work is left."""
+        """The Hessian as a matrix of ranges; None where it is large, the gradient jumps, or no steps are left."""
         if id(expr) not in self._matrices:
-            size = self.setting.canonical.size
-            allowed = (
-                size <= MOST_WRITTEN_OUT
-                and self.setting.work.spend(WRITING_OUT * effort(expr))
-                and self.setting.writing.afford(size * effort(expr))
-                and self.differentiable(expr)
-            )
-            self._matrices[id(expr)] = expr, self._written_out(expr) if allowed else None
+            rows = self.setting.canonical.size
+            few = rows <= MOST_WRITTEN_OUT and self.differentiable(expr)
+            written = few and self.setting.search.take(WRITING_OUT * rows * size(expr))
+            self._matrices[id(expr)] = expr, self._written_out(expr) if written else None
         return self._matrices[id(expr)][1]
 
     def second(self, expr: Expr) -> Mapping[tuple[str, str], Expr] | None:
         """The second derivatives towards each pair of decisions; None where they are too long to be written."""
         order = [b.name for b in self.setting.canonical.blocks]
-        found: dict[tuple[str, str], Expr] = {}
+        results: dict[tuple[str, str], Expr] = {}
         for name, slope in zip(order, gradient(expr, order).values()):
             short = self.setting.simplify(slope)
-            if not self.setting.writing.afford(effort(short)):
+            if not self.setting.search.take(WRITING_OUT * size(short)):
                 return None
             second = jacobian(short, order)
-            if not self.setting.writing.afford(sum(map(effort, second.values()))):
+            if not self.setting.search.take(WRITING_OUT * sum(map(size, second.values()))):
                 return None
-            found |= {(name, other): self.setting.simplify(e) for other, e in second.items()}
-        return found
+            results |= {(name, other): self.setting.simplify(e) for other, e in second.items()}
+        return results
 
     def _written_out(self, expr: Expr) -> Interval | None:
         second = self.second(expr)
@@ -178,11 +175,11 @@ class Hessians:
         for b in blocks:
             sides = []
             for other in blocks:
-                found = self.setting.ranges(second[b.name, other.name])
-                lo, hi = found.broadcast((*b.shape, *other.shape)).expanded()
+                result = self.setting.ranges(second[b.name, other.name])
+                lo, hi = result.broadcast((*b.shape, *other.shape)).expanded()
                 sides.append((lo.reshape(-1, other.domain.size), hi.reshape(-1, other.domain.size)))
-            size = b.domain.size, self.setting.canonical.size
-            rows.append([np.broadcast_to(np.concatenate([p[k] for p in sides], axis=1), size) for k in (0, 1)])
+            shape = b.domain.size, self.setting.canonical.size
+            rows.append([np.broadcast_to(np.concatenate([p[k] for p in sides], axis=1), shape) for k in (0, 1)])
         return interval(np.concatenate([r[0] for r in rows]), np.concatenate([r[1] for r in rows]))
 
 

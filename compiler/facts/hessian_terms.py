@@ -15,20 +15,19 @@ import numpy as np
 
 from oco.compiler.calculus import gradient
 from oco.compiler.facts import curve as curves
-from oco.compiler.facts.bends import Bends, of_entries
 from oco.compiler.facts.curve import LARGEST, Curve, Rows
+from oco.compiler.facts.matching import options_of
+from oco.compiler.facts.single_nonlinearity import Bends, of_entries
 from oco.compiler.facts.spectrum import SLACK, Stretch, eigenvalues, matrix_norm
 from oco.compiler.facts.sums import summands
-from oco.dsl.atoms import ATOMS, Curvature
-from oco.dsl.atoms.shapes import entrywise
+from oco.dsl.atoms import Curvature, form_of, forms, is_entrywise
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Array, Call, Expr, Kind, Name
+from oco.dsl.expressions import Array, Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval, point
-from oco.dsl.meter import EIGENVALUES, charge
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 MOST_NUMBERS = 40_000  # in the Jacobian of an affine map that is kept as it is
 FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
@@ -54,30 +53,30 @@ class Terms:
     def _affine(self, node: Expr) -> bool:
         return self.setting.composition(node) in FLAT
 
-    def _meet(self, found: Curve, node: Expr) -> Curve:
+    def _meet(self, result: Curve, node: Expr) -> Curve:
         """A convex function has no negative eigenvalue, a concave one no positive, whatever the terms say."""
         kind, blocks = self.setting.composition(node), self.setting.canonical.blocks
-        if kind is Curvature.CONVEX and found.has_negative and curves.least(found, blocks) < 0:
-            return found.nonnegative()
-        if kind is Curvature.CONCAVE and found.minus.has_negative and curves.most(found, blocks) > 0:
-            return found.minus.nonnegative().minus
-        return found
+        if kind is Curvature.CONVEX and result.has_negative and curves.least(result, blocks) < 0:
+            return result.nonnegative()
+        if kind is Curvature.CONCAVE and result.minus.has_negative and curves.most(result, blocks) > 0:
+            return result.minus.nonnegative().minus
+        return result
 
     def _rule(self, node: Expr) -> Curve:
         depends = self.setting.depends
-        match node:
-            case Call(atom="add" | "sub" | "minus") if all(a.shape == node.shape for a in node.args):
+        match form_of(node), node.children:
+            case forms.Signed(), args if all(a.shape == node.shape for a in args):
                 return self._sum(node)
-            case Call(atom="mul", args=(left, right)) if depends(left) != depends(right):
+            case forms.TIMES, (left, right) if depends(left) != depends(right):
                 factor, base = (left, right) if not depends(left) else (right, left)
                 return self(base).times(self.setting.ranges(factor))
-            case Call(atom="div", args=(base, divisor)) if not depends(divisor):
+            case forms.QUOTIENT, (base, divisor) if not depends(divisor):
                 return self(base).times(point(1.0) / self.setting.ranges(divisor))
-            case Call(atom="quad_form", args=(base, matrix)) if not depends(matrix) and self._affine(base):
+            case forms.Quadratic(), (base, matrix) if not depends(matrix) and self._affine(base):
                 return self._quadratic(node, base, self.setting.ranges(matrix))
-            case Call(atom="log_sum_exp", args=(base,)) if not node.options:
+            case forms.SoftMaximum(), (base,) if not options_of(node):
                 return self._soft_maximum(node, base)
-            case Call(atom="norm2", args=(base,)) if not node.options and self._affine(base):
+            case forms.LENGTH, (base,) if not options_of(node) and self._affine(base):
                 return self._length(node, base)
         body = summed_up(node)
         bends = None if body is None else of_entries(self.setting, body)
@@ -92,20 +91,20 @@ class Terms:
 
     def _sum(self, node: Expr) -> Curve:
         """Terms that add up functions of each entry of one decision also count together: their second derivatives peak elsewhere."""
-        found = Curve()
+        result = Curve()
         groups: dict[str, list[tuple[Curve, Expr]]] = {}
         for sign, term in summands(node):
             own = self(term) if sign > 0 else self(term).minus
             body = summed_up(term)
             if len(own.diagonal) != 1 or own.rows or body is None or not _stays(own):
-                found += own
+                result += own
                 continue
             (name,) = own.diagonal
             groups.setdefault(name, []).append((own, body if sign > 0 else call("minus", body)))
         for name, members in groups.items():
             total = sum((c for c, _ in members), Curve())
-            found += total if len(members) < 2 else self._together(name, total, [b for _, b in members])
-        return found
+            result += total if len(members) < 2 else self._together(name, total, [b for _, b in members])
+        return result
 
     def _together(self, name: str, total: Curve, bodies: list[Expr]) -> Curve:
         """The sum of diagonal enclosures, met with the range of the sum of the second derivatives."""
@@ -139,7 +138,7 @@ class Terms:
         return total if others else replace(total, exact=bends.exact)
 
     def _is_coupled(self, leaf: Name) -> bool:
-        return self.setting.blocks[leaf.name].domain.kind != "box"
+        return not self.setting.blocks[leaf.name].domain.is_box
 
     def _through(self, weights: Interval, leaf: Expr) -> Curve:
         """J' diag(w) J for the Jacobian J of an affine expression, of which each entry may stand for several of the weights."""
@@ -192,7 +191,6 @@ class Terms:
             return self._through(interval(low, high, (n,)), base)
         if not np.any(middle - np.diag(np.diag(middle))):
             return self._through(point(np.diag(middle)), base)
-        charge(EIGENVALUES * n**3)
         values, vectors = np.linalg.eigh(middle)
         slack = SLACK * float(np.abs(values).max(initial=0.0))
         floor = {Curvature.CONVEX: 0.0}.get(self.setting.composition(node), -np.inf)
@@ -231,7 +229,7 @@ class Terms:
                 if self._affine(base)
                 else self._by_curvature(node)
             )
-        count = rows.shape[0]
+        count, search = rows.shape[0], self.setting.search
         share = self.setting.ranges(call("_softmax", base)).broadcast(known(base.shape)).reshape((count,))
         half = interval(0.0, min(0.5, share.greatest), (count,))
         options = (
@@ -239,8 +237,8 @@ class Terms:
             Rows(rows, half),
             Rows(point(np.eye(count) - 1 / count) @ rows, half),
         )
-        best = min(options, key=lambda r: matrix_norm(r.scaled(np.broadcast_to(r.weights.hi, (count,)))))
-        slack = SLACK * matrix_norm(rows) ** 2  # the rows that are centred are so up to rounding
+        best = min(options, key=lambda r: matrix_norm(r.scaled(np.broadcast_to(r.weights.hi, (count,))), search))
+        slack = SLACK * matrix_norm(rows, search) ** 2  # the rows that are centred are so up to rounding
         return total + Curve(rest=interval(0.0, slack), rows=(best,))
 
     def _gradients(self, base: Array) -> Interval | None:
@@ -254,25 +252,20 @@ class Terms:
 
 def summed_up(node: Expr) -> Expr | None:
     """The array of which the scalar `node` is the sum, entry by entry; None where it is of another form."""
-    match node:
-        case Call(atom="sum", args=(base,)) if not node.options:
-            return base
-        case Call(atom="mean", args=(base,)) if not node.options:
-            return call("div", base, float(math.prod(known(base.shape))))
-        case Call(atom="sum_squares", args=(base,)):
-            return call("square", base)
-        case Call(atom="dot" | "matmul", args=(left, right)) if left.shape == right.shape and len(left.shape) == 1:
+    match form_of(node), node.children:
+        case forms.Total(of, mean, root=False), (base,) if not options_of(node):
+            body = call(of, base) if of else base
+            return call("div", body, float(math.prod(known(base.shape)))) if mean else body
+        case forms.MATRIX_PRODUCT, (left, right) if left.shape == right.shape and len(left.shape) == 1:
             return call("mul", left, right)
-        case Call(atom="mul", args=(left, right)) if left.shape == () and (inner := _inner(right)) is not None:
+        case forms.TIMES, (left, right) if left.shape == () and (inner := _inner(right)) is not None:
             return call("mul", left, inner)
-        case Call(atom=atom) if ATOMS[atom].shape is entrywise and not ATOMS[atom].options:
-            return node
-    return None
+    return node if is_entrywise(node) else None
 
 
 def _inner(node: Expr) -> Expr | None:
-    found = summed_up(node)
-    return found if found is not None and found.shape else None
+    result = summed_up(node)
+    return result if result is not None and result.shape else None
 
 
 def _stays(own: Curve) -> bool:
@@ -318,5 +311,5 @@ def _larger(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     first, cross, second = (point(np.asarray(v, dtype=np.float64)) for v in (a, b, c))
     half = point(0.5)
     root = ((half * (first - second)).square() + cross.square()).sqrt()
-    found = half * (first + second) + root
-    return np.where(np.asarray(b) == 0, np.maximum(a, c), found.hi)
+    result = half * (first + second) + root
+    return np.where(np.asarray(b) == 0, np.maximum(a, c), result.hi)

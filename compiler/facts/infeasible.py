@@ -16,11 +16,11 @@ from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Equality, Inequality, entry_labels
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.scenario import Scenario, stream_gradient
-from oco.compiler.facts.solver import decision_variables, into_domain, solve, values, within_reach
+from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.facts.support import support
 from oco.compiler.facts.types import Step, Witness
-from oco.compiler.facts.words import number
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
@@ -29,7 +29,7 @@ from oco.dsl.intervals import Interval, interval, point
 
 Floats = np.ndarray[Any, Any]
 WEIGHT = 1e-6  # multipliers below this share of the largest take no part in a proof
-MOST_ROWS = 200
+ROW = 500  # steps that an entry takes to be written as a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,23 +58,23 @@ class Impossible:
 
 
 def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) -> list[Row]:
-    """Every entry of the constraints; none where there are too many."""
-    found: list[Row] = []
+    """Every entry of the constraints; none where there are no steps for so many."""
+    results: list[Row] = []
     constraints = tuple(constraints)
-    if sum(c.size for c in constraints) > MOST_ROWS:
+    if not scenario.search.take(ROW * sum(c.size for c in constraints)):
         return []
     for c in constraints:
         for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
             g = scenario.setting.simplify(entry(c.expr, at))
-            found.append(Row(label, g, c))
+            results.append(Row(label, g, c))
             if isinstance(c, Equality):
-                found.append(Row(label, scenario.setting.simplify(call("minus", g)), c))
-    return found
+                results.append(Row(label, scenario.setting.simplify(call("minus", g)), c))
+    return results
 
 
 def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
     """Look for the proof with the solver's multipliers; None where there is none or none is found."""
-    solved = _least_excess(scenario, rows) if rows else None
+    solved = _least_violation(scenario, rows) if rows else None
     if solved is None or solved[0] <= 0:
         return None
     _, weights, z = solved
@@ -117,7 +117,7 @@ def irreducible(scenario: Scenario, rows: tuple[Row, ...]) -> list[Row]:
     kept = list(rows)
     for row in rows:
         fewer = [r for r in kept if r is not row]
-        solved = _least_excess(scenario, fewer) if fewer else None
+        solved = _least_violation(scenario, fewer) if fewer else None
         if solved is not None and solved[0] > 1e-9:
             kept = fewer
     return kept
@@ -125,21 +125,23 @@ def irreducible(scenario: Scenario, rows: tuple[Row, ...]) -> list[Row]:
 
 def relaxations(scenario: Scenario, rows: list[Row]) -> list[tuple[Row, float]]:
     """For each row of an irreducible set, by how much it alone must be relaxed so that all hold."""
-    found: list[tuple[Row, float]] = []
+    results: list[tuple[Row, float]] = []
     for row in rows:
         others = [r for r in rows if r is not row]
         least = _least_of(scenario, row, others)
         if least is not None and least > 0:
-            found.append((row, least))
-    return sorted(found, key=lambda pair: pair[1])
+            results.append((row, least))
+    return sorted(results, key=lambda pair: pair[1])
 
 
 def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
     """min g over the domain subject to the others."""
     import cvxpy as cp
 
+    if not affords_program(scenario.setting.canonical.blocks, scenario.search):
+        return None
     variables, domain = decision_variables(scenario.setting.canonical.blocks)
-    twins = [scenario.twins(r.expr, variables) for r in (row, *others)]
+    twins = [scenario.in_cvxpy(r.expr, variables) for r in (row, *others)]
     if any(t is None for t in twins):
         return None
     objective, *rest = (t[0] for t in twins if t is not None)
@@ -147,20 +149,20 @@ def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def _least_excess(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats, dict[str, Floats]] | None:
+def _least_violation(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats, dict[str, Floats]] | None:
     """min over the domain of max_n g_n: the value, multipliers, and the decision."""
     blocks = scenario.setting.canonical.blocks
-    if not rows or len(rows) > MOST_ROWS or not within_reach(blocks) or not scenario.bounded:
+    if not rows or not scenario.bounded or not affords_program(blocks, scenario.search):
         return None
     import cvxpy as cp
 
     variables, domain = decision_variables(blocks)
-    twins = [scenario.twins(r.expr, variables) for r in rows]
+    twins = [scenario.in_cvxpy(r.expr, variables) for r in rows]
     if any(t is None for t in twins):
         return None
-    excess = cp.Variable()
-    constraints = [g <= excess for t in twins if t is not None for g in t]
-    least = solve(cp.Minimize(excess), [*domain, *constraints])
+    violation = cp.Variable()
+    constraints = [g <= violation for t in twins if t is not None for g in t]
+    least = solve(cp.Minimize(violation), [*domain, *constraints])
     if least is None or not np.isfinite(least):
         return None
     weights = np.maximum([float(np.sum(c.dual_value)) for c in constraints], 0.0)
@@ -182,7 +184,7 @@ def _combination(
             continue
         fixed = {n: point(v) for n, v in worst.items() if n not in scenario.averaged}
         ranges, factor = (
-            Enclosure({**scenario.setting.box, **scenario.streams, **at_z, **fixed}, room=scenario.setting.ranging),
+            Enclosure({**scenario.setting.box, **scenario.streams, **at_z, **fixed}),
             point(float(weight)),
         )
         total = total + factor * ranges(row.expr)
@@ -196,11 +198,11 @@ def _worst_streams(scenario: Scenario, g: Expr, z: Mapping[str, Floats]) -> dict
     free = names(g, Kind.STREAM)
     ends = {n: scenario.streams[n].expanded() for n in free}
     middle = {n: lo / 2 + hi / 2 for n, (lo, hi) in ends.items()}
-    found = {}
+    results = {}
     for name, slope in stream_gradient(g, free).items():
         value = np.broadcast_to(evaluate(slope, {**middle, **z}, 1.0), known(scenario.setting.streams[name].shape))
-        found[name] = np.where(value >= 0, ends[name][1], ends[name][0])
-    return found
+        results[name] = np.where(value >= 0, ends[name][1], ends[name][0])
+    return results
 
 
 def _merged(streams: list[dict[str, Floats]]) -> dict[str, Floats] | None:

@@ -9,40 +9,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from oco.compiler.calculus import vector_jacobian
-from oco.dsl.build import applied
+from oco.dsl import algebra
+from oco.dsl.atoms import ATOMS, Regularity, regularity_of
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
-JUMPS = ("_sign", "_positive", "_nonneg", "_within", "_peak", "_polar", "_leading", "_unit")
-KINKED = (
-    "abs",
-    "pos",
-    "neg",
-    "hinge",
-    "maximum",
-    "minimum",
-    "max",
-    "min",
-    "norm1",
-    "norm2",
-    "norm_inf",
-    "nuclear_norm",
-    "sigma_max",
-    "_clip",
-    *JUMPS,
-)
+
+def jumps(node: Expr) -> bool:
+    """Whether the function of a node may jump."""
+    return regularity_of(node) is Regularity.ANY
+
+
+def distance(node: Call) -> Expr | None:
+    """An expression that is nowhere 0 where the function of the node keeps away from its jumps; None where none is known."""
+    away = ATOMS[node.atom].away
+    return None if away is None else away(algebra, node)
 
 
 def continuous(expr: Expr) -> bool:
     """Whether the expression has no jumps, so that its derivative tells how it moves."""
-    return not any(isinstance(n, Call) and n.atom in JUMPS for n in walk(expr))
+    return not any(map(jumps, walk(expr)))
 
 
 def smooth(expr: Expr) -> bool:
     """Whether every function in it has a continuous slope, with a derivative almost everywhere."""
-    return not any(isinstance(n, Call) and n.atom in KINKED for n in walk(expr))
+    return all(regularity_of(n) is Regularity.SMOOTH for n in walk(expr))
 
 
 def differentiable(setting: Setting, expr: Expr) -> bool:
@@ -56,8 +49,7 @@ def differentiable(setting: Setting, expr: Expr) -> bool:
 
 def _steady(setting: Setting, node: Call) -> bool:
     """Whether the node has no jump, or keeps away from it."""
-    if node.atom not in JUMPS or not setting.depends(node):
+    if not jumps(node) or not setting.depends(node) or setting.ranges(node).is_point:
         return True
-    if node.atom == "_unit":
-        return setting.ranges(applied("norm2", node.args, node.options)).positive
-    return setting.ranges(node).is_point
+    apart = distance(node)
+    return apart is not None and setting.ranges(apart).abs().positive

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from oco.compiler.calculus import gradient
-from oco.compiler.facts.entry import is_entrywise
 from oco.dsl.algebra import broadcast
+from oco.dsl.atoms import is_entrywise
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, walk
@@ -33,12 +33,12 @@ class Entrywise:
 
     def bends(self) -> dict[tuple[str, str], Expr]:
         """The second derivatives of each entry, once for each pair of leaves."""
-        found: dict[tuple[str, str], Expr] = {}
+        results: dict[tuple[str, str], Expr] = {}
         names = list(self.leaves)
         for i, (a, slope) in enumerate(self.slopes().items()):
             towards = self.derivatives(slope)
-            found.update({(a, b): towards[b] for b in names[i:]})
-        return found
+            results.update({(a, b): towards[b] for b in names[i:]})
+        return results
 
     def derivatives(self, expr: Expr) -> dict[str, Expr]:
         """The derivative of each entry of an entrywise expression in the leaves towards the same entry of each leaf."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oco.compiler.facts.budget import NOT_SEARCHED
+from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.types import Fact, Facts, Status, Step, Witness
-from oco.compiler.facts.words import coordinates, number
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
@@ -41,11 +42,11 @@ def listed(facts: Facts) -> list[str]:
 
 def _grouped(keys: Iterable[str]) -> list[str]:
     """The loss, one constraint after the other, the domain, and what is said of all constraints together."""
-    found: dict[str, list[str]] = {"loss": []}
+    results: dict[str, list[str]] = {"loss": []}
     for key in keys:
-        found.setdefault(_group(key), []).append(key)
+        results.setdefault(_group(key), []).append(key)
     last = ("domain", "")
-    return [k for group in sorted(found, key=lambda g: last.index(g) + 1 if g in last else 0) for k in found[group]]
+    return [k for group in sorted(results, key=lambda g: last.index(g) + 1 if g in last else 0) for k in results[group]]
 
 
 def ledger_text(facts: Facts) -> str:
@@ -73,8 +74,8 @@ def _table(facts: Iterable[Fact]) -> str:
         if before is not None and _group(before[0]) != _group(row[0]):
             lines.append("")
         head = "  ".join(cell.ljust(width) for cell, width in zip(row, widths))
-        said = textwrap.shorten(row[3], max(WIDTH - len(head) - 2, 30), placeholder=" ...") if row[3] else ""
-        lines.append(f"{head}  {said}".rstrip())
+        message = textwrap.shorten(row[3], max(WIDTH - len(head) - 2, 30), placeholder=" ...") if row[3] else ""
+        lines.append(f"{head}  {message}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -98,8 +99,13 @@ def _unknown(facts: Facts) -> str:
     ]
     if not keys:
         return ""
-    open_ = [k for k in keys if k not in MEASURED]
+    ended = [k for k in keys if (why := facts[k].why) is not None and why.rule == NOT_SEARCHED]
+    open_ = [k for k in keys if k not in MEASURED and k not in ended]
     lines = _wrapped("unknown: ", open_) + _wrapped("told by data (--data FILE): ", [k for k in keys if k in MEASURED])
+    lines += _wrapped(f"unknown, {NOT_SEARCHED}: ", ended)
+    if ended:
+        more = max(why.value for k in ended if (why := facts[k].why) is not None)
+        lines.append(f"`oco --effort {more:g} ...` or `oco.check(model, effort={more:g})` searches on")
     return "\n" + "\n".join(lines) + "\n"
 
 
@@ -141,8 +147,8 @@ def _steps(step: Step, depth: int, shown: set[int]) -> Iterator[str]:
     head = "  " * depth
     again = id(step) in shown and step.premises
     where = f" (line {step.span.line})" if step.span is not None else ""
-    said = f"{step.claim}{where}   [{step.rule}]{' (as above)' if again else ''}"
-    yield from textwrap.wrap(said, max(WIDTH, len(head) + 40), initial_indent=head, subsequent_indent=head + "    ")
+    message = f"{step.claim}{where}   [{step.rule}]{' (as above)' if again else ''}"
+    yield from textwrap.wrap(message, max(WIDTH, len(head) + 40), initial_indent=head, subsequent_indent=head + "    ")
     if again:
         return
     shown.add(id(step))
@@ -151,23 +157,23 @@ def _steps(step: Step, depth: int, shown: set[int]) -> Iterator[str]:
 
 
 def _witness_lines(witness: Witness) -> Iterator[str]:
-    yield f"witness: {witness.words} (by {number(witness.excess)})"
+    yield f"witness: {witness.words} (by {number(witness.violation)})"
     for name, value in witness.values.items():
         yield f"  {name} = {coordinates(np.asarray(value))}"
 
 
 def replay_text(checks: list[Check]) -> str:
     """The outcome of a replay: how many steps of each kind, and every step that failed."""
-    from oco.compiler.facts.attack import Outcome
+    from oco.compiler.facts.falsify import Outcome
 
     counts = Counter(c.outcome for c in checks)
-    said = {
+    labels = {
         Outcome.REPLAYED: "worked out again",
         Outcome.TESTED: "attacked with samples, unbroken",
         Outcome.STATED: "taken as stated",
         Outcome.FAILED: "FAILED",
     }
-    lines = [f"{counts[outcome]:>5} steps {words}" for outcome, words in said.items() if counts[outcome]]
+    lines = [f"{counts[outcome]:>5} steps {words}" for outcome, words in labels.items() if counts[outcome]]
     for c in checks:
         if c.outcome is Outcome.FAILED:
             lines += ["", f"{c.key}: {c.words}", f"    {c.claim}   [{c.rule}]"]
@@ -184,13 +190,13 @@ def facts_data(facts: Facts) -> dict[str, Any]:
 
 
 def _fact_data(fact: Fact, steps: dict[int, int], listed: list[dict[str, Any]]) -> dict[str, Any]:
-    found = {"value": plain(fact.value), "status": str(fact.status), "loose": fact.loose, "cite": fact.cite}
+    results = {"value": plain(fact.value), "status": str(fact.status), "loose": fact.loose, "cite": fact.cite}
     why = None if fact.why is None else _step_number(fact.why, steps, listed)
     witness = None
     if fact.witness is not None:
         values = {name: plain(value) for name, value in fact.witness.values.items()}
-        witness = {"values": values, "excess": fact.witness.excess, "words": fact.witness.words}
-    return found | {"why": why, "witness": witness}
+        witness = {"values": values, "excess": fact.witness.violation, "words": fact.witness.words}
+    return results | {"why": why, "witness": witness}
 
 
 def _step_number(step: Step, steps: dict[int, int], listed: list[dict[str, Any]]) -> int:

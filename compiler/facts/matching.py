@@ -7,10 +7,6 @@ import numpy as np
 from oco.dsl.expressions import Call, Constant, Expr
 
 
-def is_call(node: Expr, atom: str) -> bool:
-    return isinstance(node, Call) and node.atom == atom
-
-
 def args_of(node: Expr) -> tuple[Expr, ...]:
     return node.args if isinstance(node, Call) else ()
 

@@ -15,10 +15,10 @@ import numpy as np
 from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Canonical, StreamRange
 from oco.compiler.facts.cells import NotCovered, over_cells
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.entry import entry
-from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.phrasing import number, plural
 from oco.compiler.facts.types import Fact, Status, Step
-from oco.compiler.facts.words import number, plural
 from oco.dsl.build import call
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
@@ -64,9 +64,9 @@ def variation_facts(setting: Setting, seen: Observed) -> Iterator[Fact]:
         yield _measured("variation.gradient", np.cumsum(gradients), seen, words)
     if c.inequalities:
         changes = [_change(setting, entry(g.expr, at)) for g in c.inequalities for at in np.ndindex(*g.shape)]
-        found = _over_rounds(setting, seen, _summed_squares(setting, changes))
-        if found is not None:
-            totals = np.cumsum(np.sqrt(np.maximum(found, 0.0)))
+        result = _over_rounds(setting, seen, _summed_squares(setting, changes))
+        if result is not None:
+            totals = np.cumsum(np.sqrt(np.maximum(result, 0.0)))
             yield _measured("variation.constraint", totals, seen, "the sum of the largest changes of the constraints")
             yield _exponent("V_g", float(totals[-1]), seen, "variation.constraint")
     if seen.best is not None:
@@ -134,7 +134,7 @@ def _over_rounds(setting: Setting, seen: Observed, expr: Expr) -> Floats | None:
         return None
     width = max([1, *(int(np.prod(seen.streams[n].shape[1:])) for n in used)])
     step = max(1, CHUNK // width)
-    found: list[Floats] = []
+    results: list[Floats] = []
     for start in range(0, seen.rounds - 1, step):
         stop = min(start + step, seen.rounds - 1)
         cells: dict[str, Interval] = {"t": point(np.arange(start + 2.0, stop + 2.0))}
@@ -145,8 +145,8 @@ def _over_rounds(setting: Setting, seen: Observed, expr: Expr) -> Floats | None:
             tops = over_cells(expr, setting.box, cells, stop - start).hi
         except NotCovered:
             return None
-        found.append(np.broadcast_to(tops, (stop - start,)))
-    result = np.concatenate(found)
+        results.append(np.broadcast_to(tops, (stop - start,)))
+    result = np.concatenate(results)
     return result if np.isfinite(result).all() else None
 
 

@@ -20,12 +20,12 @@ import numpy as np
 
 from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.facts.curvature import CONVEX_KINDS, FLAT_KINDS
+from oco.compiler.facts.lower_bound import LARGEST_SPECTRAL
 from oco.compiler.facts.multipliers import Rows, affine_rows
-from oco.compiler.facts.reach import LARGEST_SPECTRAL, MICROSECONDS
+from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.scenario import Scenario
-from oco.compiler.facts.solver import decision_variables, into_domain, solve, values, within_reach
+from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import coordinates, number
 from oco.dsl.build import call
 from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import Interval, interval, point
@@ -66,7 +66,7 @@ def mixture(scenario: Scenario) -> Mixture | None:
     if any(setting.curvatures(setting.simplify(c.expr)) not in CONVEX_KINDS for c in others):
         return None
     claim = _Claim(scenario, tuple(rows), tuple(others))
-    return next((found for points in claim.proposals() if (found := claim.proved(points)) is not None), None)
+    return next((result for points in claim.proposals() if (result := claim.proved(points)) is not None), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +105,9 @@ class _Claim:
         """By linear minimization of the function and of its negative."""
         setting = self.scenario.setting
         blocks = setting.canonical.blocks
-        cost = sum(b.domain.extreme_cost for b in blocks) // MICROSECONDS
+        cost = sum(b.domain.extreme_cost for b in blocks)
         spectral = any(len(b.shape) == 2 and b.domain.size > LARGEST_SPECTRAL for b in blocks)
-        if any("lmo" in b.domain.refusals for b in blocks) or spectral or not setting.seeking.afford(2 * cost):
+        if any("lmo" in b.domain.refusals for b in blocks) or spectral or not self.scenario.search.take(2 * cost):
             return None
         parts = self._split(self.matrix.matrix[0])
         return [{b.name: b.domain.lmo_array(sign * parts[b.name]) for b in blocks} for sign in (1.0, -1.0)]
@@ -128,7 +128,7 @@ class _Claim:
         """Decisions x_j with values m v_j for the greatest m, where v_j are the unit vectors and minus their sum."""
         blocks, rows = self.scenario.setting.canonical.blocks, self.matrix
         corners = np.vstack([np.eye(len(rows.right)), -np.ones(len(rows.right))])
-        if not within_reach(blocks * len(corners)):
+        if not affords_program(blocks * len(corners), self.scenario.search):
             return None
         import cvxpy as cp
 
@@ -136,7 +136,7 @@ class _Claim:
         aside, program, decisions = cp.Variable(), [], []
         for corner in corners:
             variables, within = decision_variables(blocks)
-            twins = [self.scenario.twins(c.expr, variables) for c in self.others]
+            twins = [self.scenario.in_cvxpy(c.expr, variables) for c in self.others]
             if any(t is None for t in twins):
                 return None
             flat = cp.hstack([cp.vec(variables[b.name], order="C") for b in blocks])
@@ -153,8 +153,10 @@ class _Claim:
 
     def proved(self, points: list[Decision]) -> Mixture | None:
         """The step, where every decision is in the set, meets the inequalities, and their values surround zero."""
-        blocks = self.scenario.setting.canonical.blocks
+        blocks, search = self.scenario.setting.canonical.blocks, self.scenario.search
         if not all(b.domain.contains(x[b.name]) for x in points for b in blocks):
+            return None
+        if not search.take(len(points) * self.scenario.cost(c.expr for c in (*self.others, *self.rows, *self.rows))):
             return None
         premises = [self._at(c.label, c.expr, x, c.span) for x in points for c in self.others]
         if any(p.value > 0 for p in premises):
@@ -193,13 +195,13 @@ class _Claim:
         unit = 2.0 ** np.ceil(np.log2(self._sizes()))[:, None]
         return interval(low / unit, high / unit)
 
-    def _spare(self, found: Interval) -> float:
+    def _spare(self, result: Interval) -> float:
         """How far two values are on their sides of zero; of more, the least weight in a mixture that is zero, by a verified solution.
 
         With C about the inverse of A the solution y of A y = b has |y - C b| <= r |C b| / (1 - r), where r = |I - C A| in the
         maximum norm (Rump 2010, "Verification methods", section 10.1).
         """
-        low, high = found.expanded()
+        low, high = result.expanded()
         count = low.shape[1]
         if count == 2:
             return float(max(min(-high[0, 0], low[0, 1]), min(-high[0, 1], low[0, 0])))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from oco.compiler.facts.matching import is_all
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, uniform
@@ -40,35 +41,33 @@ def gathered(node: Call, ranges: Ranges) -> Expr | None:
 
 def _factors(node: Call) -> list[tuple[Expr, float]]:
     """Bases and their exponents, from left to right; each constant for itself."""
-    found: list[tuple[Expr, float]] = []
+    results: list[tuple[Expr, float]] = []
     stack: list[tuple[Expr, float]] = [(node, 1.0)]
     while stack:
         e, exponent = stack.pop()
-        match e:
-            case Call(atom="mul", args=(left, right)):
+        match form_of(e), e.children:
+            case forms.TIMES, (left, right):
                 stack += [(right, exponent), (left, exponent)]
-            case Call(atom="div", args=(left, right)):
+            case forms.QUOTIENT, (left, right):
                 stack += [(right, -exponent), (left, exponent)]
-            case Call(atom="square", args=(base,)):
-                stack.append((base, 2 * exponent))
-            case Call(atom="inv_pos", args=(base,)):
-                stack.append((base, -exponent))
-            case Call(atom="sqrt", args=(base,)):
+            case forms.ROOT, (base,):
                 stack.append((base, ROOT * exponent))
-            case Call(atom="pow" | "power", args=(base, Constant(value=value))) if value.array.shape == ():
+            case forms.Power(exponent=float(power)), (base,):
+                stack.append((base, power * exponent))
+            case forms.Power(), (base, Constant(value=value)) if value.array.shape == ():
                 stack.append((base, float(value.array) * exponent))
             case _ if not is_all(e, 1.0):
-                found.append((e, exponent))
-    return found
+                results.append((e, exponent))
+    return results
 
 
 def _is_apart(base: Expr, factors: list[tuple[Expr, float]], ranges: Ranges) -> bool:
     """Whether powers of the base may be added: it is never 0, and positive where they are not whole."""
-    found = ranges(base)
-    if found is None or not math.isfinite(found.least):
+    result = ranges(base)
+    if result is None or not math.isfinite(result.least):
         return False
     whole = all(e == round(e) for b, e in factors if b is base)
-    return found.positive or (whole and found.greatest < 0)
+    return result.positive or (whole and result.greatest < 0)
 
 
 def _power(base: Expr, exponent: float) -> Expr:

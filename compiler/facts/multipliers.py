@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Equality, Inequality, entry_labels
+from oco.compiler.facts.context import Setting
+from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.scenario import Scenario, at_mean
-from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.solver import decision_variables, into_domain, solve, within_reach
+from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve
 from oco.compiler.facts.types import Step, Witness
-from oco.compiler.facts.words import coordinates, number
 from oco.compiler.jacobians import jacobian
 
 Floats = np.ndarray[Any, Any]
@@ -105,7 +105,7 @@ def dependent_rows(rows: Rows, hull: tuple[Floats, Floats]) -> list[Dependence]:
     """Rows that are, up to rounding, combinations of earlier rows and of the hull's equalities (Gram-Schmidt, twice for stability)."""
     basis: list[Floats] = []
     rights: list[float] = []
-    found: list[Dependence] = []
+    results: list[Dependence] = []
     hull_size = len(hull[1])
     for i, (row, right) in enumerate(zip(np.vstack([hull[0], rows.matrix]), np.concatenate([hull[1], rows.right]))):
         size = float(np.linalg.norm(row))
@@ -120,15 +120,13 @@ def dependent_rows(rows: Rows, hull: tuple[Floats, Floats]) -> list[Dependence]:
             rights.append(value / left)
         elif i >= hull_size:
             scale = max(size, abs(float(right)), 1e-300)
-            found.append(Dependence(rows.labels[i - hull_size], i - hull_size, abs(value) <= 1e-7 * scale))
-    return found
+            results.append(Dependence(rows.labels[i - hull_size], i - hull_size, abs(value) <= 1e-7 * scale))
+    return results
 
 
 def interior_point(scenario: Scenario, rows: Rows, kept: list[int]) -> Interior | None:
     """A point of the shrunk domain (1 - s) X + s c with E h = 0 and the greatest margin, for the largest shrink s that has one."""
     blocks = scenario.setting.canonical.blocks
-    if not within_reach(blocks):
-        return None
     import cvxpy as cp
 
     inner, domain = decision_variables(blocks)
@@ -136,13 +134,15 @@ def interior_point(scenario: Scenario, rows: Rows, kept: list[int]) -> Interior 
     scale = np.maximum(np.linalg.norm(matrix, axis=1), 1e-300)
     best: Interior | None = None
     for shrink in SHRINKS:
+        if not affords_program(blocks, scenario.search):
+            return best
         outer = {b.name: (1 - shrink) * inner[b.name] + shrink * b.domain.inner_centre for b in blocks}
         flat = cp.hstack([cp.vec(outer[b.name], order="C") for b in blocks])
-        found = [scenario.twins(c.expr, outer) for c in scenario.setting.canonical.inequalities]
-        if any(f is None for f in found):
+        results = [scenario.in_cvxpy(c.expr, outer) for c in scenario.setting.canonical.inequalities]
+        if any(f is None for f in results):
             return None
         margin = cp.Variable()
-        program = [*domain, margin <= 1e6, *(g + margin <= 0 for f in found if f is not None for g in f)]
+        program = [*domain, margin <= 1e6, *(g + margin <= 0 for f in results if f is not None for g in f)]
         if kept:
             program.append((matrix / scale[:, None]) @ flat == right / scale)
         value = solve(cp.Maximize(margin), program)

@@ -9,13 +9,14 @@ import numpy as np
 
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.spectrum import matrix_norm
-from oco.compiler.facts.sums import ADDITIVE
+from oco.compiler.facts.sums import is_sum
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, Slice
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 
 class Norms:
@@ -41,33 +42,33 @@ class Norms:
             part = stack.pop()
             if id(part) not in self._known:
                 order.append(part)
-                stack += part.children if isinstance(part, Call) and part.atom in ADDITIVE else ()
+                stack += part.children if is_sum(part) else ()
         return order[::-1]
 
     def _rules(self, node: Expr) -> float:
         ranges = self.ranges
-        match node:
-            case Name(name=name, kind=Kind.DECISION) if name in self.setting.blocks:
-                return self.setting.blocks[name].domain.radius * (1 + 2**-50)
-            case Call(atom="_peak" | "_softmax" | "_unit") if node.option("axis") is None:
+        if isinstance(node, Name) and node.kind is Kind.DECISION and node.name in self.setting.blocks:
+            return self.setting.blocks[node.name].domain.radius * (1 + 2**-50)
+        match form_of(node), node.children:
+            case forms.UnitVector(), _ if isinstance(node, Call) and node.option("axis") is None:
                 return 1.0
-            case Call(atom="minus" | "transpose" | "_reshape", args=(base,)):
+            case forms.NEGATIVE | forms.TRANSPOSE | forms.Reshaped(), (base,):
                 return self(base)
-            case Call(atom="_broadcast", args=(base,)):
+            case forms.Stretched(), (base,):
                 copies = math.prod(known(node.shape)) / max(1, math.prod(known(base.shape)))
                 return _up(self(base) * math.sqrt(copies))
-            case Call(atom="add" | "sub", args=(left, right)) if left.shape == right.shape:
+            case forms.Signed(), (left, right) if left.shape == right.shape:
                 return _up(self(left) + self(right))
-            case Call(atom="mul", args=(left, right)):
+            case forms.TIMES, (left, right):
                 options = [(left, right)] if right.shape == node.shape else []
                 options += [(right, left)] if left.shape == node.shape else []
                 return min((_up(float(ranges(a).magnitude.max()) * self(b)) for a, b in options), default=math.inf)
-            case Call(atom="div", args=(left, right)) if left.shape == node.shape:
+            case forms.QUOTIENT, (left, right) if left.shape == node.shape:
                 least = ranges(right).abs().least
                 return _up(self(left) / least) if least > 0 else math.inf
-            case Call(atom="matmul", args=(left, right)):
+            case forms.MATRIX_PRODUCT, (left, right):
                 return min(_up(self._matrix(left) * self(right)), _up(self._matrix(right) * self(left)))
-            case Call(atom="_scatter", args=(values, *items)):
+            case forms.Scattered(), (values, *items):
                 if all(isinstance(i, (Slice, Constant)) for i in items):
                     return math.inf
                 # Several values may fall on one entry, where they add up.
@@ -77,7 +78,7 @@ class Norms:
     def _matrix(self, node: Expr) -> float:
         """The operator norm of a matrix, or of a vector as one row."""
         a = self.ranges(node)
-        return matrix_norm(a if len(a.shape) == 2 else a.reshape((1, a.size)), self.setting.stretching)
+        return matrix_norm(a if len(a.shape) == 2 else a.reshape((1, a.size)), self.setting.search)
 
 
 def _up(value: float) -> float:

@@ -42,8 +42,8 @@ def _key(key: str) -> str:
 
 
 def _status(fact: Fact) -> str:
-    said = f"{fact.status}{', loose' if fact.loose else ''}"
-    return f"<b>{said}</b>" if fact.status is Status.REFUTED else said
+    message = f"{fact.status}{', loose' if fact.loose else ''}"
+    return f"<b>{message}</b>" if fact.status is Status.REFUTED else message
 
 
 def fact_html(fact: Fact) -> str:
@@ -74,11 +74,11 @@ def facts_latex(facts: Facts) -> str:
 
 def _tex_value(fact: Fact) -> str:
     """Numbers as TeX writes them, words as text."""
-    said = value_text(fact.value)
+    message = value_text(fact.value)
     if not isinstance(fact.value, int | float) or isinstance(fact.value, bool):
-        return rf"\text{{{escaped(said)}}}"
-    digits, e, exponent = said.partition("e")
-    return rf"{digits} \cdot 10^{{{int(exponent)}}}" if e else r"\infty" if "inf" in said else digits
+        return rf"\text{{{escaped(message)}}}"
+    digits, e, exponent = message.partition("e")
+    return rf"{digits} \cdot 10^{{{int(exponent)}}}" if e else r"\infty" if "inf" in message else digits
 
 
 def fact_latex(fact: Fact) -> str:
@@ -92,10 +92,10 @@ def _latex_lines(step: Step, depth: int, shown: set[int]) -> Iterator[str]:
     again = id(step) in shown
     shown.add(id(step))
     parts = CODE.split(step.claim)
-    said = "".join(
+    message = "".join(
         f"\\texttt{{{escaped(p)}}}" if i % 2 else f"\\text{{{escaped(p)}}}" for i, p in enumerate(parts) if p
     )
-    yield "\\quad " * depth + said
+    yield "\\quad " * depth + message
     if not again:
         for premise in step.premises:
             yield from _latex_lines(premise, depth + 1, shown)

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from oco.compiler.canonical import Canonical, Inequality
-from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.words import LONGEST, number, printed
+from oco.compiler.facts.context import Setting
+from oco.compiler.facts.phrasing import LONGEST, number, printed
 from oco.compiler.structure import is_affine
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, names
 from oco.dsl.model import Model, Timing
 
+EVEN = 1e9
+"""Ratio of widths up to which the exact step is within 1e-7 of the narrowest width (`tests/test_uneven_boxes.py`)."""
 _ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
 
 
@@ -22,6 +24,7 @@ def notices(setting: Setting) -> Iterator[Diagnostic]:
     yield from _unused(setting.canonical)
     yield from _never_binding(setting)
     yield from _fixed(setting.canonical)
+    yield from _uneven(setting.canonical)
 
 
 def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
@@ -58,6 +61,19 @@ def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
             yield Diagnostic("OCO612", message, c.span, cut, Severity.WARNING)
 
 
+def _uneven(canonical: Canonical) -> Iterator[Diagnostic]:
+    """Entries of so different widths that a step which sees them together knows the narrow ones to few digits."""
+    widths = np.concatenate([np.ravel(b.domain.upper - b.domain.lower) for b in canonical.blocks])
+    widths = widths[widths > 0]
+    if canonical.inequalities and widths.size and widths.max() > EVEN * widths.min():
+        message = (
+            f"entries of the decision have widths from {number(widths.min())} to {number(widths.max())}: steps under constraints on both "
+            "know the narrow ones to a few digits"
+        )
+        hint = "write the decision in units in which all entries are of like size: `1e6 * x[0]` in place of `x[0]`"
+        yield Diagnostic("OCO614", message, canonical.model.decisions[0].span, hint, Severity.WARNING)
+
+
 def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
     """How to make the constraint a part of the domain; empty where it cannot be one."""
     if len(within) != 1 or not is_affine(c.expr, within):
@@ -67,9 +83,9 @@ def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
     return f"write `with {sides if len(sides) <= LONGEST else '...'}` behind the domain of `{within[0]}`, where it always holds"
 
 
-def heard(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def without_allowed(results: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics without the warnings that their own lines allow."""
-    return tuple(d for d in found if d.severity is Severity.ERROR or not _allowed(d))
+    return tuple(d for d in results if d.severity is Severity.ERROR or not _allowed(d))
 
 
 def _allowed(d: Diagnostic) -> bool:

@@ -9,10 +9,10 @@ import numpy as np
 
 from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Inequality, StreamRange
-from oco.compiler.facts.reach import LARGEST_ENTRIES, vertex
-from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.context import Setting
+from oco.compiler.facts.lower_bound import LARGEST_ENTRIES, vertex
+from oco.compiler.facts.phrasing import coordinates, say
 from oco.compiler.facts.types import Fact
-from oco.compiler.facts.words import coordinates, say
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.evaluate import Evaluation
@@ -81,7 +81,11 @@ def _places(setting: Setting) -> Iterator[Place]:
     for sign in (0, 1, -1):
         place = {"t": np.asarray(float(setting.canonical.horizon or 1))}
         for name, middle in centre.items():
-            far = vertex(setting, name, np.full(middle.shape, float(sign))) if sign else middle
+            far = (
+                vertex(setting.blocks[name].domain, np.full(middle.shape, float(sign)), setting.search)
+                if sign
+                else middle
+            )
             place[name] = middle + WITHIN * (far - middle)
         yield place | {s.name: _revealed(s, sign) for s in setting.canonical.streams}
 

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from oco.compiler.facts.budget import Allowance
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.corners import stream_box_corners
 from oco.compiler.facts.curvature import CONVEX_KINDS
+from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.scenario import Scenario
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.slater import slater_point
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import number
 from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import point
 
 MOST_CORNERS = 64
+POINTS = 4  # that are tried at each corner whatever they take
 
 
-def corner_policy(setting: Setting) -> Step | None:
+def corner_policy(setting: Setting, search: Allowance) -> Step | None:
     """The proof that each round has a decision, where the constraints' streams have few corners; None where it does not go through."""
     canonical = setting.canonical
     if canonical.equalities or not all(
@@ -35,10 +37,13 @@ def corner_policy(setting: Setting) -> Step | None:
     worst = np.inf
     for corner in corners:
         streams = {**{n: setting.box[n] for n in setting.streams}, **{n: point(v) for n, v in corner.items()}}
-        found = slater_point(Scenario(setting, "at a corner of the streams", streams))
-        if found is None or found.margin < 0:
+        scenario = Scenario(setting, "at a corner of the streams", streams, search)
+        if not search.take(POINTS * scenario.cost(c.expr for c in canonical.inequalities)):
             return None
-        worst = min(worst, found.margin)
+        result = slater_point(scenario)
+        if result is None or result.margin < 0:
+            return None
+        worst = min(worst, result.margin)
     claim = (
         f"each of the {len(corners)} corners of the streams has a decision with at least {number(worst)} to spare, "
         "and between corners the mixtures of these serve: the constraints are convex in decision and streams together"

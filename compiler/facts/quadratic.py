@@ -22,7 +22,7 @@ from oco.dsl.expressions import Constant, Expr, Kind, names
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 MOST_ENTRIES = 200
 MOST_CORNERS = 64
@@ -32,7 +32,7 @@ SLACK = 2.0**-40
 def ball_sup(setting: Setting, expr: Expr) -> float | None:
     """An upper bound of a quadratic with a fixed matrix over a ball; None where `expr` is no such thing."""
     used = names(expr, Kind.DECISION)
-    if len(used) != 1 or setting.blocks[used[0]].domain.kind != "ball" or not continuous(expr):
+    if len(used) != 1 or not setting.blocks[used[0]].domain.is_ball or not continuous(expr):
         return None
     block = setting.blocks[used[0]]
     slope = setting.simplify(gradient(expr, used)[block.name])

@@ -11,29 +11,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oco.compiler.calculus import gradient
+from oco.compiler.facts.budget import size
 from oco.compiler.facts.enclosure import Enclosure
-from oco.compiler.facts.entry import entry, is_entrywise
+from oco.compiler.facts.entry import entry
 from oco.compiler.facts.norms import Norms, squared
-from oco.compiler.facts.single import occurs_once
+from oco.compiler.facts.occurs_once import occurs_once
+from oco.compiler.facts.phrasing import number, say, span_of_values
 from oco.compiler.facts.support import support
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import number, say, span_of_values
-from oco.compiler.facts.work import effort
-from oco.dsl.atoms import Curvature
+from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, names, rewrite, uniform
 from oco.dsl.expressions import entries as entries_within
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
-MOST_ENTRIES = 64
-SUPPORT = 200  # steps that a support function takes at least
-EXTREME = 10  # microseconds of a linear minimization that take a step
-VAST = 30_000  # entries of a decision that it counts at most
-WRITTEN = 100  # entries of arrays on the way that take a step where slopes are written out
-CONTRACTIONS = ("sum", "mean", "matmul", "dot", "trace", "max", "min", "add", "sub")
+SUPPORT = 500  # steps that a support function takes at least
+PART = 10  # more for each part of the expression
+NUMBER, WRITTEN = 0.3, 0.02  # more for each entry of its decisions, and of arrays on the way
+VAST = 30_000  # entries of a decision that count at most: of vast ones the ranges are kept as few numbers
 
 
 class Refiner:
@@ -42,16 +40,16 @@ class Refiner:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self._tables: dict[int, Norms] = {}
-        self.coupled = frozenset(b.name for b in setting.canonical.blocks if b.domain.kind != "box")
+        self.coupled = frozenset(b.name for b in setting.canonical.blocks if not b.domain.is_box)
 
     def __call__(self, node: Expr, value: Interval, ranges: Enclosure) -> tuple[Interval, Step | None]:
         if not isinstance(node, Call):
             return value, None
-        if node.atom in ("norm2", "sum_squares") and not node.options:
+        if form_of(node) in (forms.LENGTH, forms.SUM_OF_SQUARES) and not node.options:
             return self._norm(node, value, ranges)
         if not self.coupled:
             return value, None
-        if node.atom in CONTRACTIONS and not (is_entrywise(node) and node.shape):
+        if _mixes(node):
             return self._linear(node, value, ranges)
         return value, None
 
@@ -59,19 +57,18 @@ class Refiner:
         if not self.setting.depends(node) or self.setting.composition(node) is not Curvature.AFFINE:
             return value, None
         entries = math.prod(known(node.shape))
-        if not self.coupled.intersection(names(node, Kind.DECISION)) or entries > MOST_ENTRIES:
+        if not self.coupled.intersection(names(node, Kind.DECISION)):
             return value, None
-        steps = SUPPORT + self._numbers(node) // 30 + effort(node) + entries_within(node) // WRITTEN
-        vertices = sum(self.setting.blocks[n].domain.extreme_cost for n in names(node, Kind.DECISION)) // EXTREME
-        supporting = self.setting.supporting
-        if (vertices and not supporting.afford(entries * vertices)) or not supporting.spend(entries * steps):
-            return value, None
+        steps = SUPPORT + PART * size(node) + NUMBER * self._numbers(node) + WRITTEN * entries_within(node)
+        vertices = sum(self.setting.blocks[n].domain.extreme_cost for n in names(node, Kind.DECISION))
+        if not self.setting.search.take(entries * (steps + vertices)):
+            return value, self.setting.search.ended(f"the range of {say(node)}", None)
         lo, hi = (np.array(end) for end in value.expanded())
         for at in np.ndindex(*lo.shape):
-            found = self._range(entry(node, at), ranges)
-            if found is None:
+            result = self._range(entry(node, at), ranges)
+            if result is None:
                 return value, None
-            lo[at], hi[at] = max(lo[at], found.least), min(hi[at], found.greatest)
+            lo[at], hi[at] = max(lo[at], result.least), min(hi[at], result.greatest)
         narrowed = interval(lo, hi, value.shape)
         if narrowed.least <= value.least and narrowed.greatest >= value.greatest:
             return value, None
@@ -85,7 +82,7 @@ class Refiner:
         return narrowed, Step("support", claim, narrowed, premises, node.span, node)
 
     def _numbers(self, node: Expr) -> int:
-        """Entries of the decisions in it that count: of vast ones the ranges are kept as few numbers."""
+        """Entries of the decisions in it that count."""
         return sum(min(self.setting.blocks[n].domain.size, VAST) for n in names(node, Kind.DECISION))
 
     def _range(self, node: Expr, ranges: Enclosure) -> Interval | None:
@@ -110,7 +107,7 @@ class Refiner:
     def _norm(self, node: Call, value: Interval, ranges: Enclosure) -> tuple[Interval, Step | None]:
         (base,) = node.args
         norm = self._norms(ranges)(base)
-        bound = interval(0.0, norm) if node.atom == "norm2" else squared(norm)
+        bound = interval(0.0, norm) if form_of(node) == forms.LENGTH else squared(norm)
         if not bound.greatest < value.greatest:
             return value, None
         narrowed = value.meet(bound)
@@ -123,8 +120,8 @@ def fixed_slopes(setting: Setting, expr: Expr) -> dict[str, Expr] | None:
 
     `abs(x)` for positive x is affine on its range, but not of this form: its slope is written sign(x).
     """
-    found = gradient(expr, names(expr, Kind.DECISION))
-    slopes = {name: setting.simplify(g) for name, g in found.items()}
+    result = gradient(expr, names(expr, Kind.DECISION))
+    slopes = {name: setting.simplify(g) for name, g in result.items()}
     return None if any(setting.depends(g) for g in slopes.values()) else slopes
 
 
@@ -143,8 +140,8 @@ def bilinear_supremum(setting: Setting, expr: Expr) -> float | None:
     for name, slope in slopes.items():
         domain, hull = setting.blocks[name].domain, setting.box[name]
         a = setting.ranges(slope).broadcast(domain.shape)
-        equal = a.lo.size == a.hi.size == 1
-        if not (domain.kind in ("box", "ball", "simplex") or (domain.kind == "nuclear_ball" and equal)):
+        over_ranges = domain.support_over(a)
+        if not (domain.is_box or (over_ranges is not None and over_ranges.attained)):
             return None
         most = support(domain, hull, a)
         total = total + interval(most, most)
@@ -160,3 +157,15 @@ def without_decisions(expr: Expr) -> Expr:
         return node
 
     return rewrite(expr, zero)
+
+
+def _mixes(node: Call) -> bool:
+    """Whether an entry of the node may be an affine function of several entries of its arguments, or of several arguments."""
+    match form_of(node):
+        case forms.Signed(signs):
+            return len(signs) > 1 and not node.shape
+        case forms.Diagonal():
+            return not node.shape
+        case forms.TOTAL | forms.MEAN | forms.MATRIX_PRODUCT | forms.LARGEST_ENTRY | forms.SMALLEST_ENTRY:
+            return True
+    return False

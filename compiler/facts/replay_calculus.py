@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from oco.compiler.facts.attack import LARGEST_BY_DIFFERENCES, Attack, Outcome, Place, Verdict
+from oco.compiler.facts.falsify import LARGEST_BY_DIFFERENCES, Attack, Outcome, Place, Verdict
 from oco.compiler.facts.types import Step
 from oco.dsl.expressions import Array, Call, Expr, Index
 
@@ -105,7 +105,7 @@ class Calculus(Attack):
     def _steepest_bend(self, expr: Expr, sign: int) -> tuple[float, float]:
         """The largest second difference (`sign` 1) or minus the least that is found, with what rounding may have added."""
         pairs = [(p, q) for p, q in zip(self.places[:24], self.places[1:])]
-        best, pair = max(((self._bend(expr, p, q, sign), (p, q)) for p, q in pairs), key=lambda found: found[0])
+        best, pair = max(((self._bend(expr, p, q, sign), (p, q)) for p, q in pairs), key=lambda result: result[0])
         for _ in range(math.ceil(SEARCH * self.effort)):
             p, q = pair
             other = self.places[int(self.rng.integers(self.count))]
@@ -117,9 +117,9 @@ class Calculus(Attack):
                 one = np.arange(np.size(p[name])).reshape(np.shape(p[name])) == self.rng.integers(np.size(p[name]))
                 trials.append((p, {**p, name: np.where(one, q[name], p[name])}))
             for trial in trials:
-                found = self._bend(expr, *trial, sign)
-                if found > best:
-                    best, pair = found, trial
+                result = self._bend(expr, *trial, sign)
+                if result > best:
+                    best, pair = result, trial
         return best, 1e-6 * max(1.0, abs(best))
 
     def _bend(self, expr: Expr, p: Place, q: Place, sign: int) -> float:
@@ -153,13 +153,13 @@ class Calculus(Attack):
 
     def _differences(self, expr: Expr, place: Place) -> np.ndarray:
         """The gradient by central differences, flattened."""
-        found = []
+        results = []
         for b in self.problem.blocks:
             for unit in np.eye(b.domain.size):
                 move = 1e-6 * unit.reshape(b.shape)
                 ends = [float(self._value(expr, {**place, b.name: place[b.name] + s * move})) for s in (1, -1)]
-                found.append((ends[0] - ends[1]) / 2e-6)
-        return np.array(found)
+                results.append((ends[0] - ends[1]) / 2e-6)
+        return np.array(results)
 
     def _smoothness(self, step: Step) -> Verdict:
         if step.premises[0].rule == "change of gradient":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Block
-from oco.compiler.facts.attack import TOLERANCE, Attack, Outcome, Place, Verdict, dear
+from oco.compiler.facts.falsify import TOLERANCE, Attack, Outcome, Place, Verdict, is_expensive
 from oco.compiler.facts.types import Step
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
@@ -96,13 +96,13 @@ class Claims(Attack):
             start += b.domain.size
         means = {s.name: np.asarray(s.mean) for s in self.problem.streams if s.mean is not None}
         place = {**self.places[0], **means}
-        found, labels = [], []
+        result, labels = [], []
         for c in self.problem.equalities:
             columns = [self._at_unit(c.expr, place, k) for k in range(-1, size)]
-            found.append(np.stack([np.ravel(v - columns[0]) for v in columns[1:]], axis=1))
+            result.append(np.stack([np.ravel(v - columns[0]) for v in columns[1:]], axis=1))
             names = [f"[{', '.join(map(str, at))}]" for at in np.ndindex(*c.shape)] if c.shape else [""]
             labels += [c.label + n for n in names]
-        return np.concatenate([*hulls, *found]), labels
+        return np.concatenate([*hulls, *result]), labels
 
     def _at_unit(self, expr: Expr, place: Place, k: int) -> Array:
         """The value at the k-th unit vector of all decisions together; at 0 for k = -1."""
@@ -121,11 +121,11 @@ class Claims(Attack):
             kinds = [p.value for p in step.premises]
             holds = isinstance(step.value, str) or all(k is True or k in CONVEX_WORDS for k in kinds)
             return REPLAYED if holds else failed("it is not said of every entry")
-        found = [t for p in step.premises if (t := top(p.value)) is not None]
-        if not isinstance(step.value, (int, float)) or not found:
+        results = [t for p in step.premises if (t := top(p.value)) is not None]
+        if not isinstance(step.value, (int, float)) or not results:
             return Outcome.STATED, ""
         slack = TOLERANCE * max(1.0, abs(step.value))
-        holds = min(found) - slack <= step.value <= max(found) + slack
+        holds = min(results) - slack <= step.value <= max(results) + slack
         return REPLAYED if holds else failed("it is the value of no entry")
 
     # ---- sets
@@ -166,10 +166,10 @@ class Claims(Attack):
         d = block.domain
         if value > d.interior_margin(d.inner_centre) * (1 + 1e-7) + 1e-12:
             return failed("no ball of this radius lies in the set")
-        for _ in range(1 if dear(block) else min(40, self.count // 2)):
+        for _ in range(1 if is_expensive(block) else min(40, self.count // 2)):
             move = d.tangent(self.rng.normal(size=d.shape))
             size = float(np.linalg.norm(move))
-            if dear(block):
+            if is_expensive(block):
                 inside = d.contains(d.inner_centre + value / size * move, 1e-7)
                 return (Outcome.TESTED, "") if inside else failed("a point of such a ball lies outside the set")
             width = (d.support(move) + d.support(-move)) / size if size > 0 else np.inf
@@ -186,11 +186,11 @@ class Claims(Attack):
                 pairs = list(zip(self.places[:20], self.places[1:]))
                 off = [self._off_form(c.expr, form, p, q) for c in self.problem.inequalities for p, q in pairs]
             return (Outcome.TESTED, "") if max(off) <= 1e-7 else failed(f"a constraint is not {form}")
-        said = [
+        message = [
             " and ".join(f"{getattr(b.domain, cost)} on {b.domain}" for b in self.problem.blocks)
             for cost in ("projection_cost", "lmo_cost")
         ]
-        return REPLAYED if step.value in said else failed("the sets state another cost")
+        return REPLAYED if step.value in message else failed("the sets state another cost")
 
     # ---- the form of a function
 

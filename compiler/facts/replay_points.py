@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.facts.attack import TOLERANCE, Attack, Outcome, Place, Verdict
+from oco.compiler.facts.falsify import TOLERANCE, Attack, Outcome, Place, Verdict
 from oco.compiler.facts.types import Step
 from oco.dsl.expressions import Expr
 
@@ -72,9 +72,9 @@ class Points(Attack):
     def _mixture_of_each_round(self, step: Step) -> Verdict:
         """For all stream values that are tried some mixture of the decisions is in the set and meets all constraints."""
         for p in self.places:
-            found = self._mixed(step, p)
-            if found[0] is Outcome.FAILED:
-                return found
+            result = self._mixed(step, p)
+            if result[0] is Outcome.FAILED:
+                return result
         return Outcome.TESTED, ""
 
     def _mixed(self, step: Step, only: Place | None) -> Verdict:

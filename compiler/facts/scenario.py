@@ -1,4 +1,4 @@
-"""The constraints without their streams: in the worst case over every value, or in the mean where the law is known.
+"""The constraints without their streams: in the worst case over every value, or in the mean where the distribution is known.
 
 `worst(x)` bounds each constraint at a decision rigorously; `program(...)` says the same to CVXPY, to find good decisions.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,22 +14,25 @@ import numpy as np
 
 from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Equality, StreamRange
+from oco.compiler.cvxpy_form import to_cvxpy
+from oco.compiler.facts.budget import Allowance, size
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import FLAT_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure, compact, entries
 from oco.compiler.facts.entry import entry
-from oco.compiler.facts.setting import Setting
-from oco.compiler.facts.work import effort, handed
-from oco.compiler.twin import to_cvxpy
+from oco.compiler.facts.leaves import entrywise
+from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, rewrite, walk
 from oco.dsl.intervals import Interval, interval
 
 Floats = np.ndarray[Any, Any]
-MOST_TWINS = 500  # entries of a constraint that are spelled out to CVXPY
-RANGE, TWIN = 40, 100  # steps of work that a part of a range and an entry that is spelled out are counted for
+SHARE = 1 / 3  # of the steps of a budget, those for feasibility
+RANGE = 20  # steps that the range of a part takes
+TWIN, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
 MOST_TOLD_APART = 1 << 18  # entries of a decision that have a range each
-MEAN_SLACK = 1e-9  # the means of laws are computed to better than this, relative
+MEAN_SLACK = 1e-9  # the means of distributions are computed to better than this, relative
 
 
 def _at(x: Floats) -> Interval:
@@ -42,11 +45,15 @@ def _at(x: Floats) -> Interval:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """Ranges of the streams: `words` says whether they are worst-case or mean; `averaged` are the streams held at their mean."""
+    """Ranges of the streams: `words` says whether they are worst-case or mean; `averaged` are the streams held at their mean.
+
+    Searches for decisions and for proofs that there are none take from `search`.
+    """
 
     setting: Setting
     words: str
     streams: Mapping[str, Interval]
+    search: Allowance
     averaged: frozenset[str] = frozenset()
 
     @property
@@ -59,46 +66,51 @@ class Scenario:
     def worst(self, expr: Expr, x: Mapping[str, Floats]) -> Interval:
         """The range of an expression at the decision `x`."""
         simple = self.setting.simplify(expr)
-        self.setting.seeking.spend(RANGE * effort(simple))
-        return Enclosure(self._box(x), room=self.setting.ranging)(simple)
+        return Enclosure(self._box(x))(simple)
+
+    def cost(self, exprs: Iterable[Expr]) -> int:
+        """Steps that the ranges of expressions at one decision take."""
+        return RANGE * sum(map(size, exprs))
 
     def _box(self, x: Mapping[str, Floats]) -> dict[str, Interval]:
         return {**self.setting.box, **self.streams, **{n: _at(np.asarray(v)) for n, v in x.items()}}
 
-    def twins(self, expr: Expr, variables: Mapping[str, Any]) -> list[Any] | None:
-        """CVXPY expressions that are at least the entries at every stream value: one for all where no stream enters, else one an entry.
+    def in_cvxpy(self, expr: Expr, variables: Mapping[str, Any]) -> list[Any] | None:
+        """CVXPY expressions that are at least the entries at every stream value: one for all entries together where each has streams of
+        its own, or none; else one an entry.
 
-        None where there is no such form, or a solver would take too long over it.
+        None where there is no such form, or no steps are left.
         """
         import cvxpy as cp
 
-        apart = bool(names(expr, Kind.STREAM))
-        entries = math.prod(known(expr.shape)) if apart else 1
-        if entries > MOST_TWINS or not self.setting.seeking.spend(TWIN * entries):
+        whole = _apart(expr)
+        entries = 1 if whole else math.prod(known(expr.shape))
+        if not self.search.take((TWIN + PART * size(expr)) * entries):
             return None
-        spelled_out = [entry(expr, at) for at in np.ndindex(*known(expr.shape))] if apart else [expr]
-        said = [self.setting.simplify(g) for g in spelled_out]
-        if not self.setting.solving.afford(handed(said, self.setting.canonical.size)):
-            return None
-        found: list[Any] = []
-        for g in said:
+        spelled_out = [expr] if whole else [entry(expr, at) for at in np.ndindex(*known(expr.shape))]
+        message = [self.setting.simplify(g) for g in spelled_out]
+        results: list[Any] = []
+        for g in message:
             twin = self._twin(cp, g, variables)
             if twin is None or not twin.is_convex():
                 return None
-            found.append(twin)
-        return found
+            results.append(twin)
+        return results
 
     def _twin(self, cp: Any, g: Expr, variables: Mapping[str, Any]) -> Any:
-        """g at the worst end of each stream in which it is monotone, plus the radius times |dg/ds| where it is linear."""
+        """g at the worst end of each stream in which it is monotone, plus the radius times |dg/ds| where it is linear.
+
+        The entries of an array have each their own entry of a stream.
+        """
         box = {**self.setting.box, **self.streams}
-        ranges = Enclosure(box, self.setting.refiner, self.setting.ranging)
+        ranges = Enclosure(box, self.setting.refiner)
         env: dict[str, Floats] = {}
         spread: list[tuple[Floats, Expr]] = []
         free = names(g, Kind.STREAM)
         if any(free and names(item, Kind.STREAM) for n in walk(g) if isinstance(n, Index) for item in n.items):
             return None
         linear = Curvatures(ranges, frozenset(free))(g) in FLAT_KINDS
-        for name, slope in (stream_gradient(g, free) if free else {}).items():
+        for name, slope in (stream_gradient(call("sum", g) if g.shape else g, free) if free else {}).items():
             slope = self.setting.simplify(slope)
             low, high = ranges(slope).broadcast(self.setting.streams[name].shape).expanded()
             lo, hi = box[name].expanded()
@@ -110,11 +122,19 @@ class Scenario:
                 spread.append((np.where(mixed, hi / 2 - lo / 2, 0.0), slope))
         twin = to_cvxpy(g, variables, env, self._last_round())
         for radius, slope in spread:
-            twin = twin + cp.sum(cp.multiply(radius, cp.abs(to_cvxpy(slope, variables, env, self._last_round()))))
+            sizes = cp.multiply(radius, cp.abs(to_cvxpy(slope, variables, env, self._last_round())))
+            twin = twin + (sizes if g.shape else cp.sum(sizes))
         return twin
 
     def _last_round(self) -> float:
         return float(self.setting.canonical.horizon or 1)
+
+
+def _apart(expr: Expr) -> bool:
+    """Whether no two entries share an entry of a stream: it is entrywise in streams of its own shape, and in what has none."""
+    split = entrywise(expr, lambda n: isinstance(n, Name) or not names(n, Kind.STREAM))
+    moving = [leaf for leaf in split.leaves.values() if names(leaf, Kind.STREAM)]
+    return all(isinstance(leaf, Name) and leaf.shape == split.shape for leaf in moving)
 
 
 def stream_gradient(expr: Expr, streams: list[str]) -> dict[str, Expr]:
@@ -126,18 +146,19 @@ def stream_gradient(expr: Expr, streams: list[str]) -> dict[str, Expr]:
         return node
 
     turned = rewrite(expr, lambda n: kind(n, Kind.DECISION, Kind.STREAM))
-    found = gradient(turned, streams)
-    return {name: rewrite(g, lambda n: kind(n, Kind.STREAM, Kind.DECISION)) for name, g in found.items()}
+    result = gradient(turned, streams)
+    return {name: rewrite(g, lambda n: kind(n, Kind.STREAM, Kind.DECISION)) for name, g in result.items()}
 
 
-def robust(setting: Setting) -> Scenario:
-    """Every value that the streams may take."""
+def robust(setting: Setting, search: Allowance | None = None) -> Scenario:
+    """Every value that the streams may take; without an allowance it takes its share of the budget."""
     ranges = {n: setting.box[n] for n in setting.streams}
     entered = any(names(c.expr, Kind.STREAM) for c in setting.canonical.constraints)
-    return Scenario(setting, "for every value of the streams" if entered else "in any round", ranges)
+    search = search or setting.budget.allowance(SHARE)
+    return Scenario(setting, "for every value of the streams" if entered else "in any round", ranges, search)
 
 
-def mean(setting: Setting) -> Scenario | None:
+def mean(setting: Setting, search: Allowance | None = None) -> Scenario | None:
     """Streams of known mean at their mean, the others at every value; None where the mean of a constraint is not that of its streams.
 
     An equality that changes with the round has no one mean.
@@ -150,9 +171,10 @@ def mean(setting: Setting) -> Scenario | None:
             return None
     ranges = {n: _mean_range(s) if n in means else setting.box[n] for n, s in setting.streams.items()}
     used = {n for g in canonical.constraints for n in names(g.expr, Kind.STREAM)}
-    words = "in the mean" if used <= set(means) else "in the mean, whatever the streams of unknown law reveal"
-    words = words if used & set(means) else robust(setting).words
-    return Scenario(setting, words, ranges, frozenset(means))
+    words = "in the mean" if used <= set(means) else "in the mean, whatever the streams of unknown distribution reveal"
+    search = search or setting.budget.allowance(SHARE)
+    words = words if used & set(means) else robust(setting, search).words
+    return Scenario(setting, words, ranges, search, frozenset(means))
 
 
 def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) -> bool:
@@ -161,7 +183,7 @@ def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) ->
     simple = setting.simplify(expr)
     if any(Curvatures(setting.ranges, frozenset({n}))(simple) not in FLAT_KINDS for n in used):
         return False
-    dependent = [n for n in used if means[n].law is None]
+    dependent = [n for n in used if means[n].distribution is None]
     return len(dependent) < 2 or Curvatures(setting.ranges, frozenset(dependent))(simple) in FLAT_KINDS
 
 

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.canonical import Block
+from oco.compiler.facts.budget import size
 from oco.compiler.facts.cells import NotCovered, over_cells
-from oco.compiler.facts.kinks import JUMPS
-from oco.compiler.facts.work import effort
-from oco.dsl.build import applied, call
+from oco.compiler.facts.kinks import distance, jumps
+from oco.dsl.dims import known
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Call, Expr, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 Places = Mapping[str, Floats]
 PLACES, BEST = 48, 6  # in a sweep at most, and from which the next sweep starts
-SEARCH = 30  # steps of work that a sweep is counted for, for each part of what is evaluated
+SEARCH = 300  # steps that a sweep takes for each part of what is evaluated
 NUMBERS = 2_000  # that take as long as a part of an expression does at least
 LARGEST = 10_000  # entries of the decisions
 FEW = 4  # values of the entries of a box or a stream that are tried alone
@@ -46,7 +46,8 @@ class Search:
         self.size = setting.canonical.size
         self.rng = np.random.default_rng(0)
         self.count = PLACES
-        self.numbers = PLACES * self.size  # in one array of a sweep
+        self.widest = max((self.size, *(_entries(n) for e in exprs.values() for n in walk(e))))  # array at one place
+        self.numbers = PLACES * self.widest  # in one array of a sweep
         self._known: dict[str, list[Floats]] = {}
 
     @cached_property
@@ -58,24 +59,24 @@ class Search:
     @cached_property
     def coupled(self) -> frozenset[str]:
         """Decisions whose entries do not move alone."""
-        return frozenset(b.name for b in self.blocks if b.domain.kind != "box")
+        return frozenset(b.name for b in self.blocks if not b.domain.is_box)
 
     @cached_property
     def jumps(self) -> list[Call]:
         """Parts with jumps, each once."""
-        found = {id(n): n for e in self.exprs.values() for n in walk(e) if isinstance(n, Call) and n.atom in JUMPS}
-        return list(found.values())
+        results = {id(n): n for e in self.exprs.values() for n in walk(e) if isinstance(n, Call) and jumps(n)}
+        return list(results.values())
 
     def allowed(self) -> bool:
-        """Take the work of one sweep; there is none for decisions that are vast."""
-        steps = SEARCH * sum(map(effort, self.exprs.values())) * (1 + self.numbers // NUMBERS)
-        return self.size <= LARGEST and self.setting.attaining.spend(steps)
+        """Take the steps of one sweep; there is none for decisions that are vast."""
+        steps = SEARCH * sum(map(size, self.exprs.values())) * (1 + self.numbers // NUMBERS)
+        return self.size <= LARGEST and self.setting.attaining.take(steps)
 
     def over(self, expr: Expr, cells: Places, count: int) -> Interval:
         """The value at each place; one after the other where it is not evaluated at all at once."""
         points = {n: Interval(v, v, v.shape) for n, v in cells.items()}
         try:
-            found = over_cells(expr, self.setting.box, points, count)
+            result = over_cells(expr, self.setting.box, points, count)
         except NotCovered:
             if count > PLACES:
                 raise
@@ -87,15 +88,16 @@ class Search:
                 ]
             )
             return Interval(values, values, values.shape)
-        return Interval(*found.expanded(), found.shape)
+        return Interval(*result.expanded(), result.shape)
 
     def apart(self, places: Places, count: int) -> Floats:
         """At which places no jump is met."""
         fine = np.ones(count, dtype=bool)
         for node in self.jumps:
-            value = self.over(_measure(node), places, count)
+            apart = distance(node)
+            value = self.over(apart or node, places, count)
             lo, hi = (end.reshape(len(end), -1) for end in value.expanded())
-            fine = fine & ((lo > 0) | (hi < 0) if node.atom in BY_SIGN else lo == hi).all(axis=1)
+            fine = fine & (lo == hi if apart is None else (lo > 0) | (hi < 0)).all(axis=1)
         return fine
 
     # ---- places
@@ -123,15 +125,15 @@ class Search:
             return list(self._points(self.setting.blocks[name]))
         lo, hi = (np.clip(end, -1e300, 1e300) for end in self.setting.box[name].expanded())
         small, large = np.clip(0.0, lo, hi), np.where(np.abs(hi) >= np.abs(lo), hi, lo)
-        found = [large, hi, lo, small, lo / 2 + hi / 2]
+        results = [large, hi, lo, small, lo / 2 + hi / 2]
         whole = name == "t" or (name in self.setting.streams and self.setting.streams[name].integer)
-        return [np.floor(v) if whole else v for v in found]
+        return [np.floor(v) if whole else v for v in results]
 
     def _points(self, b: Block) -> Iterator[Floats]:
         """The point near 0, the middle, and extreme points, along all coordinates and along single ones."""
         d, pull = b.domain, INSIDE if self.jumps else 0.0
         middle = np.asarray(d.centre(), dtype=np.float64)
-        if d.kind == "box":
+        if d.is_box:
             yield np.clip(0.0, d.lower, d.upper) * (1 - pull) + middle * pull
         yield middle
         directions = [np.ones(b.shape), -np.ones(b.shape)]
@@ -146,11 +148,10 @@ class Search:
 
     def _extreme(self, b: Block, direction: Floats) -> Floats | None:
         """The point that is extreme in a direction, where the set tells cheaply."""
-        if b.domain.kind == "box":
+        if b.domain.is_box:
             ahead = np.where(direction > 0, b.domain.upper, b.domain.lower)
             return np.where(direction == 0, np.asarray(b.domain.centre()), ahead)
-        cost = b.domain.extreme_cost // 2
-        if "lmo" in b.domain.refusals or (cost and not self.setting.attaining.afford(cost)):
+        if "lmo" in b.domain.refusals or not self.setting.attaining.take(b.domain.extreme_cost):
             return None
         return np.asarray(b.domain.lmo_array(-direction), dtype=np.float64)
 
@@ -179,16 +180,5 @@ class Search:
         return np.where(self.rng.random(np.shape(own)) < float(self.rng.choice((0.2, 0.5, 1.0))), other, own)
 
 
-BY_SIGN = frozenset({"_sign", "_positive", "_nonneg", "_within", "_unit"})
-
-
-def _measure(node: Call) -> Expr:
-    """What is not 0 where the node has no jump; the node itself where it is one number there."""
-    match node.atom:
-        case "_within":
-            return call("sub", call("abs", node.args[0]), node.args[1])
-        case "_unit":
-            return applied("norm2", node.args, node.options)
-        case atom if atom in BY_SIGN:
-            return node.args[0]
-    return node
+def _entries(node: Expr) -> int:
+    return math.prod(known(node.shape))

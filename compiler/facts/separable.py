@@ -9,53 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.domains import Domain
+from oco.compiler.domains.properties import EntrySum
 from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.entry_sup import MOST_NUMBERS, EntrySup, Supremum
 from oco.compiler.facts.leaves import Entrywise, entrywise
+from oco.compiler.facts.matching import options_of
 from oco.compiler.facts.refine import fixed_slopes, without_decisions
 from oco.compiler.facts.sums import summands
 from oco.dsl.algebra import broadcast
-from oco.dsl.atoms import Curvature
+from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Constant, Expr, Kind, Name
+from oco.dsl.expressions import Constant, Expr, Kind, Name
 from oco.dsl.intervals import interval
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 
 ROUGH = 2000  # cells times entries while the multiplier is sought
-
-
-@dataclass(frozen=True)
-class Coupling:
-    """sum kappa(x_i) <= level, or == level."""
-
-    kappa: Callable[[Expr], Expr]
-    level: float
-    equal: bool
-    reach: float = 1.0  # how far beyond the slopes of phi the multiplier is sought
-
-
-def coupling(domain: Domain) -> Coupling | None:
-    """What ties the entries of a decision together, where it is one sum; None for other sets."""
-    match domain.kind:
-        case "simplex":
-            return Coupling(lambda x: x, float(np.max(domain.upper)), True)
-        case "ball" | "nonneg_ball":
-            return Coupling(lambda x: call("square", x), domain.radius**2 * (1 + 2**-50), False, reach=4.0)
-        case "l1_ball":
-            return Coupling(lambda x: call("abs", x), float(np.max(domain.upper)), False)
-        case "budget":
-            return Coupling(lambda x: x, float(domain.support(np.ones(domain.shape))), False)
-    return None
 
 
 class Separable:
@@ -69,13 +45,13 @@ class Separable:
         """An upper bound of the supremum. Raises NotCovered where there are too many cells."""
         groups = self.groups(expr)
         fixed = [g for g in groups if isinstance(g, Constant)]
-        found = [self._group(g) for g in groups if not isinstance(g, Constant)]
+        results = [self._group(g) for g in groups if not isinstance(g, Constant)]
         total = interval(0.0, 0.0)
         for g in fixed:
             total = total + self.setting.ranges(g).sum()
-        for s in found:
+        for s in results:
             total = total + interval(s.value, s.value)
-        return Supremum(total.greatest, len(found) == 1 and found[0].attained)
+        return Supremum(total.greatest, len(results) == 1 and results[0].attained)
 
     def greatest_entry(self, body: Expr) -> Supremum:
         """The supremum of the largest entry of an array expression."""
@@ -86,12 +62,12 @@ class Separable:
 
     def groups(self, expr: Expr) -> list[Expr]:
         """The array expressions whose entries add up to `expr`: one for each shape."""
-        found: dict[tuple[int, ...], Expr] = {}
+        results: dict[tuple[int, ...], Expr] = {}
         slopes = fixed_slopes(self.setting, expr) if self.setting.composition(expr) is Curvature.AFFINE else None
         for term in self._terms(expr) if slopes is None else self._products(expr, slopes):
             shape = known(term.shape)
-            found[shape] = term if shape not in found else call("add", found[shape], term)
-        return list(found.values())
+            results[shape] = term if shape not in results else call("add", results[shape], term)
+        return list(results.values())
 
     def _products(self, expr: Expr, slopes: dict[str, Expr]) -> list[Expr]:
         """An affine function as its slopes times the decisions, plus its value at 0: each entry of a decision stands once."""
@@ -102,18 +78,13 @@ class Separable:
         return [t if sign > 0 else call("minus", t) for sign, u in summands(expr) for t in self._term(u)]
 
     def _term(self, expr: Expr) -> list[Expr]:
-        match expr:
-            case Call(atom="mul", args=(left, right)) if expr.shape == () and isinstance(left, Constant):
+        match form_of(expr), expr.children:
+            case forms.TIMES, (left, right) if expr.shape == () and isinstance(left, Constant):
                 return [call("mul", left, t) for t in self._terms(right)]
-            case Call(atom="sum", args=(base,)) if not expr.options:
-                return self._array_terms(base)
-            case Call(atom="mean", args=(base,)) if not expr.options:
-                return [call("div", t, float(math.prod(known(base.shape)))) for t in self._array_terms(base)]
-            case Call(atom="sum_squares", args=(base,)):
-                return [call("square", base)]
-            case Call(atom="norm1", args=(base,)) if not expr.options:
-                return [call("abs", base)]
-            case Call(atom="dot" | "matmul", args=(left, right)) if left.shape == right.shape and len(left.shape) == 1:
+            case forms.Total(of, mean, root=False), (base,) if not options_of(expr):
+                terms: list[Expr] = [call(of, base)] if of else self._array_terms(base)
+                return [call("div", t, float(math.prod(known(base.shape)))) for t in terms] if mean else terms
+            case forms.MATRIX_PRODUCT, (left, right) if left.shape == right.shape and len(left.shape) == 1:
                 return [call("square", left) if left is right else call("mul", left, right)]
         return [expr]
 
@@ -131,23 +102,23 @@ class Separable:
         decisions = {
             n: leaf for n, leaf in split.leaves.items() if isinstance(leaf, Name) and leaf.kind is Kind.DECISION
         }
-        ties = {n: coupling(self.setting.blocks[leaf.name].domain) for n, leaf in decisions.items()}
+        ties = {n: self.setting.blocks[leaf.name].domain.entry_sum for n, leaf in decisions.items()}
         if len(decisions) == 1:
             ((name, leaf),) = decisions.items()
             tie = ties[name]
             if tie is not None and leaf.shape == split.shape:
                 return Supremum(self._coupled(split, name, tie), False)
-        found = self.entries.total(split)
-        boxes = all(self.setting.blocks[leaf.name].domain.kind == "box" for leaf in decisions.values())
-        return Supremum(found.value, found.attained and boxes)
+        result = self.entries.total(split)
+        boxes = all(self.setting.blocks[leaf.name].domain.is_box for leaf in decisions.values())
+        return Supremum(result.value, result.attained and boxes)
 
-    def _coupled(self, split: Entrywise, name: str, tie: Coupling) -> float:
+    def _coupled(self, split: Entrywise, name: str, tie: EntrySum) -> float:
         """Minimize over the multiplier: the bound is convex in it, so a golden-section search finds the least."""
         x = Name(name, Kind.DECISION, shape=split.shape)
         coarse: dict[float, float] = {}
 
         def bound(v: float, most: int) -> float:
-            tied = call("sub", split.body, call("mul", v, broadcast(tie.kappa(x), split.shape)))
+            tied = call("sub", split.body, call("mul", v, broadcast(call(tie.of, x) if tie.of else x, split.shape)))
             least = self.entries.total(Entrywise(self.setting.simplify(tied), split.leaves), most).value
             return (interval(v, v) * interval(tie.level, tie.level) + interval(least, least)).greatest
 
@@ -165,8 +136,8 @@ class Separable:
     def _steepness(self, split: Entrywise, name: str) -> float:
         box = self.entries.box(split)
         slope = split.slopes()[name]
-        found = over_cells(slope, {**self.setting.box, **box}, {}, 1)
-        size = float(np.max(found.magnitude))
+        result = over_cells(slope, {**self.setting.box, **box}, {}, 1)
+        size = float(np.max(result.magnitude))
         width = float(np.max(np.maximum(np.abs(box[name].lo), np.abs(box[name].hi))))
         return size / max(min(width, 1.0), 1e-9) if math.isfinite(size) else 1.0
 

@@ -11,17 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from oco.compiler.facts.decided import decided
-from oco.compiler.facts.matching import args_of, is_all, is_call, is_number
+from oco.compiler.facts.matching import args_of, is_all, is_number
 from oco.compiler.facts.monomials import gathered
 from oco.compiler.facts.spelled import spelled, without_jump
-from oco.compiler.facts.sums import ADDITIVE, within_sums
+from oco.compiler.facts.sums import is_sum, within_sums
+from oco.dsl import algebra
+from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, Slice, constant, uniform, walk
 from oco.dsl.intervals import Interval
-from oco.dsl.meter import charge
 
 Key = tuple[object, ...]
 LARGE = 10_000  # entries of a constant that is looked at for being one number
@@ -39,7 +39,6 @@ class Simplifier:
 
     def __call__(self, expr: Expr) -> Expr:
         nodes = list(walk(expr, self._done))
-        charge(30 * len(nodes))
         inner = within_sums(expr, nodes)
         parts: dict[int, Expr] = {}
         for node in nodes:
@@ -49,18 +48,18 @@ class Simplifier:
             if id(node) in inner:  # the sum that it is a part of is collected as a whole
                 parts[id(node)] = rebuilt
                 continue
-            found = self._rules(rebuilt)
-            self._done[id(node)] = (node, found)
-            self._done.setdefault(id(found), (found, found))
+            result = self._rules(rebuilt)
+            self._done[id(node)] = (node, result)
+            self._done.setdefault(id(result), (result, result))
         return self._done[id(expr)][1]
 
     # ---- equal nodes are one node
 
     def _shared(self, node: Expr) -> Expr:
         key = self._key(node)
-        found = self._nodes.setdefault(key, node)
-        self._keys[id(found)] = key
-        return found
+        result = self._nodes.setdefault(key, node)
+        self._keys[id(result)] = key
+        return result
 
     def _key(self, node: Expr) -> Key:
         children = tuple(id(c) for c in node.children)
@@ -88,32 +87,39 @@ class Simplifier:
         if all(isinstance(a, Constant) for a in node.args):
             return self._shared(_folded(node))
         for rule in (self._decided, self._spelled, self._unit):
-            found = rule(node)
-            if found is not None:
-                return self(found)
-        return self._collected(node) if node.atom in ADDITIVE else node
+            result = rule(node)
+            if result is not None:
+                return self(result)
+        return self._collected(node) if is_sum(node) else node
 
     def _decided(self, node: Call) -> Expr | None:
-        return decided(node, self.ranges)
+        """The piece that the node is, on the ranges of its arguments."""
+        rule = ATOMS[node.atom].decided
+        if rule is None:
+            return None
+        intervals = [r for r in map(self.ranges, node.args) if r is not None]
+        return rule(algebra, node, *intervals) if len(intervals) == len(node.args) else None
 
     def _spelled(self, node: Call) -> Expr | None:
-        if node.atom not in ("mul", "div"):
+        form = form_of(node)
+        if form not in (forms.TIMES, forms.QUOTIENT):
             return spelled(node, self.varies)
-        return gathered(node, self.ranges) or (self._product(node) if node.atom == "mul" else None)
+        return gathered(node, self.ranges) or (self._product(node) if form == forms.TIMES else None)
 
     def _unit(self, node: Call) -> Expr | None:
         """Products with one and sums with zero."""
-        if node.atom in ("mul", "div") and is_all(node.args[1], 1.0) and node.shape == node.args[0].shape:
+        form = form_of(node)
+        if form in (forms.TIMES, forms.QUOTIENT) and is_all(node.args[1], 1.0) and node.shape == node.args[0].shape:
             return node.args[0]
-        if node.atom == "mul" and is_all(node.args[0], 1.0) and node.shape == node.args[1].shape:
+        if form == forms.TIMES and is_all(node.args[0], 1.0) and node.shape == node.args[1].shape:
             return node.args[1]
-        if node.atom == "mul" and any(is_all(a, 0.0) for a in node.args):
+        if form == forms.TIMES and any(is_all(a, 0.0) for a in node.args):
             return uniform(0.0, known(node.shape), node.span)
         return None
 
     def _at_least(self, expr: Expr, value: float) -> bool:
-        found = self.ranges(expr)
-        return found is not None and found.least >= value
+        result = self.ranges(expr)
+        return result is not None and result.least >= value
 
     def _product(self, node: Call) -> Expr | None:
         """A product in order: constants, then what does not vary, then what does, pairs of these that spell an atom made one."""
@@ -121,8 +127,8 @@ class Simplifier:
         stack: list[Expr] = [node]
         while stack:
             e = stack.pop()
-            if isinstance(e, Call) and e.atom == "mul":
-                stack.extend(reversed(e.args))
+            if form_of(e) == forms.TIMES:
+                stack.extend(reversed(e.children))
             else:
                 factors.append(e)
         moving = [f for f in factors if self.varies(f)]
@@ -144,26 +150,26 @@ class Simplifier:
         """The factors with the first pair that spells an atom replaced by it."""
         for i, a in enumerate(factors):
             for j, b in enumerate(factors):
-                if i != j and (found := self._pair(a, b, node)) is not None:
-                    return [found, *(f for k, f in enumerate(factors) if k not in (i, j))]
+                if i != j and (result := self._pair(a, b, node)) is not None:
+                    return [result, *(f for k, f in enumerate(factors) if k not in (i, j))]
         return None
 
     def _pair(self, a: Expr, b: Expr, node: Call) -> Expr | None:
         """u * u is square(u), u * log(u) is -entr(u), u * log(u / v) is rel_entr(u, v), exp(u) * exp(v) is exp(u + v)."""
         if a is b and len(node.args) == 2 and a.shape == node.shape:
             return call("square", a)
-        if (found := without_jump(a, b)) is not None:
-            return found
-        if is_call(b, "log") and args_of(b)[0] is a and a.shape == node.shape:
+        if (result := without_jump(a, b)) is not None:
+            return result
+        if form_of(b) is forms.LOGARITHM and args_of(b)[0] is a and a.shape == node.shape:
             return call("minus", call("entr", a))
         if (
-            is_call(b, "log")
-            and is_call(args_of(b)[0], "div")
+            form_of(b) is forms.LOGARITHM
+            and form_of(args_of(b)[0]) is forms.QUOTIENT
             and args_of(args_of(b)[0])[0] is a
             and self._at_least(a, 0.0)
         ):
             return call("rel_entr", *args_of(args_of(b)[0]))
-        if is_call(a, "exp") and is_call(b, "exp"):
+        if form_of(a) is forms.EXPONENTIAL and form_of(b) is forms.EXPONENTIAL:
             return call("exp", call("add", args_of(a)[0], args_of(b)[0]))
         return None
 
@@ -193,28 +199,27 @@ class Simplifier:
 
     def _terms(self, node: Expr) -> list[tuple[float, Expr]]:
         """`node` as a sum of numbers times terms; terms of another shape than the sum's (they stretch) stay as they are."""
-        found: list[tuple[float, Expr]] = []
+        results: list[tuple[float, Expr]] = []
         stack: list[tuple[float, Expr]] = [(1.0, node)]
         while stack:
             coefficient, e = stack.pop()
-            if isinstance(e, Call) and e.atom in ADDITIVE:
-                signs = (1.0,) if e.atom == "minus" else (1.0, -1.0 if e.atom == "sub" else 1.0)
-                factor = -coefficient if e.atom == "minus" else coefficient
-                stack.extend((factor * s, a) for s, a in reversed(list(zip(signs, e.args))))
-            elif isinstance(e, Call) and e.atom == "mul" and is_number(e.args[0]):
-                stack.append((coefficient * _value(e.args[0]), e.args[1]))
-            else:
-                found.append((coefficient, e))
-        return found
+            match form_of(e), e.children:
+                case forms.Signed(signs), args:
+                    stack.extend((coefficient * s, a) for s, a in reversed(list(zip(signs, args))))
+                case forms.TIMES, (factor, other) if is_number(factor):
+                    stack.append((coefficient * _value(factor), other))
+                case _:
+                    results.append((coefficient, e))
+        return results
 
     def _factored(self, terms: list[tuple[float, Expr]]) -> list[tuple[float, Expr]]:
         """Take factors that several products share out of them; beside `c @ u`, `sum(u)` is a product with ones."""
         terms = self._with_sums_as_products(terms)
-        for atom in ("matmul", "mul"):
+        for form in (forms.MATRIX_PRODUCT, forms.TIMES):
             for position in (1, 0):
                 groups: dict[tuple[int, tuple[object, ...]], list[int]] = {}
                 for i, (_, term) in enumerate(terms):
-                    if isinstance(term, Call) and term.atom == atom:
+                    if isinstance(term, Call) and form_of(term) == form:
                         shapes = (term.shape, term.args[1 - position].shape)
                         groups.setdefault((id(term.args[position]), shapes), []).append(i)
                 shared = [members for members in groups.values() if len(members) > 1]
@@ -226,14 +231,14 @@ class Simplifier:
         return terms
 
     def _with_sums_as_products(self, terms: list[tuple[float, Expr]]) -> list[tuple[float, Expr]]:
-        others = {id(a) for _, u in terms if is_call(u, "matmul") and u.shape == () for a in args_of(u)}
-        found = []
+        others = {id(a) for _, u in terms if form_of(u) == forms.MATRIX_PRODUCT and u.shape == () for a in args_of(u)}
+        results = []
         for c, u in terms:
-            if is_call(u, "sum") and id(args_of(u)[0]) in others:
+            if form_of(u) == forms.TOTAL and id(args_of(u)[0]) in others:
                 ones = self(uniform(1.0, known(args_of(u)[0].shape)))
                 u = self._shared(call("matmul", ones, args_of(u)[0]))
-            found.append((c, u))
-        return found
+            results.append((c, u))
+        return results
 
     def _merged(self, terms: list[tuple[float, Expr]], position: int) -> tuple[float, Expr]:
         """Products that share the factor at `position`, as one product."""

@@ -15,17 +15,20 @@ import numpy as np
 
 from oco.compiler.calculus import gradient
 from oco.compiler.domains.norms import distinct
+from oco.compiler.facts.budget import size
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.scenario import Scenario
-from oco.compiler.facts.solver import decision_variables, into_domain, solve, values, within_reach
+from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.facts.types import Step
-from oco.compiler.facts.words import coordinates, number
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]
 MOST_CORNERS = 64
+ENTRY, PART = 300, 60
+"""Steps that the corner of an entry of a constraint takes, and more for each part of the constraint."""
 MOST_TRIED = 1 << 18
 """Entries of a decision up to which other points than its centre are tried."""
 
@@ -45,11 +48,10 @@ def slater_point(scenario: Scenario) -> SlaterPoint | None:
     if not scenario.bounded:
         return None
     proposed, best = _best_corner(scenario) or _solved(scenario)
-    found: SlaterPoint | None = None
-    within_work = takewhile(lambda _: scenario.setting.seeking.left > 0, _candidates(scenario))
-    for x in chain(within_work, _proposals(scenario, proposed)):
-        found = _proved(scenario, x, best, -np.inf if found is None else found.margin) or found
-    return found
+    result: SlaterPoint | None = None
+    for x in chain(_candidates(scenario), _proposals(scenario, proposed)):
+        result = _proved(scenario, x, best, -np.inf if result is None else result.margin) or result
+    return result
 
 
 def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None, floor: float) -> SlaterPoint | None:
@@ -71,51 +73,58 @@ def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None, flo
 def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
     """A corner towards which an entry of an inequality falls whatever the streams are, where that entry has the least to spare.
 
-    No decision of the box gives that entry more, so the corner has the greatest margin; with it known, no solver is asked.
+    No decision of the box gives that entry more, so the corner has the greatest margin; with it known, no solver is asked. Only the
+    entry that has the least to spare at its own corner can be such a one: at the corner of another it has no more.
     """
-    blocks = scenario.setting.canonical.blocks
-    if any(b.domain.kind != "box" for b in blocks):
+    setting, search = scenario.setting, scenario.search
+    inequalities = setting.canonical.inequalities
+    if any(not b.domain.is_box for b in setting.canonical.blocks):
         return None
-    spared: dict[bytes, float] = {}  # by corner, the least that any inequality has to spare there
-    for c in scenario.setting.canonical.inequalities:
+    own: list[tuple[float, dict[str, Floats]]] = []  # what each entry has to spare at its own corner
+    for c in inequalities:
         places = list(np.ndindex(*known(c.shape)))
         for at in places if len(places) <= MOST_CORNERS else ():
-            if scenario.setting.seeking.left <= 0:
+            if not search.take(ENTRY + PART * size(c.expr)):
                 return None
-            g = scenario.setting.simplify(entry(c.expr, at))
+            g = setting.simplify(entry(c.expr, at))
             x = _downhill(scenario, g)
-            if x is None:
-                continue
-            corner = b"".join(v.tobytes() for v in x.values())
-            if corner not in spared:
-                spared[corner] = min(
-                    0.0 - scenario.worst(k.expr, x).greatest for k in scenario.setting.canonical.inequalities
-                )
-            least = spared[corner]
-            spare = 0.0 - scenario.worst(g, x).greatest
-            if np.isfinite(spare) and spare <= least + 1e-12 * abs(spare):
-                return x, spare
+            spare = -np.inf if x is None else 0.0 - scenario.worst(g, x).greatest
+            if x is not None and np.isfinite(spare):
+                own.append((float(spare), x))
+    fewest, tried = min((spare for spare, _ in own), default=np.inf), set[bytes]()
+    for spare, x in own:
+        corner = b"".join(v.tobytes() for v in x.values())
+        if spare > fewest + 1e-12 * abs(spare) or corner in tried or not search.take(scenario.cost(_exprs(scenario))):
+            continue
+        tried.add(corner)
+        least = min(0.0 - scenario.worst(expr, x).greatest for expr in _exprs(scenario))
+        if spare <= least + 1e-12 * abs(spare):
+            return x, spare
     return None
+
+
+def _exprs(scenario: Scenario) -> list[Expr]:
+    return [c.expr for c in scenario.setting.canonical.inequalities]
 
 
 def _downhill(scenario: Scenario, g: Expr) -> dict[str, Floats] | None:
     """The corner of the box towards which a scalar falls in every entry, at every decision and stream value."""
     blocks = scenario.setting.canonical.blocks
-    ranges = Enclosure({**scenario.setting.box, **scenario.streams}, room=scenario.setting.ranging)
-    found: dict[str, Floats] = {}
+    ranges = Enclosure({**scenario.setting.box, **scenario.streams})
+    results: dict[str, Floats] = {}
     slopes = gradient(g, [b.name for b in blocks])
     for b in blocks:
         low, high = ranges(scenario.setting.simplify(slopes[b.name])).broadcast(b.shape).expanded()
         if not np.all((low >= 0) | (high <= 0)):
             return None
-        found[b.name] = np.where(low >= 0, b.domain.lower, b.domain.upper)
-    return found
+        results[b.name] = np.where(low >= 0, b.domain.lower, b.domain.upper)
+    return results
 
 
 def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]:
     """max m subject to g + m <= 0 in the domain: the point, and the value."""
     blocks = scenario.setting.canonical.blocks
-    if not within_reach(blocks):
+    if not affords_program(blocks, scenario.search):
         return None, None
     import cvxpy as cp
 
@@ -123,10 +132,10 @@ def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]
     margin = cp.Variable()
     twins = []
     for c in scenario.setting.canonical.inequalities:
-        found = scenario.twins(c.expr, variables)
-        if found is None:
+        result = scenario.in_cvxpy(c.expr, variables)
+        if result is None:
             return None, None
-        twins += found
+        twins += result
     if not twins:
         return None, None
     best = solve(cp.Maximize(margin), [*constraints, *(g + margin <= 0 for g in twins)])
@@ -136,10 +145,10 @@ def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]
 
 
 def _candidates(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
-    """Points that come to mind."""
+    """Points that come to mind: a few whatever they take, so that rows with much to spare are proved however many they are."""
     blocks = scenario.setting.canonical.blocks
     yield {b.name: b.domain.centre() for b in blocks}
-    if all(b.domain.kind == "box" for b in blocks):
+    if all(b.domain.is_box for b in blocks):
         yield {b.name: np.array(b.domain.lower) for b in blocks}
         yield {b.name: np.array(b.domain.upper) for b in blocks}
     zero, few = (
@@ -151,7 +160,8 @@ def _candidates(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
         yield zero
     corners = blocks[0].domain.vertices() if len(blocks) == 1 else None
     if corners is not None and len(corners) <= MOST_CORNERS:
-        yield from ({blocks[0].name: corner} for corner in corners)
+        cost = scenario.cost(_exprs(scenario))
+        yield from takewhile(lambda _: scenario.search.take(cost), ({blocks[0].name: corner} for corner in corners))
 
 
 def _proposals(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> Iterator[Mapping[str, Floats]]:
@@ -160,7 +170,8 @@ def _proposals(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> Ite
     if proposed is not None:
         yield proposed
         # Solvers stop a hair beside a bound or a round number: try the number itself.
+        cost = scenario.cost(_exprs(scenario))
         for digits in (9, 6, 3):
             rounded = {n: np.round(v, digits) for n, v in proposed.items()}
-            if scenario.setting.seeking.left > 0 and all(b.domain.contains(rounded[b.name]) for b in blocks):
+            if all(b.domain.contains(rounded[b.name]) for b in blocks) and scenario.search.take(cost):
                 yield rounded

@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Block
-from oco.dsl.meter import charge
+from oco.compiler.facts.budget import Allowance
 
 Floats = np.ndarray[Any, Any]
-TIME_LIMIT = 1.0  # seconds a program; what it does not decide is unknown
-MOST_ENTRIES = 20_000
+PROGRAM, NUMBER, PAIR, DENSE_ENTRY = 10_000, 5, 2, 5
+"""Steps that a program takes, and more for each number of its variables, for each pair of entries of a matrix whose eigenvalues are
+bounded, and for each entry of a full matrix."""
 MOST_SPECTRAL_ENTRIES = 400
-PROGRAM, PART, NUMBER = 60_000, 200, 3
-"""Microseconds that a program takes, and more for each part and each number of its variables."""
-SPECTRAL = ("nuclear_ball", "spectrahedron")
-MOST_DENSE_NUMBERS = 200_000
-DENSE = ("ellipsoid",)
+"""Entries of matrices whose eigenvalues are bounded up to which a second-order solver is a method for them."""
 """Sets that are a cone under a full matrix."""
 
 
@@ -31,32 +28,34 @@ def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[
     return variables, constraints
 
 
-def within_reach(blocks: tuple[Block, ...]) -> bool:
-    """Whether a program over these domains is solved in about a second."""
-    spectral = [b.domain.size for b in blocks if b.domain.kind in SPECTRAL]
-    dense = [b.domain.size**2 for b in blocks if b.domain.kind in DENSE]
-    few = sum(spectral) <= MOST_SPECTRAL_ENTRIES and sum(dense) <= MOST_DENSE_NUMBERS
-    return few and sum(b.domain.size for b in blocks) <= MOST_ENTRIES
+def affords_program(blocks: tuple[Block, ...], search: Allowance) -> bool:
+    """Whether a program over these domains can be solved, and take the steps that it needs beside its constraints."""
+    spectral = [b.domain.size for b in blocks if b.domain.spectral]
+    dense = sum(b.domain.size**2 for b in blocks if b.domain.dense)
+    numbers = sum(b.domain.size for b in blocks)
+    steps = PROGRAM + NUMBER * numbers + PAIR * sum(n**2 for n in spectral) + DENSE_ENTRY * dense
+    return sum(spectral) <= MOST_SPECTRAL_ENTRIES and search.take(steps)
 
 
 def solve(
-    objective: Any, constraints: list[Any], seconds: float = TIME_LIMIT, tolerance: float | None = None
+    objective: Any, constraints: list[Any], seconds: float | None = None, tolerance: float | None = None
 ) -> float | None:
     """Solve; the optimal value, None where the solver gives no answer or takes no such numbers. `inf` where the program is infeasible.
 
-    `tolerance` of gap and feasibility replaces the solver's own (1e-8); what is nearly solved to it counts.
+    seconds    after which a comparator gives up; None where the answer must not hang on the clock
+    tolerance  of gap and feasibility instead of the solver's own (1e-8); what is nearly solved to it counts
     """
     import warnings
 
     import cvxpy as cp
 
     problem = cp.Problem(objective, constraints)
-    charge(PROGRAM + PART * _parts(problem) + NUMBER * sum(v.size for v in problem.variables()))
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas") if tolerance is not None else ()
+    limits = {} if seconds is None else {"time_limit": seconds}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            problem.solve(solver=cp.CLARABEL, time_limit=seconds, **dict.fromkeys(names, tolerance))
+            problem.solve(solver=cp.CLARABEL, **limits, **dict.fromkeys(names, tolerance))
         except (cp.error.SolverError, ValueError):  # ValueError: products of coefficients that are beyond doubles
             return None
     if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
@@ -66,15 +65,6 @@ def solve(
     return float(problem.value)
 
 
-def _parts(problem: Any) -> int:
-    """How many parts CVXPY takes through its reductions."""
-    count, stack = 0, [problem.objective, *problem.constraints]
-    while stack:
-        count += 1
-        stack += stack.pop().args
-    return count
-
-
 def values(variables: Mapping[str, Any]) -> dict[str, Floats]:
     """The solution found."""
     return {name: np.asarray(v.value, dtype=np.float64) for name, v in variables.items()}
@@ -82,10 +72,10 @@ def values(variables: Mapping[str, Any]) -> dict[str, Floats]:
 
 def into_domain(blocks: tuple[Block, ...], x: Mapping[str, Floats]) -> dict[str, Floats]:
     """The nearest decision within the domain: solvers end a little outside."""
-    found: dict[str, Floats] = {}
+    results: dict[str, Floats] = {}
     for b in blocks:
         inside = np.clip(x[b.name], b.domain.lower, b.domain.upper)
-        if b.domain.kind != "box" and "project" not in b.domain.refusals:
+        if not b.domain.is_box and "project" not in b.domain.refusals:
             inside = b.domain.project_array(inside)
-        found[b.name] = inside
-    return found
+        results[b.name] = inside
+    return results

@@ -11,34 +11,44 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.facts.work import Work
+from oco.compiler.facts.budget import Allowance
 from oco.compiler.jacobians import jacobian
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
+from oco.dsl.expressions import Constant, Expr, Index, Kind, Name, Slice, names, walk
 from oco.dsl.intervals import Interval, interval
-from oco.dsl.meter import charge
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 SLACK = 2.0**-44
 MOST_DENSE = 250_000
 
 
-def matrix_norm(a: Interval, room: Work | None = None) -> float:
-    """An upper bound of the spectral norm of every matrix in the range: without room for its entries, the Frobenius norm."""
+DENSE = 0.2  # steps that an entry of a Jacobian takes to be written out
+SINGULAR, PRODUCT = 60, 4e-3
+"""Steps that the singular values of a matrix take, and more for each of its entries times its shorter side."""
+
+
+def matrix_norm(a: Interval, search: Allowance | None = None) -> float:
+    """An upper bound of the spectral norm of every matrix in the range: the Frobenius norm where there are no steps for another."""
     if a.lo.size == 1 and a.hi.size == 1:
         return (interval(0.0, float(a.magnitude.max())) * interval(float(a.size), float(a.size)).sqrt()).greatest
     lo, hi = a.expanded()
     with np.errstate(invalid="ignore"):  # a range without ends has no middle
         middle, spread = lo / 2 + hi / 2, np.nextafter(hi / 2 - lo / 2, np.inf)
     frobenius = a.square().sum().sqrt().greatest
-    if a.size > MOST_DENSE or not a.bounded or not (room is None or room.spend(a.size)):
+    if a.size > MOST_DENSE or not a.bounded or not (search is None or search.take(2 * singular_cost(a.shape))):
         return frobenius
     by_magnitude = _norm(np.maximum(np.abs(lo), np.abs(hi)))
     by_middle = _norm(middle) + (_norm(spread) if np.any(hi > lo) else 0.0)
     return min(frobenius, min(by_magnitude, by_middle) * (1 + SLACK))
+
+
+def singular_cost(shape: tuple[int, ...]) -> float:
+    """Steps that the singular values of a matrix take."""
+    return SINGULAR + PRODUCT * math.prod(shape) * min(shape, default=0)
 
 
 def least_singular(a: Interval) -> float:
@@ -47,7 +57,6 @@ def least_singular(a: Interval) -> float:
     if rows < columns or a.size > MOST_DENSE or not a.bounded:
         return 0.0
     lo, hi = a.expanded()
-    charge(2e-3 * a.size * min(a.shape))
     values = np.linalg.svd(lo / 2 + hi / 2, compute_uv=False)
     spread = _norm(np.nextafter(hi / 2 - lo / 2, np.inf)) if np.any(hi > lo) else 0.0
     return max(0.0, float(values[-1]) - spread - SLACK * float(values[0]))
@@ -67,21 +76,19 @@ def eigenvalues(a: Interval) -> tuple[float, float]:
     np.fill_diagonal(size, 0.0)
     off = size.sum(1) * (1 + SLACK)
     gershgorin = float((np.diag(lo) - off).min()), float((np.diag(hi) + off).max())
-    found = max(by_middle[0], gershgorin[0]), min(by_middle[1], gershgorin[1])
+    result = max(by_middle[0], gershgorin[0]), min(by_middle[1], gershgorin[1])
     if not np.any(hi > lo) or not np.any(size):
-        return found
-    return max(found[0], -_compared(-np.diag(lo), size)), min(found[1], _compared(np.diag(hi), size))
+        return result
+    return max(result[0], -_compared(-np.diag(lo), size)), min(result[1], _compared(np.diag(hi), size))
 
 
 def _compared(diagonal: Floats, size: Floats) -> float:
     """At least every v' A v for unit v: |v|' B |v| with the largest diagonal and the sizes of the other entries."""
     matrix = size + np.diag(diagonal)
-    charge(60 + 4e-3 * matrix.size * len(matrix))
     return float(np.linalg.eigvalsh(matrix)[-1]) + SLACK * float(np.abs(matrix).sum(1).max())
 
 
 def _norm(a: Floats) -> float:
-    charge(60 + 4e-3 * a.size * min(a.shape))
     return float(np.linalg.norm(a, 2)) if a.size else 0.0
 
 
@@ -94,15 +101,15 @@ class Stretch:
     def __call__(self, node: Expr) -> tuple[float, float]:
         """Least and greatest squared singular value of J, for every value of the streams; least 0 where J has a kernel."""
         matrix = self.rows(node)
-        if matrix is None:
+        if matrix is None or not self.setting.search.take(2 * singular_cost(matrix.shape)):
             return self._rules(node)
-        return least_singular(matrix) ** 2 * (1 - SLACK), matrix_norm(matrix) ** 2 * (1 + SLACK)
+        return least_singular(matrix) ** 2 * (1 - SLACK), matrix_norm(matrix, self.setting.search) ** 2 * (1 + SLACK)
 
     def rows(self, node: Expr, most: int = MOST_DENSE) -> Interval | None:
-        """J itself, shape (entries of the node, of all decisions); None where it has more than `most` numbers, or no room is left."""
+        """J itself, shape (entries of the node, of all decisions); None where it has more than `most` numbers, or no steps are left."""
         size = math.prod(known(node.shape))
         entries = size * self.setting.canonical.size
-        if entries > most or _gathers(node) or not self.setting.stretching.spend(entries):
+        if entries > most or _gathers(node) or not self.setting.search.take(DENSE * entries):
             return None
         blocks = self.setting.canonical.blocks
         slopes = jacobian(node, [b.name for b in blocks])
@@ -118,33 +125,33 @@ class Stretch:
         ranges, depends = self.setting.ranges, self.setting.depends
         if not depends(node):
             return 0.0, 0.0
-        match node:
-            case Name(kind=Kind.DECISION):
-                return (1.0 if len(self.setting.canonical.blocks) == 1 else 0.0), 1.0
-            case Call(atom="minus" | "transpose" | "_reshape", args=(base,)):
+        if isinstance(node, Name) and node.kind is Kind.DECISION:
+            return (1.0 if len(self.setting.canonical.blocks) == 1 else 0.0), 1.0
+        match form_of(node), node.children:
+            case forms.NEGATIVE | forms.TRANSPOSE | forms.Reshaped(), (base,):
                 return self._rules(base)
-            case Call(atom="add" | "sub", args=args):
+            case forms.Signed(), args:
                 return self._sum(args, known(node.shape))
-            case Call(atom="mul", args=(left, right)):
+            case forms.TIMES, (left, right):
                 factor, base = (left, right) if not depends(left) else (right, left)
                 least, most = self._stretched(base, known(node.shape))
                 scale = ranges(factor).abs().square()
                 return least * scale.least, most * scale.greatest
-            case Call(atom="div", args=(base, divisor)):
+            case forms.QUOTIENT, (base, divisor):
                 least, most = self._stretched(base, known(node.shape))
                 scale = ranges(divisor).abs().square()
                 return least / scale.greatest, most / scale.least
-            case Call(atom="matmul", args=(left, right)):
+            case forms.MATRIX_PRODUCT, (left, right):
                 matrix, base = (left, right) if not depends(left) else (right, left)
-                found = ranges(matrix)
-                shape = found.shape if len(found.shape) == 2 else (1, found.size)
-                return 0.0, self._rules(base)[1] * matrix_norm(found.reshape(shape)) ** 2
-            case Call(atom="sum" | "mean", args=(base,)):
+                result = ranges(matrix)
+                shape = result.shape if len(result.shape) == 2 else (1, result.size)
+                return 0.0, self._rules(base)[1] * matrix_norm(result.reshape(shape), self.setting.search) ** 2
+            case forms.Total("", mean, False), (base,):
                 count = math.prod(known(base.shape)) / max(1, math.prod(known(node.shape)))
                 most = self._rules(base)[1]
-                return 0.0, most * count if node.atom == "sum" else most / count
-            case Index(base=base, items=items):
-                return 0.0, self._rules(base)[1] * _multiplicity(node, items)
+                return 0.0, most / count if mean else most * count
+        if isinstance(node, Index):
+            return 0.0, self._rules(node.base)[1] * _multiplicity(node, node.items)
         return 0.0, math.inf
 
     def _sum(self, args: tuple[Expr, ...], shape: tuple[int, ...]) -> tuple[float, float]:

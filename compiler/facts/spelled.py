@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from oco.compiler.facts.entry import entry
-from oco.compiler.facts.matching import args_of, is_all, is_call, options_of
+from oco.compiler.facts.matching import args_of, is_all, options_of
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import applied, array, call
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, constant, uniform
@@ -22,36 +23,38 @@ MOST_SOFT = 64  # terms of a logarithm of a sum of exponentials
 
 def spelled(node: Call, varies: Varies) -> Expr | None:
     """`node` as one atom, where it is one in other words."""
-    match node.atom:
-        case "matmul" | "dot":
+    match form_of(node):
+        case forms.MATRIX_PRODUCT:
             return _product(node, varies)
-        case "quad_form":
+        case forms.Quadratic():
             return _gram(node)
-        case "transpose" if len(node.shape) == 1:
+        case forms.TRANSPOSE if len(node.shape) == 1:
             return node.args[0]
-        case "pow" | "power" if node.args[1].shape == ():
+        case forms.Power(exponent=None) if node.args[1].shape == ():
             return _power(node)
-        case "square" | "sum_squares":
+        case forms.SQUARE | forms.SUM_OF_SQUARES:
             return _square(node)
-        case "neg":
+        case forms.NEGATIVE_PART:
             return call("pos", call("minus", node.args[0]), span=node.span)
-        case "hinge":
+        case forms.HINGE:
             return call("pos", call("sub", 1.0, node.args[0]), span=node.span)
-        case "maximum" | "minimum" if len(node.args) == 2:
+        case forms.LARGEST | forms.SMALLEST if len(node.args) == 2:
             return _above_zero(node)
-        case "norm1" | "norm2" | "norm_inf" if is_call(node.args[0], "abs"):
+        case forms.SUM_OF_SIZES | forms.LENGTH | forms.LARGEST_SIZE if form_of(node.args[0]) is forms.SIZE:
             return applied(node.atom, args_of(node.args[0]), node.options, node.span)
-        case "sum" if not node.options and is_call(node.args[0], "square"):
+        case forms.TOTAL if not node.options and form_of(node.args[0]) is forms.SQUARE:
             return call("sum_squares", *args_of(node.args[0]), span=node.span)
-        case "sqrt" if is_call(node.args[0], "sum_squares"):
+        case forms.ROOT if form_of(node.args[0]) is forms.SUM_OF_SQUARES:
             return call("norm2", *args_of(node.args[0]), span=node.span)
-        case "sqrt" if is_call(node.args[0], "square"):
+        case forms.ROOT if form_of(node.args[0]) is forms.SQUARE:
             return call("abs", *args_of(node.args[0]), span=node.span)
-        case "log" if is_call(node.args[0], "sum") and is_call(args_of(node.args[0])[0], "exp"):
+        case forms.LOGARITHM if (
+            form_of(node.args[0]) is forms.TOTAL and form_of(args_of(node.args[0])[0]) is forms.EXPONENTIAL
+        ):
             return applied("log_sum_exp", args_of(args_of(node.args[0])[0]), options_of(node.args[0]), node.span)
-        case "log":
+        case forms.LOGARITHM:
             return _soft_maximum(node, _exponents(node.args[0], node))
-        case "log1p":
+        case forms.Logarithm(shift=1.0):
             inner = _exponents(node.args[0], node)
             zero = uniform(0.0, known(node.shape))
             return None if inner is None else _soft_maximum(node, [zero, *inner])
@@ -62,7 +65,7 @@ def _above_zero(node: Call) -> Expr | None:
     """`maximum(u, 0)` is `pos(u)`, `minimum(u, 0)` is `-pos(-u)`."""
     for zero, other in (node.args, node.args[::-1]):
         if is_all(zero, 0.0) and other.shape == node.shape:
-            if node.atom == "maximum":
+            if form_of(node) is forms.LARGEST:
                 return call("pos", other, span=node.span)
             return call("minus", call("pos", call("minus", other)), span=node.span)
     return None
@@ -79,9 +82,9 @@ def _power(node: Call) -> Expr | None:
     if is_all(exponent, 1.0):
         return base
     if isinstance(exponent, Constant) and float(exponent.value.array) % 2 == 0 and float(exponent.value.array) > 2:
-        if is_call(base, "abs"):
+        if form_of(base) is forms.SIZE:
             return call(node.atom, *args_of(base), exponent, span=node.span)
-        if is_call(base, "norm2") and not options_of(base):
+        if form_of(base) is forms.LENGTH and not options_of(base):
             half = constant(float(exponent.value.array) / 2)
             return call(node.atom, call("sum_squares", *args_of(base)), half, span=node.span)
     return None
@@ -90,9 +93,9 @@ def _power(node: Call) -> Expr | None:
 def _square(node: Call) -> Expr | None:
     """The square of a norm is a sum of squares, of an absolute value the square itself."""
     (base,) = node.args
-    if is_call(base, "abs") or is_call(base, "minus"):
+    if form_of(base) is forms.SIZE or form_of(base) is forms.NEGATIVE:
         return call(node.atom, *args_of(base), span=node.span)
-    if node.atom == "square" and is_call(base, "norm2"):
+    if form_of(node) is forms.SQUARE and form_of(base) is forms.LENGTH:
         (inner,) = args_of(base)
         if options_of(base):
             return applied("sum", (call("square", inner),), options_of(base), node.span)
@@ -102,24 +105,24 @@ def _square(node: Call) -> Expr | None:
 
 def without_jump(factor: Expr, jump: Expr) -> Expr | None:
     """A function that is 0 where its slope jumps, times the slope: pos(u) * _positive(u) is pos(u), u**2 * _sign(u) is u * abs(u)."""
-    base, exponent = _power_of(factor)
-    if exponent <= 0 or not isinstance(jump, Call) or jump.atom not in ("_positive", "_sign"):
+    (base, exponent), form = _power_of(factor), form_of(jump)
+    if exponent <= 0 or not isinstance(form, forms.Jump):
         return None
-    (arg,) = jump.args
-    if jump.atom == "_positive" and is_call(base, "pos") and args_of(base)[0] is arg:
+    (arg,) = args_of(jump)
+    if form is forms.STEP and form_of(base) is forms.POSITIVE_PART and args_of(base)[0] is arg:
         return factor
-    if jump.atom == "_sign" and base is arg and exponent in (1, 2):
+    if form is forms.SIGN and base is arg and exponent in (1, 2):
         return call("abs", arg) if exponent == 1 else call("mul", arg, call("abs", arg))
-    if jump.atom == "_sign" and is_call(base, "abs") and args_of(base)[0] is arg and exponent >= 1:
+    if form is forms.SIGN and form_of(base) is forms.SIZE and args_of(base)[0] is arg and exponent >= 1:
         return arg if exponent == 1 else call("mul", arg, call("power", base, exponent - 1))
     return None
 
 
 def _power_of(node: Expr) -> tuple[Expr, float]:
     """A base and its exponent."""
-    if is_call(node, "square"):
+    if form_of(node) is forms.SQUARE:
         return args_of(node)[0], 2.0
-    if is_call(node, "pow") or is_call(node, "power"):
+    if isinstance(form := form_of(node), forms.Power) and form.exponent is None:
         base, exponent = args_of(node)
         if isinstance(exponent, Constant) and exponent.shape == ():
             return base, float(exponent.value.array)
@@ -137,7 +140,7 @@ def _product(node: Call, varies: Varies) -> Expr | None:
         return call("sum_squares", left, span=node.span)
     if len(right.shape) == 1:
         return _of_gram(node) or _quadratic(node, varies)
-    if is_call(right, "transpose"):
+    if form_of(right) is forms.TRANSPOSE:
         return call("matmul", *args_of(right), left, span=node.span)
     return None
 
@@ -146,7 +149,7 @@ def _quadratic(node: Call, varies: Varies) -> Expr | None:
     """`x @ (P @ x)` and `(x @ P) @ x` are `quad_form(x, P)`."""
     left, right = node.args
     for outer, inner, position in ((left, right, 1), (right, left, 0)):
-        if is_call(inner, "matmul") and args_of(inner)[position] is outer:
+        if form_of(inner) is forms.MATRIX_PRODUCT and args_of(inner)[position] is outer:
             matrix = args_of(inner)[1 - position]
             if len(matrix.shape) == 2 and not varies(matrix):
                 return call("quad_form", outer, matrix, span=node.span)
@@ -171,7 +174,7 @@ def _of_gram(node: Call) -> Expr | None:
 
 def _applied(node: Expr) -> tuple[Expr, Expr, bool] | None:
     """A matrix, the vector that it is applied to, and whether from the right, as its transpose."""
-    if not is_call(node, "matmul") or len(node.shape) != 1:
+    if form_of(node) is not forms.MATRIX_PRODUCT or len(node.shape) != 1:
         return None
     left, right = args_of(node)
     return (left, right, False) if len(left.shape) == 2 else (right, left, True)
@@ -182,7 +185,7 @@ def _transposes(one: Expr, other: Expr) -> bool | None:
     if one is other:
         return False
     for a, b in ((one, other), (other, one)):
-        if is_call(a, "transpose") and args_of(a)[0] is b:
+        if form_of(a) is forms.TRANSPOSE and args_of(a)[0] is b:
             return True
     if isinstance(one, Constant) and isinstance(other, Constant) and one.shape == other.shape[::-1]:
         return True if np.array_equal(one.value.array, other.value.array.T) else None
@@ -192,7 +195,7 @@ def _transposes(one: Expr, other: Expr) -> bool | None:
 def _gram(node: Call) -> Expr | None:
     """`quad_form(x, A.T @ A)` as `sum_squares(A @ x)`."""
     vector, matrix = node.args
-    if is_call(matrix, "matmul") and _transposes(*args_of(matrix)):
+    if form_of(matrix) is forms.MATRIX_PRODUCT and _transposes(*args_of(matrix)):
         return call("sum_squares", call("matmul", args_of(matrix)[1], vector), span=node.span)
     return None
 
@@ -223,24 +226,24 @@ def _soft_maximum(node: Call, exponents: list[Expr] | None) -> Expr | None:
 
 def _exponents(total: Expr, node: Call) -> list[Expr] | None:
     """The logarithms of the terms of a sum, each of its shape, where every term is a positive number times an exponential or a number."""
-    found: list[Expr] = []
+    results: list[Expr] = []
     stack = [total]
     while stack:
         term = stack.pop()
-        if is_call(term, "add") and all(a.shape == node.shape for a in args_of(term)):
+        if form_of(term) is forms.SUM and all(a.shape == node.shape for a in args_of(term)):
             stack.extend(reversed(args_of(term)))
             continue
         several = _exponents_of_sum(term)
         exponent = None if several else _exponent(term, node)
         if exponent is None and not several:
             return None
-        found += several if exponent is None else [exponent]
-    return None if all(isinstance(e, Constant) for e in found) else found
+        results += several if exponent is None else [exponent]
+    return None if all(isinstance(e, Constant) for e in results) else results
 
 
 def _exponents_of_sum(term: Expr) -> list[Expr]:
     """The entries of u for a term `sum(exp(u))`, where they are few."""
-    if not is_call(term, "sum") or options_of(term) or not is_call(args_of(term)[0], "exp"):
+    if form_of(term) is not forms.TOTAL or options_of(term) or form_of(args_of(term)[0]) is not forms.EXPONENTIAL:
         return []
     (inner,) = args_of(args_of(term)[0])
     few = math.prod(known(inner.shape)) <= MOST_SOFT
@@ -254,11 +257,11 @@ def _exponent(term: Expr, node: Call) -> Expr | None:
         equal = value.size and bool(np.all(value == value.flat[0]))
         logarithm = uniform(float(np.log(value.flat[0])), known(node.shape)) if equal else constant(np.log(value))
         return logarithm if np.all(np.isfinite(logarithm.value.array)) else None
-    if is_call(term, "exp") and term.shape == node.shape:
+    if form_of(term) is forms.EXPONENTIAL and term.shape == node.shape:
         return args_of(term)[0]
-    if is_call(term, "sum") and is_call(args_of(term)[0], "exp"):
+    if form_of(term) is forms.TOTAL and form_of(args_of(term)[0]) is forms.EXPONENTIAL:
         return applied("log_sum_exp", args_of(args_of(term)[0]), options_of(term))
-    if is_call(term, "mul") and isinstance(args_of(term)[0], Constant):
+    if form_of(term) is forms.TIMES and isinstance(args_of(term)[0], Constant):
         factor, other = args_of(term)
         inner, level = _exponent(other, node), _exponent(factor, node)
         return None if inner is None or level is None else call("add", level, inner)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oco.compiler.calculus import gradient
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import FLAT_KINDS
 from oco.compiler.facts.leaves import entrywise
+from oco.compiler.facts.phrasing import plural
 from oco.compiler.facts.refine import fixed_slopes, without_decisions
 from oco.compiler.facts.separable import Separable
-from oco.compiler.facts.setting import Setting
 from oco.compiler.facts.types import Fact, Status, Step
-from oco.compiler.facts.words import plural
 from oco.compiler.solvable import step_cost
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
@@ -75,8 +75,8 @@ def _size(node: Index) -> int:
 def oracle_facts(setting: Setting) -> Iterator[Fact]:
     """What a projection and a linear minimisation cost on each decision's domain, n being its number of entries; and a penalized step."""
     for key, cost in (("projection", "projection_cost"), ("linear_minimisation", "lmo_cost")):
-        said = [f"{getattr(b.domain, cost)} on {b.domain}" for b in setting.canonical.blocks]
-        yield _cost(key, " and ".join(said))
+        message = [f"{getattr(b.domain, cost)} on {b.domain}" for b in setting.canonical.blocks]
+        yield _cost(key, " and ".join(message))
     if setting.canonical.inequalities:
         yield _cost("penalized_step", step_cost(setting.canonical).words)
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
-from oco.dsl.expressions import Call, Expr
+from oco.dsl.expressions import Expr
 
 Terms = list[tuple[int, Expr]]
-ADDITIVE = ("add", "sub", "minus")
+
+
+def is_sum(node: Expr) -> bool:
+    """Whether the node only adds up its arguments, with signs."""
+    return isinstance(form_of(node), forms.Signed)
 
 
 def summands(expr: Expr) -> Terms:
     """Terms with signs 1 or -1 that add up to `expr`, from left to right, each of its shape: one that stretches stays in its sum."""
-    found: Terms = []
+    results: Terms = []
     stack = [(1, expr)]
     while stack:
         sign, e = stack.pop()
-        if not isinstance(e, Call) or e.atom not in ADDITIVE or any(a.shape != e.shape for a in e.args):
-            found.append((sign, e))
-        elif e.atom == "minus":
-            stack.append((-sign, e.args[0]))
-        else:
-            stack += [(-sign if e.atom == "sub" else sign, e.args[1]), (sign, e.args[0])]
-    return found
+        match form_of(e):
+            case forms.Signed(signs) if all(a.shape == e.shape for a in e.children):
+                stack += reversed([(sign * own, a) for own, a in zip(signs, e.children)])
+            case _:
+                results.append((sign, e))
+    return results
 
 
 def total(terms: Terms) -> Expr:
@@ -38,6 +42,6 @@ def within_sums(root: Expr, nodes: list[Expr]) -> set[int]:
     """The ids of the sums among `nodes` that stand in other sums alone."""
     outside = {id(root)}
     for node in nodes:
-        if not (isinstance(node, Call) and node.atom in ADDITIVE):
+        if not is_sum(node):
             outside.update(id(c) for c in node.children)
-    return {id(n) for n in nodes if isinstance(n, Call) and n.atom in ADDITIVE and id(n) not in outside}
+    return {id(n) for n in nodes if is_sum(n) and id(n) not in outside}

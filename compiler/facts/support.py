@@ -9,7 +9,6 @@ from oco.compiler.facts.enclosure import compact
 from oco.dsl.intervals import Interval
 
 ROUND_OFF = 2.0**-48  # covers the rounding of a domain's own support function, relative to the sum of |a_i x_i|
-SYMMETRIC = ("ball", "l1_ball", "nuclear_ball")  # with x every change of signs (of singular values) is in the set
 
 
 def support(domain: Domain, hull: Interval, a: Interval) -> float:
@@ -18,26 +17,16 @@ def support(domain: Domain, hull: Interval, a: Interval) -> float:
     `hull` is the smallest box around the set.
     """
     over_hull = (a * hull).sum().greatest
-    if domain.kind == "box" or not np.isfinite(over_hull):
+    if domain.is_box or not np.isfinite(over_hull):
         return over_hull
     return min(over_hull, _over_set(domain, a, hull))
 
 
 def _over_set(domain: Domain, a: Interval, hull: Interval) -> float:
-    if domain.kind == "ball":
-        squares = Interval(a.magnitude, a.magnitude, a.shape).square().sum().sqrt()
-        return (squares * _number(domain.radius)).greatest
-    if domain.kind == "simplex":
-        return (_number(float(np.max(domain.upper))) * _number(a.greatest)).greatest
-    if domain.kind == "nuclear_ball" and a.lo.size == a.hi.size == 1:
-        # r times the spectral norm of a matrix with equal entries.
-        return (_number(domain.radius) * _number(float(a.magnitude.max())) * _number(float(a.size)).sqrt()).greatest
-    if domain.kind == "spectrahedron" and a.lo.size == a.hi.size == 1:
-        # The trace times the greatest eigenvalue of m 11' + B with entries of B of at most r in size: n (max(m, 0) + r).
-        low, high = _number(a.least), _number(a.greatest)
-        share = max(high.greatest, ((high - low) * _number(0.5)).greatest)
-        return (_number(domain.radius) * _number(float(domain.shape[0])) * _number(share)).greatest
-    if domain.kind in SYMMETRIC:
+    over_ranges = domain.support_over(a)
+    if over_ranges is not None:
+        return over_ranges.value
+    if domain.sign_symmetric:
         return _rounded(domain, a, hull, np.broadcast_to(a.magnitude, domain.shape))
     if hull.nonnegative:
         return _rounded(domain, a, hull, np.broadcast_to(a.hi, domain.shape))
@@ -54,7 +43,3 @@ def _rounded(
 ) -> float:
     slack = (a.abs() * hull.abs()).sum().greatest * ROUND_OFF
     return float(domain.support(c)) + slack
-
-
-def _number(value: float) -> Interval:
-    return Interval(np.asarray(value), np.asarray(value), ())

@@ -8,13 +8,13 @@ import numpy as np
 
 from oco.compiler.facts.curvature import CONCAVE_KINDS
 from oco.compiler.facts.enclosure import Enclosure
-from oco.compiler.facts.reach import LARGEST_ENTRIES, Climber
+from oco.compiler.facts.lower_bound import LARGEST_ENTRIES, Climber
 from oco.compiler.facts.support import support
 from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import Interval, interval, point
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 
 def tangent_sup(setting: Setting, expr: Expr) -> float | None:
@@ -30,7 +30,7 @@ def tangent_sup(setting: Setting, expr: Expr) -> float | None:
     if best is None:
         return None
     box = {**setting.box, **{n: point(v) for n, v in best.place.items() if n != "t"}}
-    ranges = Enclosure(box, room=setting.ranging)
+    ranges = Enclosure(box)
     total = ranges(expr)
     for name, slope in climber.slopes.items():
         a = ranges(slope).broadcast(setting.box[name].shape)

@@ -49,7 +49,7 @@ class Witness:
     """Where a claim fails: decisions and stream values by name, and the excess there (its units are those of the claim)."""
 
     values: Mapping[str, Any]
-    excess: float
+    violation: float
     words: str
 
 
@@ -108,13 +108,14 @@ class Deferred:
 class Facts(Mapping[str, Fact]):
     """The ledger. A key of the catalogue that nothing is known about is there, with status `unknown`.
 
-    `items_by_key` are known from the start; those of `deferred` are worked out when somebody asks.
+    `items_by_key` are known from the start; those of `deferred` are worked out when somebody asks. `effort` is that of the searches.
     """
 
     model: Any
     items_by_key: Mapping[str, Fact]
     noticed: tuple[Diagnostic, ...] = ()
     deferred: tuple[Deferred, ...] = ()
+    effort: float = 1.0
 
     def __getitem__(self, key: str) -> Fact:
         for later in self.deferred:

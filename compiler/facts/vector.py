@@ -8,13 +8,13 @@ import numpy as np
 
 from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Equality, Inequality
+from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import CONVEX_KINDS, FLAT_KINDS
 from oco.compiler.facts.function import bounded
 from oco.compiler.facts.kinks import differentiable
 from oco.compiler.facts.leaves import entrywise
-from oco.compiler.facts.setting import Setting
+from oco.compiler.facts.phrasing import number, plural
 from oco.compiler.facts.types import Fact, Status, Step
-from oco.compiler.facts.words import number, plural
 from oco.compiler.jacobians import jacobian
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name
@@ -33,9 +33,13 @@ def worst_of_many(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:
     yield Fact(
         f"{prefix}.convex", proved or None, Status.PROVED if proved else Status.UNKNOWN, setting.curvatures.step(expr)
     )
-    found = setting.ranges(expr)
+    results = setting.ranges(expr)
     step = setting.ranges.step(expr)
-    for name, value in (("bound", float(np.max(found.magnitude))), ("upper", found.greatest), ("lower", found.least)):
+    for name, value in (
+        ("bound", float(np.max(results.magnitude))),
+        ("upper", results.greatest),
+        ("lower", results.least),
+    ):
         yield bounded(f"{prefix}.{name}", value, Step("every entry", f"{words}: {number(value)}", value, (step,)))
     slopes = _slopes(setting, expr)
     for key, measure in (("lipschitz.l2", _longest_row), ("lipschitz.l1", _largest_slope)):
@@ -63,21 +67,21 @@ def _slopes(setting: Setting, expr: Expr) -> list[Interval] | None:
         return [_column(setting, g, split.shape) for g in towards.values()]
     if np.prod(split.shape, dtype=float) * setting.canonical.size > MOST_SLOPES:
         return None
-    found = []
+    results = []
     for name, slope in jacobian(expr, [b.name for b in setting.canonical.blocks]).items():
         full = (*split.shape, *setting.blocks[name].shape)
         lo, hi = setting.ranges(setting.simplify(slope)).broadcast(full).expanded()
         rows = int(np.prod(split.shape))
-        found.append(interval(lo.reshape(rows, -1), hi.reshape(rows, -1)))
-    return found
+        results.append(interval(lo.reshape(rows, -1), hi.reshape(rows, -1)))
+    return results
 
 
 def _column(setting: Setting, slope: Expr, shape: tuple[int, ...]) -> Interval:
     """One slope an entry; a single row where all have the same range."""
-    found = setting.ranges(setting.simplify(slope)).broadcast(shape)
-    if found.lo.size == 1 and found.hi.size == 1:
-        return interval(found.lo.reshape(1, 1), found.hi.reshape(1, 1))
-    lo, hi = found.expanded()
+    results = setting.ranges(setting.simplify(slope)).broadcast(shape)
+    if results.lo.size == 1 and results.hi.size == 1:
+        return interval(results.lo.reshape(1, 1), results.hi.reshape(1, 1))
+    lo, hi = results.expanded()
     return interval(lo.reshape(-1, 1), hi.reshape(-1, 1))
 
 

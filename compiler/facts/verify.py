@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.facts.attack import TOLERANCE, Outcome, Place, Verdict
+from oco.compiler.facts.falsify import TOLERANCE, Outcome, Place, Verdict
 from oco.compiler.facts.replay_calculus import Calculus
 from oco.compiler.facts.replay_claims import CONVEX_WORDS, Claims, top
 from oco.compiler.facts.replay_points import Points
-from oco.compiler.facts.replay_ranges import replayed
 from oco.compiler.facts.types import Fact, Facts, Status, Step
+from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array as Stack
 from oco.dsl.expressions import Call, Constant, Expr, Index, Slice
@@ -63,14 +63,14 @@ class Check:
 def verify(facts: Facts, seed: int = 0) -> list[Check]:
     """Check every step of every proved fact once, and every proved number against the function it is about."""
     replay = _Replay(canonical(facts.model), np.random.default_rng(seed))
-    found: list[Check] = []
+    results: list[Check] = []
     seen: set[int] = set()
     for key, fact in facts.items():
         if fact.status is Status.PROVED and fact.why is not None:
-            found += [Check(key, s.rule, s.claim, *replay.step(s)) for s in _steps(fact.why, seen)]
-            found += replay.conclusion(fact)
-            found += replay.fact(key, fact.value)
-    return found
+            results += [Check(key, s.rule, s.claim, *replay.step(s)) for s in _steps(fact.why, seen)]
+            results += replay.conclusion(fact)
+            results += replay.fact(key, fact.value)
+    return results
 
 
 def _steps(root: Step, seen: set[int]) -> Iterator[Step]:
@@ -101,6 +101,7 @@ class _Replay(Claims, Calculus, Points):
             "ball": self._supremum,
             "tangent": self._supremum,
             "branch and bound": self._supremum,
+            "not searched further": self._supremum,
             "largest": self._largest,
             "square root": self._square_root,
             "negative": self._negative,
@@ -164,7 +165,7 @@ class _Replay(Claims, Calculus, Points):
         f = self.functions.get(prefix)
         if f is None or not isinstance(value, (int, float)) or isinstance(value, bool):
             return []
-        worst = max((self._excess(f, kind, float(value), p) for p in self.places[:40]), default=0.0)
+        worst = max((self._violation(f, kind, float(value), p) for p in self.places[:40]), default=0.0)
         if worst > 1e-5 * max(1.0, abs(float(value))):
             return [
                 Check(
@@ -177,7 +178,7 @@ class _Replay(Claims, Calculus, Points):
             ]
         return [Check(key, "fact", key, Outcome.TESTED)]
 
-    def _excess(self, f: Callable[[Place], float], kind: str, value: float, p: Place) -> float:
+    def _violation(self, f: Callable[[Place], float], kind: str, value: float, p: Place) -> float:
         """By how much one place breaks the number; at most 0 where it does not."""
         here = f(p)
         if not np.isfinite(here):
@@ -219,20 +220,21 @@ class _Replay(Claims, Calculus, Points):
             ranges.append(ends)
         if sum(r[0].size for r in ranges) > MOST_NUMBERS:
             return self._within_samples(step)
-        found = replayed(node, ranges)
-        if found is None:
+        rule = ATOMS[node.atom].replay
+        if rule is None:
             return self._within_samples(step)
+        result = rule(node, *ranges)
         claimed = _ends(step.value, node)
         assert claimed is not None
-        slack = TOLERANCE * np.maximum(1.0, np.maximum(np.abs(found[0]), np.abs(found[1])))
+        slack = TOLERANCE * np.maximum(1.0, np.maximum(np.abs(result[0]), np.abs(result[1])))
         with np.errstate(invalid="ignore"):
-            holds = np.all((claimed[0] <= found[0] + slack) | np.isinf(found[0])) and np.all(
-                (claimed[1] >= found[1] - slack) | np.isinf(found[1])
+            holds = np.all((claimed[0] <= result[0] + slack) | np.isinf(result[0])) and np.all(
+                (claimed[1] >= result[1] - slack) | np.isinf(result[1])
             )
         return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the range of the operation is wider than claimed")
 
     def _norm(self, step: Step) -> Verdict:
-        if not isinstance(step.subject, Call) or step.subject.atom not in ("norm2", "sum_squares"):
+        if form_of(step.subject) not in (forms.LENGTH, forms.SUM_OF_SQUARES):
             return Outcome.FAILED, "it is no norm"
         return self._within_samples(step)
 
@@ -270,10 +272,10 @@ def _ends(value: Any, node: Expr) -> tuple[Array, Array] | None:
 
 def _agree(value: Any, step: Step) -> bool:
     """Whether the value of a fact is that of the step; arrays may stand for a point, words for a flag."""
-    said = step.value
+    message = step.value
     if isinstance(value, bool):
-        return said is value or (value and said in CONVEX_WORDS) or step.rule in WITH_MARGIN
-    number = top(said)
+        return message is value or (value and message in CONVEX_WORDS) or step.rule in WITH_MARGIN
+    number = top(message)
     if isinstance(value, (int, float)) and number is not None:
         return bool(np.isclose(value, number, rtol=1e-9, atol=0.0)) or value == number
     if isinstance(value, (dict, np.ndarray)) and isinstance(step.subject, dict):

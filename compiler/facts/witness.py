@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.calculus import gradient
+from oco.compiler.facts.budget import Allowance, size
 from oco.compiler.facts.enclosure import Enclosure
+from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.types import Witness
-from oco.compiler.facts.words import coordinates, number
-from oco.compiler.facts.work import effort
 from oco.compiler.jacobians import jacobian
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import Evaluation, evaluate
@@ -23,13 +23,17 @@ from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.setting import Setting
+    from oco.compiler.facts.context import Setting
 
 Floats = np.ndarray[Any, Any]
 Decision = Mapping[str, Floats]
-LEAST_EXCESS = 1e-6  # relative to the values involved
+LEAST_VIOLATION = 1e-6  # relative to the values involved
 PAIRS = 160
 MOST_WRITTEN_OUT = 40
+SHARE = 0.25
+"""Of the steps that there are, those that one search may take."""
+STEADY, PART, WRITE = 10, 2, 80
+"""Steps that an evaluation takes, more for each part, and for each part and row of a Hessian that is written out."""
 
 
 def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | None:
@@ -37,20 +41,19 @@ def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | 
     rng = np.random.default_rng(seed)
     streams = names(expr, Kind.STREAM)
     best: tuple[float, Decision, Decision, Decision] | None = None
-    cost = 3 * (effort(expr) + Evaluation(expr).decomposed)
-    if cost > setting.pairing.left:
-        return None
-    for x, y, env in _pairs(setting, expr, streams, rng):
-        if not setting.pairing.spend(cost):
+    search = setting.search.part(SHARE)
+    cost = 3 * (STEADY + PART * Evaluation(expr).steps)
+    for x, y, env in _pairs(setting, expr, streams, rng, search):
+        if not search.take(cost):
             break
-        excess = _excess(expr, x, y, env)
-        if np.isfinite(excess) and (best is None or excess > best[0]):
-            best = (excess, x, y, env)
-            if excess > 1e-3:
-                found = _certified(setting, expr, x, y, env)
-                if found is not None:
-                    return found
-    if best is None or best[0] <= LEAST_EXCESS:
+        violation = _violation(expr, x, y, env)
+        if np.isfinite(violation) and (best is None or violation > best[0]):
+            best = (violation, x, y, env)
+            if violation > 1e-3:
+                result = _certified(setting, expr, x, y, env)
+                if result is not None:
+                    return result
+    if best is None or best[0] <= LEAST_VIOLATION:
         return None
     return _certified(setting, expr, *best[1:])
 
@@ -59,7 +62,7 @@ def _middle(x: Decision, y: Decision) -> Decision:
     return {n: x[n] / 2 + y[n] / 2 for n in x}
 
 
-def _excess(expr: Expr, x: Decision, y: Decision, env: Decision) -> float:
+def _violation(expr: Expr, x: Decision, y: Decision, env: Decision) -> float:
     """Relative to the largest of the three values (or 1e-300)."""
     t = float(env["t"])
     ends = float(evaluate(expr, {**env, **x}, t)), float(evaluate(expr, {**env, **y}, t))
@@ -75,33 +78,33 @@ def _certified(setting: Setting, expr: Expr, x: Decision, y: Decision, env: Deci
 
     def at(p: Decision) -> Any:
         box = {n: point(v) for n, v in {**env, **p}.items()}
-        return Enclosure({**setting.box, **box}, room=setting.ranging)(expr)
+        return Enclosure({**setting.box, **box})(expr)
 
     try:
         first, second, middle = at(x), at(y), at(_middle(x, y))
     except OcoError:
         return None
-    excess = middle.least - (first.greatest / 2 + second.greatest / 2)
+    violation = middle.least - (first.greatest / 2 + second.greatest / 2)
     scale = max(float(v.magnitude.max()) for v in (first, second, middle))
-    if not excess > LEAST_EXCESS * max(scale, 1e-300):
+    if not violation > LEAST_VIOLATION * max(scale, 1e-300):
         return None
     where = " and ".join(", ".join(f"{n} = {coordinates(v)}" for n, v in p.items()) for p in (x, y))
     env = {n: v for n, v in env.items() if n != "t" or names(expr, Kind.ROUND)}
     with_streams = ", ".join(f"{n} = {coordinates(v)}" for n, v in env.items())
-    words = f"halfway between {where} the function is {number(excess)} above the mean of its values at the two"
+    words = f"halfway between {where} the function is {number(violation)} above the mean of its values at the two"
     words += f", with {with_streams}" if env else ""
     values = {f"{n} (first)": v for n, v in x.items()} | {f"{n} (second)": v for n, v in y.items()} | dict(env)
-    return Witness(values, excess, words)
+    return Witness(values, violation, words)
 
 
 def _pairs(
-    setting: Setting, expr: Expr, streams: list[str], rng: np.random.Generator
+    setting: Setting, expr: Expr, streams: list[str], rng: np.random.Generator, search: Allowance
 ) -> Iterator[tuple[Decision, Decision, Decision]]:
     """Pairs of decisions with stream values: along bad eigenvectors of the Hessian, along few coordinates, and anywhere."""
     blocks = setting.canonical.blocks
-    yield from _along_eigenvectors(setting, expr, streams, rng)
+    yield from _along_eigenvectors(setting, expr, streams, rng, search)
     for k in range(PAIRS):
-        if not setting.pairing.afford(sum(b.domain.sampling_cost for b in blocks)):
+        if not search.take(sum(b.domain.sampling_cost for b in blocks)):
             return
         env = _draw(setting, streams, rng)
         samples = {b.name: b.domain.sample(rng, 2) for b in blocks}
@@ -111,13 +114,13 @@ def _pairs(
 
 def _sparse(setting: Setting, x: Decision, y: Decision, rng: np.random.Generator) -> Decision:
     """y with all but one or two entries as in x, where that stays in the domain."""
-    found = {n: v.copy() for n, v in x.items()}
+    results = {n: v.copy() for n, v in x.items()}
     name = str(rng.choice(list(x)))
-    flat = found[name].reshape(-1)
+    flat = results[name].reshape(-1)
     for i in rng.choice(flat.size, size=min(flat.size, int(rng.integers(1, 3))), replace=False):
         flat[i] = y[name].reshape(-1)[i]
     block = setting.blocks[name]
-    return found if block.domain.contains(found[name]) else y
+    return results if block.domain.contains(results[name]) else y
 
 
 def _draw(setting: Setting, streams: list[str], rng: np.random.Generator) -> dict[str, Floats]:
@@ -134,17 +137,19 @@ def _draw(setting: Setting, streams: list[str], rng: np.random.Generator) -> dic
 
 
 def _along_eigenvectors(
-    setting: Setting, expr: Expr, streams: list[str], rng: np.random.Generator
+    setting: Setting, expr: Expr, streams: list[str], rng: np.random.Generator, search: Allowance
 ) -> Iterator[tuple[Decision, Decision, Decision]]:
     """Around sampled decisions, along the eigenvector of the least eigenvalue, as far as the domain goes."""
     canonical = setting.canonical
     if canonical.size > MOST_WRITTEN_OUT or not setting.hessians.smooth(expr):
         return
+    if not search.take(WRITE * canonical.size * size(expr)):
+        return
     order = [b.name for b in canonical.blocks]
     slopes = {n: setting.simplify(g) for n, g in gradient(expr, order).items()}
     second = {n: jacobian(g, order) for n, g in slopes.items()}
-    size = sum(effort(h) for row in second.values() for h in row.values())
-    for _ in takewhile(lambda _: setting.pairing.spend(size), range(24)):
+    cost = STEADY + PART * sum(size(h) for row in second.values() for h in row.values())
+    for _ in takewhile(lambda _: search.take(cost), range(24)):
         env = _draw(setting, streams, rng)
         x = {b.name: b.domain.sample(rng, 1)[0] for b in canonical.blocks}
         hessian = _hessian(setting, second, slopes, {**env, **x})
@@ -180,11 +185,11 @@ def _hessian(
 
 
 def _split(setting: Setting, vector: Floats) -> dict[str, Floats]:
-    found, at = {}, 0
+    result, at = {}, 0
     for b in setting.canonical.blocks:
-        found[b.name] = vector[at : at + b.domain.size].reshape(b.shape)
+        result[b.name] = vector[at : at + b.domain.size].reshape(b.shape)
         at += b.domain.size
-    return found
+    return result
 
 
 def _reach(setting: Setting, x: Decision, direction: Decision) -> float:

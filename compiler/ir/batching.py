@@ -35,8 +35,8 @@ def batch(program: Program, lanes: int) -> Program:
             known = {n: Batched(t.constant(g.value, n, g.why), False) for n, g in constants.items()}
             params = function.body.params
             args = [Batched(v, v.type != p.type) for v, p in zip(given, params, strict=True)]
-            found = replace(machine, known=known).block(function.body, args, known)
-            return [machine.lanes.full(b) for b in found]
+            result = replace(machine, known=known).block(function.body, args, known)
+            return [machine.lanes.full(b) for b in result]
 
         return run
 
@@ -91,10 +91,10 @@ class _Machine:
         for e in block.equations:
             if e.note:
                 self.t.note(e.note)
-            for var, found in zip(e.outs, self.equation(e, env), strict=True):
+            for var, result in zip(e.outs, self.equation(e, env), strict=True):
                 if not is_temporary(var.name):
-                    self.t.name(var.name, found.value)
-                env[var.name] = found
+                    self.t.name(var.name, result.value)
+                env[var.name] = result
         return [self.read(r, env) for r in block.results]
 
     def read(self, operand: Operand, env: Environment) -> Batched:
@@ -129,9 +129,9 @@ class _Machine:
             masked = self.mask is not None
             machine = self.within(values[-1] if masked else None)
             given = values[:-1] if masked else values
-            found = machine.block(function.body, [Batched(v, a.each) for v, a in zip(given, args)], self.known)
-            each[:] = [b.each for b in found]
-            return [b.value for b in found]
+            result = machine.block(function.body, [Batched(v, a.each) for v, a in zip(given, args)], self.known)
+            each[:] = [b.each for b in result]
+            return [b.value for b in result]
 
         values = [self.t.name(n, a.value) if not self.t.is_named(a.value) else a.value for n, a in zip(names, args)]
         mask = [] if self.mask is None else [self.mask]
@@ -169,7 +169,7 @@ class _Machine:
             return self.until_done(
                 [Batched(t.lift(0), False), *start], _less_than(n.value), _counting(self, body, env)
             )[1:]
-        flags = self.settled([a.each for a in start], lambda f: self.each_of(body, [False, *f], env))
+        flags = self.fixed_point([a.each for a in start], lambda f: self.each_of(body, [False, *f], env))
 
         def turn(i: Value, *values: Value) -> list[Value]:
             given = [Batched(v, k) for v, k in zip(values, flags)]
@@ -179,7 +179,7 @@ class _Machine:
 
     def loop(self, start: Sequence[Batched], blocks: Sequence[Block], env: Environment) -> list[Batched]:
         condition, body = blocks
-        flags = self.settled([a.each for a in start], lambda f: self.each_of(body, f, env))
+        flags = self.fixed_point([a.each for a in start], lambda f: self.each_of(body, f, env))
         if self.each_of(condition, flags, env)[0]:
             return self.until_done(
                 start,
@@ -211,14 +211,14 @@ class _Machine:
 
         first = [self.lanes.full(a) for a in start]
         begin = t.name("on", going(first, self.mask))
-        found = t.while_(lambda on, *values: t.any(on), turn, (begin, *first))
-        return [Batched(v, True) for v in found[1:]]
+        result = t.while_(lambda on, *values: t.any(on), turn, (begin, *first))
+        return [Batched(v, True) for v in result[1:]]
 
-    def values(self, found: Sequence[Batched], flags: Sequence[bool]) -> list[Value]:
-        return [self.lanes.full(b) if k else b.value for b, k in zip(found, flags, strict=True)]
+    def values(self, results: Sequence[Batched], flags: Sequence[bool]) -> list[Value]:
+        return [self.lanes.full(b) if k else b.value for b, k in zip(results, flags, strict=True)]
 
     # which values have lanes
-    def settled(self, flags: Sequence[bool], step: Callable[[list[bool]], list[bool]]) -> list[bool]:
+    def fixed_point(self, flags: Sequence[bool], step: Callable[[list[bool]], list[bool]]) -> list[bool]:
         """What a loop carries has lanes if it begins with them or ever gets them."""
         now = list(flags)
         while (following := _either(now, step(now))) != now:

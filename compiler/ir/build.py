@@ -119,11 +119,11 @@ class _Entries:
         def flat(*values: Value) -> list[Value]:
             left = iter(values)
             given = [{f.name: next(left) for f in group} for group in groups]
-            found = fn(*given)
+            result = fn(*given)
             wanted = [f.name for f in results()]
-            if set(found) != set(wanted):
-                raise InternalError(f"{name} gives {sorted(found)}, not {sorted(wanted)}")
-            return [self._named(found[n], f"{n}_next" if name == "update" else n) for n in wanted]
+            if set(result) != set(wanted):
+                raise InternalError(f"{name} gives {sorted(result)}, not {sorted(wanted)}")
+            return [self._named(result[n], f"{n}_next" if name == "update" else n) for n in wanted]
 
         function = self.t.function(name, flat, [(f.name, f.type) for f in fields], doc)
         return replace(function, result_names=tuple(f.name for f in results()))

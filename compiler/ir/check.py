@@ -80,8 +80,8 @@ class _Checker:
 
     def equation(self, e: Equation, scope: Mapping[str, Type]) -> None:
         expected = self.results(e, scope)
-        found = tuple(v.type for v in e.outs)
-        self.require(found == expected, lambda: f"{describe(e)} has types {_show(found)}, not {_show(expected)}")
+        items = tuple(v.type for v in e.outs)
+        self.require(items == expected, lambda: f"{describe(e)} has types {_show(items)}, not {_show(expected)}")
 
     def results(self, e: Equation, scope: Mapping[str, Type]) -> tuple[Type, ...]:
         for arg in e.args:
@@ -185,9 +185,9 @@ def _check_interface(program: Program) -> None:
     for function, params, results in expected:
         if function is None:
             continue
-        found = _signature(function)
-        require(found[0] == params, f"{function.name} takes {_show(found[0])}, not {_show(params)}")
-        require(results is None or found[1] == results, f"{function.name} gives {_show(found[1])}")
+        result = _signature(function)
+        require(result[0] == params, f"{function.name} takes {_show(result[0])}, not {_show(params)}")
+        require(results is None or result[1] == results, f"{function.name} gives {_show(result[1])}")
     require(
         bool(p.state) and p.state[0].name == "round" and p.state[0].type == Type(DType.INT),
         "the state begins with round",

@@ -33,10 +33,10 @@ def trace_formula(t: Tracer, formula: Any, values: Mapping[str, Value | float], 
 
 def _number(expr: Any) -> float:
     """The nearest float64 to an expression without symbols."""
-    found = expr.evalf(30)
-    if not found.is_real and not found.is_infinite:
+    result = expr.evalf(30)
+    if not result.is_real and not result.is_infinite:
         raise InternalError(f"{expr} is not a real number")
-    return float(found)
+    return float(result)
 
 
 class _Formula:
@@ -132,10 +132,10 @@ class _Formula:
 
     def _cases(self, expr: Any) -> Value:
         *cases, (last, _) = expr.args
-        found = self.value(last)
+        result = self.value(last)
         for value, condition in reversed(cases):
-            found = self.t.where(self._condition(condition), self.value(value), found)
-        return found
+            result = self.t.where(self._condition(condition), self.value(value), result)
+        return result
 
     def _condition(self, relation: Any) -> Value:
         rows: dict[str, Callable[[Value, Value], Value]] = {

@@ -12,7 +12,6 @@ from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Global, Operand, Program, Type, Var
 from oco.compiler.ir.trace import Result, Tracer
 from oco.dsl.diagnostics import InternalError
-from oco.dsl.meter import charge
 
 Array = np.ndarray[Any, Any]
 Environment = Mapping[str, Any]
@@ -68,7 +67,6 @@ class _Machine:
         return tuple(_read(r, env) for r in block.results)
 
     def equation(self, e: Equation, env: Environment) -> tuple[Any, ...]:
-        charge(4)
         args = tuple(_read(a, env) for a in e.args)
         match e.op:
             case "call":

@@ -78,15 +78,15 @@ class Lanes:
     def indices(self, base: tuple[int, ...], given: Sequence[Batched], lanes_too: bool) -> list[Value]:
         """An index for each axis of an array: the given ones, then every entry of the axes that are left, then every lane."""
         t, rest = self.t, base[len(given) :]
-        found = []
+        results = []
         for k, i in enumerate(given):
             index = t.reshape(i.value, (*i.shape, *(1 for _ in rest), self.count if i.each else 1))
             if self.guarded and i.each:
                 index = t.minimum(t.maximum(index, 0), base[k] - 1)
-            found.append(index)
+            results.append(index)
         for k, n in enumerate(rest):
-            found.append(t.reshape(t.iota(n), (n, *(1 for _ in rest[k + 1 :]), 1)))
-        return [*found, t.iota(self.count)] if lanes_too else found
+            results.append(t.reshape(t.iota(n), (n, *(1 for _ in rest[k + 1 :]), 1)))
+        return [*results, t.iota(self.count)] if lanes_too else results
 
 
 def _every(t: Tracer, shape: tuple[int, ...]) -> list[Value]:

@@ -72,12 +72,12 @@ def accumulates(e: Equation) -> bool:
 
 def groups(block: Block, stored: Collection[str], made_by: Mapping[str, Equation], mixed: bool = False) -> list[Group]:
     """The block's equations that make something in memory, in an order that keeps every value. `mixed`: all kinds share loops."""
-    found = _Grouping(stored, made_by, mixed)
+    result = _Grouping(stored, made_by, mixed)
     for e in block.equations:
         if e.blocks or e.op not in POINTWISE or e.outs[0].name in stored:
-            found.add(e)
-    found.find_numbers(block)
-    return found.groups
+            result.add(e)
+    result.find_numbers(block)
+    return result.groups
 
 
 def _shares(e: Equation, other: Equation, shape: Shape) -> bool:
@@ -121,26 +121,26 @@ class _Grouping:
 
     def reads(self, e: Equation) -> Reads:
         """What an equation reads from memory, looking through what has no place."""
-        found: Reads = {}
+        results: Reads = {}
         if e.blocks:
             for inner in e.blocks:
                 for name in read_by(inner):
-                    self._through(name, False, found)
+                    self._through(name, False, results)
         for k, a in enumerate(e.args):
-            self._operand(a, self._here(e, k), found)
-        return found
+            self._operand(a, self._here(e, k), results)
+        return results
 
-    def _operand(self, a: Operand, here: bool, found: Reads) -> None:
+    def _operand(self, a: Operand, here: bool, results: Reads) -> None:
         if isinstance(a, Var):
-            self._through(a.name, here, found)
+            self._through(a.name, here, results)
 
-    def _through(self, name: str, here: bool, found: Reads) -> None:
+    def _through(self, name: str, here: bool, results: Reads) -> None:
         e = self.made_by.get(name)
         if name in self.stored or e is None or e.op not in POINTWISE:
-            found[name] = found.get(name, True) and here
+            results[name] = results.get(name, True) and here
             return
         for k, a in enumerate(e.args):
-            self._operand(a, here and self._here(e, k), found)
+            self._operand(a, here and self._here(e, k), results)
 
     def _here(self, e: Equation, k: int) -> bool:
         """Whether argument k is read at the index that the loop of the equation is at."""
@@ -154,9 +154,9 @@ class _Grouping:
         """Arrays that are read in their own loop alone, each at its own index."""
         outside: set[str] = set()
         for r in block.results:
-            found: Reads = {}
-            self._operand(r, False, found)
-            outside |= found.keys()
+            entries: Reads = {}
+            self._operand(r, False, entries)
+            outside |= entries.keys()
         for k, group in enumerate(self.groups):
             for e in group.equations:
                 for name, here in self.reads(e).items():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +28,15 @@ def _changes_nothing(op: str, given: Type) -> bool:
 
 class PrimitiveMethods(ABC):
     """Everything that stands in one equation. `Tracer` adds functions and control flow."""
+
+    if not TYPE_CHECKING:  # so that a type checker knows the methods below alone
+
+        def __getattr__(self, name: str) -> Callable[..., Value]:
+            """An operation without a typed method, for the `lower` column of atoms."""
+            row = OPS.get(name.rstrip("_"))
+            if row is None or row.attrs:
+                raise AttributeError(name)
+            return lambda *args: self.apply(row.name, *args)[0]
 
     def lift(self, value: Liftable) -> Value:
         """A traced value as it is; a number as a literal; an array as a constant of the program."""
@@ -334,5 +344,5 @@ class PrimitiveMethods(ABC):
             if not 0 <= place < size:
                 raise InternalError(f"index {index} into an axis of {size}")
             return place
-        found: Liftable = index
-        return found
+        result: Liftable = index
+        return result

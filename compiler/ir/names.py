@@ -56,8 +56,8 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
 
 
 def _numbered(stem: str, number: int) -> str:
-    found = f"{stem.rstrip('_')}_{number}"
-    return f"v{found}" if _MACRO.fullmatch(found) else found  # a second M
+    result = f"{stem.rstrip('_')}_{number}"
+    return f"v{result}" if _MACRO.fullmatch(result) else result  # a second M
 
 
 def first_free(spelled: Callable[[int], str], taken: Collection[str]) -> str:

@@ -12,10 +12,12 @@ from typing import Any
 
 from oco.compiler.ir import bound_rules as bound
 from oco.compiler.ir import lane_rules as lanes
+from oco.compiler.ir import mark_rules as marks
 from oco.compiler.ir import small_entries as entries
 from oco.compiler.ir import type_rules as rules
 from oco.compiler.ir.bound_rules import BoundRule
 from oco.compiler.ir.lane_rules import LaneRule
+from oco.compiler.ir.mark_rules import MarkRule
 from oco.compiler.ir.program import DType, Equation
 from oco.compiler.ir.small_entries import EntryRule
 from oco.compiler.ir.type_rules import ANY, BOOL, FLOAT, INT, NUMBER, Rule
@@ -35,9 +37,11 @@ class Op:
     picks        one entry of the result needs one entry of each argument, without being elementwise or a view
     fold         of a reduction: the operation of two that it repeats
     expensive    worth computing once and passing on
+    cubic        takes the cube of the sides of a matrix
     stays        may cost more than the loop around it, so that it is never moved in front of one
     least        lower bound of the result from those of the arguments; None: none is known
     moves        entries of the result from those of the arguments, of an operation without arithmetic
+    marks        how it acts on marks of dependence; None: bent in each argument where it is elementwise, moved where it has no arithmetic
     lanes        how it acts over lanes; None: entrywise where it is elementwise, else one lane after the other
     """
 
@@ -52,10 +56,18 @@ class Op:
     picks: bool = False
     fold: str = ""
     expensive: bool = False
+    cubic: bool = False
     stays: bool = False
     least: BoundRule | None = None
     moves: EntryRule | None = None
     lanes: LaneRule | None = None
+    marks: MarkRule | None = None
+
+    @property
+    def on_marks(self) -> MarkRule | None:
+        """Rule for marks of dependence; None: what it depends on is not known."""
+        moved = self.moves is not None and self.arity[0] > 0 and not self.picks
+        return self.marks or (marks.apply_marks if self.elementwise else self.meaning if moved else None)
 
     @property
     def meaning(self) -> Callable[..., Any]:
@@ -71,8 +83,8 @@ class Op:
 def _entrywise(kinds: tuple[DType, ...], result: DType | None, arity: int, **docs: str) -> Iterator[Op]:
     for name, doc in docs.items():
         op, rule = name.rstrip("_"), rules.elementwise(kinds, result)
-        least = _BOUNDS.get(op)
-        yield Op(op, (arity, arity), rule, doc, (), kinds, elementwise=True, expensive=op in _EXPENSIVE, least=least)
+        least, costs, on_marks = _BOUNDS.get(op), op in _EXPENSIVE, _MARKS.get(op)
+        yield Op(op, (arity, arity), rule, doc, (), kinds, True, expensive=costs, least=least, marks=on_marks)
 
 
 _EXPENSIVE = frozenset({"sqrt", "exp", "log", "log1p", "expm1", "pow"})
@@ -88,6 +100,15 @@ _BOUNDS: dict[str, BoundRule] = {
     "minimum": bound.smallest,
 }
 """Lower bounds of elementwise operations."""
+_MARKS: dict[str, MarkRule] = {
+    "neg": marks.first_marks,
+    "to_float": marks.first_marks,
+    "add": marks.add_marks,
+    "sub": marks.add_marks,
+    "mul": marks.times_marks,
+    "div": marks.divide_marks,
+}
+"""Elementwise operations that are not bent in each argument."""
 
 
 def _elementwise_rows() -> Iterator[Op]:
@@ -107,14 +128,16 @@ def _elementwise_rows() -> Iterator[Op]:
     yield from _entrywise(ANY, BOOL, 2, eq="a equals b")
     yield from _entrywise((BOOL,), None, 2, and_="both", or_="either")
     doc = "a where the condition holds, else b"
-    yield Op("where", (3, 3), rules.where, doc, elementwise=True, least=bound.chosen)
+    yield Op("where", (3, 3), rules.where, doc, elementwise=True, least=bound.chosen, marks=marks.where_marks)
 
 
 def _reduction(name: str, doc: str, kinds: tuple[DType, ...], fold: str, **columns: Any) -> Op:
     rule = rules.reduction(kinds, of_none=fold not in ("maximum", "minimum"))
     over = lanes.reduction_lanes(name)
     doc = f"{doc}, of all or along an axis"
-    return Op(name, (1, 1), rule, doc, ("axis",), kinds, fold=fold, expensive=True, lanes=over, **columns)
+    on_marks = marks.sum_marks if fold == "add" else marks.mixed_marks
+    columns |= {"lanes": over, "marks": on_marks}
+    return Op(name, (1, 1), rule, doc, ("axis",), kinds, fold=fold, expensive=True, **columns)
 
 
 def _reductions() -> Iterator[Op]:
@@ -146,9 +169,12 @@ def _products_and_shapes() -> Iterator[Op]:
         expensive=True,
         least=bound.square,
         lanes=lanes.matmul_lanes,
+        marks=marks.matmul_marks,
     )
     doc = "every product of an entry of a and an entry of b"
-    yield Op("outer", (2, 2), rules.outer, doc, (), (FLOAT,), picks=True, lanes=lanes.outer_lanes)
+    yield Op(
+        "outer", (2, 2), rules.outer, doc, (), (FLOAT,), picks=True, lanes=lanes.outer_lanes, marks=marks.outer_marks
+    )
     yield _view("transpose", rules.transpose, "axes in reverse order", entries.transpose_entries, lanes.transpose_lanes)
     doc = "the same entries in row order in another shape"
     yield _view("reshape", rules.reshape, doc, entries.same_entries, lanes.reshape_lanes, "shape")
@@ -203,7 +229,16 @@ def _constructors() -> Iterator[Op]:
     yield Op("iota", (0, 0), rules.iota, "0, 1, ..., n - 1", ("n",), view=True, moves=entries.iota_entries)
     yield Op("eye", (0, 0), rules.eye, "identity matrix", ("n",), view=True, moves=entries.eye_entries)
     doc = "diagonal of a matrix, or the matrix with that diagonal"
-    yield Op("diag", (1, 1), rules.diag, doc, picks=True, moves=entries.diag_entries, lanes=lanes.diag_lanes)
+    yield Op(
+        "diag",
+        (1, 1),
+        rules.diag,
+        doc,
+        picks=True,
+        moves=entries.diag_entries,
+        lanes=lanes.diag_lanes,
+        marks=marks.diag_marks,
+    )
 
 
 def _kernels() -> Iterator[Op]:
@@ -212,10 +247,14 @@ def _kernels() -> Iterator[Op]:
     yield Op("argsort", (1, 1), rules.vector(NUMBER, INT), doc, (), NUMBER, stays=True)
     doc = "the least key up to which the weights, none negative, add up to an amount; infinite where they never do"
     yield Op("weighted_quantile", (3, 3), rules.weighted_quantile, doc, (), (FLOAT,), stays=True)
-    yield Op("solve", (2, 2), rules.solve, "x with a x = b", (), (FLOAT,), stays=True, lanes=lanes.solve_lanes)
-    yield Op("svd", (1, 1), rules.svd, "u, s, vt with x = u diag(s) vt, s decreasing", (), (FLOAT,), stays=True)
+    yield Op(
+        "solve", (2, 2), rules.solve, "x with a x = b", (), (FLOAT,), cubic=True, stays=True, lanes=lanes.solve_lanes
+    )
+    yield Op(
+        "svd", (1, 1), rules.svd, "u, s, vt with x = u diag(s) vt, s decreasing", (), (FLOAT,), cubic=True, stays=True
+    )
     doc = "w, v with x = v diag(w) v.T of a symmetric x, w increasing"
-    yield Op("eigh", (1, 1), rules.eigh, doc, (), (FLOAT,), stays=True)
+    yield Op("eigh", (1, 1), rules.eigh, doc, (), (FLOAT,), cubic=True, stays=True)
 
 
 def _rows() -> Iterator[Op]:

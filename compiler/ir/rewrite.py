@@ -60,8 +60,8 @@ def substitute(block: Block, values: Mapping[str, Operand]) -> Block:
         return values.get(operand.name, operand) if isinstance(operand, Var) else operand
 
     def bound(var: Var) -> Var:
-        found = values.get(var.name, var)
-        return found if isinstance(found, Var) else var
+        result = values.get(var.name, var)
+        return result if isinstance(result, Var) else var
 
     def equation(e: Equation) -> Equation:
         blocks = tuple(substitute(b, values) for b in e.blocks)

@@ -56,8 +56,8 @@ class _Simplifier:
 
     def source(self, operand: Operand, op: str) -> Equation | None:
         """The equation behind an operand, if it is of this kind."""
-        found = self.made_by.get(operand.name) if isinstance(operand, Var) else None
-        return found if found is not None and found.op == op else None
+        result = self.made_by.get(operand.name) if isinstance(operand, Var) else None
+        return result if result is not None and result.op == op else None
 
     def without_stretches(self, e: Equation) -> Equation | None:
         """Arguments taken before they were stretched, where the operation stretches them to the same shape itself."""

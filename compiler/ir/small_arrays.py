@@ -36,11 +36,11 @@ def unroll_small_arrays(program: Program, largest: int = LARGEST) -> Program:
     def unrolled(function: Function) -> Function:
         wanted: set[str] = set()
         while True:  # what is taken apart late, in an inner block, is taken apart at once the next time
-            found = _Unrolling(set(bound_names(function.body)) | names, wanted, largest, constants)
-            body = found.function(function.body, function.name in entries)
-            if found.wanted == wanted:
+            result = _Unrolling(set(bound_names(function.body)) | names, wanted, largest, constants)
+            body = result.function(function.body, function.name in entries)
+            if result.wanted == wanted:
                 return replace(function, body=body)
-            wanted = found.wanted
+            wanted = result.wanted
 
     return map_functions(program, unrolled)
 
@@ -74,9 +74,9 @@ class _Unrolling:
         return self.fresh(stem if stem == "v" else "_".join([stem, *map(str, place)]), Type(v.type.dtype))
 
     def fresh(self, name: str, made: Type) -> Var:
-        found = identifier(name, self.taken)
-        self.taken.add(found)
-        return Var(found, made)
+        result = identifier(name, self.taken)
+        self.taken.add(result)
+        return Var(result, made)
 
     def emit(self, op: str, args: Sequence[Operand], outs: Sequence[Var], **attrs: object) -> None:
         self.made.append(Equation(tuple(outs), op, tuple(args), tuple(attrs.items()), (), self.note))
@@ -95,11 +95,11 @@ class _Unrolling:
         parts = self.parts[operand.name]
         flat = Var(self.fresh("v", operand.type).name, Type(kind, (len(parts),)))
         self.emit("stack", parts, [flat])
-        found = flat
+        result = flat
         if len(shape) > 1:
-            found = self.fresh("v", operand.type)
-            self.emit("reshape", [flat], [found], shape=shape)
-        return found
+            result = self.fresh("v", operand.type)
+            self.emit("reshape", [flat], [result], shape=shape)
+        return result
 
     def entries(self, operand: Operand) -> Entries:
         """The entries of a small array in row order, or the number."""
@@ -114,8 +114,8 @@ class _Unrolling:
         return self.parts[operand.name]
 
     def number(self, operand: Operand) -> Operand:
-        found = self.parts.get(operand.name) if isinstance(operand, Var) else None
-        return operand if found is None else found[0]
+        result = self.parts.get(operand.name) if isinstance(operand, Var) else None
+        return operand if result is None else result[0]
 
     def take_apart(self, v: Var) -> None:
         outs = self.apart(v)
@@ -145,9 +145,9 @@ class _Unrolling:
         params = tuple(p for v in block.params for p in self.bound(v))
         self.equations(block)
         results = tuple(r for o in block.results for r in self.flat(o))
-        found = Block(params, tuple(self.made), results)
+        result = Block(params, tuple(self.made), results)
         self.made, (self.parts, self.whole) = outer, known
-        return found
+        return result
 
     def bound(self, v: Var) -> tuple[Var, ...]:
         parts = self.apart(v)
@@ -224,10 +224,10 @@ class _Unrolling:
 
     def total(self, op: str, terms: Sequence[Operand], out: Var) -> Operand:
         """The terms put together from the first to the last."""
-        found = terms[0]
+        result = terms[0]
         for k, term in enumerate(terms[1:], start=2):
-            found = self.apply(op, (found, term), out if k == len(terms) else self.fresh("v", out.type))
-        return found
+            result = self.apply(op, (result, term), out if k == len(terms) else self.fresh("v", out.type))
+        return result
 
     def moved(self, e: Equation, move: EntryRule) -> bool:
         """An operation that takes entries from one place to another."""
@@ -254,12 +254,12 @@ class _Unrolling:
         (a, b), out = e.args, e.outs[0]
         left, right, inner = self.entries(a), self.entries(b), a.type.shape[-1]
         rows, columns = math.prod(a.type.shape[:-1]), math.prod(b.type.shape[1:])
-        found, single = list[Operand](), Type(out.type.dtype)
+        result, single = list[Operand](), Type(out.type.dtype)
         for (i, k), place in zip(product(range(rows), range(columns)), places(out.type.shape), strict=True):
             pairs = [(left[i * inner + j], right[j * columns + k]) for j in range(inner)]
             terms = [self.apply("mul", pair, self.fresh("v", single)) for pair in pairs]
-            found.append(self.total("add", terms, self.sum_at(out, place)))
-        return found
+            result.append(self.total("add", terms, self.sum_at(out, place)))
+        return result
 
 
 def _stem(v: Var) -> str:

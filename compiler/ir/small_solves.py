@@ -34,11 +34,11 @@ def _is_small(e: Equation) -> bool:
 
 
 def _block(block: Block, free: Iterator[str]) -> Block:
-    found: list[Equation] = []
+    results: list[Equation] = []
     for e in block.equations:
         e = replace(e, blocks=tuple(_block(b, free) for b in e.blocks)) if e.blocks else e
-        found += _expanded(e, free) if _is_small(e) else [e]
-    return replace(block, equations=tuple(found))
+        results += _expanded(e, free) if _is_small(e) else [e]
+    return replace(block, equations=tuple(results))
 
 
 def _expanded(e: Equation, free: Iterator[str]) -> list[Equation]:

@@ -121,9 +121,9 @@ class Tracer(PrimitiveMethods):
         params = tuple(self._fresh(made, hint) for made, hint in zip(types, hints))
         self._scopes.append(_Scope())
         try:
-            found = fn(*(Value(self, p) for p in params))
-            several = not isinstance(found, Value) and isinstance(found, Iterable)
-            results = tuple(self.lift(v) for v in (found if several else (found,)))  # type: ignore[arg-type]
+            result = fn(*(Value(self, p) for p in params))
+            several = not isinstance(result, Value) and isinstance(result, Iterable)
+            results = tuple(self.lift(v) for v in (result if several else (result,)))  # type: ignore[arg-type]
             scope = self._scope
         finally:
             self._scopes.pop()
@@ -242,7 +242,7 @@ def _doc(fn: Callable[..., Any]) -> str:
     return inspect.getdoc(fn) or ""
 
 
-def _same_types(what: str, expected: tuple[Type, ...], found: Values) -> None:
-    if tuple(v.type for v in found) != expected:
-        shown = [str(v.type) for v in found]
+def _same_types(what: str, expected: tuple[Type, ...], result: Values) -> None:
+    if tuple(v.type for v in result) != expected:
+        shown = [str(v.type) for v in result]
         raise InternalError(f"{what}: values of types {[str(e) for e in expected]} become {shown}")

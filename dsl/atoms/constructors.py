@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms import shapes
-from oco.dsl.atoms.base import Atom
+from oco.dsl.atoms import forms, shapes
+from oco.dsl.atoms.base import Atom, Regularity
 from oco.dsl.atoms.rules import AFFINE, always, up
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr
@@ -15,6 +15,7 @@ from oco.dsl.intervals import Interval, point
 
 
 def no_vjp(e: Any, c: Call, g: Expr) -> tuple[None, ...]:
+    """No cotangents: the arguments are lengths or constants."""
     return (None,) * len(c.args)
 
 
@@ -23,7 +24,7 @@ def _filled_bounds(value: float) -> Any:
 
 
 def _counts(c: Call) -> tuple[int, int]:
-    """The entries of v, and how often each is repeated."""
+    """Entries of v, and the number of repetitions of each."""
     (total,), base = known(c.shape), known(c.args[0].shape)
     length = base[0] if base else 1
     return length, total // length
@@ -60,6 +61,8 @@ CONSTRUCTORS: tuple[Atom, ...] = (
         monotone=up,
         vjp=no_vjp,
         cvxpy=lambda cp, c, *lengths: cp.Constant(np.ones(c.shape)),
+        form=forms.Uniform(1.0),
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "zeros",
@@ -73,6 +76,8 @@ CONSTRUCTORS: tuple[Atom, ...] = (
         monotone=up,
         vjp=no_vjp,
         cvxpy=lambda cp, c, *lengths: cp.Constant(np.zeros(c.shape)),
+        form=forms.Uniform(0.0),
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "eye",
@@ -86,6 +91,7 @@ CONSTRUCTORS: tuple[Atom, ...] = (
         monotone=up,
         vjp=no_vjp,
         cvxpy=lambda cp, c, length: cp.Constant(np.eye(c.shape[0])),
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "repeat",
@@ -100,5 +106,6 @@ CONSTRUCTORS: tuple[Atom, ...] = (
         vjp=_repeat_vjp,
         cvxpy=lambda cp, c, x, count: np.repeat(np.eye(x.size), int(count.value), axis=0) @ cp.vec(x, order="C"),
         integer=lambda c: c.args[0].integer,
+        regularity=Regularity.SMOOTH,
     ),
 )

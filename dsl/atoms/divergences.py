@@ -1,4 +1,4 @@
-"""The rules of `kl_div` and `rel_entr`: jointly convex in (x, y) for x >= 0, y > 0."""
+"""Rules of `kl_div` and `rel_entr`: jointly convex in (x, y) for x >= 0, y > 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ends = np.ndarray[Any, Any]
 
 
 def relative_entropy(o: Any, x: Any, y: Any) -> Any:
-    """x log(x / y), with 0 at x = 0."""
+    """Relative entropy x log(x / y), with 0 at x = 0."""
     return x * o.log(o.where(o.eq(x, 0.0), 1.0, x / y))
 
 
@@ -33,13 +33,13 @@ def _clipped(x: Interval) -> tuple[Ends, Ends]:
 
 
 def _corners(at: Any, x: Interval, y: Interval) -> Ends:
-    """The largest value: of a convex function, at a corner."""
-    found = [at(a, b).hi for a in _clipped(x) for b in _clipped(y)]
-    return np.asarray(np.maximum.reduce(np.broadcast_arrays(*found)))
+    """Largest value of a convex function, at a corner."""
+    results = [at(a, b).hi for a in _clipped(x) for b in _clipped(y)]
+    return np.asarray(np.maximum.reduce(np.broadcast_arrays(*results)))
 
 
 def kl_bounds(call: Call, x: Interval, y: Interval) -> Interval:
-    """Least (0) where x = y, so at the nearest pair of ends when the ranges are apart."""
+    """Range of kl_div. Least (0) where x = y, so at the nearest pair of ends when the ranges are apart."""
     shape = np.broadcast_shapes(x.shape, y.shape)
     (x_lo, x_hi), (y_lo, y_hi) = _clipped(x), _clipped(y)
     below, above = _kl_at(x_hi, y_lo).lo, _kl_at(x_lo, y_hi).lo
@@ -48,7 +48,7 @@ def kl_bounds(call: Call, x: Interval, y: Interval) -> Interval:
 
 
 def relative_bounds(call: Call, x: Interval, y: Interval) -> Interval:
-    """Nonincreasing in y; in x least at y / e, where it is -y / e."""
+    """Range of rel_entr. Nonincreasing in y; in x least at y / e, where it is -y / e."""
     shape = np.broadcast_shapes(x.shape, y.shape)
     (x_lo, x_hi), (_, y_hi) = _clipped(x), _clipped(y)
     bottom = point(y_hi) * point(-1.0).exp()
@@ -61,7 +61,7 @@ def relative_bounds(call: Call, x: Interval, y: Interval) -> Interval:
 
 
 def kl_monotone(call: Call, x: Interval, y: Interval) -> tuple[Monotone, Monotone]:
-    """d/dx = log(x / y), d/dy = 1 - x / y."""
+    """Monotonicity of kl_div: d/dx = log(x / y), d/dy = 1 - x / y."""
     if bool(np.all(x.lo >= y.hi)):
         return UP, DOWN
     if bool(np.all(x.hi <= y.lo)):
@@ -70,7 +70,7 @@ def kl_monotone(call: Call, x: Interval, y: Interval) -> tuple[Monotone, Monoton
 
 
 def relative_monotone(call: Call, x: Interval, y: Interval) -> tuple[Monotone, Monotone]:
-    """d/dx = log(x / y) + 1, d/dy = -x / y."""
+    """Monotonicity of rel_entr: d/dx = log(x / y) + 1, d/dy = -x / y."""
     e = point(1.0).exp()
     turning = y / e
     in_x = UP if bool(np.all(x.lo >= turning.hi)) else DOWN if bool(np.all(x.hi <= turning.lo)) else NEITHER
@@ -78,6 +78,7 @@ def relative_monotone(call: Call, x: Interval, y: Interval) -> tuple[Monotone, M
 
 
 def kl_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
+    """Cotangents of kl_div: log(x / y) towards x, 1 - x / y towards y."""
     x, y = c.args
     ratio = e.div(x, y)
     towards_x, towards_y = e.mul(g, e.call("log", ratio)), e.mul(g, e.sub(e.number(1), ratio))
@@ -85,6 +86,7 @@ def kl_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
 
 
 def relative_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
+    """Cotangents of rel_entr: log(x / y) + 1 towards x, -x / y towards y."""
     x, y = c.args
     ratio = e.div(x, y)
     towards_x = e.mul(g, e.add(e.call("log", ratio), e.number(1)))
@@ -92,6 +94,7 @@ def relative_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
 
 
 def allowed(call: Call, x: Interval, y: Interval) -> str:
+    """Reason why a range is not allowed: x must be nonnegative and y positive."""
     if not x.nonnegative:
         return f"{call.atom} needs a nonnegative first argument, and its range is {x}"
     return "" if y.positive else f"{call.atom} needs a positive second argument, and its range is {y}"

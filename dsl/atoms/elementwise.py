@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms import divergences, powers, proximal
-from oco.dsl.atoms.base import Atom, Curvature, Monotone
+from oco.dsl.atoms import divergences, forms, pieces, powers, proximal, replay
+from oco.dsl.atoms.base import Atom, Curvature, Monotone, Regularity
 from oco.dsl.atoms.rules import (
-    AFFINE,
     CONCAVE,
     CONVEX,
     NEITHER,
@@ -21,8 +19,6 @@ from oco.dsl.atoms.rules import (
     always,
     down,
     even,
-    even_curvature,
-    hinged_at,
     needs,
     nonnegative,
     positive,
@@ -36,46 +32,15 @@ from oco.dsl.intervals import Interval, point
 _ZERO, _ONE = point(0.0), point(1.0)
 
 
-def _extreme_curvature(bends: Curvature) -> Any:
-    """Of maximum and minimum: affine when one argument is beyond all others on the whole range."""
-
-    def rule(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
-        signed = intervals if bends is CONVEX else tuple(-i for i in intervals)
-        for i, one in enumerate(signed):
-            if all(bool(np.all(one.lo > other.hi)) for j, other in enumerate(signed) if j != i):
-                return AFFINE
-        return bends
-
-    return rule
-
-
-def _extreme_vjp(largest: bool) -> Any:
-    """The whole cotangent goes to the first argument that is extreme: each is compared with the most extreme of those after it."""
-
-    def rule(e: Any, c: Call, g: Expr) -> tuple[Expr, ...]:
-        found: list[Expr] = []
-        left: Expr = e.number(1)
-        for i, arg in enumerate(c.args):
-            share = left
-            if after := c.args[i + 1 :]:
-                other = after[0] if len(after) == 1 else e.call(c.atom, *after)
-                here = e.call("_nonneg", e.sub(arg, other) if largest else e.sub(other, arg))
-                share, left = e.mul(left, here), e.mul(left, e.sub(e.number(1), here))
-            found.append(e.collapse(e.broadcast(e.mul(share, g), c.shape), c.shape, arg.shape))
-        return tuple(found)
-
-    return rule
-
-
 def _huber_lower(o: Any, c: Call, x: Any, *rest: Any) -> Any:
-    """m (2 |x| - m) with m = min(|x|, M): x**2 inside, 2 M |x| - M**2 outside."""
+    """Huber function m (2 |x| - m) with m = min(|x|, M): x**2 inside, 2 M |x| - M**2 outside."""
     size = o.abs(x)
     inner = o.minimum(size, rest[0] if rest else 1.0)
     return inner * (2.0 * size - inner)
 
 
 def _huber_bounds(c: Call, x: Interval, *rest: Interval) -> Interval:
-    """It grows with |x| and with M."""
+    """Range of the Huber function, which grows with |x| and with M."""
     size, limit = x.abs(), rest[0] if rest else _ONE
 
     def at(end: np.ndarray[Any, Any], bound: np.ndarray[Any, Any]) -> Interval:
@@ -88,7 +53,7 @@ def _huber_bounds(c: Call, x: Interval, *rest: Interval) -> Interval:
 
 
 def _huber_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr | None, ...]:
-    """2 clip(x, -M, M) towards x; 2 (|x| - min(|x|, M)) towards M."""
+    """Cotangents 2 clip(x, -M, M) towards x; 2 (|x| - min(|x|, M)) towards M."""
     x = c.args[0]
     limit = c.args[1] if len(c.args) > 1 else e.number(1)
     towards_x = e.collapse(e.mul(g, e.mul(e.number(2), e.call("_clip", x, limit))), c.shape, x.shape)
@@ -99,7 +64,7 @@ def _huber_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr | None, ...]:
 
 
 def _huber_curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
-    """Convex in x; in M no rule."""
+    """Curvature: convex in x; in M no rule."""
     return UNKNOWN if len(varies) > 1 and varies[1] else CONVEX
 
 
@@ -108,7 +73,7 @@ def _huber_allowed(call: Call, x: Interval, *rest: Interval) -> str:
 
 
 def _entropy_bounds(c: Call, x: Interval) -> Interval:
-    """-x log(x) rises to 1/e at 1/e and falls after it."""
+    """Range of -x log(x), which rises to 1/e at 1/e and falls after it."""
     inside = x.maximum(_ZERO)
     low, high = (-(point(end) * point(end).log()) for end in (inside.lo, inside.hi))
     top = point(-1.0).exp()
@@ -128,53 +93,11 @@ def _squared(e: Any, c: Call, g: Expr) -> tuple[Expr]:
 
 
 def _logarithm_of(o: Any, x: Any) -> Any:
-    """log(x), with 0 at x = 0, where it stands beside a factor x."""
+    """Logarithm log(x), with 0 at x = 0, where it is multiplied by x."""
     return o.log(o.where(o.eq(x, 0.0), 1.0, x))
 
 
 ELEMENTWISE: tuple[Atom, ...] = (
-    Atom(
-        "abs",
-        "the absolute value",
-        (1, 1),
-        entrywise,
-        lower=lambda o, c, x: o.abs(x),
-        bounds=lambda c, x: x.abs(),
-        curvature=even_curvature,
-        monotone=even,
-        vjp=lambda e, c, g: (e.mul(g, e.call("_sign", c.args[0])),),
-        cvxpy=lambda cp, c, x: cp.abs(x),
-        integer=whole,
-        proximal=proximal.absolute,
-    ),
-    Atom(
-        "pos",
-        "max(x, 0)",
-        (1, 1),
-        entrywise,
-        lower=lambda o, c, x: o.maximum(x, 0),
-        bounds=lambda c, x: x.maximum(_ZERO),
-        curvature=hinged_at(0.0),
-        monotone=up,
-        vjp=lambda e, c, g: (e.mul(g, e.call("_positive", c.args[0])),),
-        cvxpy=lambda cp, c, x: cp.pos(x),
-        integer=whole,
-        proximal=proximal.positive_part,
-    ),
-    Atom(
-        "neg",
-        "max(-x, 0)",
-        (1, 1),
-        entrywise,
-        lower=lambda o, c, x: o.maximum(-x, 0),
-        bounds=lambda c, x: (-x).maximum(_ZERO),
-        curvature=hinged_at(0.0),
-        monotone=down,
-        vjp=lambda e, c, g: (e.minus(e.mul(g, e.call("_positive", e.minus(c.args[0])))),),
-        cvxpy=lambda cp, c, x: cp.neg(x),
-        integer=whole,
-        proximal=proximal.negative_part,
-    ),
     Atom(
         "square",
         "x squared",
@@ -188,6 +111,11 @@ ELEMENTWISE: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.square(x),
         integer=whole,
         proximal=proximal.square,
+        form=forms.SQUARE,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.even(np.square),
+        latex=r"\left(#1\right)^2",
     ),
     Atom(
         "sqrt",
@@ -202,6 +130,11 @@ ELEMENTWISE: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.sqrt(x),
         allowed=needs("a nonnegative argument", nonnegative),
         proximal=proximal.square_root,
+        form=forms.ROOT,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.monotone(np.sqrt, 0.0),
+        latex=r"\sqrt{#1}",
     ),
     Atom(
         "exp",
@@ -215,6 +148,11 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.mul(g, c),),
         cvxpy=lambda cp, c, x: cp.exp(x),
         proximal=proximal.exponential,
+        form=forms.EXPONENTIAL,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.monotone(np.exp),
+        latex=r"\exp\left(#1\right)",
     ),
     Atom(
         "log",
@@ -229,6 +167,11 @@ ELEMENTWISE: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.log(x),
         allowed=needs("a positive argument", positive),
         proximal=proximal.logarithm,
+        form=forms.LOGARITHM,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.monotone(np.log, 0.0),
+        latex=r"\log\left(#1\right)",
     ),
     Atom(
         "log1p",
@@ -243,6 +186,11 @@ ELEMENTWISE: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.log1p(x),
         allowed=needs("an argument above -1", lambda x: x.least > -1),
         proximal=proximal.logarithm_of_one_more,
+        form=forms.Logarithm(1.0),
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.monotone(np.log1p, -1.0),
+        latex=r"\log\left(1 + #1\right)",
     ),
     Atom(
         "logistic",
@@ -255,6 +203,10 @@ ELEMENTWISE: tuple[Atom, ...] = (
         monotone=up,
         vjp=lambda e, c, g: (e.mul(g, e.call("_sigmoid", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.logistic(x),
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.monotone(lambda v: np.logaddexp(0.0, v)),
+        latex=r"\log\left(1 + e^{#1}\right)",
     ),
     Atom(
         "huber",
@@ -270,6 +222,9 @@ ELEMENTWISE: tuple[Atom, ...] = (
         allowed=_huber_allowed,
         proximal=proximal.huber,
         parameters=("x", "M"),
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        decided=pieces.huber,
     ),
     Atom(
         "entr",
@@ -284,6 +239,9 @@ ELEMENTWISE: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.entr(x),
         allowed=needs("a nonnegative argument", nonnegative),
         proximal=proximal.entropy,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.entropy,
     ),
     Atom(
         "kl_div",
@@ -297,6 +255,8 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=divergences.kl_vjp,
         cvxpy=lambda cp, c, x, y: cp.kl_div(x, y),
         allowed=divergences.allowed,
+        regularity=Regularity.SMOOTH,
+        exact=True,
     ),
     Atom(
         "rel_entr",
@@ -310,6 +270,8 @@ ELEMENTWISE: tuple[Atom, ...] = (
         vjp=divergences.relative_vjp,
         cvxpy=lambda cp, c, x, y: cp.rel_entr(x, y),
         allowed=divergences.allowed,
+        regularity=Regularity.SMOOTH,
+        exact=True,
     ),
     Atom(
         "inv_pos",
@@ -324,6 +286,11 @@ ELEMENTWISE: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.inv_pos(x),
         allowed=needs("a positive argument", positive),
         proximal=proximal.inverse,
+        form=forms.RECIPROCAL,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.reciprocal,
+        latex=r"\frac{1}{#1}",
     ),
     Atom(
         "power",
@@ -332,47 +299,10 @@ ELEMENTWISE: tuple[Atom, ...] = (
         entrywise,
         proximal=proximal.power,
         parameters=("x", "p"),
+        form=forms.Power(),
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.power,
         **powers.POWER_RULES,
-    ),
-    Atom(
-        "hinge",
-        "max(1 - x, 0)",
-        (1, 1),
-        entrywise,
-        lower=lambda o, c, x: o.maximum(1.0 - x, 0.0),
-        bounds=lambda c, x: (_ONE - x).maximum(_ZERO),
-        curvature=hinged_at(1.0),
-        monotone=down,
-        vjp=lambda e, c, g: (e.minus(e.mul(g, e.call("_positive", e.sub(e.number(1), c.args[0])))),),
-        cvxpy=lambda cp, c, x: cp.pos(1 - x),
-        proximal=proximal.hinge,
-    ),
-    Atom(
-        "maximum",
-        "the largest of several arguments, entry by entry",
-        (2, None),
-        entrywise,
-        parameters=("xs",),
-        lower=lambda o, c, *xs: reduce(o.maximum, xs),
-        bounds=lambda c, *xs: reduce(Interval.maximum, xs),
-        curvature=_extreme_curvature(CONVEX),
-        monotone=up,
-        vjp=_extreme_vjp(largest=True),
-        cvxpy=lambda cp, c, *xs: cp.maximum(*xs),
-        integer=whole,
-    ),
-    Atom(
-        "minimum",
-        "the smallest of several arguments, entry by entry",
-        (2, None),
-        entrywise,
-        parameters=("xs",),
-        lower=lambda o, c, *xs: reduce(o.minimum, xs),
-        bounds=lambda c, *xs: reduce(Interval.minimum, xs),
-        curvature=_extreme_curvature(CONCAVE),
-        monotone=up,
-        vjp=_extreme_vjp(largest=False),
-        cvxpy=lambda cp, c, *xs: cp.minimum(*xs),
-        integer=whole,
     ),
 )

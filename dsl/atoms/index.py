@@ -1,4 +1,4 @@
-"""The rules of `base[items]`: shape, meaning, ranges."""
+"""Rules of `base[items]`: shape, meaning, ranges."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from oco.dsl.source import Span
 
 
 def index_shape(base: Expr, items: tuple[Expr, ...], span: Span | None) -> Shape:
-    """The shape of `base[items]` by NumPy's rules; checks what is known of the items.
+    """Shape of `base[items]` by NumPy's rules; checks the known items.
 
-    Arrays of whole numbers pair by broadcasting. Their common axes stand where the arrays stood when these are neighbours,
-    and first when a slice separates them; single numbers among arrays count as arrays.
+    Arrays of whole numbers pair by broadcasting. Their common axes stand where the arrays stood when these are
+    neighbours, and first when a slice separates them; single numbers among arrays count as arrays.
     """
     if len(items) > len(base.shape):
         has = (
@@ -47,9 +47,9 @@ def index_shape(base: Expr, items: tuple[Expr, ...], span: Span | None) -> Shape
             positions.append(position)
     common = broadcast(*pairing) if pairing else ()
     if common is None:
-        said = " and ".join(with_shape(i) for i in items if not isinstance(i, Slice) and i.shape)
+        message = " and ".join(with_shape(i) for i in items if not isinstance(i, Slice) and i.shape)
         raise fail(
-            "OCO314", f"these indices do not pair: {said}", span, "indices pair entry by entry: give them one length"
+            "OCO314", f"these indices do not pair: {message}", span, "indices pair entry by entry: give them one length"
         )
     neighbours = all(b - a == 1 for a, b in pairwise(positions))
     place = positions[0] if positions and (neighbours or not common) else 0
@@ -58,19 +58,20 @@ def index_shape(base: Expr, items: tuple[Expr, ...], span: Span | None) -> Shape
 
 
 def slice_ends(item: Slice, dim: Dim) -> tuple[Dim, Dim]:
-    """The first position and the one after the last."""
+    """First position and the one after the last."""
     start: Dim = 0 if item.start is None else as_dim(item.start, "an end of a slice")
     stop: Dim = dim if item.stop is None else as_dim(item.stop, "an end of a slice")
     return start, stop
 
 
 def slice_length(item: Slice, dim: Dim) -> Dim:
+    """Length of a slice of an axis."""
     start, stop = slice_ends(item, dim)
     return add(stop, multiply(-1, start))
 
 
 def _check_item(base: Expr, item: Expr, dim: Dim, axis: int) -> None:
-    """What can be checked before the round's data: whole numbers, and constants against the length of the axis."""
+    """Check an item before the round's data is known: whole numbers, and constants against the length of the axis."""
     if isinstance(item, Slice):
         start, stop = slice_ends(item, dim)
         length = add(stop, multiply(-1, start))
@@ -107,13 +108,14 @@ def _last(dim: Dim) -> Dim:
 
 
 def axis_words(base: Expr, dim: Dim, axis: int) -> str:
+    """Sentence with the length of an axis, for a message about an index."""
     entries = "entries" if len(base.shape) == 1 else f"entries along axis {axis}"
     length = f"{dim}" if isinstance(dim, (int, SymbolicDim)) else show((dim,))
     return f"{describe(base)} has {length} {entries}; indices count from 0, so the last one is {_last(dim)}"
 
 
 def lower_index(o: Any, base: Any, shape: Shape, sizes: Shape, items: Sequence[Any]) -> Any:
-    """`base[items]` over the primitives, with base of shape `sizes`.
+    """Value of `base[items]` over the primitives, with base of shape `sizes`.
 
     An item is a pair (start, stop) for a slice, a whole number, or a value.
     """
@@ -126,9 +128,9 @@ def lower_index(o: Any, base: Any, shape: Shape, sizes: Shape, items: Sequence[A
 
 
 def lower_scatter(o: Any, call: Call, values: Any, *items: Any) -> Any:
-    """The transpose of `lower_index`: zeros of the call's shape, with the values added where the items say.
+    """Transpose of `lower_index`: zeros of the call's shape, with the values added at the places of the items.
 
-    In a slice None stands for an end of the axis.
+    In a slice None is an end of the axis.
     """
     sizes = known(call.shape)
     ends = [(i[0] or 0, size if i[1] is None else i[1]) if isinstance(i, tuple) else i for i, size in zip(items, sizes)]
@@ -139,7 +141,9 @@ def lower_scatter(o: Any, call: Call, values: Any, *items: Any) -> Any:
 
 
 def places(sizes: Shape, items: Sequence[Expr], values: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """Where the entries of an index stand in the base of shape `sizes`, counted in C order; `values` are CVXPY constants."""
+    """Positions of the entries of an index in the base of shape `sizes`, counted in C order; `values` are CVXPY
+    constants.
+    """
     chosen = tuple(
         slice(*known(slice_ends(item, size)))
         if isinstance(item, Slice)
@@ -151,7 +155,7 @@ def places(sizes: Shape, items: Sequence[Expr], values: Sequence[Any]) -> np.nda
 
 
 def twin_scatter(cp: Any, call: Call, values: Any, *items: Any) -> Any:
-    """The transpose of selecting, as a sparse matrix of ones."""
+    """Transpose of selecting, as a sparse matrix of ones."""
     from scipy.sparse import csr_matrix
 
     whole = known(call.shape)
@@ -161,7 +165,9 @@ def twin_scatter(cp: Any, call: Call, values: Any, *items: Any) -> Any:
 
 
 def _paired(o: Any, items: Sequence[Any]) -> list[Any]:
-    """Index arrays that pair to what a mix of slices and arrays selects: one axis for each slice, the arrays' own in their place."""
+    """Index arrays that pair to the selection of a mix of slices and arrays: one axis for each slice, the arrays' own
+    in their place.
+    """
     arrays = [i for i in items if not isinstance(i, tuple)]
     common = max((len(np.shape(i) if isinstance(i, int) else i.shape) for i in arrays), default=0)
     positions = [k for k, i in enumerate(items) if not isinstance(i, tuple)]
@@ -169,15 +175,15 @@ def _paired(o: Any, items: Sequence[Any]) -> list[Any]:
     place = positions[0] if positions and (neighbours or not common) else 0
     before = sum(isinstance(i, tuple) for i in items[:place])
     slices = len(items) - len(arrays)
-    rank, found, seen = slices + common, [], 0
+    rank, result, seen = slices + common, [], 0
     for item in items:
         if isinstance(item, tuple):
             axis = seen if seen < before else seen + common
             seen += 1
             whole = o.iota(n=item[1] - item[0]) + item[0] if item[0] else o.iota(n=item[1])
-            found.append(o.reshape(whole, shape=tuple(item[1] - item[0] if k == axis else 1 for k in range(rank))))
+            result.append(o.reshape(whole, shape=tuple(item[1] - item[0] if k == axis else 1 for k in range(rank))))
         elif slices and not isinstance(item, int) and item.shape:
-            found.append(o.reshape(item, shape=(*item.shape, *(1,) * (slices - before))))
+            result.append(o.reshape(item, shape=(*item.shape, *(1,) * (slices - before))))
         else:
-            found.append(item)
-    return found
+            result.append(item)
+    return result

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms.base import Atom
+from oco.dsl.atoms import forms, pieces, replay
+from oco.dsl.atoms.base import Atom, Regularity
 from oco.dsl.atoms.constructors import no_vjp
 from oco.dsl.atoms.index import lower_scatter, slice_ends, twin_scatter
 from oco.dsl.atoms.reductions import AXIS
@@ -21,7 +22,7 @@ RANK_TOLERANCE = 1e-12  # of the largest singular value
 
 
 def _given(call: Call) -> Shape:
-    """The shape stands in the call itself."""
+    """Shape stored in the call itself."""
     return call.shape
 
 
@@ -30,7 +31,7 @@ def _argument(call: Call) -> Shape:
 
 
 def _step(strict: bool) -> Any:
-    """1 where x > 0 (strict) or x >= 0, else 0."""
+    """Step function: 1 where x > 0 (strict) or x >= 0, else 0."""
 
     def bounds(c: Call, x: Interval) -> Interval:
         ends = [(end > 0) if strict else (end >= 0) for end in (x.lo, x.hi)]
@@ -44,13 +45,13 @@ def _within(lo: float, hi: float) -> Any:
 
 
 def _over(o: Any, c: Call, x: Any, reduce: str) -> Any:
-    """A reduction of x that broadcasts against it."""
-    found = getattr(o, reduce)(x, axis=axis(c))
-    return o.reshape(found, shape=kept(c)) if c.args[0].shape else found
+    """Reduction of x that broadcasts against it."""
+    result = getattr(o, reduce)(x, axis=axis(c))
+    return o.reshape(result, shape=kept(c)) if c.args[0].shape else result
 
 
 def _peak(o: Any, c: Call, x: Any) -> Any:
-    """The weight 1 shared equally among the largest entries."""
+    """Weight 1 shared equally among the largest entries."""
     largest = o.to_float(o.eq(x, _over(o, c, x, "max")))
     return largest / _over(o, c, largest, "sum")
 
@@ -61,20 +62,20 @@ def _softmax(o: Any, c: Call, x: Any) -> Any:
 
 
 def _softmax_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr]:
-    """s (g - <s, g>)."""
+    """Cotangent s (g - <s, g>)."""
     along = dict(c.options)
     inner = e.spread(e.call("sum", e.broadcast(e.mul(g, c), c.shape), **along), c)
     return (e.mul(c, e.sub(g, inner)),)
 
 
 def _unit(o: Any, c: Call, x: Any) -> Any:
-    """x over its Euclidean norm; 0 at 0."""
+    """Unit vector x over its Euclidean norm; 0 at 0."""
     size = o.sqrt(_over(o, c, x * x, "sum"))
     return x / o.where(o.eq(size, 0.0), 1.0, size)
 
 
 def _unit_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr]:
-    """(g - u <u, g>) / |x|."""
+    """Cotangent (g - u <u, g>) / |x|."""
     along = dict(c.options)
     inner = e.spread(e.call("sum", e.broadcast(e.mul(g, c), c.shape), **along), c)
     size = e.spread(e.call("norm2", c.args[0], **along), c)
@@ -82,25 +83,25 @@ def _unit_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr]:
 
 
 def _polar(o: Any, c: Call, x: Any) -> Any:
-    """U V' over the singular values that are not 0: a subgradient of the nuclear norm."""
+    """Product U V' over the singular values that are not 0: a subgradient of the nuclear norm."""
     u, s, vt = o.svd(x)
     return (u * o.to_float(o.lt(RANK_TOLERANCE * o.max(s, axis=None), s))) @ vt
 
 
 def _leading(o: Any, c: Call, x: Any) -> Any:
-    """The outer product of the leading singular pair: a subgradient of the largest singular value."""
+    """Outer product of the leading singular pair: a subgradient of the largest singular value."""
     u, _, vt = o.svd(x)
     lead = o.eq(o.iota(n=min(known(c.shape))), 0)
     return (u * o.to_float(lead)) @ vt
 
 
 def _spread(c: Call, reduced: Interval) -> Interval:
-    """A reduction's range, shaped so that it broadcasts against the argument."""
+    """Range of a reduction, shaped so that it broadcasts against the argument."""
     return reduced.reshape(known(kept(c))) if c.args[0].shape else reduced
 
 
 def _peak_bounds(c: Call, x: Interval) -> Interval:
-    """An entry that is below another everywhere has no weight; one that is alone on top has all of it."""
+    """Range of the weights: an entry that is below another everywhere has none; one that is alone on top has all of it."""
     floor = _spread(c, x.max(axis(c)))
     lo, hi = x.expanded()
     ahead = (hi >= floor.lo).astype(np.float64)
@@ -110,7 +111,7 @@ def _peak_bounds(c: Call, x: Interval) -> Interval:
 
 
 def _softmax_bounds(c: Call, x: Interval) -> Interval:
-    """Each entry grows with its own argument and falls with the others."""
+    """Range of softmax: each entry grows with its own argument and falls with the others."""
     if not x.bounded:
         return interval(0.0, 1.0, x.shape)
     top = _spread(c, x.max(axis(c)))
@@ -122,14 +123,14 @@ def _softmax_bounds(c: Call, x: Interval) -> Interval:
 
 
 def _unit_bounds(c: Call, x: Interval) -> Interval:
-    """x over its norm, between -1 and 1."""
+    """Range of x over its norm, between -1 and 1."""
     size = _spread(c, x.square().sum(axis(c)).sqrt())
-    found = x / size if size.positive else interval(-1.0, 1.0, x.shape)
-    return Interval(np.clip(found.lo, -1.0, 1.0), np.clip(found.hi, -1.0, 1.0), x.shape)
+    result = x / size if size.positive else interval(-1.0, 1.0, x.shape)
+    return Interval(np.clip(result.lo, -1.0, 1.0), np.clip(result.hi, -1.0, 1.0), x.shape)
 
 
 def _scatter_bounds(c: Call, values: Interval, *items: Interval) -> Interval:
-    """An entry is 0 or a sum of some of the values, at most all; where the positions are known, of those that fall on it."""
+    """Range of sums at positions: 0 or a sum of at most all values; of those that fall on a position where it is known."""
     if all(i.is_point for i in items):
         return _scattered(c, values, items)
     many = point(float(max(values.size, 1)))
@@ -154,13 +155,13 @@ def _scattered(c: Call, values: Interval, items: tuple[Interval, ...]) -> Interv
 
 
 def _sigmoid(o: Any, c: Call, x: Any) -> Any:
-    """1 / (1 + exp(-x)) without overflow: through tanh's half-angle on |x|."""
+    """Sigmoid 1 / (1 + exp(-x)) without overflow: through tanh's half-angle on |x|."""
     small = o.exp(-o.abs(x))
     return o.where(o.le(0.0, x), 1.0, small) / (1.0 + small)
 
 
 def _bell(o: Any, c: Call, x: Any) -> Any:
-    """exp(-|x|) / (1 + exp(-|x|))^2."""
+    """Derivative of the sigmoid, exp(-|x|) / (1 + exp(-|x|))^2."""
     small = o.exp(-o.abs(x))
     whole = 1.0 + small
     return small / (whole * whole)
@@ -171,7 +172,7 @@ def _clip_bounds(c: Call, x: Interval, limit: Interval) -> Interval:
 
 
 def _clip_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr | None]:
-    """1 towards x inside; the sign of x towards M outside."""
+    """Cotangents: 1 towards x inside; the sign of x towards M outside."""
     x, limit = c.args
     inside = e.call("_within", x, limit)
     towards_x = e.collapse(e.mul(g, inside), c.shape, x.shape)
@@ -182,7 +183,7 @@ def _clip_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr | None]:
 
 
 def _within_bounds(c: Call, x: Interval, limit: Interval) -> Interval:
-    """It falls with |x| and rises with M."""
+    """Range of the mask, which falls with |x| and rises with M."""
     size = x.abs()
     shape = np.broadcast_shapes(x.shape, limit.shape)
     return Interval((size.hi <= limit.lo).astype(np.float64), (size.lo <= limit.hi).astype(np.float64), shape)
@@ -193,7 +194,9 @@ def _reshape_bounds(c: Call, x: Interval) -> Interval:
 
 
 def _row(name: str, doc: str, **columns: Any) -> Atom:
-    """A row with what most internal atoms have. Only the linear ones have a twin: CVXPY knows no signs, masks and weights."""
+    """Row with the common properties of internal atoms. Only the linear ones have a CVXPY equivalent: it has no signs,
+    masks and weights.
+    """
     defaults: dict[str, Any] = {
         "arity": (1, 1),
         "shape": entrywise,
@@ -208,13 +211,27 @@ def _row(name: str, doc: str, **columns: Any) -> Atom:
 _LINEAR: dict[str, Any] = {"shape": _given, "curvature": always(AFFINE), "monotone": up}
 
 INTERNAL: tuple[Atom, ...] = (
-    _row("_sign", "-1, 0 or 1", lower=lambda o, c, x: o.sign(x), bounds=lambda c, x: x.sign(), monotone=up),
+    _row(
+        "_sign",
+        "-1, 0 or 1",
+        lower=lambda o, c, x: o.sign(x),
+        bounds=lambda c, x: x.sign(),
+        monotone=up,
+        form=forms.SIGN,
+        away=lambda e, c: c.args[0],
+        decided=pieces.sign,
+        replay=replay.rising(np.sign),
+    ),
     _row(
         "_positive",
         "1 where x > 0, else 0",
         lower=lambda o, c, x: o.to_float(o.lt(0.0, x)),
         bounds=_step(strict=True),
         monotone=up,
+        form=forms.STEP,
+        away=lambda e, c: c.args[0],
+        decided=pieces.positive,
+        replay=replay.rising(lambda v: (v > 0) * 1.0),
     ),
     _row(
         "_nonneg",
@@ -222,6 +239,9 @@ INTERNAL: tuple[Atom, ...] = (
         lower=lambda o, c, x: o.to_float(o.le(0.0, x)),
         bounds=_step(strict=False),
         monotone=up,
+        away=lambda e, c: c.args[0],
+        decided=pieces.nonnegative,
+        replay=replay.rising(lambda v: (v >= 0) * 1.0),
     ),
     _row(
         "_sigmoid",
@@ -230,6 +250,9 @@ INTERNAL: tuple[Atom, ...] = (
         bounds=lambda c, x: x.sigmoid(),
         monotone=up,
         vjp=lambda e, c, g: (e.mul(g, e.call("_bell", c.args[0])),),
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.monotone(replay.sigmoid),
     ),
     _row(
         "_bell",
@@ -239,6 +262,8 @@ INTERNAL: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (
             e.mul(g, e.mul(c, e.sub(e.number(1), e.mul(e.number(2), e.call("_sigmoid", c.args[0]))))),
         ),
+        regularity=Regularity.SMOOTH,
+        exact=True,
     ),
     _row(
         "_clip",
@@ -248,6 +273,9 @@ INTERNAL: tuple[Atom, ...] = (
         bounds=_clip_bounds,
         monotone=lambda c, *args: (UP, NEITHER),
         vjp=_clip_vjp,
+        regularity=Regularity.CONTINUOUS,
+        exact=True,
+        decided=pieces.clip,
     ),
     _row(
         "_within",
@@ -255,12 +283,41 @@ INTERNAL: tuple[Atom, ...] = (
         arity=(2, 2),
         lower=lambda o, c, x, limit: o.to_float(o.le(o.abs(x), limit)),
         bounds=_within_bounds,
+        away=lambda e, c: e.call("sub", e.call("abs", c.args[0]), c.args[1]),
+        decided=pieces.within,
     ),
-    _row("_peak", "the weight 1 shared among the largest entries", lower=_peak, bounds=_peak_bounds, options=AXIS),
-    _row("_softmax", "exp(x) over its sum", lower=_softmax, bounds=_softmax_bounds, vjp=_softmax_vjp, options=AXIS),
-    _row("_unit", "x over its norm", lower=_unit, bounds=_unit_bounds, vjp=_unit_vjp, options=AXIS),
-    _row("_polar", "the sign of a matrix", shape=_argument, lower=_polar, bounds=_within(-1, 1)),
-    _row("_leading", "the leading singular pair", shape=_argument, lower=_leading, bounds=_within(-1, 1)),
+    _row(
+        "_peak",
+        "the weight 1 shared among the largest entries",
+        lower=_peak,
+        bounds=_peak_bounds,
+        options=AXIS,
+        form=forms.UnitVector(),
+    ),
+    _row(
+        "_softmax",
+        "exp(x) over its sum",
+        lower=_softmax,
+        bounds=_softmax_bounds,
+        vjp=_softmax_vjp,
+        options=AXIS,
+        form=forms.UnitVector(),
+        regularity=Regularity.SMOOTH,
+    ),
+    _row(
+        "_unit",
+        "x over its norm",
+        lower=_unit,
+        bounds=_unit_bounds,
+        vjp=_unit_vjp,
+        options=AXIS,
+        form=forms.UnitVector(),
+        away=lambda e, c: e.call("norm2", c.args[0], **dict(c.options)),
+    ),
+    _row("_polar", "the sign of a matrix", shape=_argument, lower=_polar, bounds=_within(-1, 1), decomposes=True),
+    _row(
+        "_leading", "the leading singular pair", shape=_argument, lower=_leading, bounds=_within(-1, 1), decomposes=True
+    ),
     _row(
         "_broadcast",
         "x stretched to the call's shape",
@@ -268,6 +325,8 @@ INTERNAL: tuple[Atom, ...] = (
         bounds=lambda c, x: x.broadcast(c.shape),
         vjp=lambda e, c, g: (e.collapse(g, c.shape, c.args[0].shape),),
         cvxpy=lambda cp, c, x: cp.broadcast_to(x, known(c.shape)),
+        form=forms.Stretched(),
+        regularity=Regularity.SMOOTH,
         **_LINEAR,
     ),
     _row(
@@ -277,6 +336,9 @@ INTERNAL: tuple[Atom, ...] = (
         bounds=_reshape_bounds,
         vjp=lambda e, c, g: (e.reshape(e.broadcast(g, c.shape), c.args[0].shape),),
         cvxpy=lambda cp, c, x: cp.reshape(x, known(c.shape), order="C"),
+        form=forms.Reshaped(),
+        regularity=Regularity.SMOOTH,
+        exact=True,
         **_LINEAR,
     ),
     _row(
@@ -287,6 +349,8 @@ INTERNAL: tuple[Atom, ...] = (
         bounds=_scatter_bounds,
         vjp=lambda e, c, g: (e.index(e.broadcast(g, c.shape), c.args[1:]), *(None for _ in c.args[1:])),
         cvxpy=twin_scatter,
+        form=forms.Scattered(),
+        regularity=Regularity.SMOOTH,
         **_LINEAR,
     ),
 )

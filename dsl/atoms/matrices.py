@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms import shapes
-from oco.dsl.atoms.base import Atom, Curvature, Monotone
+from oco.dsl.atoms import forms, norms, replay, shapes
+from oco.dsl.atoms.base import Atom, Curvature, Monotone, Regularity
 from oco.dsl.atoms.rules import (
     AFFINE,
     CONCAVE,
@@ -30,15 +30,15 @@ from oco.dsl.atoms.whole import whole
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, constant
 from oco.dsl.intervals import Interval, point
-from oco.dsl.meter import EIGENVALUES, FACTOR, charge
 
 PSD_TOLERANCE = 1e-10  # of the largest eigenvalue; CVXPY's
 
 
 def semidefinite(matrix: Interval) -> int:
-    """1: x' P x >= 0 for every P in the interval and every x; -1: <= 0; 0: neither is certain.
+    """Sign of x' P x for every P in the interval and every x: 1 for >= 0, -1 for <= 0, 0 where neither is certain.
 
-    Every symmetric part is the middle one plus an error E with |E| <= R entrywise, so its eigenvalues move by at most the norm of R.
+    Every symmetric part is the middle one plus an error E with |E| <= R entrywise, so its eigenvalues move by at most
+    the norm of R.
     """
     if not matrix.bounded:
         return 0
@@ -47,7 +47,6 @@ def semidefinite(matrix: Interval) -> int:
     middle = (middle + middle.T) / 2
     if matrix.is_point and (sign := _by_factor(middle)):
         return sign
-    charge(EIGENVALUES * len(middle) ** 3)
     values = np.linalg.eigvalsh(middle)
     slack = 0.0 if matrix.is_point else float(np.linalg.norm((radius + radius.T) / 2, 2))
     tolerance = PSD_TOLERANCE * float(np.max(np.abs(values), initial=0.0))
@@ -57,11 +56,10 @@ def semidefinite(matrix: Interval) -> int:
 
 
 def _by_factor(matrix: Any) -> int:
-    """1 or -1 where a Cholesky factor shows the sign of a symmetric matrix, which takes a tenth of what its eigenvalues do."""
+    """Sign 1 or -1 of a symmetric matrix where a Cholesky factor shows it, in a tenth of the time of its eigenvalues."""
     diagonal = np.diag(matrix)
     sign = 1 if np.sum(diagonal) >= 0 else -1
     raised = sign * matrix + np.diag(np.full(len(matrix), PSD_TOLERANCE * float(np.max(np.abs(diagonal), initial=0.0))))
-    charge(FACTOR * len(matrix) ** 3)
     try:
         np.linalg.cholesky(raised)
     except np.linalg.LinAlgError:
@@ -76,13 +74,13 @@ def _quadratic_curvature(call: Call, intervals: Intervals, varies: Varies) -> Cu
 
 
 def _quadratic_monotone(call: Call, x: Interval, matrix: Interval) -> tuple[Monotone, Monotone]:
-    """The gradient 2 P x is nonnegative where x and P are; x_i x_j is where x has one sign."""
+    """Monotonicity: the gradient 2 P x is nonnegative where x and P are; x_i x_j is where x has one sign."""
     towards = {(UP, UP): UP, (UP, DOWN): DOWN, (DOWN, UP): DOWN, (DOWN, DOWN): UP}
     return towards.get((by_sign(x), by_sign(matrix)), NEITHER), NEITHER if by_sign(x) is NEITHER else UP
 
 
 def _quadratic_bounds(call: Call, x: Interval, matrix: Interval) -> Interval:
-    """sum_i P_ii x_i**2 + sum_{i != j} P_ij x_i x_j, and the sign of P when it has one."""
+    """Range of sum_i P_ii x_i**2 + sum_{i != j} P_ij x_i x_j, and the sign of P when it has one."""
     n = x.shape[0]
     pairs = x.reshape((n, 1)) * x.reshape((1, n))
     lo, hi = (np.array(end) for end in pairs.expanded())
@@ -96,14 +94,14 @@ def _quadratic_bounds(call: Call, x: Interval, matrix: Interval) -> Interval:
 
 
 def _half_line(sign: int, matrix: Interval, squares: Interval) -> tuple[Any, Any]:
-    """x' P x has the sign of P, up to the tolerance with which P was judged."""
+    """Half-line of x' P x by the sign of P, up to the tolerance with which P was judged."""
     largest = float(np.linalg.norm(matrix.expanded()[0]))
     slack = np.asarray(2 * PSD_TOLERANCE * largest * squares.sum().hi)
     return (-slack, np.asarray(np.inf)) if sign > 0 else (np.asarray(-np.inf), slack)
 
 
 def _quadratic_twin(cp: Any, c: Call, x: Any, matrix: Any) -> Any:
-    """CVXPY wants the symmetric part of a numeric matrix, or a numeric vector."""
+    """CVXPY expression, which needs the symmetric part of a numeric matrix, or a numeric vector."""
     return x @ matrix @ x if x.is_constant() else cp.quad_form(x, (matrix.value + matrix.value.T) / 2)
 
 
@@ -136,7 +134,7 @@ def _diagonal_bounds(call: Call, x: Interval) -> Interval:
 
 
 def _diagonal_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr]:
-    """The transpose of taking the diagonal is making it, and the other way round."""
+    """Cotangent: extracting the diagonal and making a diagonal matrix are transposes of each other."""
     return (e.call("diag", e.broadcast(g, c.shape)),)
 
 
@@ -149,13 +147,15 @@ def _frobenius(x: Interval) -> Interval:
 
 
 def _nuclear_bounds(call: Call, x: Interval) -> Interval:
-    """The Frobenius norm <= the nuclear norm <= sqrt(min(m, n)) times it."""
+    """Range by Frobenius norm <= nuclear norm <= sqrt(min(m, n)) times the Frobenius norm."""
     size = _frobenius(x)
     return Interval(size.lo, (size * point(float(min(x.shape))).sqrt()).hi, ())
 
 
 def _spectral_bounds(call: Call, x: Interval) -> Interval:
-    """Largest entry and Frobenius / sqrt(min(m, n)) <= the norm <= Frobenius and sqrt(largest row sum * largest column sum)."""
+    """Range by largest entry and Frobenius / sqrt(min(m, n)) <= norm <= Frobenius and sqrt(largest row sum * largest
+    column sum).
+    """
     size, entries = _frobenius(x), x.abs()
     below = np.maximum(entries.max().lo, (size / point(float(min(x.shape))).sqrt()).lo)
     schur = (entries.sum(0).max() * entries.sum(1).max()).sqrt()
@@ -176,6 +176,8 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_quadratic_vjp,
         cvxpy=_quadratic_twin,
         integer=whole,
+        form=forms.Quadratic(),
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "dot",
@@ -189,6 +191,10 @@ MATRICES: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.mul(g, c.args[1]), e.mul(g, c.args[0])),
         cvxpy=lambda cp, c, a, b: cp.scalar_product(a, b),
         integer=whole,
+        form=forms.MATRIX_PRODUCT,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.product,
     ),
     Atom(
         "outer",
@@ -202,6 +208,8 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_outer_vjp,
         cvxpy=lambda cp, c, a, b: cp.outer(a, b),
         integer=whole,
+        form=forms.OUTER_PRODUCT,
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "trace",
@@ -215,6 +223,9 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_trace_vjp,
         cvxpy=lambda cp, c, x: cp.trace(x),
         integer=whole,
+        form=forms.Diagonal(),
+        regularity=Regularity.SMOOTH,
+        latex=r"\operatorname{tr}\left(#1\right)",
     ),
     Atom(
         "diag",
@@ -228,6 +239,8 @@ MATRICES: tuple[Atom, ...] = (
         vjp=_diagonal_vjp,
         cvxpy=lambda cp, c, x: cp.diag(x),
         integer=whole,
+        form=forms.Diagonal(),
+        regularity=Regularity.SMOOTH,
     ),
     Atom(
         "nuclear_norm",
@@ -240,6 +253,10 @@ MATRICES: tuple[Atom, ...] = (
         monotone=neither,
         vjp=lambda e, c, g: (e.mul(g, e.call("_polar", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.normNuc(x),
+        regularity=Regularity.CONTINUOUS,
+        norm=norms.NUCLEAR,
+        decomposes=True,
+        latex=r"\left\lVert #1 \right\rVert_*",
     ),
     Atom(
         "sigma_max",
@@ -252,5 +269,9 @@ MATRICES: tuple[Atom, ...] = (
         monotone=neither,
         vjp=lambda e, c, g: (e.mul(g, e.call("_leading", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.sigma_max(x),
+        regularity=Regularity.CONTINUOUS,
+        norm=norms.SPECTRAL,
+        decomposes=True,
+        latex=r"\left\lVert #1 \right\rVert_{\mathrm{op}}",
     ),
 )

@@ -1,11 +1,13 @@
-"""The operators."""
+"""Operators of the language."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from oco.dsl.atoms import proximal, shapes
-from oco.dsl.atoms.base import Atom, Curvature, Monotone
+import numpy as np
+
+from oco.dsl.atoms import forms, proximal, replay, shapes
+from oco.dsl.atoms.base import Atom, Curvature, Monotone, Regularity
 from oco.dsl.atoms.powers import POWER_RULES
 from oco.dsl.atoms.rules import (
     AFFINE,
@@ -40,7 +42,7 @@ def _matmul_bounds(call: Call, left: Interval, right: Interval) -> Interval:
 
 
 def _quotient_curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
-    """a / b: affine in a; as a function of b it bends with the signs of a and b."""
+    """Curvature of a / b: affine in a; in b it depends on the signs of a and b."""
     above, below = intervals
     if not varies[1]:
         return AFFINE
@@ -62,7 +64,7 @@ def _divisor_allowed(call: Call, above: Interval, below: Interval) -> str:
 
 
 def _quotient_twin(cp: Any, c: Call, above: Any, below: Any) -> Any:
-    """CVXPY divides by data and by positive variables; a nonpositive one is turned over."""
+    """CVXPY expression, which divides by data and by positive variables; a nonpositive divisor changes sign."""
     if below.is_constant():
         return above / below
     return cp.multiply(above, -cp.inv_pos(-below) if below.is_nonpos() else cp.inv_pos(below))
@@ -80,7 +82,7 @@ def _quotient_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
 
 
 def _matmul_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
-    """y = a @ b: towards a g b', towards b a' g, where vectors stand for rows and columns."""
+    """Cotangents of y = a @ b: towards a g b', towards b a' g, where vectors are rows or columns."""
     left, right = c.args
     match len(left.shape), len(right.shape):
         case 1, 1:
@@ -113,6 +115,8 @@ OPERATORS: tuple[Atom, ...] = (
         operator="..",
         precedence=1,
         integer=counting,
+        regularity=Regularity.SMOOTH,
+        exact=True,
     ),
     Atom(
         "add",
@@ -126,8 +130,13 @@ OPERATORS: tuple[Atom, ...] = (
         vjp=lambda e, c, g: tuple(e.collapse(g, c.shape, a.shape) for a in c.args),
         cvxpy=lambda cp, c, a, b: a + b,
         operator="+",
+        ufunc="add",
         precedence=2,
         integer=whole,
+        form=forms.SUM,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.rising(np.add),
     ),
     Atom(
         "sub",
@@ -144,8 +153,13 @@ OPERATORS: tuple[Atom, ...] = (
         ),
         cvxpy=lambda cp, c, a, b: a - b,
         operator="-",
+        ufunc="subtract",
         precedence=2,
         integer=whole,
+        form=forms.DIFFERENCE,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.difference,
     ),
     Atom(
         "mul",
@@ -159,8 +173,13 @@ OPERATORS: tuple[Atom, ...] = (
         vjp=_product_vjp,
         cvxpy=lambda cp, c, a, b: cp.multiply(a, b),
         operator="*",
+        ufunc="multiply",
         precedence=3,
         integer=whole,
+        form=forms.TIMES,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.times,
     ),
     Atom(
         "div",
@@ -174,8 +193,13 @@ OPERATORS: tuple[Atom, ...] = (
         vjp=_quotient_vjp,
         cvxpy=_quotient_twin,
         operator="/",
+        ufunc="divide",
         precedence=3,
         allowed=_divisor_allowed,
+        form=forms.QUOTIENT,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.divided,
     ),
     Atom(
         "matmul",
@@ -189,8 +213,13 @@ OPERATORS: tuple[Atom, ...] = (
         vjp=_matmul_vjp,
         cvxpy=lambda cp, c, a, b: a @ b,
         operator="@",
+        ufunc="matmul",
         precedence=3,
         integer=whole,
+        form=forms.MATRIX_PRODUCT,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.product,
     ),
     Atom(
         "minus",
@@ -204,8 +233,13 @@ OPERATORS: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.minus(g),),
         cvxpy=lambda cp, c, x: -x,
         operator="-",
+        ufunc="negative",
         precedence=4,
         integer=whole,
+        form=forms.NEGATIVE,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.negative,
     ),
     Atom(
         "pow",
@@ -213,8 +247,13 @@ OPERATORS: tuple[Atom, ...] = (
         (2, 2),
         shapes.entrywise,
         operator="**",
+        ufunc="power",
         precedence=5,
         proximal=proximal.power,
+        form=forms.Power(),
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.power,
         **POWER_RULES,
     ),
     Atom(
@@ -231,5 +270,9 @@ OPERATORS: tuple[Atom, ...] = (
         operator=".T",
         precedence=6,
         integer=whole,
+        form=forms.TRANSPOSE,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.monotone(np.transpose),
     ),
 )

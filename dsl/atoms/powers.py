@@ -13,7 +13,7 @@ from oco.dsl.intervals import Interval
 
 
 def fixed(expr: Expr) -> float | None:
-    """The exponent when it is one number written down."""
+    """Exponent where it is one literal number."""
     return float(expr.value.array) if isinstance(expr, Constant) and expr.shape == () else None
 
 
@@ -22,7 +22,7 @@ def _whole(exponent: Interval) -> bool:
 
 
 def _parity(exponent: Interval) -> int | None:
-    """0 or 1 where every exponent is a whole number of that parity."""
+    """Parity 0 or 1 where every exponent is a whole number of that parity."""
     if not _whole(exponent):
         return None
     odd = np.mod(exponent.lo, 2)
@@ -30,7 +30,7 @@ def _parity(exponent: Interval) -> int | None:
 
 
 def curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
-    """x**p in x by the exponent and the sign of x; a**x is convex in x for a > 0."""
+    """Curvature of x**p in x by the exponent and the sign of x; a**x is convex in x for a > 0."""
     x, p = intervals
     if varies[1]:
         return CONVEX if not varies[0] and x.positive else UNKNOWN
@@ -56,6 +56,7 @@ def _on_negatives(x: Interval, p: Interval, parity: int) -> Curvature:
 
 
 def monotone(call: Call, x: Interval, p: Interval) -> tuple[Monotone, Monotone]:
+    """Monotonicity in the base and in the exponent."""
     return _in_base(x, p), _in_exponent(x)
 
 
@@ -77,7 +78,9 @@ def _in_exponent(x: Interval) -> Monotone:
 
 
 def allowed(call: Call, x: Interval, p: Interval) -> str:
-    """Whole powers take any base (negative ones any but 0); all others a nonnegative base."""
+    """Reason why a range is not allowed: whole powers take any base (negative ones any but 0); all others a nonnegative
+    base.
+    """
     if p.least < 0 and x.least <= 0 <= x.greatest:
         return f"a negative power needs a base that is never 0, and the range of this one is {x}"
     if not _whole(p) and not x.nonnegative:
@@ -86,6 +89,7 @@ def allowed(call: Call, x: Interval, p: Interval) -> str:
 
 
 def lower(o: Any, call: Call, x: Any, p: Any) -> Any:
+    """Value of x**p over the primitives, with simple operations for common exponents."""
     base = o.to_float(x) if call.args[0].integer else x
     match fixed(call.args[1]):
         case 1.0:
@@ -103,7 +107,7 @@ def lower(o: Any, call: Call, x: Any, p: Any) -> Any:
 
 
 def vjp(e: Any, call: Call, g: Expr) -> tuple[Expr | None, Expr | None]:
-    """d x**p = p x**(p - 1) dx + x**p log(x) dp."""
+    """Cotangents of d x**p = p x**(p - 1) dx + x**p log(x) dp."""
     x, p = call.args
     towards_x = e.mul(g, e.mul(p, e.pow(x, e.sub(p, e.number(1)))))
     towards_p = None if isinstance(p, Constant) else e.mul(g, e.mul(call, e.call("log", x)))
@@ -113,7 +117,9 @@ def vjp(e: Any, call: Call, g: Expr) -> tuple[Expr | None, Expr | None]:
 
 
 def twin(cp: Any, call: Call, x: Any, p: Any) -> Any:
-    """CVXPY's power takes one fixed number; an exponent that varies makes an exponential, which is convex over a positive base alone."""
+    """CVXPY expression, whose power takes one fixed number; a varying exponent gives an exponential, convex over a
+    positive base alone.
+    """
     if p.is_constant() and p.is_scalar():
         return _twin_of_one(cp, x, float(p.value))
     if p.is_constant():
@@ -127,7 +133,7 @@ def twin(cp: Any, call: Call, x: Any, p: Any) -> Any:
 
 
 def _twin_of_one(cp: Any, x: Any, p: float) -> Any:
-    """A number for p = 0: CVXPY takes x**0 for constant, and fails on objectives that are sums with it."""
+    """Number for p = 0: CVXPY treats x**0 as constant, and fails on objectives that are sums with it."""
     return cp.power(x, p) if p else cp.Constant(np.ones(x.shape))
 
 

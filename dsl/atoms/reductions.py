@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.dsl.atoms.base import Atom
+from oco.dsl.atoms import forms, norms, replay
+from oco.dsl.atoms.base import Atom, Regularity
 from oco.dsl.atoms.rules import (
     AFFINE,
     CONCAVE,
@@ -30,14 +31,14 @@ AXIS = ("axis",)
 
 
 def _count(c: Call) -> int:
-    """How many entries go into one."""
+    """Number of entries that each result reduces."""
     at = axis(c)
     shape = known(c.args[0].shape)
     return math.prod(shape) if at is None else shape[at]
 
 
 def log_sum_exp(o: Any, c: Call, x: Any) -> Any:
-    """log(sum(exp(x))), scaled by the largest entry so that nothing overflows."""
+    """Soft maximum log(sum(exp(x))), scaled by the largest entry so that nothing overflows."""
     at = axis(c)
     top = o.max(x, axis=at)
     spread = o.reshape(top, shape=kept(c)) if c.args[0].shape else top
@@ -45,7 +46,7 @@ def log_sum_exp(o: Any, c: Call, x: Any) -> Any:
 
 
 def _log_sum_exp_bounds(c: Call, x: Interval) -> Interval:
-    """It grows with every entry."""
+    """Range of the soft maximum, which grows with every entry."""
     low, high = (_log_sum_exp_at(c, interval(end, end, x.shape)) for end in (x.lo, x.hi))
     return Interval(low.lo, high.hi, low.shape)
 
@@ -76,6 +77,11 @@ REDUCTIONS: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.sum(x, axis=axis(c)),
         options=AXIS,
         integer=whole,
+        form=forms.TOTAL,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.reduced(np.sum),
+        latex=r"\textstyle\sum\left(#1\right)",
     ),
     Atom(
         "mean",
@@ -89,6 +95,10 @@ REDUCTIONS: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.spread(e.div(g, e.number(_count(c))), c),),
         cvxpy=lambda cp, c, x: cp.mean(x, axis=axis(c)),
         options=AXIS,
+        form=forms.MEAN,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.reduced(np.mean),
     ),
     Atom(
         "max",
@@ -103,6 +113,12 @@ REDUCTIONS: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.max(x, axis=axis(c)),
         options=AXIS,
         integer=whole,
+        form=forms.LARGEST_ENTRY,
+        regularity=Regularity.CONTINUOUS,
+        exact=True,
+        replay=replay.reduced(np.max),
+        latex=r"\max\left(#1\right)",
+        misuse="for the entrywise maximum of several arguments write maximum(...)",
     ),
     Atom(
         "min",
@@ -117,6 +133,12 @@ REDUCTIONS: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.min(x, axis=axis(c)),
         options=AXIS,
         integer=whole,
+        form=forms.SMALLEST_ENTRY,
+        regularity=Regularity.CONTINUOUS,
+        exact=True,
+        replay=replay.reduced(np.min),
+        latex=r"\min\left(#1\right)",
+        misuse="for the entrywise minimum of several arguments write minimum(...)",
     ),
     Atom(
         "norm1",
@@ -131,6 +153,11 @@ REDUCTIONS: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.sum(cp.abs(x), axis=axis(c)),
         options=AXIS,
         integer=whole,
+        form=forms.SUM_OF_SIZES,
+        regularity=Regularity.CONTINUOUS,
+        exact=True,
+        replay=replay.reduced(np.sum, replay.sizes),
+        latex=r"\left\lVert #1 \right\rVert_1",
     ),
     Atom(
         "norm2",
@@ -144,6 +171,12 @@ REDUCTIONS: tuple[Atom, ...] = (
         vjp=_norm2_vjp,
         cvxpy=lambda cp, c, x: cp.pnorm(x, 2, axis=axis(c)),
         options=AXIS,
+        form=forms.LENGTH,
+        regularity=Regularity.CONTINUOUS,
+        exact=True,
+        replay=replay.length,
+        norm=norms.EUCLIDEAN,
+        latex=r"\left\lVert #1 \right\rVert_2",
     ),
     Atom(
         "norm_inf",
@@ -163,6 +196,11 @@ REDUCTIONS: tuple[Atom, ...] = (
         cvxpy=lambda cp, c, x: cp.max(cp.abs(x), axis=axis(c)),
         options=AXIS,
         integer=whole,
+        form=forms.LARGEST_SIZE,
+        regularity=Regularity.CONTINUOUS,
+        exact=True,
+        replay=replay.reduced(np.max, replay.sizes),
+        latex=r"\left\lVert #1 \right\rVert_\infty",
     ),
     Atom(
         "sum_squares",
@@ -176,6 +214,11 @@ REDUCTIONS: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.mul(e.mul(g, e.number(2)), c.args[0]),),
         cvxpy=lambda cp, c, x: cp.sum_squares(x),
         integer=whole,
+        form=forms.SUM_OF_SQUARES,
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.reduced(np.sum, replay.square),
+        latex=r"\left\lVert #1 \right\rVert_2^2",
     ),
     Atom(
         "log_sum_exp",
@@ -189,5 +232,10 @@ REDUCTIONS: tuple[Atom, ...] = (
         vjp=lambda e, c, g: (e.mul(e.spread(g, c), e.call("_softmax", c.args[0], **dict(c.options))),),
         cvxpy=lambda cp, c, x: cp.log_sum_exp(x, axis=axis(c)),
         options=AXIS,
+        form=forms.SoftMaximum(),
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        replay=replay.reduced(replay.soft_maximum),
+        latex=r"\log\textstyle\sum\exp\left(#1\right)",
     ),
 )

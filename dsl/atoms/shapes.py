@@ -13,7 +13,7 @@ ShapeRule = Callable[[Call], Shape]
 
 
 def as_dim(expr: Expr, role: str) -> Dim:
-    """A dimension from a whole number, an integer param, or sums and products of them."""
+    """Dimension from a whole number, an integer param, or sums and products of them."""
     if expr.shape == () and isinstance(expr, Constant) and expr.integer:
         return int(expr.value.array)
     if expr.shape == () and isinstance(expr, Name) and expr.kind is Kind.PARAM:
@@ -29,17 +29,17 @@ def as_dim(expr: Expr, role: str) -> Dim:
                 return multiply(*dims)
             case "minus":
                 return multiply(-1, dims[0])
-    said = f"has shape {show(expr.shape)}" if expr.shape else "is not"
+    message = f"has shape {show(expr.shape)}" if expr.shape else "is not"
     raise fail(
         "OCO307",
-        f"{role} must be a whole number fixed before the first round; {describe(expr)} {said}",
+        f"{role} must be a whole number fixed before the first round; {describe(expr)} {message}",
         expr.span,
         "use a whole number, or a param that is one",
     )
 
 
 def size(expr: Expr, role: str) -> Dim:
-    """A dimension that is at least 1 where that is known."""
+    """Dimension, checked to be at least 1 where it is known."""
     dim = as_dim(expr, role)
     if not isinstance(dim, SymbolicDim) and dim < 1:
         raise fail("OCO308", f"{role} must be at least 1, here it is {dim}", expr.span)
@@ -47,13 +47,13 @@ def size(expr: Expr, role: str) -> Dim:
 
 
 def entrywise(call: Call) -> Shape:
-    """All arguments stretch to one shape, as in NumPy."""
+    """Common shape of all arguments by NumPy's broadcasting."""
     shape = broadcast(*(a.shape for a in call.args))
     if shape is not None:
         return shape
     sides = ("the left side", "the right side") if len(call.args) == 2 else ("an argument",) * len(call.args)
-    said = [with_shape(a, side) for a, side in zip(call.args, sides)]
-    stated = ", ".join(said[:-1]) + f" and {said[-1]}"
+    message = [with_shape(a, side) for a, side in zip(call.args, sides)]
+    stated = ", ".join(message[:-1]) + f" and {message[-1]}"
     raise fail("OCO301", f"these shapes do not fit entry by entry: {stated}", call.span, _entrywise_hint(call))
 
 
@@ -70,7 +70,7 @@ def _inner(left: Shape, right: Shape) -> bool:
 
 
 def product(call: Call) -> Shape:
-    """`a @ b` of vectors and matrices: the last axis of `a` meets the first of `b`."""
+    """Shape of `a @ b` of vectors and matrices: the last axis of `a` meets the first of `b`."""
     left, right = call.args
     for side, word in ((left, "left"), (right, "right")):
         if len(side.shape) not in (1, 2):
@@ -106,11 +106,12 @@ def _product_hint(left: Expr, right: Expr) -> str:
 
 
 def _bare(expr: Expr) -> str:
-    """The name of an expression, or brackets for one that has none."""
+    """Name of an expression, or its text in brackets where it has none."""
     return expr.name if isinstance(expr, Name) else "(...)"
 
 
 def transposed(call: Call) -> Shape:
+    """Shape of the transpose. Raises OCO306 for more than two axes."""
     (base,) = call.args
     if len(base.shape) > 2:
         raise fail("OCO306", f".T takes a matrix; {with_shape(base, 'its argument')}", call.span)
@@ -118,14 +119,14 @@ def transposed(call: Call) -> Shape:
 
 
 def reduced(call: Call) -> Shape:
-    """All entries to a number, or those along one axis."""
+    """Shape of a reduction: a scalar, or the other axes."""
     (base,) = call.args
     axis = call.option("axis")
     return () if axis is None else base.shape[: int(axis)] + base.shape[int(axis) + 1 :]
 
 
 def of_rank(*ranks: int, result: Callable[[Shape], Shape] = lambda shape: ()) -> ShapeRule:
-    """The single argument has one of these numbers of axes."""
+    """Rule that the single argument has one of these numbers of axes."""
     wanted = " or ".join({0: "a number", 1: "a vector", 2: "a matrix"}[rank] for rank in ranks)
 
     def rule(call: Call) -> Shape:
@@ -138,23 +139,26 @@ def of_rank(*ranks: int, result: Callable[[Shape], Shape] = lambda shape: ()) ->
 
 
 def square_matrix(call: Call, of: Expr) -> Dim:
+    """Order of a square matrix. Raises OCO306 for other shapes."""
     if len(of.shape) != 2 or of.shape[0] != of.shape[1]:
         raise fail("OCO306", f"{call.atom} takes a square matrix; {with_shape(of, 'its argument')}", of.span)
     return of.shape[0]
 
 
 def trace(call: Call) -> Shape:
+    """Shape () of the trace of a square matrix."""
     square_matrix(call, call.args[0])
     return ()
 
 
 def diagonal(call: Call) -> Shape:
-    """A vector to the matrix with it on the diagonal; a square matrix to its diagonal."""
+    """Shape of `diag`: a matrix for a vector, a vector for a square matrix."""
     (base,) = call.args
     return base.shape * 2 if len(base.shape) == 1 else (square_matrix(call, base),)
 
 
 def vectors(call: Call) -> tuple[Dim, Dim]:
+    """Lengths of two vectors. Raises OCO306 for other shapes."""
     for arg in call.args:
         if len(arg.shape) != 1:
             raise fail("OCO306", f"{call.atom} takes two vectors; {with_shape(arg, 'its argument')}", arg.span)
@@ -162,17 +166,18 @@ def vectors(call: Call) -> tuple[Dim, Dim]:
 
 
 def dot(call: Call) -> Shape:
+    """Shape () of an inner product. Raises OCO302 where the lengths differ."""
     left, right = vectors(call)
     if left != right:
-        said = " and ".join(with_shape(a) for a in call.args)
+        message = " and ".join(with_shape(a) for a in call.args)
         raise fail(
-            "OCO302", f"dot takes two vectors of one length; {said}", call.span, "change the length of one of them"
+            "OCO302", f"dot takes two vectors of one length; {message}", call.span, "change the length of one of them"
         )
     return ()
 
 
 def quadratic(call: Call) -> Shape:
-    """`quad_form(x, P)`: x of shape [n], P of shape [n, n]."""
+    """Shape () of `quad_form(x, P)`: x of shape [n], P of shape [n, n]."""
     x, matrix = call.args
     if len(x.shape) != 1:
         raise fail("OCO306", f"quad_form takes a vector first; {with_shape(x, 'its argument')}", x.span)
@@ -187,16 +192,17 @@ def quadratic(call: Call) -> Shape:
 
 
 def filled(call: Call) -> Shape:
-    """`ones(3)`, `zeros(m, n)`: the arguments are the shape."""
+    """Shape of `ones(3)`, `zeros(m, n)`: the arguments themselves."""
     return tuple(size(a, f"a length in {call.atom}") for a in call.args)
 
 
 def identity(call: Call) -> Shape:
+    """Shape of `eye(n)`."""
     return (size(call.args[0], "the size of eye"),) * 2
 
 
 def repeated(call: Call) -> Shape:
-    """`repeat(v, k)`: each entry of v, k times."""
+    """Shape of `repeat(v, k)`: each entry of v, k times."""
     base, count = call.args
     if len(base.shape) > 1:
         raise fail("OCO306", f"repeat takes a number or a vector; {with_shape(base, 'its argument')}", base.span)
@@ -204,7 +210,7 @@ def repeated(call: Call) -> Shape:
 
 
 def whole_range(call: Call) -> Shape:
-    """`a..b`: both ends included."""
+    """Shape of `a..b`, both ends included."""
     first, last = (as_dim(a, "an end of ..") for a in call.args)
     length = add(add(last, multiply(-1, first)), 1)
     if isinstance(length, int) and length < 1:

@@ -1,4 +1,4 @@
-"""When a call gives whole numbers."""
+"""Rules for calls that give whole numbers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from oco.dsl.expressions import Call
 
 
 def whole(call: Call) -> bool:
-    """Whole numbers in, whole numbers out."""
+    """True where all arguments are whole numbers."""
     return all(a.integer for a in call.args)
 
 
 def counting(call: Call) -> bool:
-    """Whole numbers always."""
+    """True: the result is always whole."""
     return True

@@ -1,4 +1,4 @@
-"""How expressions are called in messages to the user."""
+"""Names of expressions in messages to the user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LONGEST = 40
 
 
 def describe(expr: Expr, otherwise: str = "this expression") -> str:
-    """The expression as the user wrote it, in backticks, where that is short; else `otherwise`."""
+    """Expression as the user wrote it, in backticks, where that is short; else `otherwise`."""
     if isinstance(expr, Name):
         return f"`{expr.name}`"
     if expr.span is not None:
@@ -22,6 +22,6 @@ def describe(expr: Expr, otherwise: str = "this expression") -> str:
 
 
 def with_shape(expr: Expr, otherwise: str = "this expression") -> str:
-    """`x` has shape [3]; `b` is a number."""
+    """Phrase with a shape: `x` has shape [3]; `b` is a number."""
     verb = f"has shape {show(expr.shape)}" if expr.shape else "is a number"
     return f"{describe(expr, otherwise)} {verb}"

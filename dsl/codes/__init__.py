@@ -1,4 +1,4 @@
-"""The codes of all errors and warnings: `CODES["OCO201"]`. One file a hundred; the numbers are stable, never reused."""
+"""Codes of all errors and warnings: `CODES["OCO201"]`. One file a hundred; the numbers are stable, never reused."""
 
 from __future__ import annotations
 

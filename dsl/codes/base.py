@@ -1,4 +1,4 @@
-"""What a code of the language's errors and warnings is."""
+"""Codes of the language's errors and warnings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Stage(StrEnum):
-    """The first step that can give a code; the example of a code is a text for that step."""
+    """First stage that can give a code; the example of a code is a text for that stage."""
 
     PARSE = "parse"
     CHECK = "check"
@@ -19,10 +19,10 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One row of `oco help CODE`.
+    """Row of `oco help CODE`.
 
-    `example` provokes the code: a model for the stages parse, check and compile; Python for the builder and a run; a shell command for the
-    command line.
+    `example` provokes the code: a model for the stages parse, check and compile; Python for the builder and a run; a
+    shell command for the command line.
     """
 
     title: str

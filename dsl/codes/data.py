@@ -46,7 +46,7 @@ DATA: dict[str, Code] = {
     ),
     "OCO825": Code(
         "a stream cannot be drawn",
-        "Only a stream with a stated law (`~ uniform(0, 1)`) can be drawn. Adversarial streams and `iid` streams of unknown law need data.",
+        "Only a stream with a stated distribution (`~ uniform(0, 1)`) can be drawn. Other streams need data.",
         "oco.load_data(model, None)",
         "Give data, or state a distribution in the model.",
         Stage.RUN,
@@ -111,9 +111,9 @@ DATA: dict[str, Code] = {
     "OCO834": Code(
         "a file unpacks to too much",
         "What the content of a file takes in memory is looked at before anything is read: at most 1 GiB for a file with rounds and for a "
-        "trace, or 16 times what it takes on the disk; `--effort` allows more. A file of a few kilobytes may unpack to gigabytes.",
+        "trace, or 16 times what it takes on the disk. A file of a few kilobytes may unpack to gigabytes.",
         'oco.load_data(model, "bomb.parquet")',
-        "If the file is yours, allow more: `oco --effort 4 run ...`, `with oco.effort(4):`.",
+        "If the file is yours, save it without compression.",
         Stage.RUN,
     ),
 }

@@ -8,7 +8,7 @@ from oco.dsl.domains import DOMAINS
 
 
 def _model(*lines: str) -> str:
-    """A model with these declarations after its horizon; where no decision is among them it gets one, and an objective."""
+    """Model with these declarations after its horizon; one without a decision gets one, and an objective."""
     body = list(lines)
     if not any(line.startswith("decision") for line in lines):
         body.append("decision x[3] in box(0, 1)")
@@ -64,9 +64,9 @@ SPECS: dict[str, Code] = {
     ),
     "OCO402": Code(
         "there is no such distribution",
-        f"A stream follows one of the named laws: {', '.join(k.signature for k in DISTRIBUTIONS.values())}.",
+        f"A stream follows one of the named distributions: {', '.join(k.signature for k in DISTRIBUTIONS.values())}.",
         _model("stream a ~ gaussian(0, 1)"),
-        "Take the nearest law, or say `iid` for an unknown one.",
+        "Take the nearest distribution, or say `iid` for an unknown one.",
     ),
     "OCO403": Code(
         "a domain has other arguments",
@@ -121,9 +121,8 @@ SPECS: dict[str, Code] = {
     ),
     "OCO423": Code(
         "an argument of a distribution is out of range",
-        "Standard deviations, means of counts and shapes are positive; probabilities lie between 0 and 1 and add up to 1; a pareto law "
-        "with a mean "
-        "has a shape above 1; `lo` is below `hi`.",
+        "Standard deviations, means of counts and shapes are positive; probabilities lie between 0 and 1 and add up to 1; a pareto "
+        "with a mean has a shape above 1; `lo` is below `hi`.",
         _model("stream a ~ normal(0, -1)"),
         "Correct the argument.",
     ),
@@ -134,10 +133,10 @@ SPECS: dict[str, Code] = {
         "Exchange the two ends.",
     ),
     "OCO425": Code(
-        "whole numbers from a law of real numbers",
+        "whole numbers from a distribution of real numbers",
         "A stream `in 0..k-1` takes whole numbers: poisson, binomial, bernoulli and categorical give them, and normal or uniform do not.",
         _model("stream a ~ uniform(0, 5) in 0..5"),
-        "Write `in [lo, hi]`, or take a law of whole numbers.",
+        "Write `in [lo, hi]`, or take a distribution of whole numbers.",
     ),
     "OCO426": Code(
         "a distribution never falls within the range",
@@ -147,7 +146,7 @@ SPECS: dict[str, Code] = {
     ),
     "OCO427": Code(
         "iid said where it does not belong",
-        "`iid` is for a law that is unknown; `mean = ...` follows `iid`. A stream with a distribution is iid already.",
+        "`iid` is for a distribution that is unknown; `mean = ...` follows `iid`. A stream with a distribution is iid already.",
         _model("stream a iid ~ uniform(0, 1)"),
         "Leave out `iid`, or leave out the distribution.",
     ),

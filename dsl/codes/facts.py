@@ -111,6 +111,15 @@ FACTS: dict[str, Code] = {
         "Narrow the domain or the ranges of the streams, or write the function in units in which its values are of moderate size.",
         Stage.CHECK,
     ),
+    "OCO614": Code(
+        "entries of very different widths",
+        "Entries of the decision have widths whose ratio is beyond 1e9. A step that has to balance them in one constraint adds up numbers "
+        "of 16 digits, so it knows the narrow entries to few: to about 1e-7 of their width at a ratio of 1e10, 1e-5 at 1e12.",
+        "model m\nhorizon T = 100\ndecision x[2] in box([0, 0], [1e-5, 1e5])\nstream c[2] in [0, 1]\nminimize c @ x\n"
+        "subject to\n    q: c @ x <= 1 each round\n",
+        "Write the decision in units in which all entries are of like size: `1e6 * x[0]` in place of `x[0]`.",
+        Stage.CHECK,
+    ),
     "OCO620": Code(
         "an assumption contradicts the model",
         "What is assumed is better than what the compiler shows to be possible.",

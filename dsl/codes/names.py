@@ -6,7 +6,7 @@ from oco.dsl.codes.base import Code, Stage
 
 
 def _model(body: str) -> str:
-    """A model with `body` after its horizon."""
+    """Model with `body` after its horizon."""
     return f"model m\nhorizon T = 10\n{body}"
 
 

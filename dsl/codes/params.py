@@ -43,9 +43,10 @@ PARAMS: dict[str, Code] = {
     ),
     "OCO805": Code(
         "more data than a model may hold",
-        "Fixed data has at most 100,000,000 numbers, and formulas make at most 20,000,000 in a model, parts of formulas included. "
-        "The files of a model unpack to at most 160 MB, or 16 times what they take on the disk; `--effort` allows more. "
-        "Decisions have at most 2,000,000 entries together, unless they may be kept as factors, and streams 10,000,000. "
+        "Fixed data has at most 100,000,000 numbers, and formulas make at most as many in a model, parts of formulas included. "
+        "The files of a model unpack to at most 160 MB, or 16 times what they take on the disk. "
+        "Decisions have at most 10,000,000 entries together, unless they may be kept as factors, and so have streams; the rows of a "
+        "polyhedron have at most 25,000,000 numbers. More does not fit into the memory of most machines with what is made of it. "
         "Sizes are checked before anything is allocated.",
         _model("param a[10, 100000000] = 0"),
         "Check the sizes; data of this size comes in streams.",

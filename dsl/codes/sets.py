@@ -31,14 +31,6 @@ SETS: dict[str, Code] = {
         "Use an algorithm that needs linear minimisation alone, such as `projection-free`.",
         Stage.BUILDER,
     ),
-    "OCO420": Code(
-        "the domain is too large",
-        "Whether a polyhedron is empty or unbounded, and how large it is, takes linear programs or Newton's method over all rows. What "
-        "these take is counted: a few hundred entries under a thousand rows are within reach, thousands under thousands are not.",
-        _model("polytope(A, 1)", "1500", "param A[3000, 1500] = 1\n"),
-        "State bounds of the entries, `with x >= lo, x <= hi`, and fewer rows; `simplex`, `budget` and other kinds take larger decisions.",
-        Stage.CHECK,
-    ),
     "OCO419": Code(
         "this does not narrow a domain",
         "What stands behind `with` compares affine expressions of the decision and of fixed data, and holds in every round.",

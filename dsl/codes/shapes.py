@@ -6,7 +6,7 @@ from oco.dsl.codes.base import Code, Stage
 
 
 def _minimizing(objective: str, *lines: str) -> str:
-    """A model with a decision, a matrix and a vector, that minimizes an expression."""
+    """Model with a decision, a matrix and a vector, that minimizes an expression."""
     declared = ("decision x[3] in box(0, 1)", "stream A[2, 3] in [-1, 1]", "stream b[2] in [-1, 1]")
     return "\n".join(("model example", "horizon T = 10", *declared, *lines, f"minimize {objective}")) + "\n"
 

@@ -6,7 +6,7 @@ from oco.dsl.codes.base import Code, Stage
 
 
 def _in_model(*lines: str) -> str:
-    """A model with one decision around the lines of an example."""
+    """Model with one decision around the lines of an example."""
     return "\n".join(("model example", "horizon T = 10", "decision x[2] in box(0, 1)", *lines)) + "\n"
 
 
@@ -196,11 +196,10 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO130": Code(
         "an expression that its lets make very large",
-        "Proofs read an expression as if its lets were written out, so a let that is used twice in a let that is used twice, and so on, "
-        "grows without bound. Alike terms of a sum of numbers, such as x[0] * a[0] + x[1] * a[1] + ..., count once; a sum has at most "
-        "4,000 terms.",
-        _in_model("let a0 = sum(x)", *(f"let a{k} = a{k - 1} + a{k - 1}" for k in range(1, 14)), "minimize a13"),
-        "Say the same with fewer uses: `8192 * a0`.",
+        "Derivatives write an expression out with its lets, so a let that is used twice in a let that is used twice, and so on, grows "
+        "without bound. Written out, an expression has at most 1,000,000 parts.",
+        _in_model("let a0 = sum(x)", *(f"let a{k} = a{k - 1} + a{k - 1}" for k in range(1, 21)), "minimize a20"),
+        "Say the same with fewer uses: `1048576 * a0`.",
         Stage.CHECK,
     ),
     "OCO133": Code(
@@ -237,23 +236,6 @@ SYNTAX: dict[str, Code] = {
         "Something happened that never should, whatever the model is. What went wrong is the cause of this error.",
         "no model is known that provokes it",
         "This is a bug in oco: please report it with the model.",
-        Stage.COMMAND,
-    ),
-    "OCO132": Code(
-        "too much work",
-        "Proofs and the choice of an algorithm look at each different term of the loss and of the constraints, some of them closely: "
-        "`quad_form` and `log_sum_exp` count more than a sum. Terms are weighed before proofs begin, and what these then do is counted "
-        "in steps of about a microsecond, so that a model is refused on every machine or on none.",
-        "a constraint that adds up 300 squares, each of a stream of its own",
-        "Write many alike terms as one over a vector: `sum(s * square(x - k))` with `stream s[300]`. Or allow more work: "
-        "`oco --effort 4 compile m.oco`, and in Python `with oco.effort(4): oco.compile(model)`.",
-        Stage.COMMAND,
-    ),
-    "OCO131": Code(
-        "too many constraints",
-        "A model states at most 30 constraints; each may be a vector with thousands of entries.",
-        "a file with a thousand labelled constraints",
-        "Put their numbers into params and state one vector constraint: `cap: A @ x <= b`.",
         Stage.COMMAND,
     ),
 }

@@ -1,1 +1,3 @@
-"""Readers of numbers in files of strangers: the size of a content is known before it is unpacked, and unpacking stops at it."""
+"""Readers of numbers in untrusted files: the size of the content is known before it is unpacked, and unpacking stops at
+it.
+"""

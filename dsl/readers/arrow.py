@@ -1,4 +1,4 @@
-"""Arrow files and streams: what their batches unpack to, from the messages' headers, before a buffer is unpacked.
+"""Arrow files and streams: unpacked sizes of their batches, from the messages' headers, before a buffer is unpacked.
 
 Source: https://arrow.apache.org/docs/format/Columnar.html (encapsulated messages; Message.fbs, read as FlatBuffers).
 """
@@ -11,7 +11,7 @@ from typing import Any
 from oco.dsl.readers.quota import Quota
 
 FILE_MAGIC = b"ARROW1\0\0"
-"""A file is these bytes, a stream, and an index of it that is not needed."""
+"""First bytes of a file; a stream follows, and an index that is not needed."""
 NUMBER, CELL = 8, 200
 """Bytes of a number, and of a text, which is kept with its place."""
 MESSAGE = 1 << 14
@@ -20,7 +20,7 @@ DICTIONARY_BATCH, RECORD_BATCH = 2, 3
 
 
 def start_of(file: Any) -> int:
-    """The place where the stream begins in a memory map of pyarrow."""
+    """Position where the stream begins in a memory map of pyarrow."""
     file.seek(0)
     start = len(FILE_MAGIC) if file.read(len(FILE_MAGIC)) == FILE_MAGIC else 0
     file.seek(start)
@@ -28,7 +28,7 @@ def start_of(file: Any) -> int:
 
 
 def check_sizes(file: Any, texts: int, quota: Quota) -> int:
-    """Count what the batches from here on take, and return their rows. `texts` is the number of columns with texts.
+    """Count the bytes of the batches from here on, and return their rows. `texts` is the number of columns with texts.
 
     Raises TooMuch; ValueError and struct.error where a header is damaged.
     """
@@ -76,14 +76,14 @@ def _unpacked(batch: _Table, body: Any) -> int:
 
 
 class _Table:
-    """A table of FlatBuffers at a place of some bytes, or one that is not there (place 0)."""
+    """Table of FlatBuffers at a position in some bytes, or an absent one (position 0)."""
 
     def __init__(self, data: bytes, place: int) -> None:
         self._data, self._place = data, place
         self.there = place > 0
 
     def _field(self, number: int) -> int:
-        """The place of a field; 0 where it is absent."""
+        """Position of a field; 0 where it is absent."""
         if not self.there:
             return 0
         index = self._place - _at(self._data, "<i", self._place)
@@ -101,7 +101,7 @@ class _Table:
         return _Table(self._data, place + _at(self._data, "<I", place) if place else 0)
 
     def pairs(self, number: int) -> list[tuple[int, int]]:
-        """A vector of structs of two 64-bit integers."""
+        """Vector of structs of two 64-bit integers."""
         place = self._field(number)
         if not place:
             return []
@@ -114,5 +114,5 @@ class _Table:
 def _at(data: bytes | memoryview, form: str, place: int) -> int:
     if place < 0:
         raise ValueError("a header points before its beginning")
-    found: int = struct.unpack_from(form, data, place)[0]
-    return found
+    result: int = struct.unpack_from(form, data, place)[0]
+    return result

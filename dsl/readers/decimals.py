@@ -14,7 +14,9 @@ LONGEST_NUMBER, LONGEST_LINE = 512, 2**24
 
 
 def decimal(text: str) -> float | None:
-    """The number that a text stands for, with spaces around it; NaN and infinities by their names. None where it is no number."""
+    """Number that a text represents, with spaces around it; NaN and infinities by their names. None where it is not a
+    number.
+    """
     if not _plain(text):
         return None
     try:
@@ -24,7 +26,7 @@ def decimal(text: str) -> float | None:
 
 
 def decimals(texts: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
-    """The numbers of texts, as `decimal` reads them; None where one is no number."""
+    """Numbers of texts, as `decimal` reads them; None where one is not a number."""
     cells = list(texts)
     if not all(map(_plain, cells)):
         return None
@@ -35,12 +37,12 @@ def decimals(texts: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.float64
 
 
 def _plain(text: str) -> bool:
-    """Python takes `1_0` and digits of other scripts for numbers too."""
+    """True for a plain decimal number: Python also accepts `1_0` and digits of other scripts."""
     return len(text) <= LONGEST_NUMBER and text.isascii() and "_" not in text
 
 
 def lines_of(file: IO[str]) -> Iterator[str]:
-    """The lines of a text, with their ends. Raises TooMuch for one that is longer than any line of numbers."""
+    """Lines of a text, with their ends. Raises TooMuch for one that is longer than any line of numbers."""
     while line := file.readline(LONGEST_LINE + 1):
         if len(line) > LONGEST_LINE:
             raise TooMuch(f"a line has more than {LONGEST_LINE:,} characters", "put a line break after every row")

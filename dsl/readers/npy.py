@@ -18,7 +18,7 @@ NUMBER = 8
 
 @dataclass(frozen=True)
 class Header:
-    """What an NPY file says that it holds."""
+    """Header of an NPY file."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -41,7 +41,9 @@ class Header:
 
 
 def read_header(stream: IO[bytes], room: int) -> Header:
-    """The header at the start of a stream of `room` bytes. Raises ValueError for objects, and for more entries than fit into the room."""
+    """Header at the start of a stream of `room` bytes. Raises ValueError for objects, and for more entries than fit
+    into the room.
+    """
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     header = Header(*read(stream))
@@ -55,7 +57,7 @@ def read_header(stream: IO[bytes], room: int) -> Header:
 
 
 def read_entries(stream: IO[bytes], header: Header, make: Maker = np.empty) -> Array:
-    """The array behind a header, read in blocks into what `make(shape, dtype)` gives."""
+    """Array behind a header, read in blocks into the array of `make(shape, dtype)`."""
     array = make(header.shape[::-1] if header.fortran else header.shape, header.dtype)
     room = array.reshape(-1).view(np.uint8).data
     for start in range(0, header.nbytes, BLOCK):
@@ -68,12 +70,12 @@ def read_entries(stream: IO[bytes], header: Header, make: Maker = np.empty) -> A
 
 
 def members(archive: ZipFile) -> dict[str, ZipInfo]:
-    """The arrays of an NPZ file by name."""
+    """Arrays of an NPZ file by name."""
     return {i.filename.removesuffix(".npy"): i for i in archive.infolist() if i.filename.endswith(".npy")}
 
 
 def member_header(archive: ZipFile, member: ZipInfo) -> Header:
-    """The header of an array of an NPZ file. Raises ValueError for packings that unpack a block to any size, such as bzip2."""
+    """Header of an array of an NPZ file. Raises ValueError for packings that unpack a block to any size, such as bzip2."""
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise ValueError(f"{member.filename} is packed in a way that NumPy does not write")
     with archive.open(member) as stream:
@@ -81,6 +83,6 @@ def member_header(archive: ZipFile, member: ZipInfo) -> Header:
 
 
 def read_member(archive: ZipFile, member: ZipInfo, make: Maker = np.empty) -> Array:
-    """An array of an NPZ file, whose header was looked at before."""
+    """Array of an NPZ file whose header was checked before."""
     with archive.open(member) as stream:
         return read_entries(stream, read_header(stream, member.file_size), make)

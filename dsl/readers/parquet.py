@@ -1,6 +1,6 @@
-"""Parquet files: what each page unpacks to, from the pages' own headers, before one of them is unpacked.
+"""Parquet files: unpacked sizes of the pages, from the pages' own headers, before one of them is unpacked.
 
-The footer is written by whoever wrote the file, and readers allocate by the headers of pages, so these count.
+The footer cannot be trusted, and readers allocate by the headers of pages, so these count.
 Source: https://github.com/apache/parquet-format (parquet.thrift).
 """
 
@@ -15,23 +15,25 @@ from oco.dsl.readers.thrift import Compact
 
 NUMBER = 8
 CELL = 200
-"""Bytes of a text in memory, about, besides its characters: it is kept with its place, since it is no number."""
+"""Approximate bytes of a text in memory besides its characters: it is kept with its place, since it is not a number."""
 IN_LIST = 32
 """Bytes of a number in a list: with its levels, and as an entry of an array."""
 PAGE = 1 << 14
 """Bytes that a page counts beside its content: reading its header takes as long as some thousand numbers."""
 WINDOW, WIDEST = 1 << 12, 1 << 24
-"""Bytes that are read for the header of a page, and the most."""
+"""Bytes that are read first for the header of a page, and at most."""
 DICTIONARY_PAGE = 2
 CONTENTS = {0: (5, 2), DICTIONARY_PAGE: (7, 2), 3: (8, 4)}
-"""Where the header of a page of each kind has the part with the number of values (1), and where that part has their encoding."""
+"""Field of a page header, by kind, with the part that has the number of values (1), and field of that part with their encoding."""
 DELTA_BYTE_ARRAY = 7
-"""Each text is written as the length that it shares with the one before, and the rest: any size comes of few bytes."""
+"""Encoding of each text as the length of its common prefix with the one before, and the rest: few bytes unpack to any size."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """The header of a page: its kind, bytes once it is unpacked, values in it (nulls and entries of lists included), their encoding."""
+    """Header of a page: its kind, bytes once it is unpacked, values in it (nulls and entries of lists included), their
+    encoding.
+    """
 
     kind: int
     unpacked: int
@@ -40,7 +42,9 @@ class Page:
 
 
 def check_sizes(path: Any, file: Any, quota: Quota) -> None:
-    """Count what a file, opened as pyarrow's `ParquetFile`, takes in memory. Raises TooMuch; ValueError where it contradicts itself."""
+    """Count the memory of a file, opened as pyarrow's `ParquetFile`. Raises TooMuch; ValueError where it contradicts
+    itself.
+    """
     metadata = file.metadata
     if metadata.num_rows != sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)):
         raise ValueError("its parts have another number of rows than it says")
@@ -63,8 +67,8 @@ def _check_chunk(stream: IO[bytes], chunk: Any, column: Any, rows: int, quota: Q
         if column.physical_type == "BYTE_ARRAY":
             quota.add(3 * page.unpacked)  # a character may take four bytes
             if page.encoding == DELTA_BYTE_ARRAY:
-                said = "has texts written as differences, whose sizes are not known before they are read"
-                raise ValueError(f"column {column.path} {said}")
+                message = "has texts written as differences, whose sizes are not known before they are read"
+                raise ValueError(f"column {column.path} {message}")
     if max(rows, chunk.num_values) > seen:
         raise ValueError(f"column {column.path} has {seen:,} values for {rows:,} rows")
 
@@ -79,7 +83,7 @@ def _cost(column: Any) -> int:
 
 
 def _pages(stream: IO[bytes], chunk: Any) -> Iterator[Page]:
-    """The pages of a column chunk."""
+    """Pages of a column chunk."""
     start = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < start:
         start = chunk.dictionary_page_offset
@@ -99,14 +103,14 @@ def _pages(stream: IO[bytes], chunk: Any) -> Iterator[Page]:
 
 
 def _integer(fields: dict[int, Any], number: int) -> int:
-    found = fields.get(number)
-    if not isinstance(found, int) or found < 0:
+    result = fields.get(number)
+    if not isinstance(result, int) or result < 0:
         raise ValueError("the header of a page lacks a size")
-    return found
+    return result
 
 
 def _header(stream: IO[bytes], start: int) -> tuple[int, dict[int, Any]]:
-    """The length of the header of the page at a place, and its fields."""
+    """Length of the header of the page at a position, and its fields."""
     window = WINDOW
     while True:
         stream.seek(start)

@@ -10,16 +10,17 @@ VARINT_BYTES = 10
 
 
 class Compact:
-    """A reader of bytes from `position` on. Raises EOFError past their end, ValueError for what is no struct.
+    """Reader of bytes from `position` on. Raises EOFError past their end, ValueError for invalid structs.
 
-    It refuses what readers take in different ways: a field that stands twice, an integer with more bits than its kind.
+    It refuses encodings that readers interpret differently: a field that occurs twice, an integer with more bits than
+    its kind.
     """
 
     def __init__(self, data: bytes, position: int = 0) -> None:
         self.data, self.position = data, position
 
     def struct(self) -> dict[int, Any]:
-        """Fields by number; those of a struct in it the same way. Values of lists, sets and maps are passed over."""
+        """Fields by number, nested structs included. Values of lists, sets and maps are skipped."""
         fields: dict[int, Any] = {}
         last = 0
         while (head := self._take(1)[0]) != STOP:
@@ -61,7 +62,7 @@ class Compact:
             self._value(kinds & 15)
 
     def _integer(self, bits: int) -> int:
-        """A signed integer, zigzag."""
+        """Signed integer in zigzag encoding."""
         number = self._varint()
         if number >> bits:
             raise ValueError(f"a header has an integer of more than {bits} bits")
@@ -77,8 +78,8 @@ class Compact:
         raise ValueError("a header has a number that does not end")
 
     def _take(self, count: int) -> bytes:
-        found = self.data[self.position : self.position + count]
-        if len(found) < count:
+        result = self.data[self.position : self.position + count]
+        if len(result) < count:
             raise EOFError("a header ends before its last field")
         self.position += count
-        return found
+        return result

@@ -1,4 +1,6 @@
-"""The TextMate grammar by which editors colour model files, made from the words of the language: `grammar/oco.tmLanguage.json`."""
+"""TextMate grammar with which editors colour model files, made from the words of the language:
+`grammar/oco.tmLanguage.json`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ PHRASES = (
 
 
 def textmate() -> str:
-    """The grammar as JSON."""
+    """TextMate grammar as JSON."""
     grammar = {
         "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
         "name": "oco",

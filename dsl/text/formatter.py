@@ -1,7 +1,9 @@
-"""`oco fmt`: a text in canonical layout. It works on tokens, so that every comment stays, and checks that the meaning did too.
+"""`oco fmt`: a text in canonical layout. It works on tokens, so that every comment stays, and checks that the meaning
+did too.
 
-What counts: blanks round signs, constraints indented by four, at most one blank line in a row, no blanks at line ends, one line end at the
-end. Runs of two or more blanks align columns, and stay: tokens that stood under each other after such runs stand under each other again.
+Layout: blanks round signs, constraints indented by four, at most one blank line in a row, no blanks at line ends, one
+line end at the end. Runs of two or more blanks align columns, and stay: tokens that stood under each other after such
+runs stand under each other again.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ TAB = 4
 
 @dataclass
 class _Cell:
-    """A token in its row. Columns count from 0: `was` in the given text, `now` in the new one."""
+    """Token in its row. Columns count from 0: `was` in the given text, `now` in the new one."""
 
     text: str
     was: int
@@ -33,7 +35,7 @@ class _Cell:
 
     @property
     def wide(self) -> bool:
-        """Whether a run of blanks before it aligns it."""
+        """True where a run of blanks before it aligns it."""
         return self.run >= 2
 
     @property
@@ -43,15 +45,16 @@ class _Cell:
 
 @dataclass(eq=False)
 class _Row:
-    """A line of the text. `indent` is where it has to start; None for a line that goes on with a statement, whose first row and whose row
-    right above are in `above`."""
+    """Line of the text. `indent` is its required start; None for a line that continues a statement, whose first row and
+    whose row right above are in `above`.
+    """
 
     cells: list[_Cell] = field(default_factory=list)
     indent: int | None = 0
     above: tuple[_Row, ...] = ()
 
     def add(self, token: Token, blanks: str, gap: int) -> None:
-        """The next token, after `blanks` in the text."""
+        """Add the next token, after `blanks` in the text."""
         end = self.cells[-1].was + len(self.cells[-1].text) if self.cells else 0
         column = end + len((" " * (end % TAB) + blanks).expandtabs(TAB)) - end % TAB
         self.cells.append(_Cell(token.text.rstrip(), column, column - end if self.cells else 0, gap))
@@ -64,7 +67,7 @@ class _Row:
 
 
 def format_text(text: str, name: str = "<string>") -> str:
-    """The text in canonical layout. Raises OcoError where the text has mistakes of syntax."""
+    """Text in canonical layout. Raises OcoError where the text has mistakes of syntax."""
     source = Source(name, text)
     before, errors = parse_file(source)
     if errors:
@@ -102,7 +105,7 @@ def _rows(source: Source, file: syntax.File) -> list[_Row]:
 
 
 def _gaps(scanned: Scan) -> dict[int, int]:
-    """The canonical number of blanks before each token of a statement, by its offset."""
+    """Canonical number of blanks before each token of a statement, by its offset."""
     apart: dict[int, int] = {}
     for line in split(scanned):
         apart |= {token.start: len(gap) for gap, token in zip(gaps(line.tokens), line.tokens[1:])}
@@ -110,7 +113,7 @@ def _gaps(scanned: Scan) -> dict[int, int]:
 
 
 def _indent_comments(rows: list[_Row]) -> None:
-    """A comment on a line of its own that was indented goes with the statement after it."""
+    """Indent a comment on a line of its own, if it was indented, like the statement after it."""
     following = 0
     for row in reversed(rows):
         if not row.cells or row.indent is None:
@@ -142,7 +145,9 @@ def _place(rows: list[_Row]) -> None:
 
 
 def _start(row: _Row, cell: _Cell) -> int:
-    """Where a row begins. One that goes on with a statement stays under what it stood under, or moves with the statement's first row."""
+    """Column at which a row begins. A continuation stays under the token it stood under, or moves with the statement's
+    first row.
+    """
     if row.indent is not None:
         return row.indent
     first, last = row.above
@@ -153,7 +158,7 @@ def _start(row: _Row, cell: _Cell) -> int:
 
 
 def _single_blank_lines(lines: list[str]) -> list[str]:
-    """No blank line at the start and at the end, one where there were several."""
+    """Remove blank lines at the start and at the end, and merge several into one."""
     kept: list[str] = []
     for line in lines:
         if line or (kept and kept[-1]):
@@ -164,7 +169,7 @@ def _single_blank_lines(lines: list[str]) -> list[str]:
 
 
 def _check_same(source: Source, before: syntax.File, result: str) -> None:
-    """The new text must say what the old one said, comments included."""
+    """Check that the new text has the meaning of the old one, comments included."""
     after, errors = parse_file(Source(source.name, result))
     if errors or after.statements != before.statements:
         raise InternalError("the formatted text does not mean the same")

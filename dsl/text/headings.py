@@ -1,4 +1,4 @@
-"""What kind of statement a line is, told by its first tokens, also where they are misspelt."""
+"""Kind of the statement on a line, recognized by its first tokens, even where they are misspelt."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ OPERAND_STARTS = NAME_KINDS | {"NUMBER", "TEXT", "MINUS", "LPAR", "ALGORITHM"}
 
 
 class Heading(NamedTuple):
-    """`word` begins the statement ("constraint" for a labelled one, "" when nothing is near); `name` is what it declares, if that can be
-    seen; `problem` says what is wrong with the heading; `tokens` are the tokens to parse, None when that is of no use."""
+    """Heading of a line.
+
+    word     begins the statement ("constraint" for a labelled one, "" when nothing is near)
+    name     the name that it declares, if that can be seen
+    problem  the mistake in the heading
+    tokens   tokens to parse, None where parsing is of no use
+    """
 
     word: str
     name: syntax.Identifier | None
@@ -29,7 +34,7 @@ class Heading(NamedTuple):
 
 
 def recognise(tokens: list[Token], under_subject_to: bool) -> Heading:
-    """The heading of a line. `under_subject_to`: constraints were the last thing before it."""
+    """Heading of a line. `under_subject_to`: constraints were the last thing before it."""
     first = tokens[0]
     second = tokens[1].type if len(tokens) > 1 else ""
     compares = any(t.type in RELATIONS for t in tokens)
@@ -54,7 +59,7 @@ def _declared(word: str, tokens: list[Token]) -> syntax.Identifier | None:
 
 
 def _misspelt(tokens: list[Token], under_subject_to: bool, compares: bool) -> Heading:
-    """A line that begins with a word which begins no statement."""
+    """Heading of a line that begins with a word which begins no statement."""
     first = tokens[0]
     second = tokens[1].type if len(tokens) > 1 else ""
     lowered = first.text.lower()
@@ -93,7 +98,7 @@ def _maximize(tokens: list[Token]) -> Heading:
 
 
 def _without_word(tokens: list[Token], under_subject_to: bool, compares: bool) -> Heading:
-    """A line that begins with a number, a sign or a bracket."""
+    """Heading of a line that begins with a number, a sign or a bracket."""
     if compares or (under_subject_to and tokens[0].type in OPERAND_STARTS | {"LSQB"}):
         return _without_label(tokens, under_subject_to)
     return _unknown(tokens)

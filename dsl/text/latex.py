@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -24,43 +24,8 @@ Part = tuple[str, int]
 """LaTeX, and the precedence of its outermost operator."""
 
 
-def _norm(which: str) -> Callable[[str], str]:
-    return lambda u: rf"\left\lVert {u} \right\rVert{which}"
-
-
-def _function(name: str) -> Callable[[str], str]:
-    return lambda u: rf"{name}\left({u}\right)"
-
-
-FORMS: Mapping[str, Callable[[str], str]] = {
-    "abs": lambda u: rf"\left\lvert {u} \right\rvert",
-    "norm1": _norm("_1"),
-    "norm2": _norm("_2"),
-    "norm_inf": _norm(r"_\infty"),
-    "nuclear_norm": _norm("_*"),
-    "sigma_max": _norm(r"_{\mathrm{op}}"),
-    "sum_squares": _norm("_2^2"),
-    "square": lambda u: rf"\left({u}\right)^2",
-    "sqrt": lambda u: rf"\sqrt{{{u}}}",
-    "exp": _function(r"\exp"),
-    "log": _function(r"\log"),
-    "log1p": lambda u: rf"\log\left(1 + {u}\right)",
-    "logistic": lambda u: rf"\log\left(1 + e^{{{u}}}\right)",
-    "log_sum_exp": _function(r"\log\textstyle\sum\exp"),
-    "sum": _function(r"\textstyle\sum"),
-    "max": _function(r"\max"),
-    "min": _function(r"\min"),
-    "pos": lambda u: rf"\left[{u}\right]_+",
-    "neg": lambda u: rf"\left[-({u})\right]_+",
-    "hinge": lambda u: rf"\left[1 - ({u})\right]_+",
-    "trace": _function(r"\operatorname{tr}"),
-    "inv_pos": lambda u: rf"\frac{{1}}{{{u}}}",
-}
-"""Atoms of one argument that have a notation of their own."""
-
-
 def expression_latex(expr: Expr) -> str:
-    """The expression; streams carry the round as an index."""
+    """LaTeX of the expression; streams carry the round as an index."""
     done: dict[int, Part] = {}
     widths: dict[int, int] = {}
     for node in walk(expr):
@@ -105,8 +70,8 @@ def _call(node: Call, args: list[Part]) -> Part:
     own = row.precedence
     if not row.operator:
         texts = [text for text, _ in args]
-        if len(args) == 1 and node.atom in FORMS and not node.options:
-            return FORMS[node.atom](texts[0]), ATOMIC
+        if len(args) == 1 and row.latex and not node.options:
+            return row.latex.replace("#1", texts[0]), ATOMIC
         options = [rf"\text{{{k} = {v}}}" for k, v in node.options]
         return rf"\operatorname{{{escaped(node.atom.strip('_'))}}}\left({', '.join(texts + options)}\right)", ATOMIC
     if len(args) == 1:
@@ -123,14 +88,14 @@ def _call(node: Call, args: list[Part]) -> Part:
 
 
 def _times(node: Call) -> str:
-    """Arrays are multiplied entry by entry."""
+    """LaTeX of an entrywise product."""
     if all(a.shape for a in node.args):
         return r" \odot "
     return r" \cdot " if isinstance(node.args[1], Constant) else r"\, "
 
 
 def _product(node: Call) -> str:
-    """Two vectors have an inner product; everything else stands side by side."""
+    """LaTeX of a matrix product: two vectors have an inner product; everything else stands side by side."""
     return r"^\top " if len(node.args[0].shape) == 1 else r"\, "
 
 
@@ -149,7 +114,7 @@ def _number(value: float | int) -> str:
 
 
 def _name(name: str, round_: str = "") -> str:
-    """`lam_2` as a letter with an index; a word upright; the round comes last in the index."""
+    """LaTeX of a name: `lam_2` as a letter with an index; a word upright; the round comes last in the index."""
     head, _, rest = name.partition("_")
     letter = f"\\{head}" if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"
     index = ",".join(part for part in ((rf"\mathrm{{{escaped(rest)}}}" if rest else ""), round_) if part)
@@ -157,12 +122,12 @@ def _name(name: str, round_: str = "") -> str:
 
 
 def escaped(text: str) -> str:
-    """Plain text for LaTeX."""
+    """Plain text escaped for LaTeX."""
     return re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", "/")).replace("^", r"\hat{}").replace("~", r"\sim{}")
 
 
 def model_latex(model: Model) -> str:
-    """The model as a display: what is decided, what it costs, what must hold, and what is known of the data."""
+    """LaTeX display of the model: decisions, loss, constraints, and knowledge of the data."""
     rounds = "unknown" if model.horizon.rounds is None else expression_latex(model.horizon.rounds)
     worst = r"\min" if model.objective is not None else ""
     decided = ", ".join(_decision(d) for d in model.decisions)
@@ -209,8 +174,10 @@ def _constraint(c: Constraint) -> str:
 
 def _stream(stream: Stream) -> str:
     name = _name(stream.name, "t")
-    law = "" if stream.distribution is None else rf" \sim \text{{{escaped(print_distribution(stream.distribution))}}}"
+    distribution = (
+        "" if stream.distribution is None else rf" \sim \text{{{escaped(print_distribution(stream.distribution))}}}"
+    )
     bounds = "" if stream.bounds is None else rf" \in [{', '.join(expression_latex(b) for b in stream.bounds)}]"
     power = r" \times ".join(expression_latex(d) for d in stream.dims)
     iid = r"\ \text{iid}" if stream.iid else ""
-    return f"{name}{law}{bounds}{f'^{{{power}}}' if power and bounds else ''}{iid}"
+    return f"{name}{distribution}{bounds}{f'^{{{power}}}' if power and bounds else ''}{iid}"

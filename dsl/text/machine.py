@@ -1,4 +1,6 @@
-"""The parser: an LALR(1) machine that is fed token by token, so that what could have stood at a mistake is known (Aho et al. 2006, 4.5)."""
+"""Parser: an LALR(1) machine that is fed token by token, so that the tokens possible at a mistake are known (Aho et al.
+2006, 4.5).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from typing import Any
 from oco.dsl.text.tables import Rule, Tables
 
 END = "$END"
-"""The kind of token that says that there is no more."""
+"""Kind of the token that marks the end of the input."""
 
 
 class Machine:
-    """Reads one statement or formula, token by token."""
+    """Parser of one statement or formula, token by token."""
 
     def __init__(self, made: Tables, builder: object, start: str) -> None:
         self.tables = made
@@ -22,7 +24,7 @@ class Machine:
         self.last = made.last[start]
 
     def fits(self, kind: str) -> bool:
-        """Whether a token of this kind may come next, so far as this state alone tells."""
+        """True where a token of this kind may come next, judged by this state alone."""
         return kind in self.tables.states[self.path[-1]]
 
     def feed(self, kind: str, token: Any) -> bool:
@@ -63,7 +65,7 @@ class Machine:
         return make(parts)
 
     def accepts(self) -> frozenset[str]:
-        """The kinds of token that can stand next."""
+        """Kinds of token that can come next."""
         kinds = self.tables.states[self.path[-1]]
         return frozenset(kind for kind in kinds if kind.isupper() and self._takes(kind))
 

@@ -1,4 +1,6 @@
-"""What to say when a statement cannot be read: the parser knows the token and what could have stood there, this file finds the words."""
+"""Messages for statements that cannot be read: the parser gives the token and the possible ones, this file finds the
+words.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ LOOP_WORDS = frozenset({"for", "if", "else", "and", "or", "not", "while"})
 
 
 class Trouble(NamedTuple):
-    """Where the parser stopped: `at` is the offending token, None at the end of the statement; `expected` the kinds that fit there."""
+    """Position where the parser stopped: `at` is the offending token, None at the end of the statement; `expected` the
+    kinds that fit there.
+    """
 
     tokens: list[Token]
     position: int
@@ -30,28 +34,30 @@ class Trouble(NamedTuple):
 
     @property
     def at(self) -> Token | None:
+        """Offending token; None at the end of the statement."""
         return self.tokens[self.position] if self.position < len(self.tokens) else None
 
     @property
     def before(self) -> Token:
+        """Token before the offending one."""
         return self.tokens[max(self.position - 1, 0)]
 
     @property
     def word(self) -> str:
-        """The word of the statement, or "constraint"."""
+        """Word of the statement, or "constraint"."""
         first = self.tokens[0]
         return first.text if first.type in STATEMENT_KINDS else "constraint"
 
     @property
     def span(self) -> Span:
-        """The offending token, or the place right after the last one."""
+        """Offending token, or the place right after the last one."""
         if self.at is not None:
             return self.at.span
         return Span(self.before.source, self.before.end, self.before.end)
 
     @property
     def opener(self) -> Token | None:
-        """The innermost bracket that is open there."""
+        """Innermost bracket that is open there."""
         open_: list[Token] = []
         for token in self.tokens[: self.position]:
             if token.type in CLOSER:
@@ -61,16 +67,17 @@ class Trouble(NamedTuple):
         return open_[-1] if open_ else None
 
     def operand_before(self) -> bool:
-        """Whether an operand ends right before it."""
+        """True where an operand ends right before it."""
         kinds = NAME_KINDS | OPERAND_ENDS
         return self.position > 0 and self.before.type in kinds and "NUMBER" not in self.expected
 
     def found(self) -> str:
+        """Phrase for the offending token."""
         return "the line ends here" if self.at is None else f"found `{self.at.text}`"
 
 
 def explain(trouble: Trouble) -> Diagnostic:
-    """The first explanation that fits, the special ones first."""
+    """Diagnostic of the first rule that applies, special ones first."""
     for rule in (
         _reserved,
         _wrong_sign,
@@ -90,6 +97,7 @@ def explain(trouble: Trouble) -> Diagnostic:
 
 
 def later(token: Token) -> Diagnostic:
+    """Diagnostic for a word that is reserved for future use."""
     return Diagnostic(
         "OCO111",
         f"`{token.text}` is reserved for {LATER_WORDS[token.text]}, which the language cannot say yet",
@@ -134,7 +142,9 @@ def _wrong_sign(trouble: Trouble) -> Diagnostic | None:
 
 
 def _relation(trouble: Trouble) -> Diagnostic | None:
-    """`=` for `==` and the other way round, chains, comparisons in the wrong place, a constraint without one."""
+    """Mistakes in relations: `=` for `==` and the reverse, chains, comparisons in the wrong place, a constraint without
+    one.
+    """
     at, expected = trouble.at, trouble.expected
     compares = trouble.word == "constraint" and any(t.type in RELATIONS for t in trouble.tokens[: trouble.position])
     if at is not None and at.type == "EQUAL" and trouble.word == "constraint" and "EQ" in expected:
@@ -180,7 +190,7 @@ def _horizon(trouble: Trouble) -> Diagnostic | None:
 
 
 def _closed_list(trouble: Trouble) -> Diagnostic | None:
-    """A word that must be one of a few: what is measured, what comes back."""
+    """Mistakes in words from a closed list: the measure, the feedback."""
     if trouble.word not in ("measure", "feedback") or not trouble.expected <= KEYWORDS.keys():
         return None
     words = sorted(KEYWORDS[kind] for kind in trouble.expected)
@@ -194,7 +204,7 @@ def _closed_list(trouble: Trouble) -> Diagnostic | None:
 
 
 def _timing(trouble: Trouble) -> Diagnostic | None:
-    """What follows the right side of a constraint."""
+    """Mistakes after the right side of a constraint."""
     at = trouble.at
     compares = any(t.type in RELATIONS for t in trouble.tokens[: trouble.position])
     begun = trouble.before.type in ("EACH", "ON") and trouble.expected <= {"ROUND", "AVERAGE"}
@@ -206,8 +216,8 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
         return None
     first = trouble.before if begun else trouble.tokens[trouble.position]
     span = first.span.to(trouble.tokens[-1].span)
-    said = span.text
-    words = "each round" if any(w in said for w in ("each", "every", "all", "always", "hard")) else "on average"
+    message = span.text
+    words = "each round" if any(w in message for w in ("each", "every", "all", "always", "hard")) else "on average"
     return Diagnostic("OCO117", "a constraint ends in `each round` or `on average`", span, f"did you mean `{words}`?")
 
 
@@ -215,7 +225,7 @@ TIMING_WORDS = ("always", "hard", "soft", "average", "iid", "round", "mean", "ea
 
 
 def _looks_like_operand(trouble: Trouble) -> bool:
-    """`2 x` forgets an operator; `0 every round` does not say when."""
+    """True for `2 x`, which lacks an operator; `0 every round` is a wrong timing instead."""
     position = trouble.position
     following = trouble.tokens[position + 1].type if position + 1 < len(trouble.tokens) else ""
     return following in OPERATORS | set(CLOSER) or (
@@ -254,13 +264,13 @@ def _missing_in(trouble: Trouble) -> Diagnostic | None:
 
 
 def _rest(trouble: Trouble) -> str:
-    """What follows on the line, if that is short."""
+    """Remainder of the line, cut where it is long."""
     text = canonical(trouble.span.to(trouble.tokens[-1].span).text)
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def _bracketed(trouble: Trouble) -> Diagnostic | None:
-    """Inside ( ) and [ ]: empty ones, a comma too many or too few, slices."""
+    """Mistakes inside ( ) and [ ]: empty ones, a comma too many or too few, slices."""
     at, opener = trouble.at, trouble.opener
     if at is None or opener is None:
         return None
@@ -299,7 +309,7 @@ def _bracketed(trouble: Trouble) -> Diagnostic | None:
 
 
 def _adjacent(trouble: Trouble) -> Diagnostic | None:
-    """Two operands side by side."""
+    """Mistake of two operands side by side."""
     at = trouble.at
     if at is None or not trouble.operand_before() or "PLUS" not in trouble.expected:
         return None
@@ -325,7 +335,7 @@ def _plain(trouble: Trouble) -> Diagnostic:
 
 
 def _way_out(trouble: Trouble) -> str:
-    """The word that was meant, a sign from another language, or the form of the statement."""
+    """Hint: the intended word, a sign from another language, or the form of the statement."""
     at, opener = trouble.at, trouble.opener
     if at is not None and (near := nearest(at.text, [KEYWORDS[k] for k in trouble.expected if k in KEYWORDS])):
         return f"did you mean `{near}`?"
@@ -351,7 +361,7 @@ def _way_out(trouble: Trouble) -> str:
 
 
 def expected_words(trouble: Trouble) -> str:
-    """What could have stood there, as a person says it: never a terminal's or a rule's name."""
+    """Possible continuations in plain words: never a terminal's or a rule's name."""
     expected = trouble.expected
     if {"NUMBER", "NAME"} <= expected:
         return "an expression"

@@ -1,4 +1,4 @@
-"""A model in a notebook: its text, with the words of the language set off. Needs no script and no style sheet."""
+"""HTML of a model for a notebook: its text, with the words of the language set off. Needs no script and no style sheet."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from oco.dsl.text.printer import print_model
 WORDS = "model|horizon|param|decision|stream|let|minimize|subject to|measure|feedback|assume|using|each round|on average|in|iid"
 _KEYWORD = re.compile(rf"(?m)^(\s*)({WORDS})\b|\b(each round|on average|iid)$")
 CODE = re.compile(r"`([^`]*)`")
-"""What stands in backticks."""
+"""Text in backticks."""
 LONGEST_LINE = 400  # data written into the model is cut off on the screen
 
 
 def model_html(model: Model) -> str:
-    """The canonical text of the model."""
+    """HTML of the model's canonical text."""
     lines = [
         line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + " ..." for line in print_model(model).splitlines()
     ]
@@ -25,5 +25,5 @@ def model_html(model: Model) -> str:
 
 
 def marked(text: str) -> str:
-    """A sentence as HTML: escaped, with what stands in backticks as code."""
+    """HTML of a sentence: escaped, with text in backticks as code."""
     return CODE.sub(r"<code>\1</code>", escape(text))

@@ -1,4 +1,6 @@
-"""Text to syntax tree. Every statement is parsed alone: a mistake in one is reported and leaves the others as they are."""
+"""Parsing of text into the syntax tree. Every statement is parsed alone: a mistake in one is reported and leaves the
+others intact.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from typing import Any, cast
 
 from oco.dsl.chains import PLAIN, levels
 from oco.dsl.diagnostics import MOST_MISTAKES, Diagnostic, OcoError
-from oco.dsl.limits import DEEPEST, MOST_TERMS, TEXT_LIMIT, too_deep, too_long
+from oco.dsl.limits import DEEPEST, MOST_PARTS, TEXT_LIMIT, too_deep, too_long
 from oco.dsl.source import Source
 from oco.dsl.text import syntax
 from oco.dsl.text.headings import DECLARING, Heading, recognise
@@ -20,10 +22,10 @@ from oco.dsl.text.tree import TreeBuilder, attribute
 
 
 def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
-    """The syntax tree, and what is wrong with the text, at most one finding a statement.
+    """Syntax tree and diagnostics of a text, at most one a statement.
 
-    A statement that cannot be read stands in the tree as an `UnreadableStatement`, so that later stages know what is missing. After
-    `MOST_MISTAKES` findings the rest of the text is left unread.
+    A statement that cannot be read becomes an `UnreadableStatement`, so that later stages know that it is missing.
+    After `MOST_MISTAKES` diagnostics the rest of the text is left unread.
     """
     if len(source.text) > TEXT_LIMIT:
         message = f"the text has {len(source.text)} characters; at most {TEXT_LIMIT} are read"
@@ -56,7 +58,7 @@ def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
 
 
 def _continuation(line: Line, before: Heading) -> syntax.UnreadableStatement:
-    """A line that begins no statement, after one that broke off: the rest of that one, reported already."""
+    """True for a line that begins no statement after a broken one: the rest of that one, reported already."""
     first = line.tokens[0]
     declares = before.word in DECLARING and before.name is None and first.type in NAME_KINDS
     name = syntax.Identifier(first.text, span=first.span) if declares else before.name
@@ -64,7 +66,7 @@ def _continuation(line: Line, before: Heading) -> syntax.UnreadableStatement:
 
 
 def parse_formula(text: str) -> syntax.Expression:
-    """A formula in t, T and the keys of facts, as it stands in `using coldq with alpha = FORMULA`. Keys of facts are identifiers."""
+    """Formula in t, T and the keys of facts, as in `using coldq with alpha = FORMULA`. Keys of facts are identifiers."""
     source = Source("<formula>", text)
     lines = split(scan(source))
     tokens = [token for line in lines for token in line.tokens]
@@ -78,13 +80,13 @@ def parse_formula(text: str) -> syntax.Expression:
 
 
 def formula_text(text: str) -> str:
-    """The formula as `print_model` writes it; raises OcoError where it cannot be read."""
+    """Formula as `print_model` writes it. Raises OcoError where it cannot be read."""
     parse_formula(text)
     return canonical(text)
 
 
 def _read(line: Line, heading: Heading) -> syntax.Statement:
-    """The statement of a line, read as what its heading was recognised to be."""
+    """Statement of a line, parsed by the kind of its heading."""
     if line.problem is not None and heading.problem is None:
         raise OcoError(line.problem)
     if heading.tokens is None or line.problem is not None:
@@ -110,9 +112,9 @@ def _run(tokens: list[Token], start: str) -> Any:
 
 
 def _check_depth(tree: syntax.Node, balances: bool) -> None:
-    """Refuse what nests too deep, without nesting.
+    """Refuse an expression that nests too deep, without recursion.
 
-    balances  whether long sums are balanced: in statements they are, in formulas they stay as they are
+    balances  True where long sums are balanced, as in statements; formulas keep theirs as written
     """
     stack: list[tuple[syntax.Node, int]] = [(tree, 0)]
     while stack:
@@ -120,7 +122,7 @@ def _check_depth(tree: syntax.Node, balances: bool) -> None:
         if depth > DEEPEST:
             raise OcoError(too_deep(node.span))
         first, links = syntax.sum_of(node) if balances and isinstance(node, syntax.Call) else (node, [])
-        if len(links) >= MOST_TERMS:
+        if len(links) >= MOST_PARTS:
             raise OcoError(too_long(node.span))
         if len(links) >= PLAIN:
             depth += levels(len(links) + 1)
@@ -142,7 +144,7 @@ def _parts(node: syntax.Node) -> list[syntax.Node]:
 
 
 def _refuse_facts(statement: syntax.Statement, tokens: list[Token]) -> None:
-    """Keys of facts stand in the formulas of `using` alone, and before the comparison of `assume`."""
+    """Refuse keys of facts outside the formulas of `using` and the left side of `assume`."""
     if isinstance(statement, syntax.UsingStatement):
         return
     first = 0

@@ -1,4 +1,4 @@
-"""Models and expressions as text. `parse(print_model(m)) == m`: numbers are printed so that they read back exactly."""
+"""Text of models and expressions. `parse(print_model(m)) == m`: numbers are printed so that they read back exactly."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from oco.dsl.model import (
 from oco.dsl.source import Span
 
 ATOMIC = 100
-"""The precedence of what never needs brackets: names, numbers, calls."""
+"""Precedence of expressions that never need brackets: names, numbers, calls."""
 
 WIDTH = 100
 """Longer values of params are broken into a line for each row."""
 
 
 class _Text(str):
-    """The text of an expression, with the precedence of its outermost operator."""
+    """Text of an expression, with the precedence of its outermost operator."""
 
     precedence: int
 
@@ -47,12 +47,12 @@ class _Text(str):
         return self
 
     def within(self, least: int) -> str:
-        """In brackets, if it binds looser than `least`."""
+        """Text in brackets where it binds looser than `least`."""
         return f"({self})" if self.precedence < least else str(self)
 
 
 def print_expr(expr: Expr) -> str:
-    """The expression with as few brackets as its operators need."""
+    """Text of the expression with as few brackets as its operators need."""
     return str(_text(expr))
 
 
@@ -69,10 +69,11 @@ def _text(expr: Expr) -> _Text:
 
 
 class Excerpts:
-    """The first characters of expressions. Each node is printed once, so those of all parts of an expression cost little more than its own.
+    """First characters of expressions. Each node is printed once, so excerpts of all parts take little more time than
+    that of the whole.
 
-    most      how many characters, at least, before the text may break off
-    instead   the text of nodes that are not to be spelled out; None for others
+    most      number of characters after which the text may break off
+    instead   text of nodes that are not to be spelled out; None for others
     """
 
     def __init__(self, most: int, instead: Callable[[Expr], str | None]) -> None:
@@ -85,9 +86,9 @@ class Excerpts:
     def __call__(self, expr: Expr) -> str:
         self._kept.append(expr)
         for node in walk(expr, self._done):
-            said = self._instead(node)
-            self._widths[id(node)] = width(node, self._widths) if said is None else 1
-            text = _expression(node, self._done, self._widths) if said is None else _Text(said)
+            message = self._instead(node)
+            self._widths[id(node)] = width(node, self._widths) if message is None else 1
+            text = _expression(node, self._done, self._widths) if message is None else _Text(message)
             # What follows a part's first characters cannot stand among the first of the whole.
             self._done[id(node)] = _Text(text[: self._most], text.precedence)
         return str(self._done[id(expr)])
@@ -115,7 +116,7 @@ def _expression(node: Expr, done: Mapping[int, _Text], widths: Mapping[int, int]
 
 
 def _sum(terms: list[Signed], done: Mapping[int, _Text]) -> _Text:
-    """A long sum, as it is read: from the left, without brackets."""
+    """Text of a long sum, from the left, without brackets."""
     own = _precedence("add")
     first, *rest = ((minus, done[id(term)]) for minus, term in terms)
     return _Text("".join([first[1].within(own), *(f" {'-' if m else '+'} {t.within(own + 1)}" for m, t in rest)]), own)
@@ -126,7 +127,7 @@ def _precedence(atom: str) -> int:
 
 
 def _call(node: Call, args: list[_Text]) -> _Text:
-    """An operator, or `atom(args, option = value)`."""
+    """Text of an operator, or `atom(args, option = value)`."""
     row = ATOMS[node.atom]
     if not row.operator:
         options = [f"{key} = {_number(value)}" for key, value in node.options]
@@ -144,12 +145,12 @@ def _call(node: Call, args: list[_Text]) -> _Text:
 
 
 def _is_number(expr: Expr) -> bool:
-    """A minus before a plain number would become part of it, and so would the dot of `.T` behind it."""
+    """True for a plain number: a minus before it would become part of it, and so would the dot of `.T` behind it."""
     return isinstance(expr, Constant) and expr.shape == ()
 
 
 def _tight(text: _Text, own: int) -> str:
-    """An end of a range, without blanks round its outer operators: `0..m-1`."""
+    """End of a range, without blanks round its outer operators: `0..m-1`."""
     return _without_outer_blanks(text.within(own + 1))
 
 
@@ -177,7 +178,7 @@ def _array(entries: list[Any]) -> str:
 
 
 def _number(value: float | int) -> str:
-    """The shortest text that reads back as the same number; whole numbers have no point, others have one or an exponent."""
+    """Shortest text that reads back as the same number; whole numbers have no point, others have one or an exponent."""
     text = repr(value)
     if not text.lstrip("-")[0].isdigit():
         raise InternalError(f"the number {text} cannot be written")
@@ -185,7 +186,7 @@ def _number(value: float | int) -> str:
 
 
 def print_model(model: Model) -> str:
-    """The model in canonical text: the statements in the order of the language reference, a group of each kind."""
+    """Canonical text of the model: the statements in the order of the language reference, a group of each kind."""
     horizon, params = [_horizon(model.horizon)], [_param(p) for p in model.params]
     sized = model.horizon.rounds is not None and bool(names(model.horizon.rounds))
     groups = [
@@ -208,8 +209,8 @@ def print_model(model: Model) -> str:
 
 
 def _too_long(span: Span | None) -> OcoError:
-    said = f"the text of this model has more than {TEXT_LIMIT} characters, the most that are read back"
-    return fail("OCO129", said, span, "put large data in a file, and name what is used often with `let`")
+    message = f"the text of this model has more than {TEXT_LIMIT} characters, the most that are read back"
+    return fail("OCO129", message, span, "put large data in a file, and name what is used often with `let`")
 
 
 def _horizon(horizon: Horizon) -> str:
@@ -241,7 +242,7 @@ def _param(param: Param) -> str:
 
 
 def _rows(entries: list[Any], indent: int) -> str:
-    """An array in brackets whose rows start in column `indent`; a row of numbers is filled up to the width."""
+    """Array in brackets whose rows start in column `indent`; a row of numbers is filled up to the width."""
     margin = "\n" + " " * indent
     if isinstance(entries[0], list):
         return f"[{(',' + margin).join(_rows(row, indent + 1) for row in entries)}]"
@@ -260,21 +261,23 @@ def _domain(domain: DomainSpec) -> str:
 
 
 def print_distribution(distribution: Distribution) -> str:
-    """`poisson(2500)`."""
+    """Text of a distribution, as `poisson(2500)`."""
     options = [f"{key} = {print_expr(value)}" for key, value in distribution.options]
     return f"{distribution.kind}({', '.join([*map(print_expr, distribution.args), *options])})"
 
 
 def print_stream(stream: Stream) -> str:
-    """`stream jobs ~ poisson(2500) in [0, 3200]`."""
-    law = f" ~ {print_distribution(stream.distribution)}" if stream.distribution is not None else ""
+    """Text of a declaration, as `stream jobs ~ poisson(2500) in [0, 3200]`."""
+    distribution = f" ~ {print_distribution(stream.distribution)}" if stream.distribution is not None else ""
     iid = " iid" if stream.iid else ""
     mean = f" mean = {print_expr(stream.mean)}" if stream.mean is not None else ""
-    return f"stream {_declared(stream.name, stream.dims)}{law}{_bounds(stream.bounds, stream.integer)}{iid}{mean}"
+    return (
+        f"stream {_declared(stream.name, stream.dims)}{distribution}{_bounds(stream.bounds, stream.integer)}{iid}{mean}"
+    )
 
 
 def _constraints(constraints: tuple[Constraint, ...]) -> list[str]:
-    """A line each; the words that say when they hold stand in one column."""
+    """Lines of the constraints, with the words for their timing in one column."""
     lines = [f"    {c.label}: {print_expr(c.left)} {c.relation} {print_expr(c.right)}" for c in constraints]
     column = max((len(line) for line in lines if len(line) <= WIDTH), default=0)
     return [f"{line.ljust(column)}  {c.timing}" for line, c in zip(lines, constraints)]

@@ -1,4 +1,4 @@
-"""How far apart tokens stand in canonical text: read by the formatter, the printer's formulas and the settings of `using`."""
+"""Spacing of tokens in canonical text, for the formatter, the printer's formulas and the settings of `using`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ SEPARATORS = frozenset({"COMMA", "EQUAL", "COLON", "LE", "GE", "EQ", "TILDE"})
 
 
 def canonical(text: str) -> str:
-    """A piece of a statement on one line, canonically spaced, without comments."""
+    """Part of a statement on one line, canonically spaced, without comments."""
     tokens = [t for t in scan(Source("", text)).tokens if t.type not in ("NEWLINE", "COMMENT")]
     return "".join(gap + token.text for gap, token in zip(["", *gaps(tokens)], tokens))
 
 
 def gaps(tokens: list[Token]) -> list[str]:
-    """The blank, "" or " ", between each token of a statement and the next."""
+    """Blank, "" or " ", between each token of a statement and the next."""
     ends = _operand_ends(tokens)
     tight = _tight(tokens, ends)
     return [" " if _apart(tokens, i, ends, tight) else "" for i in range(len(tokens) - 1)]
 
 
 def _operand_ends(tokens: list[Token]) -> list[bool]:
-    """Whether an operand ends with the token. A word right after an operand is a keyword (`x in`, `T unknown`), so it ends none."""
+    """Flag for each token with which an operand ends. A word right after an operand is a keyword (`x in`, `T unknown`),
+    so none ends there.
+    """
     ends: list[bool] = []
     for token in tokens:
         if token.type in NAME_KINDS:
@@ -36,7 +38,7 @@ def _operand_ends(tokens: list[Token]) -> list[bool]:
 
 
 def _tight(tokens: list[Token], ends: list[bool]) -> list[bool]:
-    """Whether an operator stands tight because it is part of a range: `0..m-1`."""
+    """Flag for each operator without blanks because it is part of a range: `0..m-1`."""
     tight = [False] * len(tokens)
     segments: list[list[int]] = [[]]
     pending: list[list[int]] = []
@@ -64,7 +66,7 @@ def _tight(tokens: list[Token], ends: list[bool]) -> list[bool]:
 
 
 def _apart(tokens: list[Token], i: int, ends: list[bool], tight: list[bool]) -> bool:
-    """Whether a blank stands between token i and the next."""
+    """True where a blank stands between token i and the next."""
     left, right = tokens[i], tokens[i + 1]
     if left.type in OPENERS or right.type in CLOSERS or right.type == "COMMA":
         return False

@@ -1,4 +1,4 @@
-"""Cuts the tokens of a file into statements: one a line, except that a line end inside ( ) or [ ] does not count."""
+"""Split of a file's tokens into statements: one a line, except that a line end inside ( ) or [ ] does not count."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ _SIGN = {"RPAR": ")", "RSQB": "]"}
 
 
 class Line(NamedTuple):
-    """The tokens of one statement, at least one, and the first mistake in its characters or brackets."""
+    """Tokens of one statement, at least one, and the first mistake in its characters or brackets."""
 
     tokens: list[Token]
     problem: Diagnostic | None
 
     @property
     def span(self) -> Span:
+        """Span of all tokens."""
         return self.tokens[0].span.to(self.tokens[-1].span)
 
 
 def split(scanned: Scan) -> list[Line]:
-    """The statements in order.
+    """Statements in order.
 
-    An unclosed bracket is reported once, and the statement ends before the next line that can only be a new statement: one that starts
-    with a statement's word, or with the label of a constraint.
+    An unclosed bracket is reported once, and the statement ends before the next line that can only be a new statement:
+    one that starts with a statement's word, or with the label of a constraint.
     """
     lines: list[Line] = []
     current = _Statement()
@@ -46,7 +47,7 @@ def split(scanned: Scan) -> list[Line]:
 
 
 class _Statement:
-    """The statement being collected, with the brackets that are open in it."""
+    """Statement being collected, with the brackets that are open in it."""
 
     def __init__(self) -> None:
         self.tokens: list[Token] = []
@@ -84,11 +85,12 @@ class _Statement:
 
 
 def unclosed(opener: Token) -> Diagnostic:
+    """Diagnostic for a bracket that is never closed."""
     return Diagnostic("OCO105", f"`{opener.text}` is never closed", opener.span, f"add `{_SIGN[CLOSER[opener.type]]}`")
 
 
 def _flush(current: _Statement, lines: list[Line]) -> _Statement:
-    """Put the statement on the list, and start the next one."""
+    """Add the statement to the list, and start the next one."""
     if current.tokens:
         problem = current.problem or (unclosed(current.open[-1]) if current.open else None)
         lines.append(Line(current.tokens, problem))
@@ -96,7 +98,7 @@ def _flush(current: _Statement, lines: list[Line]) -> _Statement:
 
 
 def _starts_statement(tokens: list[Token], start: int, opener: Token) -> bool:
-    """Whether the line at `start`, which stands inside an open bracket, can only be a new statement."""
+    """True where the line at `start`, inside an open bracket, can only be a new statement."""
     row: list[Token] = []
     while start < len(tokens) and tokens[start].type != "NEWLINE":
         row.append(tokens[start])

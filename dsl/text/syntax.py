@@ -1,15 +1,18 @@
-"""The syntax tree: statements as they stand in the file, names not yet looked up. Made by `parser.py`, read by `resolver.py`."""
+"""Syntax tree: statements as written, names not yet looked up. Made by `parser.py`, read by `resolver.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from oco.dsl.atoms import ATOMS, forms
 from oco.dsl.source import Source, Span
 
 
 @dataclass(frozen=True)
 class Node:
+    """Node with its span."""
+
     span: Span = field(kw_only=True, compare=False, repr=False)
 
 
@@ -18,24 +21,30 @@ class Node:
 
 @dataclass(frozen=True)
 class Number(Node):
+    """Number as written."""
+
     value: float | int
 
 
 @dataclass(frozen=True)
 class Text(Node):
-    """A quoted string; only `file("...")` takes one."""
+    """Quoted string; only `file("...")` takes one."""
 
     value: str
 
 
 @dataclass(frozen=True)
 class Identifier(Node):
+    """Name as written."""
+
     name: str
 
 
 @dataclass(frozen=True)
 class Call(Node):
-    """`name(args, key = value)`; `operator` is how it was written when it was not a call (`-`, `@`, `.T`, `..`), else ""."""
+    """Call `name(args, key = value)`; `operator` is its written form where it was not a call (`-`, `@`, `.T`, `..`),
+    else "".
+    """
 
     name: str
     args: tuple[Expression, ...]
@@ -45,18 +54,24 @@ class Call(Node):
 
 @dataclass(frozen=True)
 class Slice(Node):
+    """Slice `start:stop` in an index."""
+
     start: Expression | None
     stop: Expression | None
 
 
 @dataclass(frozen=True)
 class Subscript(Node):
+    """Index `base[items]`."""
+
     base: Expression
     items: tuple[Expression | Slice, ...]
 
 
 @dataclass(frozen=True)
 class ArrayLiteral(Node):
+    """Array `[a, b, c]`."""
+
     items: tuple[Expression, ...]
 
 
@@ -64,17 +79,17 @@ Expression = Number | Text | Identifier | Call | Subscript | ArrayLiteral
 
 
 def sum_of(node: Call) -> tuple[Expression, list[Call]]:
-    """The first term of a chain of + and -, and its operators from the left, whose second arguments are the other terms."""
+    """First term of a chain of + and -, and its operators from the left, whose second arguments are the other terms."""
     links: list[Call] = []
     first: Expression = node
-    while isinstance(first, Call) and first.name in ("add", "sub") and first.operator:
+    while isinstance(first, Call) and first.operator and ATOMS[first.name].form in (forms.SUM, forms.DIFFERENCE):
         links.append(first)
         first = first.args[0]
     return first, links[::-1]
 
 
 def walk(root: Expression) -> Iterator[Expression]:
-    """An expression and all parts of it that are expressions, from the left."""
+    """Expression and all its subexpressions, from the left."""
     stack: list[Expression] = [root]
     while stack:
         node = stack.pop()
@@ -96,18 +111,22 @@ def walk(root: Expression) -> Iterator[Expression]:
 
 @dataclass(frozen=True)
 class ModelStatement(Node):
+    """Statement `model name`."""
+
     name: Identifier
 
 
 @dataclass(frozen=True)
 class HorizonStatement(Node):
-    """`horizon T = rounds`, or `horizon T unknown` (rounds None)."""
+    """Statement `horizon T = rounds`, or `horizon T unknown` (rounds None)."""
 
     rounds: Expression | None
 
 
 @dataclass(frozen=True)
 class ParamStatement(Node):
+    """Statement `param name[dims] in bounds = value`; `integer` distinguishes `in a..b` from `in [lo, hi]`."""
+
     name: Identifier
     dims: tuple[Expression, ...]
     bounds: tuple[Expression, Expression] | None
@@ -117,7 +136,7 @@ class ParamStatement(Node):
 
 @dataclass(frozen=True)
 class CutClause(Node):
-    """`left relation right` after `with`: what narrows a domain."""
+    """Clause `left relation right` after `with`, which narrows a domain."""
 
     left: Expression
     relation: str
@@ -126,7 +145,7 @@ class CutClause(Node):
 
 @dataclass(frozen=True)
 class DecisionStatement(Node):
-    """`decision x[shape] in kind(args) with cuts`; `domain` is a Call (no arguments for a bare `simplex`)."""
+    """Statement `decision x[shape] in kind(args) with cuts`; `domain` is a Call (no arguments for a bare `simplex`)."""
 
     name: Identifier
     dims: tuple[Expression, ...]
@@ -136,7 +155,7 @@ class DecisionStatement(Node):
 
 @dataclass(frozen=True)
 class StreamStatement(Node):
-    """`integer` tells `in 0..k-1` from `in [lo, hi]`; `distribution` is a Call."""
+    """Statement `stream`; `integer` distinguishes `in 0..k-1` from `in [lo, hi]`; `distribution` is a Call."""
 
     name: Identifier
     dims: tuple[Expression, ...]
@@ -149,18 +168,22 @@ class StreamStatement(Node):
 
 @dataclass(frozen=True)
 class LetStatement(Node):
+    """Statement `let name = value`."""
+
     name: Identifier
     value: Expression
 
 
 @dataclass(frozen=True)
 class MinimizeStatement(Node):
+    """Statement `minimize objective`."""
+
     objective: Expression
 
 
 @dataclass(frozen=True)
 class ConstraintStatement(Node):
-    """One labelled line under `subject to`; `timing` is "each round", "on average" or "" when not said."""
+    """Labelled line under `subject to`; `timing` is "each round", "on average" or "" when omitted."""
 
     label: Identifier
     left: Expression
@@ -171,22 +194,26 @@ class ConstraintStatement(Node):
 
 @dataclass(frozen=True)
 class SubjectToStatement(Node):
-    """The words `subject to`; the constraints that follow are statements of their own."""
+    """Words `subject to`; the constraints that follow are statements of their own."""
 
 
 @dataclass(frozen=True)
 class MeasureStatement(Node):
+    """Statement `measure static regret` or `measure dynamic regret`."""
+
     measure: str
 
 
 @dataclass(frozen=True)
 class FeedbackStatement(Node):
+    """Statement `feedback full`, `feedback gradient` or `feedback bandit`."""
+
     feedback: str
 
 
 @dataclass(frozen=True)
 class AssumeStatement(Node):
-    """`key` is dotted: `constraints.service.lipschitz.l2`."""
+    """Statement `assume`; `key` is dotted: `constraints.service.lipschitz.l2`."""
 
     key: str
     relation: str
@@ -195,7 +222,7 @@ class AssumeStatement(Node):
 
 @dataclass(frozen=True)
 class UsingStatement(Node):
-    """`using coldq with epsilon = 0.5`; settings keep the text of their formulas."""
+    """Statement `using coldq with epsilon = 0.5`; settings keep the text of their formulas."""
 
     algorithm: str | None
     settings: tuple[tuple[str, str], ...]
@@ -203,8 +230,11 @@ class UsingStatement(Node):
 
 @dataclass(frozen=True)
 class UnreadableStatement(Node):
-    """A statement with a mistake that has been reported: `word` begins it ("constraint" for a labelled line, "" when that is not
-    known), `name` is what it would have declared. It stands here so that nobody reports what follows from the mistake."""
+    """Statement with a mistake that has been reported.
+
+    `word` begins it ("constraint" for a labelled line, "" when that is not known), `name` is the name that it would
+    have declared. It is kept so that consequences of the mistake are not reported.
+    """
 
     word: str
     name: Identifier | None
@@ -230,7 +260,7 @@ Statement = (
 
 @dataclass(frozen=True)
 class File:
-    """A whole file: the statements that could be read, in order."""
+    """Complete file: the statements that could be read, in order."""
 
     source: Source
     statements: tuple[Statement, ...]

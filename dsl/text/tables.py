@@ -1,4 +1,6 @@
-"""The tables of the parser. Lark makes them of the grammar; what it made is shipped, so that reading a model does not wait for it."""
+"""Tables of the parser. Lark makes them from the grammar; they are shipped, so that reading a model does not wait for
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,39 +15,42 @@ STARTS = ("statement", "formula")
 
 
 class Rule(NamedTuple):
-    """How a rule that has been read becomes one value."""
+    """Reduction of a grammar rule to one value."""
 
     origin: str
     method: str | None
-    """Of the tree builder, which makes the value of the parts; None: the parts are the value, a list that another rule takes in."""
+    """Method of the tree builder that makes the value of the parts; None: the value is the list of parts, which another rule takes in."""
     size: int
-    """How many symbols the rule stands for. Each is a part, in order."""
+    """Number of symbols of the rule. Each is a part, in order."""
     plain: bool
-    """Whether a part that is alone is the value itself."""
+    """True where a single part is the value itself."""
     lists: list[int]
-    """The places of parts that are lists."""
+    """Indices of parts that are lists."""
     absent: list[int]
-    """How many optional parts are left out before each symbol, and at the end."""
+    """Number of optional parts left out before each symbol, and at the end."""
 
 
 class Tables(NamedTuple):
-    """LALR(1): in each state the symbols that may follow, each with the next state, or with ~r where rule r ends."""
+    """LALR(1) tables: in each state the symbols that may follow, each with the next state, or with ~r where rule r
+    ends.
+    """
 
     rules: list[Rule]
     states: list[dict[str, int]]
     first: dict[str, int]
-    """The state to begin in, by what is read."""
+    """Initial state, by start symbol."""
     last: dict[str, int]
-    """The state in which it has been read."""
+    """Final state, by start symbol."""
 
 
 def grammar() -> str:
+    """Text of the grammar `oco.lark`."""
     return (pkgutil.get_data("oco.grammar", "oco.lark") or b"").decode()
 
 
 @cache
 def tables() -> Tables:
-    """The shipped tables where they are of this grammar, else new ones."""
+    """Shipped tables where they belong to this grammar, else new ones."""
     text = grammar()
     try:
         shipped = json.loads(pkgutil.get_data("oco.grammar", SHIPPED) or b"{}")
@@ -55,12 +60,13 @@ def tables() -> Tables:
 
 
 def from_json(written: dict[str, Any]) -> Tables:
+    """Tables from the values of `to_json`."""
     states = [dict(zip(row[::2], row[1::2])) for row in written["states"]]
     return Tables([Rule(*rule) for rule in written["rules"]], states, written["first"], written["last"])
 
 
 def to_json(made: Tables, text: str) -> str:
-    """The tables of the grammar `text`, a rule or state a line."""
+    """JSON of the tables of the grammar `text`, a rule or state a line."""
     states = ([part for action in state.items() for part in action] for state in made.states)
     lists = {"rules": map(json.dumps, made.rules), "states": map(json.dumps, states)}
     parts = {"grammar": zlib.crc32(text.encode()), "first": made.first, "last": made.last}
@@ -70,7 +76,7 @@ def to_json(made: Tables, text: str) -> str:
 
 
 def built(text: str) -> Tables:
-    """The tables of a grammar, made by Lark; states and rules are numbered in the order in which they are met."""
+    """Tables of a grammar, made by Lark; states and rules are numbered in the order in which they are met."""
     from lark import Lark
     from lark.parsers.lalr_analysis import Shift
 
@@ -95,7 +101,7 @@ def built(text: str) -> Tables:
 
 
 def _rule(rule: Any) -> Rule:
-    """A rule of Lark. The rules that it makes for `*` begin with two underscores."""
+    """Rule from one of Lark. The rules that it makes for `*` begin with two underscores."""
     names = [symbol.name for symbol in rule.expansion]
     given = rule.options.empty_indices or [False] * len(names)
     absent = [len(gap) for gap in "".join("x" if left_out else " " for left_out in given).split(" ")]

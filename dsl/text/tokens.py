@@ -1,4 +1,4 @@
-"""The scanner: text to tokens, comments and line ends included. It never stops at a mistake; it reports it and goes on."""
+"""Scanner: text to tokens, comments and line ends included. It reports a mistake and continues."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SYMBOLS: dict[str, str] = {
     ">": "MORETHAN",
     "^": "CARET",
 }
-"""The terminals of `oco.lark` that are signs. Those that no rule uses are scanned so that the message can name the right sign."""
+"""Terminals of `oco.lark` that are signs. Those that no rule uses are scanned so that the message can name the right sign."""
 
 WORDS: dict[str, str] = {w: w.upper() for w in (*STATEMENT_WORDS, *CONTEXTUAL_WORDS, *LATER_WORDS)}
 """The terminals that are words."""
@@ -64,7 +64,7 @@ _WRONG_NAME = re.compile(r"\w+")
 
 
 class Token(NamedTuple):
-    """`type` is a terminal of the grammar, or COMMENT, NEWLINE, BAD. Positions are character offsets."""
+    """Token; `type` is a terminal of the grammar, or COMMENT, NEWLINE, BAD. Positions are character offsets."""
 
     type: str
     text: str
@@ -74,18 +74,19 @@ class Token(NamedTuple):
 
     @property
     def span(self) -> Span:
+        """Span of the token."""
         return Span(self.source, self.start, self.end)
 
 
 class Scan(NamedTuple):
-    """The tokens, and for each BAD one what is wrong with it, by its offset."""
+    """Tokens, and the problem of each BAD one by its offset."""
 
     tokens: list[Token]
     problems: dict[int, Diagnostic]
 
 
 def scan(source: Source) -> Scan:
-    """All tokens of a text: COMMENT and NEWLINE too, blanks not."""
+    """Scan all tokens of a text: COMMENT and NEWLINE too, blanks not."""
     text = source.text
     tokens: list[Token] = []
     problems: dict[int, Diagnostic] = {}
@@ -129,12 +130,12 @@ def _token(match: re.Match[str], before: list[Token], source: Source) -> Token:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text has the form of a name."""
+    """True where a text has the form of a name."""
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", text) is not None
 
 
 def number_value(text: str) -> int | float | None:
-    """The value of a number as written; None where it is too large, or too small to tell from zero."""
+    """Value of a number as written; None where it is too large, or too small to distinguish from zero."""
     if text.isdigit():
         digits = text.lstrip("0")
         value = int(digits or "0") if len(digits) < 20 else LARGEST_WHOLE + 1
@@ -145,7 +146,7 @@ def number_value(text: str) -> int | float | None:
 
 
 def _bad(text: str, position: int) -> tuple[str, int, int]:
-    """The part that is no token: an unclosed string, a word in other letters, or one character."""
+    """Part that is no token: an unclosed string, a word in other letters, or one character."""
     end = position + 1
     if text[position] == "'" and position and (text[position - 1].isalnum() or text[position - 1] in ")]"):
         return "'", position, end
@@ -193,7 +194,7 @@ CHARACTER_HINTS: dict[str, str] = {
 
 
 def _stranger(text: str) -> str:
-    """The first letter of another alphabet, by its name: some look like those of the Latin one."""
+    """Name of the first letter of another alphabet: some look like Latin ones."""
     others = ((c, unicodedata.name(c, "")) for c in text if not c.isascii() and c.isalpha())
     return next((f": it holds {name.lower()} (U+{ord(c):04X})" for c, name in others if name[:5] != "LATIN"), "")
 
@@ -256,6 +257,7 @@ def _explain_number(token: Token) -> Diagnostic:
 
 
 def number_is_tiny(text: str) -> bool:
+    """True where a written number rounds to zero without being an integer."""
     return not text.isdigit() and float(text) == 0.0
 
 

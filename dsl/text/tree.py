@@ -1,4 +1,6 @@
-"""Builds the syntax tree: a method for each rule of `grammar/oco.lark`, called by the parser as soon as the rule is complete."""
+"""Construction of the syntax tree: a method for each rule of `grammar/oco.lark`, called by the parser as soon as the
+rule is complete.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +18,30 @@ Child = Any
 Children = list[Child]
 
 FACT_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*|\[[0-9]+(, [0-9]+)*\])*")
-"""The dotted name of a fact: `slater.margin`, `constraints.limits[0].bound`."""
+"""Dotted name of a fact: `slater.margin`, `constraints.limits[0].bound`."""
 
 
 def _span(children: Children) -> Span:
-    """From the first part to the last."""
+    """Span from the first part to the last."""
     first: Span = next(c.span for c in children if c is not None)
     last: Span = next(c.span for c in reversed(children) if c is not None)
     return Span(first.source, first.start, last.end)
 
 
 def _nodes(children: Children) -> Children:
-    """The parts that are not signs or words."""
+    """Parts that are not signs or words."""
     return [c for c in children if c is not None and not isinstance(c, Token)]
 
 
 class _Clause:
-    """One of the clauses that follow a stream's name: where the values lie, their law, or that they are iid."""
+    """Clause after a stream's name: its bounds, its distribution, or `iid`."""
 
     def __init__(self, what: str, span: Span, **fields: Child) -> None:
         self.what, self.span, self.fields = what, span, fields
 
 
 class _Declared:
-    """A declared name with its shape."""
+    """Declared name with its shape."""
 
     def __init__(self, name: syntax.Identifier, dims: tuple[syntax.Expression, ...], span: Span) -> None:
         self.name, self.dims, self.span = name, dims, span
@@ -51,7 +53,7 @@ class _Key:
 
 
 class _Option:
-    """`key = value` among the arguments of a call, or after `with`."""
+    """Option `key = value` among the arguments of a call, or after `with`."""
 
     def __init__(self, name: syntax.Identifier, value: syntax.Expression, span: Span) -> None:
         self.name, self.value, self.span = name, value, span
@@ -63,27 +65,34 @@ class _Timing:
 
 
 class TreeBuilder:
-    """The methods get the parts of their rule in order: tokens, finished nodes, and None for an optional part that is absent."""
+    """Builder of the tree. Methods get the parts of their rule in order: tokens, finished nodes, and None for an absent
+    optional part.
+    """
 
     # statements
 
     def model(self, c: Children) -> syntax.ModelStatement:
+        """Statement `model name`."""
         return syntax.ModelStatement(c[1], span=_span(c))
 
     def horizon(self, c: Children) -> syntax.HorizonStatement:
+        """Statement `horizon T = rounds` or `horizon T unknown`."""
         return syntax.HorizonStatement(c[3] if len(c) == 4 else None, span=_span(c))
 
     def param(self, c: Children) -> syntax.ParamStatement:
+        """Statement `param`."""
         _, declared, _, within, _, value = c
         bounds, integer = _bounds(within) if within is not None else (None, False)
         return syntax.ParamStatement(declared.name, declared.dims, bounds, integer, value, span=_span(c))
 
     def decision(self, c: Children) -> syntax.DecisionStatement:
+        """Statement `decision`."""
         _, declared, _, domain, *rest = c
         cuts = tuple(_nodes(rest))
         return syntax.DecisionStatement(declared.name, declared.dims, _domain(domain), cuts, span=_span(c))
 
     def stream(self, c: Children) -> syntax.StreamStatement:
+        """Statement `stream`. Raises OCO124 for a repeated clause."""
         declared = c[1]
         fields: dict[str, Child] = {"bounds": None, "integer": False, "iid": False, "mean": None, "distribution": None}
         seen: dict[str, _Clause] = {}
@@ -95,29 +104,37 @@ class TreeBuilder:
         return syntax.StreamStatement(declared.name, declared.dims, span=_span(c), **fields)
 
     def let(self, c: Children) -> syntax.LetStatement:
+        """Statement `let`."""
         return syntax.LetStatement(c[1], c[3], span=_span(c))
 
     def minimize(self, c: Children) -> syntax.MinimizeStatement:
+        """Statement `minimize`."""
         return syntax.MinimizeStatement(c[1], span=_span(c))
 
     def subject(self, c: Children) -> syntax.SubjectToStatement:
+        """Words `subject to`."""
         return syntax.SubjectToStatement(span=_span(c))
 
     def constraint(self, c: Children) -> syntax.ConstraintStatement:
+        """Labelled constraint with its timing, if any."""
         label, _, left, relation, right, timing = c
-        said = timing.text if timing is not None else ""
-        return syntax.ConstraintStatement(label, left, relation.text, right, said, span=_span(c))
+        when = timing.text if timing is not None else ""
+        return syntax.ConstraintStatement(label, left, relation.text, right, when, span=_span(c))
 
     def measure(self, c: Children) -> syntax.MeasureStatement:
+        """Statement `measure`."""
         return syntax.MeasureStatement(c[1].text, span=_span(c))
 
     def feedback(self, c: Children) -> syntax.FeedbackStatement:
+        """Statement `feedback`."""
         return syntax.FeedbackStatement(c[1].text, span=_span(c))
 
     def assume(self, c: Children) -> syntax.AssumeStatement:
+        """Statement `assume`."""
         return syntax.AssumeStatement(c[1].text, c[2].text, c[3], span=_span(c))
 
     def using(self, c: Children) -> syntax.UsingStatement:
+        """Statement `using`. Raises OCO124 for a repeated setting, OCO100 where both algorithm and settings are absent."""
         settings: dict[str, str] = {}
         for setting in _nodes(c):
             name: str = setting.name.name
@@ -132,66 +149,83 @@ class TreeBuilder:
     # parts of statements
 
     def cut(self, c: Children) -> syntax.CutClause:
+        """Comparison after `with`."""
         left, relation, right = c
         return syntax.CutClause(left, relation.text, right, span=_span(c))
 
     def declared(self, c: Children) -> _Declared:
+        """Name with its dimensions."""
         return _Declared(c[0], tuple(_nodes(c[1:])), _span(c))
 
     def within(self, c: Children) -> _Clause:
+        """Clause `in [lo, hi]` or `in a..b`."""
         bounds, integer = _bounds(c[1])
         return _Clause("where the values lie", _span(c), bounds=bounds, integer=integer)
 
-    def law(self, c: Children) -> _Clause:
+    def distribution(self, c: Children) -> _Clause:
+        """Clause `~ distribution`."""
         return _Clause("the distribution", _span(c), distribution=_distribution(c[1]))
 
     def iid(self, c: Children) -> _Clause:
+        """Clause `iid`, perhaps with a mean."""
         return _Clause("`iid`", _span(c), iid=True, mean=c[3])
 
     def timing(self, c: Children) -> _Timing:
+        """Words `each round` or `on average`."""
         return _Timing(f"{c[0].text} {c[1].text}", _span(c))
 
     def key(self, c: Children) -> _Key:
+        """Dotted key of a fact."""
         return _Key("".join(part.text for part in c), _span(c))
 
     def key_part(self, c: Children) -> _Key:
+        """Part of a key with its index."""
         return _Key("".join(", " if token.type == "COMMA" else token.text for token in c), _span(c))
 
     def setting(self, c: Children) -> _Option:
+        """Setting `name = formula` of `using`."""
         return _Option(c[0], c[2], _span(c))
 
     # expressions
 
     def number(self, c: Children) -> syntax.Number:
+        """Number literal."""
         value = number_value(c[0].text)
         if value is None:
             raise InternalError(f"the scanner let the number {c[0].text} pass")
         return syntax.Number(value, span=c[0].span)
 
     def text(self, c: Children) -> syntax.Text:
+        """Quoted string without its quotes."""
         return syntax.Text(c[0].text[1:-1], span=c[0].span)
 
     def name(self, c: Children) -> syntax.Identifier:
+        """Identifier."""
         return syntax.Identifier(c[0].text, span=c[0].span)
 
     def group(self, c: Children) -> syntax.Expression:
-        """Brackets leave no node; the expression's span takes them in."""
+        """Expression in brackets, which leave no node; its span includes them."""
         inner: syntax.Expression = c[1]
         return replace(inner, span=_span(c))
 
     def array(self, c: Children) -> syntax.ArrayLiteral:
+        """Array literal."""
         return syntax.ArrayLiteral(tuple(_nodes(c)), span=_span(c))
 
     def subscript(self, c: Children) -> syntax.Subscript:
+        """Index `base[items]`."""
         return syntax.Subscript(c[0], tuple(_nodes(c[1:])), span=_span(c))
 
     def slice(self, c: Children) -> syntax.Slice:
+        """Slice `start:stop`."""
         return syntax.Slice(c[0], c[2], span=_span(c))
 
     def option(self, c: Children) -> _Option:
+        """Argument given by name."""
         return _Option(c[0], c[2], _span(c))
 
     def call(self, c: Children) -> syntax.Call:
+        """Call of a function. Raises OCO124 for a repeated name, OCO125 for a positional argument after a named one."""
         args: list[syntax.Expression] = []
         options: dict[str, syntax.Expression] = {}
         for argument in _nodes(c[1:]):
@@ -208,17 +242,18 @@ class TreeBuilder:
         return syntax.Call(c[0].name, tuple(args), tuple(options.items()), span=_span(c))
 
     def minus(self, c: Children) -> syntax.Expression:
-        """A minus right before a number belongs to the number; `-(5)` stays an operation."""
+        """Negative; a minus right before a number belongs to the number, `-(5)` stays an operation."""
         operand: syntax.Expression = c[1]
         if isinstance(operand, syntax.Number) and not operand.span.text.startswith("("):
             return syntax.Number(-operand.value, span=_span(c))
         return syntax.Call("minus", (operand,), operator="-", span=_span(c))
 
     def transpose(self, c: Children) -> syntax.Call:
+        """Transpose `x.T`."""
         return syntax.Call("transpose", (c[0],), operator=".T", span=_span(c))
 
     def fact(self, c: Children) -> syntax.Identifier:
-        """`loss.lipschitz.l2` in a formula: the key of a fact is one name."""
+        """Key of a fact in a formula, as `loss.lipschitz.l2`: one name."""
         span = _span(c)
         key = canonical(span.text)
         if not FACT_KEY.fullmatch(key):
@@ -229,29 +264,36 @@ class TreeBuilder:
         return syntax.Call(atom, (c[0], c[2]), operator=c[1].text, span=_span(c))
 
     def range(self, c: Children) -> syntax.Call:
+        """Range `a..b`."""
         return self._binary(c, "range")
 
     def add(self, c: Children) -> syntax.Call:
+        """Sum."""
         return self._binary(c, "add")
 
     def sub(self, c: Children) -> syntax.Call:
+        """Difference."""
         return self._binary(c, "sub")
 
     def mul(self, c: Children) -> syntax.Call:
+        """Entrywise product."""
         return self._binary(c, "mul")
 
     def div(self, c: Children) -> syntax.Call:
+        """Quotient."""
         return self._binary(c, "div")
 
     def matmul(self, c: Children) -> syntax.Call:
+        """Matrix product."""
         return self._binary(c, "matmul")
 
     def pow(self, c: Children) -> syntax.Call:
+        """Power."""
         return self._binary(c, "pow")
 
 
 def attribute(token: Token) -> OcoError:
-    """The error for a dot before anything but T."""
+    """Error for a dot before anything but T."""
     return fail(
         "OCO121",
         f"`.{token.text}` means nothing here",
@@ -263,7 +305,7 @@ def attribute(token: Token) -> OcoError:
 
 
 def _bounds(within: syntax.Expression) -> tuple[tuple[syntax.Expression, syntax.Expression], bool]:
-    """What stands after `in`: `[lo, hi]`, or `lo..hi` for whole numbers."""
+    """Bounds after `in`, `[lo, hi]` or `lo..hi`, and a flag for whole numbers."""
     if isinstance(within, syntax.Call) and within.operator == "..":
         return (within.args[0], within.args[1]), True
     if isinstance(within, syntax.ArrayLiteral) and len(within.items) == 2:
@@ -290,18 +332,18 @@ def _domain(domain: syntax.Expression) -> syntax.Call:
     raise fail("OCO120", "a decision lies in a domain", domain.span, hint)
 
 
-def _distribution(law: syntax.Expression) -> syntax.Call:
-    call = _as_call(law)
+def _distribution(distribution: syntax.Expression) -> syntax.Call:
+    call = _as_call(distribution)
     if call is not None:
         return call
-    if (missing := _missing_in(law)) is not None:
+    if (missing := _missing_in(distribution)) is not None:
         raise missing
     hint = "write uniform(0, 1), normal(0, 1), poisson(5), ..."
-    raise fail("OCO120", "a distribution follows `~`", law.span, hint)
+    raise fail("OCO120", "a distribution follows `~`", distribution.span, hint)
 
 
 def _missing_in(expression: syntax.Expression) -> OcoError | None:
-    """`~ normal(0, 1) [-6, 6]` reads as an index of what stands before."""
+    """Hint for a forgotten `in`: `~ normal(0, 1) [-6, 6]` reads as an index."""
     if not isinstance(expression, syntax.Subscript):
         return None
     source, start = expression.span.source, expression.base.span.end
@@ -310,7 +352,7 @@ def _missing_in(expression: syntax.Expression) -> OcoError | None:
 
 
 def _as_call(expression: syntax.Expression) -> syntax.Call | None:
-    """A name with or without arguments."""
+    """Call from a name with or without arguments."""
     if isinstance(expression, syntax.Identifier) and "." not in expression.name:
         return syntax.Call(expression.name, (), span=expression.span)
     if isinstance(expression, syntax.Call) and not expression.operator:

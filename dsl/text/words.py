@@ -1,4 +1,4 @@
-"""The words of the language, in one list: the scanner, the messages and the editor grammar all read it."""
+"""Words of the language, in one list for the scanner, the messages and the editor grammar."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATEMENT_WORDS: dict[str, str] = {
     "assume": "assume slater.margin >= 0.5",
     "using": "using coldq with epsilon = 0.5",
 }
-"""The words that begin a statement, with the statement's form. They are reserved: nothing can be called so."""
+"""Words that begin a statement, with the statement's form. They are reserved: nothing can be called so."""
 
 CONSTRAINT_FORM = "label: expression <= expression  each round"
 
@@ -45,7 +45,7 @@ LATER_WORDS: dict[str, str] = {
     "context": "data known before the decision",
     "prev": "the previous decision",
 }
-"""Words kept for what the language will say later."""
+"""Words reserved for future features of the language."""
 
 SYNONYMS: dict[str, str] = {
     "constant": "param",
@@ -71,9 +71,9 @@ SYNONYMS: dict[str, str] = {
     "rounds": "horizon",
     "name": "model",
 }
-"""What other modeling languages call a statement: the nearest statement here."""
+"""Names of statements in other modeling languages, each with the nearest statement here."""
 
 
 def shown(word: str) -> str:
-    """A statement word as a person says it."""
+    """Statement word as users know it."""
     return "subject to" if word == "subject" else word

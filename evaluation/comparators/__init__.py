@@ -1,6 +1,6 @@
 """Comparators in hindsight: the best fixed decision, and the best decision of each round, with certificates.
 
-What a comparator is stands here; finding one (`compare`, with solvers) is a module of its own, imported when one is looked for.
+The types are defined here; the computation (`compare`, with solvers) is a module of its own, imported on first use.
 """
 
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status

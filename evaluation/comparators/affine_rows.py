@@ -1,4 +1,6 @@
-"""Functions of the rounds over one long vector z = (x, s_1, ..., s_T): what all rounds share, then what each round has for itself."""
+"""Functions of the rounds over one long vector z = (x, s_1, ..., s_T): variables shared by all rounds, then variables
+of each round.
+"""
 
 from __future__ import annotations
 
@@ -21,53 +23,59 @@ CHUNK = 1 << 22  # numbers of a dense Jacobian that are held at once
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """matrix z + constant, a sparse block of affine functions."""
+    """Sparse block of affine functions, matrix z + constant."""
 
     matrix: Any
     constant: Array
 
     @classmethod
     def stacked(cls, parts: list[Rows], size: int) -> Rows:
+        """Blocks one below another, over `size` variables."""
         if not parts:
             return cls(sp.csr_array((0, size)), np.zeros(0))
         return cls(sp.vstack([p.matrix for p in parts], format="csr"), np.concatenate([p.constant for p in parts]))
 
     def at(self, z: Array) -> Array:
+        """Values at z."""
         return np.asarray(self.matrix @ z + self.constant)
 
     def averaged(self, entries: int) -> Rows:
-        """The mean of rows that belong to rounds, `entries` to each."""
+        """Mean over the rounds of rows that come `entries` to a round."""
         count = len(self.constant) // entries
         averaging = sp.kron(np.full((1, count), 1.0 / count), sp.eye_array(entries), format="csr")
         return Rows(averaging @ self.matrix, averaging @ self.constant)
 
     def tangent(self, z: Array) -> Rows:
-        """The rows themselves."""
+        """Rows themselves, which are their own tangents."""
         return self
 
     def pulled(self, z: Array, weights: Array) -> Array:
-        """The gradient in z of the rows added up with weights."""
+        """Gradient in z of the rows added up with weights."""
         return np.asarray(self.matrix.T @ weights)
 
     def changes(self, z: Array, width: Array) -> Array:
-        """The most that each row changes in an entry of z between its bounds; where it does not, its own size."""
+        """Largest change of each row as one entry of z moves between its bounds; the row's own size where there is
+        none.
+        """
         change = abs(self.matrix) @ sp.diags_array(width)
         largest = change.max(axis=1).toarray().ravel() if change.nnz else np.zeros(len(self.constant))
         return np.where(largest > 0, largest, np.fmax(np.abs(self.constant), 1.0))
 
-    def told(self, z: Any) -> Any:
-        """The rows over a variable of CVXPY."""
+    def in_cvxpy(self, z: Any) -> Any:
+        """CVXPY expression of the rows over a variable."""
         return self.matrix @ z + self.constant
 
     @property
     def nodes(self) -> int:
-        """Of expressions of CVXPY, beside which these are none."""
+        """Number of nodes as CVXPY expressions, negligible for affine rows."""
         return 0
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The variables z, and functions of (x, s_t) over them. `rounds` are those of a lifted problem; `names` have the parts of s_t."""
+    """Variables z, and functions of (x, s_t) over them. `rounds` are those of a lifted problem; `names` lists the parts
+    of s_t.
+    """
 
     rounds: Rounds
     own: int
@@ -75,26 +83,29 @@ class Space:
 
     @property
     def common(self) -> int:
+        """Number of variables that all rounds share."""
         return self.rounds.size - self.own
 
     @property
     def size(self) -> int:
+        """Number of variables in z."""
         return self.common + self.own * self.rounds.count
 
     def has_own(self, expr: Expr) -> bool:
+        """True where the expression depends on variables of a single round."""
         return any(isinstance(n, Name) and n.name in self.names for n in walk(expr))
 
     def deciding(self, expr: Expr) -> Array:
-        """The rounds in which an expression has to be looked at: the first alone where all are alike."""
+        """Rounds in which an expression has to be evaluated: the first alone where all are alike."""
         return self.rounds.everything if self.rounds.enters(expr) or self.has_own(expr) else np.arange(1)
 
     def inner(self, z: Array, rows: Array) -> Array:
-        """(x, s_t) for each of the rounds: (b, n)."""
+        """Variables (x, s_t) of each of the rounds: (b, n)."""
         own = z[self.common :].reshape(self.rounds.count, self.own)[rows]
         return np.concatenate([np.broadcast_to(z[: self.common], (len(rows), self.common)), own], axis=1)
 
     def tangents(self, function: OfRounds, rows: Array, z: Array) -> Rows:
-        """What functions of the rounds are to first order at z, in each of `rows`, which follow each other."""
+        """First-order expansions at z of functions of the rounds, for each of the consecutive `rows`."""
         step = max(1, CHUNK // (function.entries * self.rounds.size))
         parts = [self._tangents(function, rows[a : a + step], z) for a in range(0, len(rows), step)]
         return Rows.stacked(parts, self.size)
@@ -108,21 +119,21 @@ class Space:
         return Rows(matrix, (values - np.einsum("bkn,bn->bk", slopes, inner)).ravel())
 
     def each(self, expr: Expr) -> Rows:
-        """The entries of an affine expression, in every round where the rounds differ and else once."""
+        """Entries of an affine expression, in every round where the rounds differ and else once."""
         return self.tangents(implicit(self.rounds, expr), self.deciding(expr), np.zeros(self.size))
 
     def mean(self, expr: Expr) -> Rows:
-        """The mean of an affine expression over the rounds."""
+        """Mean of an affine expression over the rounds."""
         return self.each(expr).averaged(int(np.prod(known(expr.shape), dtype=np.int64)))
 
     def square(self, expr: Expr) -> Array | None:
-        """The Hessian of the sum over the rounds in x; None where it is not constant, or bends in a round's own variables."""
+        """Hessian in x of the sum over the rounds; None where it is not constant, or involves a round's own variables."""
         order = degree(expr, self.rounds.variables)
         if order <= 1:
             return np.zeros((self.common, self.common))
         if order > 2:
             return None
         origin, every = np.zeros((1, self.rounds.size)), self.rounds.everything
-        found = implicit(self.rounds, expr).added_hessian(origin, np.ones((len(every), 1)), every, ALL)[0]
-        whole = np.diag(found) if found.ndim == 1 else found
+        result = implicit(self.rounds, expr).added_hessian(origin, np.ones((len(every), 1)), every, ALL)[0]
+        whole = np.diag(result) if result.ndim == 1 else result
         return None if np.any(whole[self.common :]) else np.asarray(whole[: self.common, : self.common])

@@ -1,4 +1,4 @@
-"""Programs made of smooth functions: one program a round (dynamic), or one a prefix, with sums over its rounds (static)."""
+"""Programs of smooth functions: one program a round (dynamic), or one a prefix, with sums over its rounds (static)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """A batch of programs (see `programs.py`) over a region: loss, constraints that the data makes, and affine equalities of theirs.
+    """Batch of programs (see `programs.py`) over a region: loss, constraints from the data, and affine equalities.
 
-    After the inequalities of the data come the definitions of variables and the region's own; its equalities come first.
-    `members` are the members of the functions' batch that these programs are about.
+    After the inequalities of the data come the definitions of variables and the region's own; the region's equalities
+    come first. `members` selects the members of the functions' batch that the programs belong to.
     """
 
     region: Region
@@ -32,33 +32,41 @@ class Assembled:
 
     @property
     def count(self) -> int:
+        """Number of programs B."""
         return len(self.members)
 
     @property
     def size(self) -> int:
+        """Number of variables n."""
         return self.region.size
 
     @property
     def functions(self) -> tuple[OfRounds, ...]:
+        """Inequalities in their order: of the data, definitions, the region's."""
         return (*self.inequalities, *self.definitions, *self.region.curved)
 
     @property
     def constraints(self) -> int:
+        """Number of inequalities M."""
         return sum(f.entries for f in self.functions)
 
     @property
     def diagonal(self) -> bool:
+        """True where all Hessians are diagonal."""
         return self.loss.diagonal and all(f.diagonal for f in self.functions)
 
     @property
     def lower(self) -> Array:
+        """Lower bounds (n,)."""
         return self.region.lower
 
     @property
     def upper(self) -> Array:
+        """Upper bounds (n,)."""
         return self.region.upper
 
     def equalities(self, rows: Array) -> tuple[Array, Array]:
+        """Matrices A (B, k, n) and right-hand sides c (B, k), with the region's equalities first."""
         origin = np.zeros((len(rows), self.size))
         matrices = [np.broadcast_to(self.region.matrix, (len(rows), *self.region.matrix.shape))]
         rights = [np.broadcast_to(self.region.right, (len(rows), len(self.region.right)))]
@@ -69,6 +77,7 @@ class Assembled:
         return np.concatenate(matrices, axis=1), np.concatenate(rights, axis=1)
 
     def jet(self, x: Array, rows: Array) -> Jet:
+        """Values and first derivatives at x (B, n)."""
         members = self.members[rows]
         f, df = self.loss.jet(x, members)
         parts = [function.jet(x, members) for function in self.functions]
@@ -78,11 +87,12 @@ class Assembled:
         return Jet(f[:, 0], g, df[:, 0], jacobian)
 
     def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
+        """Hessian of the Lagrangian: (B, n, n), or its diagonal (B, n)."""
         loss = self.loss.hessian(x, np.ones((len(rows), 1)), self.members[rows])
         return added(loss, self.constraint_hessian(x, multipliers, rows))
 
     def constraint_hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
-        """Of sum_m multipliers_m g_m alone: a diagonal (B, n) where all of these are."""
+        """Hessian of sum_m multipliers_m g_m alone: a diagonal (B, n) where all of these are diagonal."""
         total, first = np.zeros((len(rows), self.size)), 0
         for function in self.functions:
             weights = multipliers[:, first : first + function.entries]
@@ -91,5 +101,5 @@ class Assembled:
         return total
 
     def least(self, slopes: Array, rows: Array) -> Array:
-        """min <c, x> over the region for each row of `slopes`."""
+        """Minimum of <c, x> over the region for each row of `slopes`."""
         return self.region.least(slopes)

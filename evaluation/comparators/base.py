@@ -1,4 +1,4 @@
-"""What a comparator in hindsight is: a decision, what it costs, and how surely it is the best."""
+"""Types of comparators in hindsight: a decision, its losses, and a certificate of how close it is to the best."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Status(StrEnum):
-    """How far the words "best in hindsight" are true."""
+    """Strength of the claim "best in hindsight"."""
 
     CERTIFIED = "certified"
     INTERVAL = "interval"
@@ -26,7 +26,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Budget:
-    """What finding a comparator may cost: seconds of time, bytes of working memory."""
+    """Limits of a comparator's computation: seconds of time, bytes of working memory."""
 
     seconds: float = 30.0
     memory: int = 2 << 30
@@ -34,14 +34,14 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Comparator:
-    """The best fixed decision, or the best decision of each round, with a certificate.
+    """Best fixed decision, or best decision of each round, with a certificate.
 
     decision    by name: (*shape) for the static one, (T, *shape) for the dynamic one
-    losses      what it costs in each round (T,); None where it was not computed
-    value       the sum of the losses
-    bound       no decision that satisfies the constraints costs less than this in sum
-    excess      the largest amount by which it breaks each constraint that binds it (N,), in the constraint's own units
-    impossible  rounds (from 1) whose constraints nothing satisfies
+    losses      loss of each round (T,); None where it was not computed
+    value       sum of the losses
+    bound       lower bound on the total loss of every decision that satisfies the constraints
+    violation   largest violation of each constraint that binds the comparator (N,), in the constraint's own units
+    impossible  rounds (from 1) whose constraints no decision satisfies
     """
 
     kind: str
@@ -50,7 +50,7 @@ class Comparator:
     losses: Array | None = None
     value: float = np.nan
     bound: float = -np.inf
-    excess: Array = field(default_factory=lambda: np.zeros(0))
+    violation: Array = field(default_factory=lambda: np.zeros(0))
     impossible: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     method: str = ""
     seconds: float = 0.0
@@ -58,12 +58,12 @@ class Comparator:
 
     @property
     def gap(self) -> float:
-        """The most that a better comparator could still gain: value less lower bound."""
+        """Largest possible gain of a better comparator: value less lower bound."""
         return self.value - self.bound
 
     @property
     def words(self) -> str:
-        """One sentence for a report."""
+        """Sentence for a report."""
         name = "best fixed decision" if self.kind == "static" else "best decision of each round"
         if self.status is Status.NOT_COMPUTED:
             return f"the {name} was not computed: {self.why}"
@@ -77,18 +77,19 @@ class Comparator:
 
 
 def unsolved(kind: str, why: str, bound: float, began: float) -> Comparator:
-    """No comparator, but what is proved: a lower bound. `began` is what the clock said at first."""
-    said = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
-    return Comparator(kind, Status.NOT_COMPUTED, bound=bound, why=said, seconds=perf_counter() - began)
+    """Comparator without a decision, with a proved lower bound. `began` is the time at the start."""
+    message = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
+    return Comparator(kind, Status.NOT_COMPUTED, bound=bound, why=message, seconds=perf_counter() - began)
 
 
 @dataclass(frozen=True, eq=False)
 class Prefixes:
-    """The best fixed decision for the first t rounds, for several t.
+    """Best fixed decisions for the first t rounds, for several t.
 
-    rounds      those t, rising (B,)
-    value       what the decision costs in rounds 1..t, nan where it was not computed (B,); `bound` no other costs less (B,)
-    status      how far it is the best, of each
+    rounds      the values of t, rising (B,)
+    value       loss of the decision in rounds 1..t, nan where it was not computed (B,); `bound` is a lower bound for
+                all decisions (B,)
+    status      strength of the claim, for each t
     decision    by name: (B, *shape)
     """
 
@@ -102,7 +103,7 @@ class Prefixes:
     why: str = ""
 
     def with_members(self, members: Array, others: Prefixes) -> Prefixes:
-        """With `others` in the place of some members; decisions that are not there are nan."""
+        """Prefixes with `others` in place of some members; missing decisions are nan."""
         status, theirs = list(self.status), iter(others.status)
         for member in np.flatnonzero(members):
             status[member] = next(theirs)

@@ -1,4 +1,4 @@
-"""What to say where nothing satisfies the constraints: that it is proved, which rounds say so, and the best of what breaks them least."""
+"""Report on infeasible constraints: the proof, the rounds in conflict, and the best of the least violating points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOSED = 1e-6  # the gap at which a least violation counts as found, in the same
 
 @dataclass(frozen=True, eq=False)
 class Broken:
-    """The elastic programs of some programs, solved: `least.f` is the least violation of each, in units of `elastic.scale`."""
+    """Elastic programs with their solutions: `least.f` is the least violation of each, in units of `elastic.scale`."""
 
     programs: Assembled
     elastic: Elastic
@@ -30,28 +30,29 @@ class Broken:
 
     @property
     def proved(self) -> Array:
-        """Whether the constraints of each program are proved impossible (B,)."""
+        """True for each program whose constraints are proved infeasible (B,)."""
         return self.least.bound > FEASIBLE
 
     @property
     def closed(self) -> Array:
-        """Whether the least violation of each is known (B,)."""
+        """True for each program whose least violation is known (B,)."""
         return (self.least.f - self.least.bound <= CLOSED) & (self.least.near <= FEASIBLE)
 
     def best(self, members: Array) -> Certified:
-        """Of some members the best of the points that break their constraints least, or one of these where it was not found.
+        """Best of the least violating points of each member, or one such point where the best was not found.
 
-        The search goes on from where the elastic programs ended: the points that break least have no interior to begin in.
+        The search continues from the iterates of the elastic programs: the least violating points have no interior to
+        start in.
         """
         allowed = (self.least.f[members] * (1 + FEASIBLE) + FEASIBLE)[:, None] * self.elastic.scale[members]
         relaxed, last = Relaxed(self.programs, members, allowed), self.least.last and take(self.least.last, members)
         begin = last and replace(last, x=last.x[:, :-1], z=last.z[:, :-1], w=last.w[:, :-1])
-        found = solve_certified(relaxed, self.programs.region.start, before=begin)
-        x = np.where((found.near <= FEASIBLE)[:, None], found.x, self.least.x[members, :-1])
-        return replace(found, x=x, f=self.programs.jet(x, members).f, last=None)
+        result = solve_certified(relaxed, self.programs.region.start, before=begin)
+        x = np.where((result.near <= FEASIBLE)[:, None], result.x, self.least.x[members, :-1])
+        return replace(result, x=x, f=self.programs.jet(x, members).f, last=None)
 
     def conflicting(self, member: int) -> Array:
-        """The rounds (from 0) whose constraints carry a multiplier in the proof that nothing satisfies all."""
+        """Rounds (from 0) whose constraints carry a multiplier in the proof of infeasibility."""
         weights, first, which = self.least.multipliers[member], 0, []
         for function in self.programs.inequalities:
             part = weights[first : first + function.entries]
@@ -63,7 +64,7 @@ class Broken:
 
 
 def conflict(which: Array) -> str:
-    """What cannot hold: the constraints of some rounds (from 0), or of none in particular."""
+    """Phrase for an infeasible set of constraints: those of some rounds (from 0), or of none in particular."""
     shown = ", ".join(map(str, which[:8] + 1)) + (", ..." if len(which) > 8 else "")
     if len(which) > 1:
         return f"rounds {shown} cannot hold together"
@@ -71,7 +72,7 @@ def conflict(which: Array) -> str:
 
 
 def broken_least(programs: Assembled, until: float = np.inf, before: Broken | None = None) -> Broken:
-    """Find by how much the constraints of each program must be broken; `before` are programs like these, from which it goes on."""
+    """Least violation of each program; `before` holds the solutions of similar programs to start from."""
     last = None if before is None else (before.elastic, before.least.last)
     elastic, least = least_violation(programs, until, last)
     return Broken(programs, elastic, least)

@@ -1,7 +1,9 @@
-"""Lower bounds that need no trust in the solver.
+"""Lower bounds that do not rely on the solver.
 
-For multipliers lam >= 0 and any nu the Lagrangian L(u) = f(u) + lam g(u) + nu (A u - c) is convex and lies below f on the feasible
-points, so that   f* >= min_X L >= L(x) - max_{u in X} <grad L(x), x - u>   for every x; the last maximum is a linear minimisation.
+For multipliers lam >= 0 and any nu the Lagrangian L(u) = f(u) + lam g(u) + nu (A u - c) is convex and lies below f on
+    the feasible
+points, so that   f* >= min_X L >= L(x) - max_{u in X} <grad L(x), x - u>   for every x; the last maximum is a linear
+                  minimisation.
 """
 
 from __future__ import annotations
@@ -22,16 +24,16 @@ class Bounded(Programs, Protocol):
     """Programs over a set on which linear functions can be minimized."""
 
     def least(self, slopes: Array, rows: Array) -> Array:
-        """min <c, x> over the set, for each row of `slopes` (b, n): (b,)."""
+        """Minimum of <c, x> over the set, for each row of `slopes` (b, n): (b,)."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """For each member of a batch: a point x (B, n), f there, a lower bound of f, the multipliers of g, and the values of g and A x - c.
+    """Solutions of a batch: points x (B, n), f there, lower bounds of f, multipliers of g, and values of g and A x - c.
 
-    `near` (B,) is the largest amount by which x breaks a constraint, relative to the size of its slope; `size` (B,) how much f can
-    change over the set, by its slope: what a gap is small against.
+    `near` (B,) is the largest violation of a constraint at x, relative to the size of its slope; `size` (B,) is the
+    change of f over the set by its slope, the scale for judging a gap.
     """
 
     x: Array
@@ -45,7 +47,7 @@ class Certified:
 
 
 def joined(parts: list[Certified]) -> Certified:
-    """Several batches as one, without the iterates where they ended."""
+    """Several batches as one, without their last iterates."""
     arrays = [f.name for f in fields(Certified) if f.name != "last"]
     together: dict[str, Any] = {name: np.concatenate([getattr(c, name) for c in parts]) for name in arrays}
     return Certified(**together)
@@ -56,10 +58,9 @@ def solve_certified(
 ) -> Certified:
     """Solve a batch from one point (n,) strictly inside the bounds, and bound every member from below.
 
-    `before` are iterates of programs like these, from which it goes on instead; those where it ends are the result's `last`.
-
-    `enough` is the gap, in units of how much the loss can change over the set, that need not be made smaller. When the clock says
-    `until`, what was reached is bounded.
+    before  iterates of similar programs to start from instead; the result's `last` are the final iterates
+    enough  gap that need not be reduced, in units of the change of the loss over the set
+    until   time at which the search stops; the iterates reached by then are bounded
     """
     begin = np.broadcast_to(start, (programs.count, programs.size)).copy()
     view = scaled(programs, begin)

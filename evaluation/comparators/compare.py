@@ -1,4 +1,4 @@
-"""The way to a comparator: which solver fits the problem, and what to say where none does."""
+"""Choice of the solver for a comparator, and the explanation where none applies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ SETTLED = (Status.CERTIFIED, Status.LEAST_VIOLATING)
 
 
 def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = None) -> Comparator:
-    """The comparator of a run over `data`, within a budget; never without a certificate or a word that there is none."""
+    """Comparator of a run over `data`, within a budget; always with a certificate or a statement that it was not
+    computed.
+    """
     budget = budget or Budget()
     if why := _beyond_all(problem, data, budget):
         return unsolved(kind, why, data.rounds * least_loss(problem, data.rounds), perf_counter())
@@ -47,7 +49,7 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = 
 
 
 def _static(rounds: Rounds, budget: Budget) -> Comparator:
-    """What is certified, or else the best of what the methods find."""
+    """Certified comparator, or else the best of those that the methods give."""
     clock = _Clock(perf_counter(), budget)
     made, share = _first(rounds, np.array([rounds.count]))
     best = static(made, clock.left(share)) if made else conic_static(rounds, clock.left(share))
@@ -58,7 +60,7 @@ def _static(rounds: Rounds, budget: Budget) -> Comparator:
 
 
 def _roughly(rounds: Rounds, budget: Budget) -> Comparator:
-    """Where kinks are too many for variables of their own."""
+    """Static comparator where kinks are too many for variables of their own."""
     if _has_rounded(rounds):
         return rounded_static(rounds, budget)
     made = _projected(rounds, np.array([rounds.count]))
@@ -66,7 +68,7 @@ def _roughly(rounds: Rounds, budget: Budget) -> Comparator:
 
 
 def _better(first: Comparator, second: Comparator) -> Comparator:
-    """What is known of one comparator from two methods."""
+    """Combination of two results for one comparator: the better decision and the better bound."""
     if second.status in SETTLED:
         return second
     best = second if first.losses is None or second.value < first.value else first
@@ -74,7 +76,7 @@ def _better(first: Comparator, second: Comparator) -> Comparator:
 
 
 def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget | None = None) -> Prefixes:
-    """The best fixed decisions for the first t rounds, for rising t: all solved side by side, on sums that are formed once."""
+    """Best fixed decisions for the first t rounds, for rising t: all solved side by side, on sums that are formed once."""
     budget = budget or Budget()
     if why := _beyond_all(problem, data, budget):
         return unknown(ends, why)
@@ -85,13 +87,13 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
     rounds = _all_rounds(problem, data)
     clock = _Clock(perf_counter(), budget)
     made, share = _first(rounds, ends)
-    found = prefixes(made, clock.left(share)) if made else unknown(ends, "")
-    found = conic_prefixes(rounds, ends, clock.left(1.0 if made else FIRST), found)
-    open_ = np.array([s is Status.NOT_COMPUTED for s in found.status])
+    result = prefixes(made, clock.left(share)) if made else unknown(ends, "")
+    result = conic_prefixes(rounds, ends, clock.left(1.0 if made else FIRST), result)
+    open_ = np.array([s is Status.NOT_COMPUTED for s in result.status])
     if made or not open_.any() or clock.over:
-        return found
+        return result
     few = rounds.first(int(ends[open_][-1]))
-    return found.with_members(open_, _rough_prefixes(few, ends[open_], clock.left()))
+    return result.with_members(open_, _rough_prefixes(few, ends[open_], clock.left()))
 
 
 def _rough_prefixes(rounds: Rounds, ends: Array, budget: Budget) -> Prefixes:
@@ -103,7 +105,7 @@ def _rough_prefixes(rounds: Rounds, ends: Array, budget: Budget) -> Prefixes:
 
 @dataclass(frozen=True)
 class _Clock:
-    """When it began, and what it may take."""
+    """Starting time and budget of a search."""
 
     began: float
     budget: Budget
@@ -117,7 +119,7 @@ class _Clock:
         return self.spent >= self.budget.seconds
 
     def left(self, share: float = 1.0) -> Budget:
-        """A share of the time that is left, in all the memory."""
+        """Budget with a share of the remaining time and all the memory."""
         return Budget(share * max(self.budget.seconds - self.spent, 0.0), self.budget.memory)
 
 
@@ -127,14 +129,16 @@ def _too_large(data: Data, budget: Budget) -> str:
 
 
 def _beyond_all(problem: Canonical, data: Data, budget: Budget) -> str:
-    """Why no solver can begin; "" where one can."""
+    """Reason why no solver can begin; "" where one can."""
     if data.absent:
         return f"the values of {', '.join(f'`{n}`' for n in data.absent)} were not kept with the run"
     return _too_wide(problem, budget)
 
 
 def _too_wide(problem: Canonical, budget: Budget) -> str:
-    """Why second derivatives, which every solver here forms where there are any, do not fit in memory; "" where they do."""
+    """Reason why second derivatives, which every solver forms for curved functions, do not fit in memory; "" where they
+    do.
+    """
     size, names = sum(b.domain.size for b in problem.blocks), tuple(b.name for b in problem.blocks)
     bent = any(degree(f, names) > 1 for f in (problem.objective, *(c.expr for c in problem.inequalities)))
     if not bent or 8 * size**2 <= budget.memory:
@@ -148,7 +152,7 @@ def _all_rounds(problem: Canonical, data: Data) -> Rounds:
 
 
 def _setting(rounds: Rounds, ends: Array) -> Setting | None:
-    """The static programs; None where not all kinks can have smooth functions in variables that the rounds share."""
+    """Static programs; None where some kinks cannot become smooth functions in variables that the rounds share."""
     problem = rounds.problem
     if _is_smooth(problem):
         return Setting(rounds, region(problem), rounds, ends)
@@ -160,7 +164,7 @@ def _setting(rounds: Rounds, ends: Array) -> Setting | None:
 
 
 def _first(rounds: Rounds, ends: Array) -> tuple[Setting | None, float]:
-    """The static programs to begin with, None for a conic one; and the share of the time for them."""
+    """Static programs to begin with, None for a conic one; and the share of the time for them."""
     made = _setting(rounds, ends)
     if made or rounds.count <= MANY:
         return made, 1.0 if made else FIRST
@@ -170,9 +174,9 @@ def _first(rounds: Rounds, ends: Array) -> tuple[Setting | None, float]:
 
 
 def _projected(rounds: Rounds, ends: Array) -> Setting | None:
-    """The functions with their kinks, by one of their slopes, on a set known by its projection; None where it has none.
+    """Functions with kinks, each by one of its subgradients, on a set with a projection; None where it has none.
 
-    Sums over many rounds that differ hardly have kinks. Any of the slopes at a point makes a bound.
+    Sums over many rounds that differ are nearly smooth. Any subgradient at a point gives a valid bound.
     """
     if any("project" in b.domain.refusals for b in rounds.problem.blocks):
         return None

@@ -1,4 +1,5 @@
-"""Functions of few affine forms of the decision: f_t(x) = phi_t(L_t x + c_t), as in -log(r @ w) or sum_squares(H @ x - y).
+"""Functions of few affine forms of the decision: f_t(x) = phi_t(L_t x + c_t), as in -log(r @ w) or sum_squares(H @ x -
+y).
 
 Their derivatives are those of phi, in as many variables as there are forms, and products with L_t.
 """
@@ -25,7 +26,7 @@ FORMS = 0.5  # a function is taken as one of affine forms when these are at most
 
 @dataclass(frozen=True, eq=False)
 class Composite(OfRounds):
-    """`outer` over the values of `inner`, which is affine."""
+    """Composition of `outer` with the affine functions `inner`."""
 
     rounds: Rounds
     inner: Quadratic
@@ -33,17 +34,19 @@ class Composite(OfRounds):
 
     @property
     def entries(self) -> int:  # type: ignore[override]
+        """Number of entries in each round."""
         return self.outer.entries
 
     @property
     def diagonal(self) -> bool:  # type: ignore[override]
+        """False: the affine forms mix the variables."""
         return False
 
     def _linear(self, rows: Array) -> Array:
         return self._between(0, len(rows)) if len(self.inner.linear) == 1 else pick(self.inner.linear, rows)
 
     def _between(self, start: int, stop: int) -> Array:
-        """L_t of the rounds from `start` to `stop`."""
+        """Matrices L_t of the rounds from `start` to `stop`."""
         linear = self.inner.linear
         return np.broadcast_to(linear, (stop - start, *linear.shape[1:])) if len(linear) == 1 else linear[start:stop]
 
@@ -65,7 +68,7 @@ class Composite(OfRounds):
         return np.add.reduceat(values, cuts, axis=0), np.stack(flat)
 
     def jet_upto(self, x: Array, ends: Array) -> tuple[Array, Array]:
-        """The rounds between two ends belong to all members that end later: one product with their L_t serves these together."""
+        """Sums over the first ends_b rounds: members that share rounds are served by one product with their L_t."""
         values = np.zeros((len(ends), self.entries))
         slopes = np.zeros((len(ends), self.entries, x.shape[1]))
         for several in together(bands(ends)):
@@ -85,7 +88,7 @@ class Composite(OfRounds):
         return values, slopes
 
     def _pulled_back(self, slopes: Array, linear: Array, members: int) -> Array:
-        """Slopes of phi for each round and member (b members, entries, k), times the L_t of their rounds, added up over these."""
+        """Sum over the rounds of the slopes of phi for each round and member (b members, entries, k) times L_t."""
         turned = slopes.reshape(len(linear), members * self.entries, -1).transpose(1, 0, 2)
         return (turned.reshape(members * self.entries, -1) @ _forms(linear)).reshape(members, self.entries, -1)
 
@@ -110,7 +113,7 @@ class Composite(OfRounds):
         return np.stack([self._folded(part, linear) for part, linear in zip(np.split(bend, cuts), linears)])
 
     def _folded(self, bend: Array, linear: Array) -> Array:
-        """sum_t L_t' B_t L_t: (n, n). The functions are convex, so that a diagonal B_t has a root."""
+        """Sum sum_t L_t' B_t L_t: (n, n). The functions are convex, so that a diagonal B_t has a root."""
         if self.outer.diagonal:
             half = _forms(linear * np.sqrt(np.maximum(bend, 0.0))[:, :, None])
             return np.asarray(half.T @ half)
@@ -119,7 +122,7 @@ class Composite(OfRounds):
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Rounds from `start` to `stop`, which all members from `first` on have, and none before."""
+    """Rounds from `start` to `stop`, shared by all members from `first` on and by no earlier one."""
 
     start: int
     stop: int
@@ -128,15 +131,17 @@ class Band:
 
     @property
     def rows(self) -> Array:
+        """Indices of the rounds."""
         return np.arange(self.start, self.stop)
 
     @property
     def pairs(self) -> int:
+        """Number of pairs of a round and a member."""
         return (self.stop - self.start) * self.members
 
 
 def bands(ends: Array) -> Iterator[Band]:
-    """The rounds between neighbouring ends (rising), cut where they are more than one call should hold."""
+    """Bands of rounds between neighbouring ends (rising), cut where they are too large for one call."""
     start = 0
     for first, end in enumerate(ends):
         members = len(ends) - first
@@ -147,7 +152,7 @@ def bands(ends: Array) -> Iterator[Band]:
 
 
 def together(parts: Iterable[Band]) -> Iterator[list[Band]]:
-    """Bands that follow each other, as many as one call should hold."""
+    """Groups of consecutive bands, each as large as one call should hold."""
     several: list[Band] = []
     held = 0
     for band in parts:
@@ -167,7 +172,7 @@ def by_pairs(inner: Array, rounds: int) -> Array:
 
 
 def _forms(linear: Array) -> Array:
-    """The forms of all rounds one below another: (b k, n)."""
+    """Forms of all rounds one below another: (b k, n)."""
     return linear.reshape(-1, linear.shape[2])
 
 
@@ -177,7 +182,7 @@ def _flat(slopes: Array, entries: int) -> Array:
 
 
 def composite(rounds: Rounds, expr: Expr, entries: int) -> Composite | None:
-    """The expression over its largest affine parts, where these have few entries; else None."""
+    """Composite function of the expression over its largest affine parts, where these have few entries; else None."""
     forms = affine_forms(expr, rounds.variables)
     width = sum(int(np.prod(known(f.shape), dtype=np.int64)) for f in forms)
     if not forms or width > FORMS * rounds.size:
@@ -191,19 +196,19 @@ def composite(rounds: Rounds, expr: Expr, entries: int) -> Composite | None:
 
 
 def affine_forms(expr: Expr, variables: tuple[str, ...]) -> list[Expr]:
-    """The largest subexpressions that depend on the decisions and are affine in them, each once."""
+    """Largest subexpressions that depend on the decisions and are affine in them, each once."""
     nodes = list(walk(expr))
     order = degrees(nodes, dependence(nodes, variables))
-    found: dict[int, Expr] = {}
+    results: dict[int, Expr] = {}
     for node in nodes:
         if order[id(node)] > 1:
-            found |= {id(c): c for c in node.children if order[id(c)] == 1}
-    return list(found.values())
+            results |= {id(c): c for c in node.children if order[id(c)] == 1}
+    return list(results.values())
 
 
-def replaced(expr: Expr, found: Mapping[int, Expr]) -> Expr:
-    """The expression with others in the place of the nodes with these ids."""
-    done: dict[int, Expr] = dict(found)
+def replaced(expr: Expr, results: Mapping[int, Expr]) -> Expr:
+    """Expression with others in place of the nodes with these ids."""
+    done: dict[int, Expr] = dict(results)
     for node in walk(expr):
         if id(node) not in done:
             children = tuple(done[id(c)] for c in node.children)
@@ -212,7 +217,7 @@ def replaced(expr: Expr, found: Mapping[int, Expr]) -> Expr:
 
 
 def affine(rounds: Rounds, expr: Expr) -> Quadratic:
-    """The coefficients of an affine expression; those that no stream enters are kept once."""
+    """Coefficients of an affine expression; those that no stream enters are stored once."""
     general = General(rounds, expr, int(np.prod(known(expr.shape), dtype=np.int64)), True)
     rows = rounds.everything if rounds.enters(expr) else np.arange(1)
     constant, linear = general.jet(np.zeros((1, rounds.size)), rows)
@@ -220,7 +225,7 @@ def affine(rounds: Rounds, expr: Expr) -> Quadratic:
 
 
 def _once(coefficients: Array) -> Array:
-    """Coefficients kept for one round where all rounds have the same."""
+    """Coefficients stored for one round where all rounds have equal ones."""
     return coefficients[:1] if bool(np.all(coefficients == coefficients[:1])) else coefficients
 
 

@@ -1,31 +1,31 @@
-"""Comparators as one conic program over all rounds: what the functions are made of, and a bound that needs no trust in the solver.
+"""Comparators as one conic program over all rounds: the form of its functions, and a bound that does not rely on the
+solver.
 
 Over z = (x, s_1, ..., s_T), with smooth convex functions f and g of a lifted problem and norms of affine functions U_k:
 
     minimize f(z)   subject to   g(z) <= 0,  E z = e,  |U_k z + u_k| <= z_k,  x in X.
 
-For multipliers lam >= 0, any nu, and any W_k with |W_k|_* <= tau_k in the dual norm, <W_k, U_k z + u_k> - tau_k z_k <= 0 where the norm
-is at most z_k, so that the bound of `certificate.py` holds with these terms in the Lagrangian.
+For multipliers lam >= 0, any nu, and any W_k with |W_k|_* <= tau_k in the dual norm, <W_k, U_k z + u_k> - tau_k z_k <=
+0 where the norm is at most z_k, so that the bound of `certificate.py` holds with these terms in the Lagrangian.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.facts.solver import SPECTRAL
-from oco.compiler.twin import to_cvxpy
+from oco.compiler.cvxpy_form import to_cvxpy
 from oco.dsl import algebra as e
+from oco.dsl.atoms import form_of, forms, norms
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, constant, walk
+from oco.dsl.expressions import Constant, Expr, Kind, Name, constant, walk
 from oco.dsl.model import Timing
 from oco.evaluation.comparators.affine_rows import Rows, Space
 from oco.evaluation.comparators.functions import OfRounds
-from oco.evaluation.comparators.lift import Lifted, Norm
+from oco.evaluation.comparators.lift import Lifted, NormOf
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.structure import degree
@@ -34,25 +34,12 @@ Array = np.ndarray[Any, Any]
 
 NODES = 25  # of expressions that take as long as a norm of a matrix
 
-DUAL_NORMS: Mapping[str, Callable[[Array], Array]] = {
-    "norm2": lambda w: np.sqrt(np.square(w).sum(axis=(1, 2))),
-    "nuclear_norm": lambda w: np.linalg.norm(w, 2, axis=(1, 2)),
-    "sigma_max": lambda w: np.linalg.svd(w, compute_uv=False).sum(axis=1),
-}
-"""Of a stack of matrices (K, m, n): (K,)."""
-
-NORMS: Mapping[str, Callable[[Array], Array]] = {
-    "norm2": DUAL_NORMS["norm2"],
-    "nuclear_norm": DUAL_NORMS["sigma_max"],
-    "sigma_max": DUAL_NORMS["nuclear_norm"],
-}
-
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """`atom` of each of the matrices U_k (m, n) in the rows of `inner` is at most z[places_k]."""
+    """Constraints that `norm` of each of the matrices U_k (m, n) in the rows of `inner` is at most z[places_k]."""
 
-    atom: str
+    norm: norms.Norm
     places: Array
     inner: Rows
     shape: tuple[int, int]
@@ -62,45 +49,47 @@ class Bounded:
         return len(self.places)
 
     def at(self, z: Array) -> Array:
-        """The matrices (K, m, n)."""
+        """Matrices (K, m, n) at z."""
         return self.inner.at(z).reshape(self.count, *self.shape)
 
-    def excess(self, z: Array) -> Array:
-        return np.asarray(NORMS[self.atom](self.at(z)) - z[self.places])
+    def violation(self, z: Array) -> Array:
+        """Excess of each norm over its bound, negative where it holds."""
+        return np.asarray(self.norm.value(self.at(z)) - z[self.places])
 
 
 class Function(Protocol):
-    """Convex functions of z, as a vector."""
+    """Vector of convex functions of z."""
 
-    def at(self, z: Array) -> Array: ...
+    def at(self, z: Array) -> Array:
+        """Values at z."""
 
     def tangent(self, z: Array) -> Rows:
-        """What they are to first order at z."""
+        """First-order expansion at z."""
         ...
 
     def pulled(self, z: Array, weights: Array) -> Array:
-        """The gradient in z of the functions added up with weights."""
+        """Gradient in z of the functions added up with weights."""
         ...
 
     def changes(self, z: Array, width: Array) -> Array:
-        """How much each changes in an entry of z between its bounds, by its slope at z; positive."""
+        """Change of each function, by its slope at z, as an entry of z moves between its bounds; positive."""
         ...
 
-    def told(self, z: Any) -> Any:
-        """What a solver is told in their place, over a variable of CVXPY."""
+    def in_cvxpy(self, z: Any) -> Any:
+        """CVXPY expression of the functions over a variable."""
         ...
 
     @property
     def nodes(self) -> int:
-        """Of expressions of CVXPY that this takes, about."""
+        """Approximate number of CVXPY expressions that the functions take."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Bent:
-    """The entries of an expression that is not affine: in each of the rounds that differ, or their `mean`.
+    """Entries of an expression that is not affine: in each of the rounds that differ, or their `mean`.
 
-    `words` is the same in the grammar of disciplined convex programming, where the expression is not.
+    `words` is an equal expression that follows disciplined convex programming, where `expr` does not.
     """
 
     space: Space
@@ -114,40 +103,47 @@ class Bent:
 
     @cached_property
     def rows(self) -> Array:
+        """Rounds in which the expression is evaluated."""
         return self.space.deciding(self.expr)
 
     def at(self, z: Array) -> Array:
+        """Values at z."""
         values = self._function.values(self.space.inner(z, self.rows), self.rows)
         return np.asarray(values.mean(axis=0) if self.mean else values.ravel())
 
     def tangent(self, z: Array) -> Rows:
+        """First-order expansion at z."""
         rows = self.space.tangents(self._function, self.rows, z)
         return rows.averaged(self._function.entries) if self.mean else rows
 
     def pulled(self, z: Array, weights: Array) -> Array:
+        """Gradient in z of the entries added up with weights."""
         return self.tangent(z).pulled(z, weights)
 
     def changes(self, z: Array, width: Array) -> Array:
+        """Change of each entry, by its slope at z, as an entry of z moves between its bounds."""
         return self.tangent(z).changes(z, width)
 
     @property
     def nodes(self) -> int:
+        """Approximate number of CVXPY expressions."""
         return len(self.rows) * sum(1 for _ in walk(self.expr))
 
-    def told(self, z: Any) -> Any:
+    def in_cvxpy(self, z: Any) -> Any:
+        """CVXPY expression over a variable z."""
         import cvxpy as cp
 
         rounds, space = self.space.rounds, self.space
         places = [(name, rounds.places[name], shape) for name, shape in rounds.layout]
         shared = {n: _shaped(cp, z, place, shape) for n, place, shape in places if place.stop <= space.common}
-        found = []
+        results = []
         for t in map(int, self.rows):
             ahead = t * space.own
             own = {n: _shaped(cp, z, _later(p, ahead), shape) for n, p, shape in places if n not in shared}
             env = {n: values[t] for n, values in rounds.streams.items()}
             twin = to_cvxpy(self.words or self.expr, shared | own, env, float(rounds.numbers[t]))
-            found.append(cp.reshape(twin, (self._function.entries,), order="C"))
-        return sum(found) / len(found) if self.mean else cp.hstack(found)
+            results.append(cp.reshape(twin, (self._function.entries,), order="C"))
+        return sum(results) / len(results) if self.mean else cp.hstack(results)
 
 
 def _later(place: slice, ahead: int) -> slice:
@@ -165,46 +161,47 @@ class Added:
     parts: tuple[Function, ...]
 
     def at(self, z: Array) -> Array:
+        """Values at z."""
         return np.asarray(sum(p.at(z) for p in self.parts))
 
     def tangent(self, z: Array) -> Rows:
+        """First-order expansion at z."""
         rows = [p.tangent(z) for p in self.parts]
         return Rows(sum(r.matrix for r in rows), np.sum([r.constant for r in rows], axis=0))
 
     def pulled(self, z: Array, weights: Array) -> Array:
+        """Gradient in z of the sums added up with weights."""
         return np.asarray(sum(p.pulled(z, weights) for p in self.parts))
 
     def changes(self, z: Array, width: Array) -> Array:
+        """Change of each sum as an entry of z moves between its bounds, at most."""
         return np.asarray(sum(p.changes(z, width) for p in self.parts))
 
-    def told(self, z: Any) -> Any:
-        return sum(p.told(z) for p in self.parts)
+    def in_cvxpy(self, z: Any) -> Any:
+        """CVXPY expression over a variable z."""
+        return sum(p.in_cvxpy(z) for p in self.parts)
 
     @property
     def nodes(self) -> int:
+        """Approximate number of CVXPY expressions."""
         return sum(p.nodes for p in self.parts)
 
 
 def terms(expr: Expr) -> list[Expr]:
-    """What an expression is a sum of, each with its sign, where all have its shape."""
-    if isinstance(expr, Call) and all(a.shape == expr.shape for a in expr.args):
-        if expr.atom == "add":
-            return [t for a in expr.args for t in terms(a)]
-        if expr.atom == "sub":
-            return [*terms(expr.args[0]), *map(e.minus, terms(expr.args[1]))]
-        if expr.atom == "minus":
-            return list(map(e.minus, terms(expr.args[0])))
-    if isinstance(expr, Call) and expr.atom == "mul" and isinstance(expr.args[0], Constant):
-        factor, inner = expr.args
-        return [e.mul(factor, t) for t in terms(inner)] if inner.shape == expr.shape else [expr]
+    """Terms of a sum, each with its sign, where all have its shape."""
+    match form_of(expr), expr.children:
+        case forms.Signed(signs), args if all(a.shape == expr.shape for a in args):
+            return [t if sign > 0 else e.minus(t) for sign, a in zip(signs, args) for t in terms(a)]
+        case forms.TIMES, (Constant() as factor, inner) if inner.shape == expr.shape:
+            return [e.mul(factor, t) for t in terms(inner)]
     return [expr]
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Functions that are at most zero; `origin` is the place of the constraint of the model that they are, and None of definitions.
+    """Functions that are at most zero; `origin` is the index of their constraint in the model, None for definitions.
 
-    Their multipliers are `ratio` times those of what a solver is told.
+    Their multipliers are `ratio` times those of the solver's form of them.
     """
 
     function: Function
@@ -214,7 +211,9 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The program above, f = x' square x / 2 + linear z + constant + `loss` in all rounds; `lower` and `upper` enclose z."""
+    """Program above, with f = x' square x / 2 + linear z + constant + `loss` in all rounds; `lower` and `upper` enclose
+    z.
+    """
 
     space: Space
     square: Array
@@ -230,37 +229,39 @@ class Program:
 
     @property
     def common(self) -> int:
+        """Number of variables that all rounds share."""
         return self.space.common
 
     @property
     def orders(self) -> list[int]:
-        """Of the matrices that are to be positive semidefinite."""
-        found = [sum(b.shape) for b in self.norms if b.atom != "norm2" for _ in range(b.count)]
-        return found + [sum(b.shape) for b in self.region.blocks if b.domain.kind in SPECTRAL]
+        """Orders of the matrices that must be positive semidefinite."""
+        results = [sum(b.shape) for b in self.norms if not b.norm.second_order for _ in range(b.count)]
+        return results + [sum(b.shape) for b in self.region.blocks if b.domain.spectral]
 
     @property
     def nodes(self) -> int:
-        """Of expressions of CVXPY, about."""
+        """Approximate number of CVXPY expressions."""
         functions = [limits.function for limits in self.limits] + ([self.loss] if self.loss else [])
         return sum(f.nodes for f in functions) + NODES * len(self.orders)
 
     @property
     def width(self) -> Array:
+        """Distance between the bounds of each variable."""
         return np.asarray(self.upper - self.lower)
 
     def least(self, slope: Array) -> float:
-        """min <c, z> over the set of x and the bounds of the others."""
+        """Minimum of <c, z> over the set of x and the bounds of the others."""
         tail, n = slope[self.common :], self.common
         rest = np.minimum(tail * self.lower[n:], tail * self.upper[n:]).sum()
         return float(self.region.least(slope[None, :n])[0] + rest)
 
     @property
     def bent(self) -> bool:
-        """Whether its functions are more than quadratic in the loss, or than affine in the limits."""
+        """True where the loss is more than quadratic or a limit more than affine."""
         return self.loss is not None or any(limits.function.nodes for limits in self.limits)
 
     def tangent(self, z: Array) -> Program:
-        """The program with what bends to first order at z: no decision costs less in this one than in that."""
+        """Program linearized at z where it is curved; it is a relaxation, so its minimum is a lower bound."""
         limits = tuple(replace(limits, function=limits.function.tangent(z), ratio=1.0) for limits in self.limits)
         if self.loss is None:
             return replace(self, limits=limits)
@@ -272,7 +273,7 @@ class Program:
         return replace(self, limits=limits, linear=linear, constant=constant, loss=None)
 
     def objective(self, z: Array) -> tuple[float, Array]:
-        """f and its gradient."""
+        """Value and gradient of f."""
         bend = self.square @ z[: self.common]
         value, slope = self.constant + self.linear @ z + bend @ z[: self.common] / 2, self.linear.copy()
         slope[: self.common] += bend
@@ -284,7 +285,7 @@ class Program:
 
 
 def program(lifted: Lifted, space: Space, region: Region) -> Program:
-    """The program over all rounds of `space`, which are the lifted problem's.
+    """Program over all rounds of `space`, which are the lifted problem's.
 
     `region` is the set of the decisions and of the variables that all rounds share.
     """
@@ -324,7 +325,7 @@ def program(lifted: Lifted, space: Space, region: Region) -> Program:
 
 
 def _objective(space: Space, expr: Expr) -> tuple[Array, Rows, Added | None]:
-    """The Hessian of the part of degree two, the rows of this part at zero, and the mean of what else there is."""
+    """Hessian of the part of degree two, the rows of this part at zero, and the mean of the remainder."""
     straight, bent = _parted(space, expr, 2)
     square = space.square(straight)
     if square is not None:
@@ -334,7 +335,7 @@ def _objective(space: Space, expr: Expr) -> tuple[Array, Rows, Added | None]:
 
 
 def _parted(space: Space, expr: Expr, order: int) -> tuple[Expr, tuple[Bent, ...]]:
-    """The sum of the terms up to a degree, and the means of the others."""
+    """Sum of the terms up to a degree, and the means of the others."""
     every = [(t, degree(t, space.rounds.variables) <= order) for t in terms(expr)]
     zero: Expr = constant(np.zeros(known(expr.shape)))
     return reduce(e.add, [t for t, low in every if low], zero), tuple(
@@ -351,19 +352,21 @@ def _function(space: Space, expr: Expr, mean: bool) -> Function:
     return Added((space.mean(straight), *bent))
 
 
-def _bent_norm(space: Space, definition: Expr, name: str, norm: Norm) -> Limits:
-    """|u|_2 - s <= 0 for a u that is not affine. The slope of |u|^2 / s - s is twice as large where both are zero."""
+def _bent_norm(space: Space, definition: Expr, name: str, norm: NormOf) -> Limits:
+    """Function |u|_2 - s <= 0 for a u that is not affine. The slope of |u|^2 / s - s is twice as large where both are
+    zero.
+    """
     shape = dict(space.rounds.layout)[name]
     length = e.call("norm2", norm.argument, axis=0) if norm.several else e.call("norm2", norm.argument)
     words = e.sub(length, Name(name, Kind.DECISION, shape=shape))
     return Limits(Bent(space, definition, False, words), ratio=0.5)
 
 
-def _bounded(space: Space, name: str, norm: Norm) -> Bounded:
+def _bounded(space: Space, name: str, norm: NormOf) -> Bounded:
     argument = e.transpose(norm.argument) if norm.several else norm.argument
     inner, whole, place = space.each(argument), known(argument.shape), space.rounds.places[name]
     shape = (1, whole[-1]) if norm.several else (1, 1, *whole)[-2:]
     several = np.arange(place.start, place.stop)
     times = len(inner.constant) // (len(several) * shape[0] * shape[1])
     ahead = space.own * np.arange(times) if place.start >= space.common else np.zeros(times, dtype=np.int64)
-    return Bounded(norm.atom, (several + ahead[:, None]).ravel(), inner, (int(shape[0]), int(shape[1])))
+    return Bounded(norm.norm, (several + ahead[:, None]).ravel(), inner, (int(shape[0]), int(shape[1])))

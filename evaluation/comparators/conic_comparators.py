@@ -1,4 +1,6 @@
-"""Comparators by one conic program over all rounds: norms of matrices, kinks on any set, and whatever else Clarabel can be told."""
+"""Comparators by one conic program over all rounds: norms of matrices, kinks on any set, and everything else that
+Clarabel accepts.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,14 @@ CARRIED = 1e-4  # of the largest multiplier: a round with less takes no part in 
 
 @dataclass(frozen=True, eq=False)
 class _Whole:
-    """The program of a problem over all of `rounds`."""
+    """Program of a problem over all of `rounds`."""
 
     rounds: Rounds
     program: Program
 
     @classmethod
     def of(cls, rounds: Rounds) -> _Whole | None:
-        """None where the variables of such a program are not bounded."""
+        """Program over all rounds; None where its variables are not bounded."""
         lifted = lift(rounds)
         if lifted is None:
             return None
@@ -60,7 +62,7 @@ class _Whole:
         return comparator_of(setting, answer.certified, began, method)
 
     def too_much(self, budget: Budget) -> str:
-        """Why the budget does not do; "" where it may."""
+        """Reason why the budget does not suffice; "" where it may."""
         coefficients = sum(x.function.matrix.nnz for x in self.program.limits if isinstance(x.function, Rows))
         entries = np.array([n * (n + 1) / 2 for n in self.program.orders])
         needed = BYTES * coefficients + DENSE * np.square(entries).sum()
@@ -75,29 +77,29 @@ class _Whole:
         return ""
 
     def scales(self) -> list[Array]:
-        """By how much each constraint can change over the set: for each constraint, in its shape."""
+        """Largest change of each constraint over the set: for each constraint, in its shape."""
         p, problem = self.program, self.rounds.problem
-        middle, found = 0.5 * (p.lower + p.upper), []
+        middle, result = 0.5 * (p.lower + p.upper), []
         for limits in p.limits:
             if limits.origin is not None:
                 shape = problem.inequalities[limits.origin].shape
                 changes = limits.function.changes(middle, p.width)
-                found.append(np.max(changes.reshape(-1, *shape), axis=0))
+                result.append(np.max(changes.reshape(-1, *shape), axis=0))
         ends = np.cumsum([c.size for c in problem.equalities])[:-1]
         parts = np.split(p.equations.changes(middle, p.width), ends)
-        return found + [part.reshape(c.shape) for part, c in zip(parts, problem.equalities)]
+        return result + [part.reshape(c.shape) for part, c in zip(parts, problem.equalities)]
 
 
 def conic_static(rounds: Rounds, budget: Budget) -> Comparator:
-    """The best decision for all rounds, or the least violating one; "not computed" where it was not found within the budget."""
+    """Best decision for all rounds, or the least violating one; "not computed" where the budget did not suffice."""
     began = perf_counter()
     until, least = began + budget.seconds, rounds.count * least_loss(rounds.problem, rounds.count)
     whole = _Whole.of(rounds)
     if whole is None:
         return unsolved("static", "the range of a function with a kink is not bounded", least, began)
     if why := whole.too_much(budget):
-        found = split(whole.program, until)
-        return whole.comparator(found, began, SPLIT) if found else unsolved("static", why, least, began)
+        result = split(whole.program, until)
+        return whole.comparator(result, began, SPLIT) if result else unsolved("static", why, least, began)
     answer = whole.solved(until)
     if isinstance(answer, Answer) and answer.certified.near[0] <= FEASIBLE:
         return whole.comparator(answer, began)
@@ -109,7 +111,7 @@ def conic_static(rounds: Rounds, budget: Budget) -> Comparator:
 
 
 def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | None:
-    """The best of the points that break the constraints least, where it is proved that they cannot hold together."""
+    """Best of the points that break the constraints least, where these are proved infeasible."""
     rounds, scales = whole.rounds, whole.scales()
     softer = _Whole.of(_over(rounds, elastic(rounds.problem, scales, ranges_of(rounds))))
     answer = softer.solved(until) if softer else None
@@ -117,12 +119,12 @@ def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | 
         return None
     least = answer.certified.f[0] / rounds.count * (1 + FEASIBLE) + FEASIBLE
     again = _Whole.of(_over(rounds, loosened(rounds.problem, [least * s for s in scales])))
-    found = again.solved(until) if again else None
-    if not isinstance(found, Answer) or found.certified.near[0] > FEASIBLE:
+    result = again.solved(until) if again else None
+    if not isinstance(result, Answer) or result.certified.near[0] > FEASIBLE:
         return None
     which = _conflicting(softer, answer)
     return replace(
-        whole.comparator(found, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which)
+        whole.comparator(result, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which)
     )
 
 
@@ -131,7 +133,7 @@ def _over(rounds: Rounds, problem: Canonical) -> Rounds:
 
 
 def _conflicting(whole: _Whole, answer: Answer) -> Array:
-    """The rounds whose constraints carry a multiplier."""
+    """Rounds whose constraints carry a multiplier."""
     most, which = max((w.max(initial=0.0) for w in answer.multipliers), default=0.0), [np.zeros(0, dtype=np.int64)]
     for limits, weights in zip(whole.program.limits, answer.multipliers):
         if limits.origin is not None:
@@ -142,7 +144,7 @@ def _conflicting(whole: _Whole, answer: Answer) -> Array:
 
 
 def conic_prefixes(rounds: Rounds, ends: Array, budget: Budget, before: Prefixes) -> Prefixes:
-    """The same for those of the first `ends` rounds that `before` leaves open, the longest first."""
+    """Best decisions for those of the first `ends` rounds that `before` leaves open, the longest first."""
     began = perf_counter()
     value, bound, status = before.value.copy(), before.bound.copy(), list(before.status)
     decision = {
@@ -154,18 +156,18 @@ def conic_prefixes(rounds: Rounds, ends: Array, budget: Budget, before: Prefixes
         left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
         if status[member] in (Status.CERTIFIED, Status.LEAST_VIOLATING) or left.seconds <= 0:
             continue
-        found = conic_static(rounds.first(int(ends[member])), left)
-        bound[member] = max(bound[member], found.bound)
-        if found.losses is None and not solved:
+        result = conic_static(rounds.first(int(ends[member])), left)
+        bound[member] = max(bound[member], result.bound)
+        if result.losses is None and not solved:
             break  # what is too much for the longest of them leaves its time to other methods
-        if found.losses is None:
+        if result.losses is None:
             continue
         solved = True
-        if not found.value >= value[member] or found.status is Status.LEAST_VIOLATING:
-            value[member] = found.value
-            for name, part in found.decision.items():
+        if not result.value >= value[member] or result.status is Status.LEAST_VIOLATING:
+            value[member] = result.value
+            for name, part in result.decision.items():
                 decision[name][member] = part
-        status[member] = found.status
+        status[member] = result.status
     method = "; ".join(filter(None, (before.method, METHOD if solved else "")))
     return replace(
         before,

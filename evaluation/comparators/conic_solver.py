@@ -1,4 +1,4 @@
-"""The conic program of `conic.py` by Clarabel, and what is proved of its answer without it."""
+"""Solution of the conic program of `conic.py` by Clarabel, with a bound that is proved without it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.facts.solver import into_domain, solve
 from oco.evaluation.comparators.certificate import Certified
-from oco.evaluation.comparators.conic import DUAL_NORMS, Bounded, Program
+from oco.evaluation.comparators.conic import Bounded, Program
 
 Array = np.ndarray[Any, Any]
 
@@ -20,7 +20,7 @@ CLOSE = 1e-8  # of the size of the loss: a gap that needs no more work
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A point with its bound, and the multipliers of each of the program's `limits`."""
+    """Point with its bound, and the multipliers of each of the program's `limits`."""
 
     certified: Certified
     multipliers: tuple[Array, ...]
@@ -36,23 +36,24 @@ class Duals:
 
 
 def solve_conic(p: Program, until: float) -> Answer | float | None:
-    """The best z with a bound that needs no trust in the solver, before the clock says `until`.
+    """Best z with a bound that does not rely on the solver, before the time `until`.
 
-    inf where the solver says that nothing satisfies the constraints, None where it says nothing.
+    Returns inf where the solver reports infeasibility, None where it reports nothing.
 
-    Slopes at a point beside the best one do not fit the multipliers that were found with it. Where the gap is not closed, the program
-    with tangents at the point is solved too, whose multipliers fit: what it costs at least, this one does.
+    Slopes at a point other than the optimum do not fit the multipliers of the optimum. Where the gap stays open, the
+    program linearized at the point is solved as well; its multipliers fit, and its minimum is a lower bound for this
+    program.
     """
-    found = _solved(p, until)
-    if not isinstance(found, Answer) or not p.bent or perf_counter() > until:
-        return found
-    c = found.certified
+    result = _solved(p, until)
+    if not isinstance(result, Answer) or not p.bent or perf_counter() > until:
+        return result
+    c = result.certified
     if c.f[0] - c.bound[0] <= CLOSE * max(abs(c.f[0]), c.size[0]) or not np.isfinite(c.f[0]):
-        return found
+        return result
     other = _solved(p.tangent(c.x[0]), until)
     if not isinstance(other, Answer):
-        return found
-    return replace(found, certified=replace(c, bound=np.maximum(c.bound, other.certified.bound)))
+        return result
+    return replace(result, certified=replace(c, bound=np.maximum(c.bound, other.certified.bound)))
 
 
 def _solved(p: Program, until: float) -> Answer | float | None:
@@ -64,9 +65,9 @@ def _solved(p: Program, until: float) -> Answer | float | None:
     y = cp.Variable(len(p.lower))
     z = cp.multiply(width, y) + p.lower
     factors = [1.0 / limits.function.changes(middle, width) for limits in p.limits]
-    below = [cp.multiply(factor, limits.function.told(z)) <= 0 for limits, factor in zip(p.limits, factors)]
+    below = [cp.multiply(factor, limits.function.in_cvxpy(z)) <= 0 for limits, factor in zip(p.limits, factors)]
     scale = p.equations.changes(middle, width)
-    equal = cp.multiply(1.0 / scale, p.equations.told(z)) == 0
+    equal = cp.multiply(1.0 / scale, p.equations.in_cvxpy(z)) == 0
     norms = [_norm(cp, bounded, z, width) for bounded in p.norms]
     inside = [
         constraint
@@ -74,7 +75,7 @@ def _solved(p: Program, until: float) -> Answer | float | None:
         for constraint in block.domain.constraints(cp, cp.reshape(z[place], block.shape, order="C"))
     ]
     objective = cp.Minimize(_objective(cp, p, z, size))
-    rest = [y[p.common :] >= 0, *(c for found in norms for c in found.constraints)]
+    rest = [y[p.common :] >= 0, *(c for result in norms for c in result.constraints)]
     try:
         best = solve(objective, [*below, equal, *rest, *inside], max(until - perf_counter(), 0.1), TOLERANCE)
     except cp.error.DCPError:
@@ -87,7 +88,7 @@ def _solved(p: Program, until: float) -> Answer | float | None:
             for limits, factor, b in zip(p.limits, factors, below)
         ),
         size * np.asarray(equal.dual_value) / scale,
-        tuple(size * found.dual() for found in norms),
+        tuple(size * result.dual() for result in norms),
     )
     return certified(p, _repaired(p, np.clip(z.value, p.lower, p.upper)), size, duals)
 
@@ -96,22 +97,24 @@ def _objective(cp: Any, p: Program, z: Any, size: float) -> Any:
     values, vectors = np.linalg.eigh(p.square)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     bent = cp.sum_squares((root[values > 0] / np.sqrt(size)) @ z[: p.common]) / 2 if np.any(values > 0) else 0.0
-    loss = 0.0 if p.loss is None else p.loss.told(z)[0] * (p.space.rounds.count / size)
+    loss = 0.0 if p.loss is None else p.loss.in_cvxpy(z)[0] * (p.space.rounds.count / size)
     return bent + (p.linear / size) @ z + loss
 
 
 @dataclass(frozen=True, eq=False)
 class _Norm:
-    """Constraints of CVXPY for a family of norms. The multipliers of the first are those of the matrices over `scale`, with a sign."""
+    """CVXPY constraints for a family of norms. The multipliers of the first are those of the matrices over `scale`,
+    with a sign.
+    """
 
     bounded: Bounded
     constraints: list[Any]
     scale: float
 
     def dual(self) -> Array:
-        """The matrices W (K, m, n)."""
+        """Matrices W (K, m, n)."""
         b, first = self.bounded, self.constraints[0]
-        if b.atom == "norm2":
+        if b.norm.second_order:
             return np.asarray(-first.dual_value[1].T.reshape(b.count, *b.shape) / self.scale)
         return np.asarray(first.dual_value).reshape(b.count, *b.shape) / self.scale
 
@@ -120,16 +123,15 @@ def _norm(cp: Any, b: Bounded, z: Any, width: Array) -> _Norm:
     scale = float(b.inner.changes(0 * width, width).max(initial=0.0)) or 1.0
     u, s = (b.inner.matrix @ z + b.inner.constant) / scale, z[b.places] / scale
     entries = b.shape[0] * b.shape[1]
-    if b.atom == "norm2":
+    if b.norm.second_order:
         return _Norm(b, [cp.SOC(s, cp.reshape(u, (entries, b.count), order="F"))], scale)
     v = cp.Variable(entries * b.count)
-    norm = cp.normNuc if b.atom == "nuclear_norm" else cp.sigma_max
     matrices = [cp.reshape(v[k * entries : (k + 1) * entries], b.shape, order="C") for k in range(b.count)]
-    return _Norm(b, [u == v, *(norm(m) <= s[k] for k, m in enumerate(matrices))], scale)
+    return _Norm(b, [u == v, *(b.norm.cvxpy(cp, m) <= s[k] for k, m in enumerate(matrices))], scale)
 
 
 def _repaired(p: Program, z: Array) -> Array:
-    """The decision in its set, where bounds and equalities alone do not keep it there."""
+    """Decision projected onto its set, where bounds and equalities alone do not keep it there."""
     if p.region.complete:
         return z
     parts = p.region.parts()
@@ -138,6 +140,7 @@ def _repaired(p: Program, z: Array) -> Array:
 
 
 def certified(p: Program, z: Array, size: float, duals: Duals) -> Answer:
+    """Point z with the lower bound that these multipliers prove; `size` is the scale for judging the gap."""
     with np.errstate(all="ignore"):
         value, slope = p.objective(z)
         lagrangian, worst = value, [0.0]
@@ -149,14 +152,14 @@ def certified(p: Program, z: Array, size: float, duals: Duals) -> Answer:
             off = np.abs(at) if function is p.equations else at
             worst.append(float((off / function.changes(z, p.width)).max(initial=0.0)))
         for bounded, w in zip(p.norms, duals.norms):
-            tau = DUAL_NORMS[bounded.atom](w)
+            tau = bounded.norm.dual(w)
             lagrangian += float(np.vdot(w, bounded.at(z)) - tau @ z[bounded.places])
             np.subtract.at(slope, bounded.places, tau)
             slope += bounded.inner.matrix.T @ w.ravel()
-            worst.append(float((bounded.excess(z) / p.width[bounded.places]).max(initial=0.0)))
+            worst.append(float((bounded.violation(z) / p.width[bounded.places]).max(initial=0.0)))
         bound = lagrangian + p.least(slope) - float(slope @ z)
     known, none = bool(np.isfinite(bound)), np.zeros((1, 0))
-    found = Certified(
+    result = Certified(
         z[None],
         np.array([value]),
         np.array([bound if known else -np.inf]),
@@ -165,4 +168,4 @@ def certified(p: Program, z: Array, size: float, duals: Duals) -> Answer:
         np.array([max(worst) if np.all(np.isfinite(worst)) else np.inf]),
         np.array([size]),
     )
-    return Answer(found, duals.limits)
+    return Answer(result, duals.limits)

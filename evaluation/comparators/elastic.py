@@ -1,4 +1,4 @@
-"""When nothing satisfies the constraints: the point that breaks them least, and a proof that it must break them.
+"""Infeasible constraints: the least violating point, and a proof that every point violates them.
 
 minimize v   subject to   g_m(x) / scale_m <= v,   |h_k(x)| / scale_k <= v,   x in X
 """
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Elastic:
-    """The programs above over (x, v) for the members of `base`. v lies between `floor` and `ceiling`."""
+    """Programs above over (x, v) for the members of `base`. v lies between `floor` and `ceiling`."""
 
     base: Assembled
     scale: Array
@@ -30,37 +30,46 @@ class Elastic:
 
     @property
     def count(self) -> int:
+        """Number of programs B."""
         return self.base.count
 
     @property
     def size(self) -> int:
+        """Number of variables, with v as the last."""
         return self.base.size + 1
 
     @property
     def data_constraints(self) -> int:
+        """Number of inequalities from the data, which v relaxes."""
         return sum(f.entries for f in self.base.inequalities)
 
     @property
     def data_equations(self) -> int:
+        """Number of equalities from the data, which v relaxes."""
         return sum(f.entries for f in self.base.equations)
 
     @property
     def constraints(self) -> int:
+        """Number of inequalities: those of `base`, then two for each equality from the data."""
         return self.base.constraints + 2 * self.data_equations
 
     @property
     def diagonal(self) -> bool:
+        """True where all Hessians are diagonal."""
         return self.base.diagonal
 
     @property
     def lower(self) -> Array:
+        """Lower bounds of (x, v)."""
         return np.append(self.base.lower, self.floor)
 
     @property
     def upper(self) -> Array:
+        """Upper bounds of (x, v)."""
         return np.append(self.base.upper, self.ceiling)
 
     def equalities(self, rows: Array) -> tuple[Array, Array]:
+        """Matrices and right-hand sides of the region's equalities, which are not relaxed."""
         region = self.base.region
         matrix = np.concatenate([region.matrix, np.zeros((len(region.right), 1))], axis=1)
         return (
@@ -69,6 +78,7 @@ class Elastic:
         )
 
     def jet(self, x: Array, rows: Array) -> Jet:
+        """Values and first derivatives at (x, v)."""
         inner, v = x[:, :-1], x[:, -1:]
         jet = self.base.jet(inner, rows)
         scale = self.scale[rows]
@@ -91,12 +101,14 @@ class Elastic:
         return (applied(matrix, x) - right) / scale, matrix / scale[:, :, None]
 
     def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
+        """Hessian of the Lagrangian in (x, v); v enters linearly."""
         weights = multipliers[:, : self.base.constraints] / self.scale[rows][:, : self.base.constraints]
         zero_loss = self.base.constraint_hessian(x[:, :-1], weights, rows)
         pad = [(0, 0)] + [(0, 1)] * (zero_loss.ndim - 1)
         return np.pad(zero_loss, pad)
 
     def least(self, slopes: Array, rows: Array) -> Array:
+        """Minimum of <c, (x, v)> over the region and the range of v, for each row of `slopes`."""
         last = slopes[:, -1]
         inner = self.base.least(slopes[:, :-1], rows)
         return np.asarray(inner + np.minimum(last * self.floor, last * self.ceiling))
@@ -105,7 +117,9 @@ class Elastic:
 def least_violation(
     base: Assembled, until: float = np.inf, before: tuple[Elastic, Iterate | None] | None = None
 ) -> tuple[Elastic, Certified]:
-    """The elastic programs and their solutions. `before` are those of programs like these, from whose last iterates it goes on."""
+    """Elastic programs with their solutions. `before` holds those of similar programs, whose last iterates are the
+    start.
+    """
     start, everything = base.region.start, np.arange(base.count)
     scale = _scales(base, start)
     begin = np.broadcast_to(start, (base.count, base.size))
@@ -126,7 +140,7 @@ def least_violation(
 
 
 def _scales(base: Assembled, start: Array) -> Array:
-    """How much each constraint can change over the region, by its slope at the start: what its excess is measured in."""
+    """Change of each constraint over the region by its slope at the start: the unit of its violation."""
     everything = np.arange(base.count)
     width = base.upper - base.lower
     jet = base.jet(np.broadcast_to(start, (base.count, base.size)), everything)

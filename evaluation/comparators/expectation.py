@@ -1,4 +1,4 @@
-"""Constraints on average where the law of what enters is known: the mean of each stream stands for the stream."""
+"""Constraints on average where the distribution of the data is known: the mean of each stream replaces the stream."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from oco.evaluation.comparators.structure import degree_in
 
 
 def in_expectation(problem: Canonical) -> Canonical:
-    """The problem whose means over the rounds are expectations given what has no known law.
+    """Problem whose means over the rounds are expectations given the streams without a known distribution.
 
-    Streams are independent across names and entries, so a function that is affine in each of them has its expectation at their
-    means. A stream that enters in any other way keeps its values: the mean is then that of the rounds.
+    Streams are independent across names and entries, so a function that is affine in each of them has its expectation
+    at their means. A stream that enters in any other way keeps its values: the mean is then that of the rounds.
     """
     means = {
-        s.name: np.broadcast_to(s.mean, s.shape) for s in problem.streams if s.mean is not None and s.law is not None
+        s.name: np.broadcast_to(s.mean, s.shape)
+        for s in problem.streams
+        if s.mean is not None and s.distribution is not None
     }
 
     def expected(expr: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""The static comparator: the one decision that would have been best for all rounds together, or for the first of them."""
+"""Static comparator: the one decision that would have been best for all rounds together, or for the first of them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ PASSES = 80
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What static programs are made of: rounds over smooth functions, and the set.
+    """Parts of static programs: rounds over smooth functions, and the set.
 
-    `ends` are the prefixes, one program each; `original` the rounds over the functions as the model has them, whose decisions
-    come first among the variables; `definitions` (each at most zero) define the others.
+    `ends` are the prefixes, one program each; `original` the rounds over the functions as the model has them, whose
+    decisions come first among the variables; `definitions` (each at most zero) define the others.
     """
 
     rounds: Rounds
@@ -45,29 +45,30 @@ class Setting:
     definitions: tuple[Expr, ...] = ()
 
     def function(self, expr: Expr) -> OfRounds:
-        """The expression in each round."""
+        """Expression in each round as a function."""
         return implicit(self.rounds, expr)
 
     def total(self, expr: Expr) -> OfRounds:
-        """The sum over the rounds of each prefix."""
+        """Sum over the rounds of each prefix."""
         return summed(self.rounds, expr, self.ends, np.ones(len(self.ends)))
 
     def mean(self, expr: Expr) -> OfRounds:
-        """The mean over the rounds of each prefix."""
+        """Mean over the rounds of each prefix."""
         differ = self.rounds.enters(expr)
         rounds, ends = (self.rounds, self.ends) if differ else (self.rounds.first(1), np.ones_like(self.ends))
         return summed(rounds, expr, ends, 1.0 / ends)
 
     def defining(self, expr: Expr) -> OfRounds:
-        """What defines a variable."""
+        """Function that defines a variable."""
         return Chosen.of(self.function(expr), [np.zeros(1, dtype=np.int64) for _ in self.ends])
 
 
 @dataclass(frozen=True, eq=False)
 class _EachRound:
-    """A constraint that binds in every round; for each prefix the rounds that decide, where they are known from the start.
+    """Constraint that binds in every round; for each prefix the decisive rounds, where they are known from the start.
 
-    Affine ones that differ by the round are taken apart: each entry counts as a round of its own, `pieces` of them in one round.
+    Affine ones that differ by the round are taken apart: each entry counts as a round of its own, `pieces` of them in
+    one round.
     """
 
     function: OfRounds
@@ -79,7 +80,7 @@ class _EachRound:
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """The functions of all programs; `each` binds in every round."""
+    """Functions of all programs; `each` binds in every round."""
 
     loss: OfRounds
     averages: tuple[OfRounds, ...]
@@ -99,7 +100,7 @@ class _Parts:
         )
 
     def programs(self, region: Region, members: Array, chosen: list[list[Array]]) -> Assembled:
-        """The programs of some prefixes, with the constraints of the rounds that are chosen for each."""
+        """Programs of some prefixes, with the constraints of the rounds that are chosen for each."""
         stacks = (
             Chosen.of(e.function, rounds, members, e.pieces)
             for e, rounds in zip(self.each, chosen)
@@ -110,9 +111,10 @@ class _Parts:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """All programs, their solutions, which of them meet their constraints, and which ran out of time before all rounds did.
+    """Programs with their solutions, flags for those that meet their constraints, and for those that ran out of time.
 
-    `chosen` are, for each constraint that binds in every round and each program, the rounds whose constraints are in it.
+    `chosen` lists, for each constraint that binds in every round and each program, the rounds whose constraints are
+    included.
     """
 
     programs: Assembled
@@ -123,13 +125,13 @@ class Solved:
 
 
 def static(setting: Setting, budget: Budget, before: Solved | None = None) -> Comparator:
-    """The best decision for all rounds: `setting` has the one prefix that is the whole run. `before` as in `solve_all`."""
+    """Best decision for all rounds: `setting` has the one prefix that is the whole run. `before` as in `solve_all`."""
     began = perf_counter()
-    return settled(setting, solve_all(setting, began + budget.seconds, before), began)
+    return certified_comparator(setting, solve_all(setting, began + budget.seconds, before), began)
 
 
-def settled(setting: Setting, solved: Solved, began: float) -> Comparator:
-    """The comparator that the one solved program gives."""
+def certified_comparator(setting: Setting, solved: Solved, began: float) -> Comparator:
+    """Comparator from the solution of a single program."""
     if solved.late[0]:
         return unsolved(
             "static", "the constraints were not all met within the budget of time", float(solved.found.bound[0]), began
@@ -140,37 +142,38 @@ def settled(setting: Setting, solved: Solved, began: float) -> Comparator:
 
 
 def prefixes(setting: Setting, budget: Budget, before: Solved | None = None) -> Prefixes:
-    """The best decisions for the first rounds, all programs solved side by side. `before` as in `solve_all`."""
+    """Best decisions for the first rounds, all programs solved side by side. `before` as in `solve_all`."""
     began = perf_counter()
     return prefixes_of(setting, solve_all(setting, began + budget.seconds, before), began)
 
 
 def prefixes_of(setting: Setting, solved: Solved, began: float) -> Prefixes:
-    """What the solved programs say of each prefix."""
-    found, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
+    """Prefixes from the solved programs."""
+    result, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
     if len(unmet) and setting.region.complete:
         broken = broken_least(replace(solved.programs, members=unmet))
         proved = np.flatnonzero(broken.proved)
-        found = stored(found, unmet[proved], broken.best(proved)) if len(proved) else found
+        result = stored(result, unmet[proved], broken.best(proved)) if len(proved) else result
         for member in unmet[proved]:
             status[member] = Status.LEAST_VIOLATING
-    values = np.array([losses.sum() for losses in _losses(setting.original, found.x, setting.ends)])
+    values = np.array([losses.sum() for losses in _losses(setting.original, result.x, setting.ends)])
     for member, known in enumerate(solved.met & ~solved.late):
-        close = values[member] - found.bound[member] <= 1e-6 * max(abs(values[member]), found.size[member])
+        close = values[member] - result.bound[member] <= 1e-6 * max(abs(values[member]), result.size[member])
         if status[member] is Status.CERTIFIED and not (known and close):
             status[member] = Status.INTERVAL if known else Status.NOT_COMPUTED
     values[[s is Status.NOT_COMPUTED for s in status]] = np.nan
-    x = found.x[:, : setting.original.size]
+    x = result.x[:, : setting.original.size]
     decision = {n: x[:, setting.original.places[n]].reshape(len(x), *shape) for n, shape in setting.original.layout}
     spent = perf_counter() - began
-    return Prefixes(setting.ends, values, found.bound, tuple(status), decision, _method(setting.region), spent)
+    return Prefixes(setting.ends, values, result.bound, tuple(status), decision, _method(setting.region), spent)
 
 
 def solve_all(setting: Setting, until: float, before: Solved | None = None, enough: float = 0.0) -> Solved:
-    """Constraints of single rounds come in as they turn out to be violated: the bound of a program with some is one with all.
+    """Solve the programs, adding constraints of single rounds as they turn out violated: a bound with some holds with
+    all.
 
-    `before` has solutions of programs like these, from which it goes on; `enough` is a gap at which programs are left.
+    `before` holds solutions of similar programs to start from; `enough` is a gap at which programs are left.
     """
     parts, region = _Parts.of(setting), setting.region
     last = None if before is None else before.found.last
@@ -179,9 +182,9 @@ def solve_all(setting: Setting, until: float, before: Solved | None = None, enou
     solution: Certified | None = None
     open_, met, late = everything, np.ones(len(everything), dtype=bool), np.zeros(len(everything), dtype=bool)
     for _ in range(PASSES):
-        found = solve_programs(parts.programs(region, open_, chosen), until, enough, last and take(last, open_))
-        solution = found if solution is None else stored(solution, open_, found)
-        met[open_] = found.near <= FEASIBLE
+        result = solve_programs(parts.programs(region, open_, chosen), until, enough, last and take(last, open_))
+        solution = result if solution is None else stored(solution, open_, result)
+        met[open_] = result.near <= FEASIBLE
         wanting = open_[met[open_]]
         added = [_violated(e, c, solution.x, wanting) for e, c in zip(parts.each, chosen)]
         chosen = [[np.union1d(c, a) for c, a in zip(rounds, more)] for rounds, more in zip(chosen, added)]
@@ -198,24 +201,24 @@ def solve_programs(programs: Assembled, until: float, enough: float = 0.0, befor
     """Points and bounds; multipliers and values of constraints, whose number differs from pass to pass, are left out."""
     if programs.region.complete:
         gap = max(enough, ENOUGH if programs.count > 1 else 0.0)
-        found = solve_certified(programs, programs.region.start, gap, until, before)
+        result = solve_certified(programs, programs.region.start, gap, until, before)
     else:
-        found = _projected(programs, until)
+        result = _projected(programs, until)
     none = np.zeros((programs.count, 0))
-    last = found.last and replace(found.last, s=none, lam=none)
-    return replace(found, multipliers=none, g=none, last=last)
+    last = result.last and replace(result.last, s=none, lam=none)
+    return replace(result, multipliers=none, g=none, last=last)
 
 
 def _projected(programs: Assembled, until: float) -> Certified:
-    """One after another, the longest prefix first: the next begins where it ended."""
-    found: list[Certified] = []
+    """Solutions one after another, the longest prefix first: each starts where the last ended."""
+    results: list[Certified] = []
     for row in reversed(range(programs.count)):
-        found.insert(0, solve_projected(programs, row, until, found[0].x[0] if found else None))
-    return joined(found)
+        results.insert(0, solve_projected(programs, row, until, results[0].x[0] if results else None))
+    return joined(results)
 
 
 def stored(solution: Certified, members: Array, part: Certified) -> Certified:
-    """The solution with that of some members replaced."""
+    """Solution with that of some members replaced."""
     changed = {name: getattr(solution, name).copy() for name in ("x", "f", "bound", "near", "size")}
     for name, array in changed.items():
         array[members] = getattr(part, name)
@@ -243,26 +246,28 @@ def _first_rounds(each: _EachRound, setting: Setting) -> list[Array]:
 
 
 def _violated(each: _EachRound, chosen: list[Array], x: Array, wanting: Array) -> list[Array]:
-    """For each prefix the rounds, worst first, whose constraint x breaks though it is not yet taken; asked of those `wanting`."""
-    found = [np.zeros(0, dtype=np.int64)] * len(each.ends)
+    """Rounds of each prefix, worst first, whose constraint x breaks and which are not yet included; computed for
+    `wanting` alone.
+    """
+    results = [np.zeros(0, dtype=np.int64)] * len(each.ends)
     if each.deciding is not None or not len(wanting):
-        return found
+        return results
     for member, values in zip(wanting, values_upto(each.function, x[wanting], each.ends[wanting])):
         worst = (values / each.slope[: len(values)]).max(axis=1)
         worst[chosen[member]] = -np.inf
         order = np.flatnonzero(worst > TOLERANCE)
-        found[member] = order[np.argsort(-worst[order])[:MORE]]
-    return found
+        results[member] = order[np.argsort(-worst[order])[:MORE]]
+    return results
 
 
 def _losses(rounds: Rounds, x: Array, ends: Array) -> list[Array]:
-    """For each prefix the loss in each of its rounds."""
+    """Loss in each round of each prefix."""
     loss = General(rounds, rounds.problem.objective, 1, False)
     return [values[:, 0] for values in values_upto(loss, x[:, : rounds.size], ends)]
 
 
-def _excess(rounds: Rounds, x: Array) -> Array:
-    """By how much x breaks each inequality as it binds the static comparator: in the worst round, or in the mean."""
+def _violation(rounds: Rounds, x: Array) -> Array:
+    """Violation at x of each inequality as it binds the static comparator: in the worst round, or in the mean."""
     parts = [np.zeros(0)]
     for c in rounds.problem.inequalities:
         values = values_of(rounds.evaluate(c.expr, x[None], rounds.everything), rounds.count).reshape(rounds.count, -1)
@@ -274,13 +279,13 @@ def _method(region: Region) -> str:
     return "interior point" if region.complete else "augmented Lagrangian"
 
 
-def comparator_of(setting: Setting, found: Certified, began: float, method: str = "") -> Comparator:
-    """The decision at the head of a solution, with what it costs in each round and by how much it breaks what binds it."""
+def comparator_of(setting: Setting, result: Certified, began: float, method: str = "") -> Comparator:
+    """Comparator with the decision at the head of a solution, its loss in each round and its violations."""
     rounds = setting.original
-    x = found.x[0, : rounds.size]
-    losses = _losses(rounds, found.x, setting.ends)[0]
-    value, bound = float(losses.sum()), float(found.bound[0])
-    certified = value - bound <= 1e-6 * max(abs(value), float(found.size[0]))
+    x = result.x[0, : rounds.size]
+    losses = _losses(rounds, result.x, setting.ends)[0]
+    value, bound = float(losses.sum()), float(result.bound[0])
+    certified = value - bound <= 1e-6 * max(abs(value), float(result.size[0]))
     return Comparator(
         "static",
         Status.CERTIFIED if certified else Status.INTERVAL,
@@ -288,14 +293,14 @@ def comparator_of(setting: Setting, found: Certified, began: float, method: str 
         losses,
         value,
         bound,
-        _excess(rounds, x),
+        _violation(rounds, x),
         method=method or _method(setting.region),
         seconds=perf_counter() - began,
     )
 
 
 def _least_violating(setting: Setting, solved: Solved, began: float) -> Comparator:
-    """Prove that the constraints cannot hold together, or say that it is open; then the best of the points that break them least."""
+    """Prove that the constraints cannot hold together, or leave it open; then the best of the least violating points."""
     if not setting.region.complete:
         return unsolved("static", "the constraints were not met within the budget", float(solved.found.bound[0]), began)
     broken = broken_least(solved.programs)
@@ -305,12 +310,12 @@ def _least_violating(setting: Setting, solved: Solved, began: float) -> Comparat
 
 
 def programs_of(setting: Setting, chosen: list[list[Array]]) -> Assembled:
-    """All programs with the constraints of given rounds, as in `Solved.chosen`."""
+    """Programs with the constraints of given rounds, as in `Solved.chosen`."""
     return _Parts.of(setting).programs(setting.region, np.arange(len(setting.ends)), chosen)
 
 
 def least_violating(setting: Setting, broken: Broken, member: int, began: float) -> Comparator:
-    """The comparator that breaks the constraints least, where they are proved impossible."""
-    found = comparator_of(setting, broken.best(np.array([member])), began)
+    """Comparator that breaks the constraints least, where they are proved infeasible."""
+    result = comparator_of(setting, broken.best(np.array([member])), began)
     which = broken.conflicting(member)
-    return replace(found, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))
+    return replace(result, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))

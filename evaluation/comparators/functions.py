@@ -1,6 +1,7 @@
-"""Losses and constraints over many rounds as smooth functions of the flattened decision, with first and second derivatives.
+"""Losses and constraints over many rounds as smooth functions of the flattened decision, with first and second
+derivatives.
 
-Wherever a function is asked for its values, `x` has one row for each of the rounds `rows`, or a single row for all of them.
+Wherever a function is evaluated, `x` has one row for each of the rounds `rows`, or a single row for all of them.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _TOWARDS = "_towards_"
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """Some rounds of a problem: arrays of the streams with the round first, and the rounds' numbers from 1.
+    """Rounds of a problem: arrays of the streams with the round first, and the rounds' numbers from 1.
 
-    `layout` names the arrays that the vector x is made of: the decisions of the problem, or what takes their place.
+    `layout` names the arrays that make up the vector x: the decisions of the problem, or their replacements.
     """
 
     problem: Canonical
@@ -42,51 +43,58 @@ class Rounds:
 
     @classmethod
     def of(cls, problem: Canonical, streams: Mapping[str, Array], numbers: Array) -> Rounds:
+        """Rounds over the decisions of the problem."""
         return cls(problem, streams, numbers, tuple((b.name, b.shape) for b in problem.blocks))
 
     def over(self, layout: Layout) -> Rounds:
-        """The same rounds for functions of other arrays."""
+        """Rounds for functions of other arrays."""
         return replace(self, layout=layout)
 
     def first(self, count: int) -> Rounds:
-        """The first rounds alone."""
+        """First rounds alone."""
         return replace(self, streams={n: v[:count] for n, v in self.streams.items()}, numbers=self.numbers[:count])
 
     def one(self, row: int) -> Rounds:
-        """A single round."""
+        """Single round."""
         streams = {n: v[row : row + 1] for n, v in self.streams.items()}
         return replace(self, streams=streams, numbers=self.numbers[row : row + 1])
 
     @property
     def count(self) -> int:
+        """Number of rounds."""
         return len(self.numbers)
 
     @property
     def everything(self) -> Array:
+        """Indices of all rounds."""
         return np.arange(self.count)
 
     @property
     def variables(self) -> tuple[str, ...]:
+        """Names of the arrays in x."""
         return tuple(name for name, _ in self.layout)
 
     @cached_property
     def places(self) -> dict[str, slice]:
-        """Where each array stands in x."""
+        """Slice of each array in x."""
         ends = np.cumsum([int(np.prod(shape, dtype=np.int64)) for _, shape in self.layout])
         starts = [0, *ends[:-1]]
         return {name: slice(int(a), int(b)) for (name, _), a, b in zip(self.layout, starts, ends)}
 
     @property
     def size(self) -> int:
+        """Number of entries of x."""
         return max((place.stop for place in self.places.values()), default=0)
 
     def split(self, x: Array) -> dict[str, Any]:
-        """x by name; a single row stands for all rounds."""
+        """Arrays of x by name; a single row represents all rounds."""
         parts = {name: x[:, self.places[name]].reshape(len(x), *shape) for name, shape in self.layout}
         return {name: part[0] if len(x) == 1 else Batched(part) for name, part in parts.items()}
 
     def join(self, parts: Mapping[str, Any], rounds: int) -> Array:
-        """Derivatives by name as one array (rounds, n). What is smaller than its array is the same in all its entries."""
+        """Derivatives by name as one array (rounds, n). An array smaller than its variable is constant over the
+        entries.
+        """
         joined = np.zeros((rounds, self.size))
         for name, shape in self.layout:
             values = values_of(parts[name], rounds)
@@ -96,19 +104,19 @@ class Rounds:
         return joined
 
     def evaluate(self, expr: Expr, x: Array, rows: Array, extra: Mapping[str, Any] | None = None) -> Any:
-        """The expression in the rounds `rows`, not yet spread over rounds where it is the same in all."""
+        """Expression in the rounds `rows`, not yet broadcast over rounds where it is constant."""
         env: dict[str, Any] = {n: Batched(pick(self.streams[n], rows)) for n in names(expr) if n in self.streams}
         env.update(self.split(x))
         env.update(extra or {})
         return evaluate_rounds(expr, env, len(rows), self.numbers[rows])
 
     def enters(self, expr: Expr) -> bool:
-        """Whether the round's data, or its number, enters an expression."""
+        """True where an expression depends on the round's data or number."""
         return any(isinstance(n, Name) and (n.name in self.streams or n.kind is Kind.ROUND) for n in walk(expr))
 
 
 def pick(array: Array, rows: Array) -> Array:
-    """`array[rows]`, without a copy where the rows follow each other."""
+    """Rows `array[rows]`, without a copy where they are consecutive."""
     if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and bool(np.all(np.diff(rows) == 1)):
         return array[rows[0] : rows[-1] + 1]
     return array[rows]
@@ -121,11 +129,13 @@ def stretches(cuts: Array, length: int) -> list[slice]:
 
 PAIRS = 1024  # pairs of a member and a round that are evaluated in one call
 ALL = np.zeros(1, dtype=np.int64)
-"""The `cuts` of a single stretch."""
+"""Value of `cuts` for a single stretch."""
 
 
 def calls(x: Array, starts: Array, ends: Array) -> Iterator[tuple[slice, Array, Array, Array]]:
-    """Which points in which rounds: members with few rounds share a call. Members, points, rounds, and where each member's begin."""
+    """Evaluation calls that members with few rounds share: members, points, rounds, and the place where each member's
+    begin.
+    """
     first = 0
     while first < len(ends):
         lengths = np.cumsum(ends[first:] - starts[first:])
@@ -141,14 +151,14 @@ def calls(x: Array, starts: Array, ends: Array) -> Iterator[tuple[slice, Array, 
 
 
 class OfRounds(ABC):
-    """`entries` functions of x in each round. `diagonal`: whether all their Hessians are."""
+    """Vector of `entries` functions of x in each round. `diagonal` is True where all their Hessians are."""
 
     rounds: Rounds
     entries: int
     diagonal: bool
 
     def values(self, x: Array, rows: Array) -> Array:
-        """(b, entries)"""
+        """Values (b, entries)."""
         return self.jet(x, rows)[0]
 
     @abstractmethod
@@ -157,25 +167,27 @@ class OfRounds(ABC):
 
     @abstractmethod
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        """Of sum_k weights_k f_k in each round, for weights (b, entries): (b, n) if diagonal, else (b, n, n)."""
+        """Hessian of sum_k weights_k f_k in each round, for weights (b, entries): (b, n) if diagonal, else (b, n, n)."""
 
     def added_jet(self, x: Array, rows: Array, cuts: Array) -> tuple[Array, Array]:
-        """Sums over each of the stretches of `rows` that begin at `cuts`: values (S, entries) and gradients (S, entries, n)."""
+        """Sums over each of the stretches of `rows` that begin at `cuts`: values (S, entries) and gradients (S,
+        entries, n).
+        """
         values, slopes = self.jet(x, rows)
         return np.add.reduceat(values, cuts, axis=0), np.add.reduceat(slopes, cuts, axis=0)
 
     def added_hessian(self, x: Array, weights: Array, rows: Array, cuts: Array) -> Array:
-        """Sums of `hessian` over stretches: (S, n) if diagonal, else (S, n, n). Those of rounds hold no matrix for each."""
+        """Sums of `hessian` over stretches: (S, n) if diagonal, else (S, n, n). No matrix is stored for each round."""
         return np.asarray(np.add.reduceat(self.hessian(x, weights, rows), cuts, axis=0))
 
     def jet_upto(self, x: Array, ends: Array) -> tuple[Array, Array]:
-        """Sums over the first ends_b rounds at x_b, for ends that rise: values (B, entries) and gradients (B, entries, n)."""
+        """Sums over the first ends_b rounds at x_b, for rising ends: values (B, entries) and gradients (B, entries, n)."""
         parts = [self.added_jet(*part) for _, *part in calls(x, np.zeros_like(ends), ends)]
         values, slopes = (np.concatenate(p) for p in zip(*parts))
         return values, slopes
 
     def hessian_between(self, x: Array, weights: Array, starts: Array, ends: Array) -> Array:
-        """For each b the sum of `hessian` over the rounds from starts_b to ends_b at x_b with weights_b (entries,)."""
+        """Sum of `hessian` over the rounds from starts_b to ends_b at x_b with weights_b (entries,), for each b."""
         parts = []
         for members, points, rows, cuts in calls(x, starts, ends):
             spread = np.repeat(weights[members], ends[members] - starts[members], axis=0)
@@ -184,7 +196,7 @@ class OfRounds(ABC):
 
     @property
     def same_slope(self) -> bool:
-        """Whether the rounds are known to differ by a constant alone."""
+        """True where the rounds are known to differ by a constant alone."""
         return False
 
 
@@ -237,7 +249,7 @@ class General(OfRounds):
         return np.stack([added(unit) for unit in np.eye(self.rounds.size)], axis=2)
 
     def along(self, x: Array, weights: Array, direction: Array, rows: Array) -> Array:
-        """The Hessian of each round times one direction (n,): (b, n)."""
+        """Hessian of each round times one direction (n,): (b, n)."""
         extra: dict[str, Any] = {_WEIGHTS: Batched(weights.reshape(len(rows), *known(self.expr.shape)))}
         for name, shape in self.rounds.layout:
             extra[_TOWARDS + name] = direction[self.rounds.places[name]].reshape(shape)
@@ -247,9 +259,10 @@ class General(OfRounds):
 
 @dataclass(frozen=True, eq=False)
 class Quadratic(OfRounds):
-    """f_k(x) = constant_k + linear_k x + x' square_k x / 2, by coefficients (B or 1, entries, ...); `square` None: affine.
+    """Functions f_k(x) = constant_k + linear_k x + x' square_k x / 2, by coefficients (B or 1, entries, ...); affine if
+    `square` is None.
 
-    Coefficients that are the same in all rounds are stored once.
+    Coefficients that are equal in all rounds are stored once.
     """
 
     constant: Array
@@ -259,6 +272,7 @@ class Quadratic(OfRounds):
 
     @property
     def entries(self) -> int:  # type: ignore[override]
+        """Number of functions in each round."""
         return int(self.constant.shape[1])
 
     @property
@@ -284,7 +298,7 @@ class Quadratic(OfRounds):
 
     @property
     def differs(self) -> bool:
-        """Whether it is affine with slopes that differ by the round."""
+        """True where the function is affine with slopes that differ by the round."""
         return self.square is None and not self.same_slope
 
     @property

@@ -1,8 +1,8 @@
-"""A primal-dual interior-point method for a whole batch of smooth convex programs at once, in NumPy.
+"""Primal-dual interior-point method for a whole batch of smooth convex programs at once, in NumPy.
 
-Mehrotra's predictor and corrector on the perturbed optimality conditions with slacks, from an infeasible start (Nocedal & Wright,
-Numerical Optimization, chapters 14 and 19). Every array carries the batch first; members that are done leave the batch. What
-comes out is judged by a dual bound elsewhere (`certificate.py`): nothing here has to be believed.
+Mehrotra's predictor and corrector on the perturbed optimality conditions with slacks, from an infeasible start (Nocedal
+& Wright, Numerical Optimization, chapters 14 and 19). Every array carries the batch first; members that are done leave
+the batch. The result is judged by a dual bound elsewhere (`certificate.py`): nothing here has to be trusted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ STALL = 30  # iterations without progress after which a member is given up
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Point and multipliers: x (B, n), s (B, M) slacks of g, lam (B, M), z (B, n) of lower, w (B, n) of upper, nu (B, k)."""
+    """Point and multipliers: x (B, n), s (B, M) slacks of g, lam (B, M), z (B, n) of lower, w (B, n) of upper, nu (B,
+    k).
+    """
 
     x: Array
     s: Array
@@ -43,16 +45,18 @@ class Iterate:
     nu: Array
 
     def take(self, rows: Array) -> Iterate:
+        """Iterate of some members."""
         return take(self, rows)
 
     def moved(self, step: Iterate, length: Array) -> Iterate:
+        """Iterate after a step of the given length for each member."""
         changed = {f.name: getattr(self, f.name) + length[:, None] * getattr(step, f.name) for f in fields(self)}
         return Iterate(**changed)
 
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """How far the optimality conditions are from holding: dual (B, n), primal (B, M), equalities (B, k), mu (B,)."""
+    """Residuals of the optimality conditions: dual (B, n), primal (B, M), equalities (B, k), mu (B,)."""
 
     dual: Array
     primal: Array
@@ -61,19 +65,19 @@ class Residual:
 
     @property
     def infeasible(self) -> Array:
-        """The largest entry of each member besides mu (B,)."""
+        """Largest entry of each member besides mu (B,)."""
         parts = (self.dual, self.primal, self.equal)
         return np.asarray(np.max([np.abs(p).max(axis=1, initial=0.0) for p in parts], axis=0))
 
     @property
     def size(self) -> Array:
-        """The largest entry of each member (B,)."""
+        """Largest entry of each member (B,)."""
         return np.maximum(self.infeasible, np.abs(self.mu))
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """For each member of the batch the last iterate and the size of its residual."""
+    """Last iterate of each member with the size of its residual."""
 
     point: Iterate
     residual: Array
@@ -82,7 +86,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Stand:
-    """Where the members that are still open stand: iterate, derivatives there, equalities A x = c, and the residual."""
+    """State of the members that are still open: iterate, derivatives there, equalities A x = c, and the residual."""
 
     v: Iterate
     jet: Jet
@@ -91,6 +95,7 @@ class Stand:
     residual: Residual
 
     def take(self, rows: Array) -> Stand:
+        """State of some members."""
         return Stand(
             self.v.take(rows), take(self.jet, rows), self.matrix[rows], self.right[rows], take(self.residual, rows)
         )
@@ -99,10 +104,11 @@ class Stand:
 def solve(
     programs: Programs, start: Array | Iterate, tolerance: float = TOLERANCE, enough: float = 0.0, until: float = np.inf
 ) -> Solution:
-    """Solve every member from `start` (B, n), which lies strictly between the bounds, or from iterates of programs that are like these.
+    """Solve every member from `start` (B, n), which lies strictly between the bounds, or from iterates of similar
+    programs.
 
-    A member is done when its optimality conditions hold up to `tolerance`, or its dual bound is within `enough` of its value; all are
-    when the clock says `until`.
+    A member is done when its optimality conditions hold up to `tolerance`, or its dual bound is within `enough` of its
+    value; all end at the time `until`.
     """
     rows = np.arange(programs.count)
     here = _again(programs, start, rows) if isinstance(start, Iterate) else _first(programs, start, rows)
@@ -127,7 +133,7 @@ def solve(
 
 
 def _gap(here: Stand) -> Array:
-    """Value less the dual bound over the box [0, 1]^n of scaled programs, or by how much a constraint is broken (B,)."""
+    """Value less the dual bound over the box [0, 1]^n of scaled programs, or the largest violation (B,)."""
     v, r = here.v, here.residual
     slope = r.dual + v.z - v.w
     gain = np.maximum(slope * v.x, slope * (v.x - 1.0)).sum(axis=1) - (v.lam * here.jet.g).sum(axis=1)
@@ -148,7 +154,7 @@ def _first(programs: Programs, start: Array, rows: Array) -> Stand:
 
 
 def _again(programs: Programs, before: Iterate, rows: Array) -> Stand:
-    """Point and multipliers of an iterate of programs like these, with the slacks that constraints have there."""
+    """Point and multipliers of an iterate of similar programs, with the slacks that constraints have there."""
     jet = programs.jet(before.x, rows)
     matrix, right = programs.equalities(rows)
     low, high = _gaps(programs, before.x)
@@ -166,14 +172,14 @@ def _residual(jet: Jet, v: Iterate, matrix: Array, right: Array, programs: Progr
 
 
 def _mu(v: Iterate, programs: Programs) -> Array:
-    """The mean of the products of slacks and multipliers."""
+    """Mean of the products of slacks and multipliers."""
     low, high = _gaps(programs, v.x)
     products = (v.s * v.lam).sum(axis=1) + (low * v.z).sum(axis=1) + (high * v.w).sum(axis=1)
     return np.asarray(products / max(1, v.s.shape[1] + 2 * v.x.shape[1]))
 
 
 def _direction(programs: Programs, here: Stand, rows: Array) -> Iterate:
-    """Predictor, then a corrector that centres by how far the predictor could go and makes up for its curvature."""
+    """Predictor, then a corrector that centres by the length of the predictor step and compensates for its curvature."""
     v, r = here.v, here.residual
     low, high = _gaps(programs, v.x)
     hessian = programs.hessian(v.x, v.lam, rows)
@@ -193,7 +199,7 @@ def _direction(programs: Programs, here: Stand, rows: Array) -> Iterate:
 
 
 def _gaps(programs: Programs, x: Array) -> tuple[Array, Array]:
-    """Distances to the bounds, kept above what rounding makes of them."""
+    """Distances to the bounds, kept above the size of rounding errors."""
     return np.maximum(x - programs.lower, LEAST_GAP), np.maximum(programs.upper - x, LEAST_GAP)
 
 
@@ -213,7 +219,7 @@ def _newton_step(
 
 
 def _step_length(v: Iterate, d: Iterate, low: Array, high: Array, share: float) -> Array:
-    """The longest step up to 1 after which slacks and multipliers keep 1 - share of themselves."""
+    """Longest step up to 1 after which slacks and multipliers keep 1 - share of themselves."""
     fastest = np.zeros(len(v.x))
     for value, change in ((v.s, d.s), (v.lam, d.lam), (v.z, d.z), (v.w, d.w), (low, d.x), (high, -d.x)):
         fastest = np.maximum(fastest, np.max(-change / value, axis=1, initial=0.0))
@@ -221,7 +227,7 @@ def _step_length(v: Iterate, d: Iterate, low: Array, high: Array, share: float) 
 
 
 def _advance(programs: Programs, here: Stand, step: Iterate, rows: Array) -> Stand:
-    """Go along the step, halving it for the members whose optimality conditions would get much worse."""
+    """Take the step, halved for the members whose optimality conditions would get much worse."""
     length = _step_length(here.v, step, *_gaps(programs, here.v.x), TO_BOUNDARY)
     before = here.residual.size
     reached = _stand(programs, here, step, length, rows)
@@ -248,12 +254,12 @@ def _stand(programs: Programs, here: Stand, step: Iterate, length: Array, rows: 
 
 
 def take(parts: Parts, rows: Array) -> Parts:
-    """The same record for some members of the batch."""
+    """Record restricted to some members of the batch."""
     return replace(parts, **{f.name: getattr(parts, f.name)[rows] for f in fields(parts)})
 
 
 def store(members: Parts, rows: Array, part: Parts) -> Parts:
-    """`members` with the entries of `rows` replaced by `part`."""
+    """Array `members` with the entries of `rows` replaced by `part`."""
     merged = {f.name: getattr(members, f.name).copy() for f in fields(members)}
     for name, array in merged.items():
         array[rows] = getattr(part, name)

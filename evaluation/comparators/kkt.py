@@ -1,4 +1,4 @@
-"""The linear systems of the interior-point method, one for each member of a batch."""
+"""Linear systems of the interior-point method, one for each member of a batch."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ REGULARIZATION = 1e-12  # keeps the system regular when rows of the equalities d
 
 
 class Newton:
-    """The system
+    """System
 
-        (H + diag) dx + J' dlam + A' dnu = a
-                J dx  - ratio dlam       = b
-                A dx                     = c
+    (H + diag) dx + J' dlam + A' dnu = a
+            J dx  - ratio dlam       = b
+            A dx                     = c
 
-    with H (B, n, n) or diagonal (B, n), diag (B, n) > 0, ratio (B, M) > 0. With a diagonal H, or few constraints, it is reduced
-    to the multipliers; with many constraints these are folded into H first.
+    with H (B, n, n) or diagonal (B, n), diag (B, n) > 0, ratio (B, M) > 0. With a diagonal H, or few constraints, it is
+    reduced to the multipliers; with many constraints these are folded into H first.
     """
 
     def __init__(self, hessian: Array, diagonal: Array, jacobian: Array, ratio: Array, matrix: Array) -> None:
@@ -57,13 +57,13 @@ class Newton:
         self.schur = _inverse(added(schur, loading))
 
     def _apply(self, rows: Array) -> Array:
-        """(H + diag)^-1 on each row: (B, m, n)."""
+        """Product of (H + diag)^-1 with each row: (B, m, n)."""
         if self.is_diagonal:
             return rows * self.inverse[:, None, :]
         return rows @ self.inverse if self.factors is None else self.factors.apply(rows)
 
     def solve(self, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
-        """dx, dlam, dnu for right-hand sides a (B, n), b (B, M), c (B, k), refined by what the first solution leaves over."""
+        """Solutions dx, dlam, dnu for right-hand sides a (B, n), b (B, M), c (B, k), with one step of refinement."""
         dx, dlam, dnu = self._once(a, b, c)
         size = max(np.abs(part).max(initial=0.0) for part in (a, b, c))
         for _ in range(REFINEMENTS):
@@ -75,7 +75,7 @@ class Newton:
         return dx, dlam, dnu
 
     def _product(self, dx: Array, dlam: Array, dnu: Array) -> tuple[Array, Array, Array]:
-        """The left-hand sides."""
+        """Left-hand sides of the system."""
         bend = self.hessian * dx if self.hessian.ndim == 2 else applied(self.hessian, dx)
         pull = pulled(self.jacobian, dlam) + pulled(self.matrix, dnu)
         slide = applied(self.jacobian, dx) - self.ratio * dlam
@@ -96,7 +96,7 @@ class Newton:
 
 
 def added(first: Array, second: Array) -> Array:
-    """The sum of batches of matrices (B, n, n) or diagonals (B, n), as matrices unless both are diagonals."""
+    """Sum of batches of matrices (B, n, n) or diagonals (B, n), as matrices unless both are diagonals."""
     if first.ndim == second.ndim:
         return np.asarray(first + second)
     matrices, diagonals = (first, second) if first.ndim == 3 else (second, first)
@@ -113,7 +113,7 @@ class _Factors:
     scale: Array
 
     def apply(self, rows: Array) -> Array:
-        """M^-1 on each row: (B, m, n)."""
+        """Product of M^-1 with each row: (B, m, n)."""
         right = rows * self.scale[:, None, :]
         solved = [dpotrs(factor, own.T, lower=1)[0].T for factor, own in zip(self.lower, right)]
         return np.asarray(np.stack(solved) * self.scale[:, None, :])
@@ -122,19 +122,19 @@ class _Factors:
 def _factors(matrices: Array) -> _Factors | None:
     """Factors of symmetric positive definite matrices; None where one is not definite to the last digit."""
     scale = _unit_scale(matrices)
-    found = []
+    results = []
     for matrix, own in zip(matrices, scale):
         unit = np.multiply.outer(own, own)
         unit *= matrix
         factor, failed = dpotrf(unit.T, lower=1, clean=0, overwrite_a=1)
         if failed:
             return None
-        found.append(factor)
-    return _Factors(found, scale)
+        results.append(factor)
+    return _Factors(results, scale)
 
 
 def _unit_scale(matrices: Array) -> Array:
-    """What makes the diagonals ones, for the sake of the digits: (B, n)."""
+    """Scale that makes the diagonals ones, for accuracy: (B, n)."""
     diagonal = np.einsum("bii->bi", matrices)
     return np.asarray(1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)))
 

@@ -1,12 +1,12 @@
 """Functions with kinks as smooth ones with more variables: |u| becomes s with u <= s and -u <= s.
 
-In the grammar of disciplined convex programming a convex atom stands where the function rises with it, and a concave one where
-it falls, so that at an optimum the new variable equals the atom.
+By the rules of disciplined convex programming a convex atom stands where the function rises with it, and a concave one
+where it falls, so that at an optimum the new variable equals the atom.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,76 +16,66 @@ from oco.compiler.calculus import dependence
 from oco.compiler.canonical import Block, Canonical, Inequality
 from oco.compiler.domains.make import domain
 from oco.dsl import algebra as e
+from oco.dsl.atoms import ATOMS, Regularity, form_of, forms, kink_of, never_negative, norms, regularity_of
 from oco.dsl.dims import known
 from oco.dsl.enclose import enclose, enclosures
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 from oco.dsl.model import Timing
 from oco.evaluation.comparators.functions import Rounds
-from oco.evaluation.comparators.structure import KINKED
 
 Array = np.ndarray[Any, Any]
-Pieces = tuple[Expr, ...]
-
 MARGIN = 0.05  # by how much of its range a new variable may leave the range of what it stands for
 
 
-def _both(u: Expr, s: Expr) -> Pieces:
-    return e.sub(u, s), e.sub(e.minus(u), s)
-
-
-def _length(u: Expr, s: Expr) -> Pieces:
-    """|u|_2 <= s for s > 0, as the convex function |u|^2 / s - s; of each column of u where s has several entries."""
+def _length(u: Expr, s: Expr) -> Expr:
+    """Constraint |u|_2 <= s for s > 0, as the convex function |u|^2 / s - s; for each column of u where s has several
+    entries.
+    """
     squares = e.call("sum_squares", u) if s.shape == () else e.call("sum", e.call("square", u), axis=0)
-    return (e.sub(e.div(squares, s), s),)
+    return e.sub(e.div(squares, s), s)
 
 
-PIECES: Mapping[str, Callable[..., Pieces]] = {
-    "abs": lambda s, u: _both(u, s),
-    "norm1": lambda s, u: _both(u, s),
-    "norm_inf": lambda s, u: _both(u, s),
-    "norm2": lambda s, u: _length(u, s),
-    "pos": lambda s, u: (e.sub(u, s),),
-    "neg": lambda s, u: (e.sub(e.minus(u), s),),
-    "hinge": lambda s, u: (e.sub(e.sub(e.number(1), u), s),),
-    "max": lambda s, u: (e.sub(u, s),),
-    "maximum": lambda s, *us: tuple(e.sub(u, s) for u in us),
-    "min": lambda s, u: (e.sub(s, u),),
-    "minimum": lambda s, *us: tuple(e.sub(s, u) for u in us),
-}
-"""What holds of the new variable, each entry at most zero."""
-
-SPECTRAL = frozenset({"nuclear_norm", "sigma_max"})
-"""Norms that no smooth functions of this kind describe: those of `Lifted.norms` alone say what their variables are."""
-
-NEVER_NEGATIVE = frozenset({"abs", "norm1", "norm_inf", "norm2", "pos", "neg", "hinge"}) | SPECTRAL
+def _definitions(node: Call, s: Expr, args: tuple[Expr, ...], nonnegative: bool) -> list[Expr]:
+    """Constraints on the new variable, each entry at most zero; norms of matrices are defined by `Lifted.norms` alone."""
+    norm, form = ATOMS[node.atom].norm, kink_of(node)
+    if norm is not None:
+        return [_length(args[0], s)] if norm.second_order else []
+    assert form is not None
+    pieces = [p for p in form.pieces(e, *args) if not (nonnegative and e.value_of(p) == 0)]
+    return [e.sub(p, s) if form.largest else e.sub(s, p) for p in pieces]
 
 
 @dataclass(frozen=True, eq=False)
-class Norm:
-    """The norm `atom` of `argument`, or of each of its columns where they are `several`."""
+class NormOf:
+    """Norm of `argument`, or of each of its columns where they are `several`."""
 
-    atom: str
+    norm: norms.Norm
     argument: Expr
     several: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Lifted:
-    """The problem with new decisions and what defines them; `each_round` names the new ones that differ by the round.
+    """Problem with new decisions and their definitions; `each_round` names the new ones that differ by the round.
 
-    `norms` has what the Euclidean and spectral norms are of, by the name of the new decision, which is the origin of its definition.
+    `norms` has the arguments of Euclidean and spectral norms, by the name of the new decision, which is the origin of
+    its definition.
     """
 
     problem: Canonical
     definitions: tuple[Inequality, ...]
     each_round: tuple[str, ...]
-    norms: Mapping[str, Norm]
+    norms: Mapping[str, NormOf]
 
     @property
     def smooth(self) -> bool:
-        """Whether the definitions say everything."""
-        return not any(n.atom in SPECTRAL for n in self.norms.values())
+        """True where the definitions are complete without the norms."""
+        return all(n.norm.second_order for n in self.norms.values())
+
+
+class Unliftable(Exception):
+    """Raised for a function whose kinks have no form that is lifted."""
 
 
 class _Lifting:
@@ -95,11 +85,11 @@ class _Lifting:
         self.shared: list[Block] = []
         self.local: list[Block] = []
         self.definitions: list[Inequality] = []
-        self.norms: dict[str, Norm] = {}
+        self.norms: dict[str, NormOf] = {}
         self.bounded = True
 
     def expression(self, root: Expr) -> Expr:
-        """The expression with new variables for its kinks."""
+        """Expression with new variables for its kinks."""
         nodes = list(walk(root))
         depends = dependence(nodes, self.rounds.variables)
         values = enclosures(root, self.ranges)
@@ -107,14 +97,16 @@ class _Lifting:
         for node in nodes:
             children = tuple(done[id(c)] for c in node.children)
             new = node.with_children(children) if children else node
-            if isinstance(node, Call) and node.atom in KINKED and id(node) in depends:
+            if isinstance(node, Call) and id(node) in depends and regularity_of(node) is not Regularity.SMOOTH:
+                if ATOMS[node.atom].norm is None and kink_of(node) is None:
+                    raise Unliftable
                 new = self._variable(node, new.children, values)
             done[id(node)] = new
         return done[id(root)]
 
     def _variable(self, node: Call, args: tuple[Expr, ...], values: Mapping[int, Interval]) -> Expr:
         axis = dict(node.options).get("axis")
-        whole = node.atom == "norm1"
+        whole = kink_of(node) is not None and isinstance(form_of(node), forms.Total)
         shape = known(node.args[0].shape if whole else node.shape)
         bounds = values[id(node.args[0])] if whole else values[id(node)]
         if not (np.all(np.isfinite(bounds.lo)) and np.all(np.isfinite(bounds.hi))):
@@ -123,13 +115,13 @@ class _Lifting:
         s = Name(name, Kind.DECISION, shape=shape)
         if axis == 1 and not whole:
             args = tuple(e.transpose(a) for a in args)
-        block = Block(name, shape, _box(bounds, shape, node.atom in NEVER_NEGATIVE, whole))
+        nonnegative = never_negative(node)
+        block = Block(name, shape, _box(bounds, shape, nonnegative, whole))
         each = any(self.rounds.enters(a) for a in node.args) or any(b.name in _named(args) for b in self.local)
         (self.local if each else self.shared).append(block)
-        if node.atom == "norm2" or node.atom in SPECTRAL:
-            self.norms[name] = Norm(node.atom, args[0], shape != ())
-        pieces = () if node.atom in SPECTRAL else PIECES[node.atom](s, *args)
-        for k, piece in enumerate(pieces):
+        if (norm := ATOMS[node.atom].norm) is not None:
+            self.norms[name] = NormOf(norm, args[0], shape != ())
+        for k, piece in enumerate(_definitions(node, s, args, nonnegative)):
             self.definitions.append(Inequality(f"{name}.{k}", known(piece.shape), piece, Timing.EACH_ROUND, name))
         return _summed(s, axis) if whole else s
 
@@ -151,27 +143,30 @@ def _box(bounds: Interval, shape: tuple[int, ...], nonnegative: bool, absolute: 
 
 
 def ranges_of(rounds: Rounds) -> dict[str, Interval]:
-    """Where the decisions may lie, and where the data of these rounds lies."""
-    found = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in rounds.problem.blocks}
+    """Ranges of the decisions and of the data of these rounds."""
+    results = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in rounds.problem.blocks}
     for name, values in rounds.streams.items():
-        found[name] = interval(values.min(axis=0), values.max(axis=0), tuple(values.shape[1:]))
-    return found | {"t": interval(float(rounds.numbers.min()), float(rounds.numbers.max()), ())}
+        results[name] = interval(values.min(axis=0), values.max(axis=0), tuple(values.shape[1:]))
+    return results | {"t": interval(float(rounds.numbers.min()), float(rounds.numbers.max()), ())}
 
 
 def least_loss(problem: Canonical, rounds: int) -> float:
-    """What no loss of a round is below, whatever is decided and revealed; -inf where the ranges do not tell."""
-    found = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in problem.blocks}
-    found |= {s.name: interval(s.lower, s.upper, s.shape) for s in problem.streams}
-    least = float(np.min(enclose(problem.objective, found | {"t": interval(1.0, float(rounds), ())}).lo))
+    """Lower bound on the loss of a round, for all decisions and data; -inf where the ranges give none."""
+    results = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in problem.blocks}
+    results |= {s.name: interval(s.lower, s.upper, s.shape) for s in problem.streams}
+    least = float(np.min(enclose(problem.objective, results | {"t": interval(1.0, float(rounds), ())}).lo))
     return -np.inf if np.isnan(least) else least
 
 
 def lift(rounds: Rounds) -> Lifted | None:
-    """The problem of these rounds without kinks; None where the range of an atom that has one is not bounded."""
+    """Problem of these rounds without kinks; None where one is of no known form, or in an unbounded range."""
     lifting = _Lifting(rounds)
     problem = rounds.problem
-    objective = lifting.expression(problem.objective)
-    inequalities = tuple(replace(c, expr=lifting.expression(c.expr)) for c in problem.inequalities)
+    try:
+        objective = lifting.expression(problem.objective)
+        inequalities = tuple(replace(c, expr=lifting.expression(c.expr)) for c in problem.inequalities)
+    except Unliftable:
+        return None
     if not lifting.bounded:
         return None
     blocks = (*problem.blocks, *lifting.shared, *lifting.local)

@@ -1,4 +1,4 @@
-"""Models whose constraints are loosened: by as little as all of them can be, or by amounts that are given."""
+"""Models whose constraints are relaxed: by the least common amount, or by given amounts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ EXCESS = "_excess"
 
 
 def elastic(problem: Canonical, scales: Sequence[Array], ranges: dict[str, Interval]) -> Canonical:
-    """minimize v subject to g_m / scale_m <= v, |h_k| / scale_k <= v and v >= 0, for a scale of each constraint in its shape."""
+    """Problem: minimize v subject to g_m / scale_m <= v, |h_k| / scale_k <= v and v >= 0, for a scale of each
+    constraint in its shape.
+    """
     v = Name(EXCESS, Kind.DECISION, shape=())
     softer, most = [], 1.0
     for c, scale in zip(_both_ways(problem), (*scales, *scales[len(problem.inequalities) :])):
@@ -34,14 +36,14 @@ def elastic(problem: Canonical, scales: Sequence[Array], ranges: dict[str, Inter
 
 
 def loosened(problem: Canonical, allowed: Sequence[Array]) -> Canonical:
-    """g_m <= allowed_m and |h_k| <= allowed_k in place of the constraints."""
+    """Problem with g_m <= allowed_m and |h_k| <= allowed_k in place of the constraints."""
     every = (*allowed, *allowed[len(problem.inequalities) :])
     softer = (replace(c, expr=e.sub(c.expr, constant(by))) for c, by in zip(_both_ways(problem), every))
     return replace(problem, inequalities=tuple(softer), equalities=())
 
 
 def _both_ways(problem: Canonical) -> list[Inequality]:
-    """The inequalities, then h <= 0 for each equality, then -h <= 0."""
+    """Inequalities, then h <= 0 for each equality, then -h <= 0."""
     pairs = [(c, c.expr) for c in problem.equalities] + [(c, e.minus(c.expr)) for c in problem.equalities]
     return [*problem.inequalities, *(_on_average(c, expr) for c, expr in pairs)]
 

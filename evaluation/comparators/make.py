@@ -1,4 +1,4 @@
-"""From an expression to functions of rounds, in the form that is cheapest to differentiate."""
+"""Functions of rounds from expressions, in the form that is cheapest to differentiate."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ Array = np.ndarray[Any, Any]
 
 
 def functions(rounds: Rounds, expr: Expr) -> OfRounds:
-    """One function for each entry of the expression, in every round: by coefficients where it is a polynomial of degree two."""
-    found = implicit(rounds, expr)
-    if isinstance(found, Quadratic) or degree(expr, rounds.variables) > 2:
-        return found
+    """Function for each entry of the expression, in every round: by coefficients where it is a polynomial of degree
+    two.
+    """
+    result = implicit(rounds, expr)
+    if isinstance(result, Quadratic) or degree(expr, rounds.variables) > 2:
+        return result
     rows = rounds.everything if rounds.enters(expr) else np.arange(1)
-    origin, unit = np.zeros((1, rounds.size)), np.eye(found.entries)
-    values, slopes = found.jet(origin, rows)
-    squares = [found.hessian(origin, np.broadcast_to(u, (len(rows), found.entries)), rows) for u in unit]
-    return Quadratic(values, slopes, np.stack(squares, axis=1), found.diagonal)
+    origin, unit = np.zeros((1, rounds.size)), np.eye(result.entries)
+    values, slopes = result.jet(origin, rows)
+    squares = [result.hessian(origin, np.broadcast_to(u, (len(rows), result.entries)), rows) for u in unit]
+    return Quadratic(values, slopes, np.stack(squares, axis=1), result.diagonal)
 
 
 def implicit(rounds: Rounds, expr: Expr) -> OfRounds:
-    """The same without a matrix for each round: coefficients of affine functions alone."""
+    """Function of the expression without a matrix for each round: coefficients of affine functions alone."""
     entries = int(np.prod(known(expr.shape), dtype=np.int64))
     if degree(expr, rounds.variables) <= 1:
         return affine(rounds, expr)
@@ -38,14 +40,15 @@ def implicit(rounds: Rounds, expr: Expr) -> OfRounds:
 
 
 def total(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> Quadratic | None:
-    """weights_b times the sum over the first ends_b rounds, by coefficients; None where it is no polynomial of degree two.
+    """Sum over the first ends_b rounds times weights_b, by coefficients; None where it is not a polynomial of degree
+    two.
 
     The coefficients are added up once, whatever the number of sums.
     """
     order = degree(expr, rounds.variables)
     if order > 2:
         return None
-    found = implicit(rounds, expr)
+    result = implicit(rounds, expr)
     fixed = not rounds.enters(expr) or rounds.count == 1
     rows, cuts = (np.arange(1), ALL) if fixed else (np.arange(ends[-1]), np.append(0, ends[:-1]))
 
@@ -53,16 +56,16 @@ def total(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> Quadratic 
         sums = parts * ends.reshape(-1, *[1] * (parts.ndim - 1)) if fixed else np.cumsum(parts, axis=0)
         return np.asarray(sums * weights.reshape(-1, *[1] * (parts.ndim - 1)))
 
-    origin, unit = np.zeros((1, rounds.size)), np.eye(found.entries)
-    values, slopes = map(cumulated, found.added_jet(origin, rows, cuts))
+    origin, unit = np.zeros((1, rounds.size)), np.eye(result.entries)
+    values, slopes = map(cumulated, result.added_jet(origin, rows, cuts))
     if order <= 1:
         return Quadratic(values, slopes, None, True)
-    each = (found.added_hessian(origin, np.broadcast_to(u, (len(rows), found.entries)), rows, cuts) for u in unit)
-    return Quadratic(values, slopes, np.stack([cumulated(e) for e in each], axis=1), found.diagonal)
+    each = (result.added_hessian(origin, np.broadcast_to(u, (len(rows), result.entries)), rows, cuts) for u in unit)
+    return Quadratic(values, slopes, np.stack([cumulated(e) for e in each], axis=1), result.diagonal)
 
 
 def entries_of(expr: Expr) -> tuple[Expr, ...]:
-    """The entries of a vector expression as scalar ones."""
+    """Entries of a vector expression as scalar ones."""
     if expr.shape == ():
         return (expr,)
     return tuple(index(expr, tuple(constant(int(i)) for i in place)) for place in np.ndindex(*known(expr.shape)))

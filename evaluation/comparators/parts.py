@@ -1,9 +1,9 @@
-"""A static comparator of data that does not fit in memory: an interval from what is best for parts of the rounds.
+"""Static comparator of data that does not fit in memory: an interval from the best decisions for parts of the rounds.
 
     sum_t f_t(x*) >= sum over the parts of min_x sum_{t in part} f_t(x),
 
-where the minima need not satisfy more than the constraints of their own part; and every decision that satisfies all constraints is an
-upper bound. Those that are tried are the best decisions of the parts, and their mean.
+where the minima need only satisfy the constraints of their own part; and every decision that satisfies all constraints
+is an upper bound. The candidates are the best decisions of the parts, and their mean.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ SLACK = 1e-6  # of what a constraint may be in size, by which it may be broken
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Of some decisions over all rounds: losses (K, T), and the largest (each round) or the mean (on average) of each constraint."""
+    """Totals of some decisions over all rounds: losses (K, T), and the largest (each round) or the mean (on average) of
+    each constraint.
+    """
 
     losses: Array
     constraints: Array
@@ -40,7 +42,7 @@ class Sums:
 
 
 def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Comparator:
-    """[dual bound, feasible value] from parts that fit, or that it was not computed in the time there is."""
+    """Interval [dual bound, feasible value] from parts that fit, or the statement that time did not suffice."""
     began = perf_counter()
     half = began + budget.seconds / 2
     bound, points = 0.0, []
@@ -50,18 +52,18 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
                 f"the data takes {data.nbytes / 2**30:.3g} GiB, and its parts took longer than {budget.seconds / 2:g} s"
             )
             return Comparator("static", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
-        found = solve(part, Budget(half - perf_counter(), budget.memory))
-        bound += found.bound
-        if found.decision:
-            points.append(np.concatenate([np.ravel(found.decision[b.name]) for b in problem.blocks]))
+        result = solve(part, Budget(half - perf_counter(), budget.memory))
+        bound += result.bound
+        if result.decision:
+            points.append(np.concatenate([np.ravel(result.decision[b.name]) for b in problem.blocks]))
     if not points or problem.equalities:
         return unsolved("static", "no decision that satisfies the constraints of all rounds was found", bound, began)
     tried = np.array([np.mean(points, axis=0), *points[:: -(-len(points) // TRIED)]])
     sums = evaluated(problem, data, tried, budget, began + budget.seconds)
     if sums is None:
         return unsolved("static", "no time was left to evaluate a decision in all rounds", bound, began)
-    excess = np.maximum(sums.constraints, 0.0)
-    allowed = np.flatnonzero((excess <= SLACK * sums.size).all(axis=1))
+    violation = np.maximum(sums.constraints, 0.0)
+    allowed = np.flatnonzero((violation <= SLACK * sums.size).all(axis=1))
     if not len(allowed):
         return unsolved("static", "none of the decisions that were tried satisfies all constraints", bound, began)
     best = allowed[np.argmin(sums.losses.sum(axis=1)[allowed])]
@@ -73,20 +75,20 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
         sums.losses[best],
         value,
         bound,
-        excess[best],
+        violation[best],
         method="parts of the rounds",
         seconds=perf_counter() - began,
     )
 
 
 def _without_averages(problem: Canonical) -> Canonical:
-    """What binds a part of the rounds: means over all rounds say nothing of it."""
+    """Problem with the constraints that bind a part of the rounds: means over all rounds do not."""
     each = tuple(c for c in problem.inequalities if c.timing is Timing.EACH_ROUND)
     return replace(problem, inequalities=each, equalities=())
 
 
 def parts_of(problem: Canonical, data: Data, budget: Budget) -> Iterator[Rounds]:
-    """The rounds in their order, in parts that leave room for functions of theirs."""
+    """Consecutive parts of the rounds that leave room for their functions."""
     step = max(1, int(SHARE * budget.memory * data.rounds / data.nbytes))
     for start in range(0, data.rounds, step):
         stop = min(start + step, data.rounds)
@@ -94,7 +96,7 @@ def parts_of(problem: Canonical, data: Data, budget: Budget) -> Iterator[Rounds]
 
 
 def evaluated(problem: Canonical, data: Data, points: Array, budget: Budget, until: float) -> Sums | None:
-    """The points in all rounds, part by part; None when time is over."""
+    """Values of the points in all rounds, part by part; None when time is over."""
     each = np.array([c.timing is Timing.EACH_ROUND for c in problem.inequalities for _ in range(c.size)], dtype=bool)
     losses, totals, tops = [], np.zeros((len(points), len(each))), np.full((len(points), len(each)), -np.inf)
     size = np.zeros(len(each))
@@ -112,9 +114,9 @@ def evaluated(problem: Canonical, data: Data, points: Array, budget: Budget, unt
 
 
 def _constraints(rounds: Rounds, x: Array) -> Array:
-    """(rounds, N)"""
-    found = [np.zeros((rounds.count, 0))]
+    """Values of the constraints (rounds, N)."""
+    results = [np.zeros((rounds.count, 0))]
     for c in rounds.problem.inequalities:
         value = values_of(rounds.evaluate(c.expr, x[None], rounds.everything), rounds.count)
-        found.append(value.reshape(rounds.count, -1))
-    return np.concatenate(found, axis=1)
+        results.append(value.reshape(rounds.count, -1))
+    return np.concatenate(results, axis=1)

@@ -10,10 +10,10 @@ Array = np.ndarray[Any, Any]
 
 
 def applied(matrices: Array, vectors: Array) -> Array:
-    """A x of each member: (B, m, n) and (B, n) give (B, m)."""
+    """Product A x of each member: (B, m, n) and (B, n) give (B, m)."""
     return np.asarray(np.matmul(matrices, vectors[:, :, None])[:, :, 0])
 
 
 def pulled(matrices: Array, multipliers: Array) -> Array:
-    """A' y of each member: (B, m, n) and (B, m) give (B, n)."""
+    """Product A' y of each member: (B, m, n) and (B, m) give (B, n)."""
     return np.asarray(np.matmul(multipliers[:, None, :], matrices)[:, 0])

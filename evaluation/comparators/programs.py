@@ -1,4 +1,4 @@
-"""Batches of smooth convex programs: what the solver of comparators asks for, and their scaling.
+"""Batches of smooth convex programs: the interface for the solver of comparators, and their scaling.
 
     minimize f_b(x)   subject to   g_b(x) <= 0,  A_b x = c_b,  lower <= x <= upper,      b = 1..B, x in R^n
 
@@ -26,48 +26,51 @@ class Jet:
 
 
 class Programs(Protocol):
-    """A batch of programs. `rows` picks the members of the batch that are asked about; x has one row for each of them."""
+    """Batch of programs. `rows` selects the members of the batch to evaluate; x has one row for each of them."""
 
     @property
     def count(self) -> int:
-        """B."""
+        """Number of programs B."""
         ...
 
     @property
     def size(self) -> int:
-        """n."""
+        """Number of variables n."""
         ...
 
     @property
     def constraints(self) -> int:
-        """M."""
+        """Number of inequalities M."""
         ...
 
     @property
     def diagonal(self) -> bool:
-        """Whether the Hessians are diagonal: `hessian` then gives (B, n)."""
+        """True where the Hessians are diagonal: `hessian` then gives (B, n)."""
         ...
 
     @property
-    def lower(self) -> Array: ...
+    def lower(self) -> Array:
+        """Lower bounds (n,)."""
 
     @property
-    def upper(self) -> Array: ...
+    def upper(self) -> Array:
+        """Upper bounds (n,)."""
 
     def equalities(self, rows: Array) -> tuple[Array, Array]:
-        """A (B, k, n) and c (B, k)."""
+        """Matrices A (B, k, n) and right-hand sides c (B, k)."""
         ...
 
-    def jet(self, x: Array, rows: Array) -> Jet: ...
+    def jet(self, x: Array, rows: Array) -> Jet:
+        """Values and first derivatives at x (B, n)."""
 
     def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
-        """Of f + sum_m multipliers_m g_m: (B, n, n), or its diagonal."""
+        """Hessian of f + sum_m multipliers_m g_m: (B, n, n), or its diagonal (B, n)."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """The same programs in y = (x - lower) / (upper - lower) over the entries that are free, with gradients of size one.
+    """Programs in y = (x - lower) / (upper - lower) over the entries that are free, with gradients of size one.
 
     Rows of the equalities are scaled to norm one. `weight_f` (B,) and `weight_g` (B, M) multiply f and g.
     """
@@ -79,47 +82,55 @@ class Scaled:
 
     @property
     def count(self) -> int:
+        """Number of programs B."""
         return self.base.count
 
     @property
     def size(self) -> int:
+        """Number of free variables."""
         return len(self.free)
 
     @property
     def constraints(self) -> int:
+        """Number of inequalities M."""
         return self.base.constraints
 
     @property
     def diagonal(self) -> bool:
+        """True where the Hessians are diagonal."""
         return self.base.diagonal
 
     @property
     def lower(self) -> Array:
+        """Lower bounds, all 0."""
         return np.zeros(self.size)
 
     @property
     def upper(self) -> Array:
+        """Upper bounds, all 1."""
         return np.ones(self.size)
 
     @property
     def width(self) -> Array:
+        """Distance between the bounds of each free variable."""
         return np.asarray((self.base.upper - self.base.lower)[self.free])
 
     def _freed(self, slopes: Array) -> Array:
-        """Along the variables that can move; without a copy where all can."""
+        """Entries of the free variables; without a copy where all are free."""
         return slopes if len(self.free) == self.base.size else slopes[..., self.free]
 
     def outward(self, y: Array) -> Array:
-        """x from y."""
+        """Points x from y."""
         x = np.repeat(self.base.lower[None], len(y), axis=0)
         x[:, self.free] += y * self.width
         return x
 
     def inward(self, x: Array) -> Array:
-        """y from x."""
+        """Points y from x."""
         return (x - self.base.lower)[:, self.free] / self.width
 
     def equalities(self, rows: Array) -> tuple[Array, Array]:
+        """Matrices and right-hand sides in y, with rows of norm one."""
         matrix, right = self.base.equalities(rows)
         reduced = matrix[:, :, self.free] * self.width
         rest = right - matrix @ self.base.lower
@@ -128,6 +139,7 @@ class Scaled:
         return reduced / scale[:, :, None], rest / scale
 
     def jet(self, x: Array, rows: Array) -> Jet:
+        """Values and first derivatives in y of the scaled functions."""
         jet = self.base.jet(self.outward(x), rows)
         wf, wg = self.weight_f[rows], self.weight_g[rows]
         df = self._freed(jet.df) * self.width * wf[:, None]
@@ -136,6 +148,7 @@ class Scaled:
         return Jet(jet.f * wf, jet.g * wg, df, jacobian)
 
     def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
+        """Hessian of the Lagrangian in y, for multipliers of the scaled functions."""
         wf = self.weight_f[rows]
         inner = multipliers * self.weight_g[rows] / wf[:, None]
         hessian = self.base.hessian(self.outward(x), inner, rows)

@@ -1,7 +1,7 @@
-"""Comparators on sets that are known by their projection (nuclear-norm balls, spectrahedra): an augmented Lagrangian method.
+"""Comparators on sets with a projection (nuclear-norm balls, spectrahedra): an augmented Lagrangian method.
 
-Inner problems by accelerated projected gradients with backtracking and restarts (Beck & Teboulle 2009; O'Donoghue & Candes 2015);
-multipliers by the method of Hestenes and Powell. The multipliers make the same dual bound as everywhere (`certificate.py`).
+Inner problems by accelerated projected gradients with backtracking and restarts (Beck & Teboulle 2009; O'Donoghue &
+Candes 2015); multipliers by the method of Hestenes and Powell. The multipliers give the dual bound of `certificate.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ GAP, EXCESS = 1e-7, 1e-7  # of the loss's own size, of the constraints' slopes
 
 @dataclass(eq=False)
 class _Lagrangian:
-    """f + |[lam + rho g]_+|^2 / (2 rho) + |nu + rho h|^2 / (2 rho) for one member of a batch, in scaled functions."""
+    """Augmented Lagrangian f + |[lam + rho g]_+|^2 / (2 rho) + |nu + rho h|^2 / (2 rho) of one member of a batch, in
+    scaled functions.
+    """
 
     programs: Assembled
     row: Array
@@ -47,9 +49,9 @@ class _Lagrangian:
 def solve_projected(
     programs: Assembled, row: int, until: float, near: Array | None = None, least: float = -np.inf
 ) -> Certified:
-    """Solve one member of a batch from a point `near` (n,), no longer than until the clock says `until`: a batch of one comes back.
+    """Solve one member of a batch from a point `near` (n,), at most until the time `until`; returns a batch of one.
 
-    No point has a loss below `least`.
+    `least` is a lower bound on the loss.
     """
     region = programs.region
     problem, slope = _problem(programs, row)
@@ -70,7 +72,7 @@ def solve_projected(
 
 
 def _problem(programs: Assembled, row: int) -> tuple[_Lagrangian, float]:
-    """The augmented Lagrangian with functions scaled by their slopes over the set, and the scale of the loss."""
+    """Augmented Lagrangian with functions scaled by their slopes over the set, and the scale of the loss."""
     region, rows = programs.region, np.array([row])
     x = region.project(region.start)
     jet = programs.jet(x[None], rows)
@@ -89,7 +91,7 @@ def _problem(programs: Assembled, row: int) -> tuple[_Lagrangian, float]:
 def _minimize(
     problem: _Lagrangian, region: Any, x: Array, step: float, until: float, tolerance: float
 ) -> tuple[Array, float]:
-    """Accelerated projected gradients until the linear minimisation says that little is left to gain."""
+    """Accelerated projected gradients until a linear minimisation shows that little is left to gain."""
     y, momentum = x, 1.0
     value, gradient, *_ = problem.at(y)
     for iteration in range(INNER):

@@ -1,4 +1,4 @@
-"""The set of decisions in the form of the solvers: bounds, affine equalities, smooth convex inequalities; or a projection."""
+"""Set of decisions in the form of the solvers: bounds, affine equalities, smooth convex inequalities; or a projection."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ MOST_ROWS = 5000  # facets beyond this are left to the projection
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """lower <= x <= upper, matrix x = right, and `curved` <= 0; `start` is in the relative interior.
+    """Set lower <= x <= upper, matrix x = right, and `curved` <= 0; `start` is in the relative interior.
 
-    Where `complete` is False all this only encloses the set, which is then known by its projection and its linear minimisation.
+    Where `complete` is False all this only encloses the set, which is then given by its projection and its linear
+    minimisation.
     """
 
     blocks: tuple[Block, ...]
@@ -34,19 +35,20 @@ class Region:
 
     @property
     def size(self) -> int:
+        """Number of variables n."""
         return len(self.lower)
 
     def least(self, slopes: Array) -> Array:
-        """min <c, x> over the set for each row c of `slopes` (B, n): (B,)."""
+        """Minimum of <c, x> over the set for each row c of `slopes` (B, n): (B,)."""
         parts = [_least(b, slopes[:, place]) for b, place in self.parts()]
         return np.asarray(np.sum(parts, axis=0))
 
     def project(self, x: Array) -> Array:
-        """The nearest point of the set to x (n,)."""
+        """Euclidean projection of x (n,) onto the set."""
         return np.concatenate([b.domain.project_array(x[place].reshape(b.shape)).ravel() for b, place in self.parts()])
 
     def parts(self) -> list[tuple[Block, slice]]:
-        """The blocks and where each stands in x."""
+        """Blocks with their slices of x."""
         ends = np.cumsum([b.domain.size for b in self.blocks])
         return [(b, slice(int(end) - b.domain.size, int(end))) for b, end in zip(self.blocks, ends)]
 
@@ -56,14 +58,14 @@ def _padded(square: Array | None, pad: tuple[int, int]) -> Array | None:
 
 
 def _least(block: Block, slopes: Array) -> Array:
-    if block.domain.kind == "box":
+    if block.domain.is_box:
         low, high = block.domain.lower.ravel(), block.domain.upper.ravel()
         return np.asarray(np.minimum(slopes * low, slopes * high).sum(axis=1))
     return np.array([-block.domain.support(-c.reshape(block.shape)) for c in slopes])
 
 
 def region(problem: Canonical) -> Region:
-    """The decision set of a problem."""
+    """Decision set of a problem."""
     lower = np.concatenate([b.domain.lower.ravel() for b in problem.blocks])
     upper = np.concatenate([b.domain.upper.ravel() for b in problem.blocks])
     start = np.concatenate([b.domain.inner_centre.ravel() for b in problem.blocks])
@@ -71,15 +73,15 @@ def region(problem: Canonical) -> Region:
     curved: list[Quadratic] = []
     complete = True
     for which, block in enumerate(problem.blocks):
-        found = _inequalities(block)
-        complete = complete and found is not None
-        curved += [_widened(f, problem.blocks, which) for f in found or ()]
+        result = _inequalities(block)
+        complete = complete and result is not None
+        curved += [_widened(f, problem.blocks, which) for f in result or ()]
     matrix, right = _block_diagonal([m for m, _ in hulls]), np.concatenate([r for _, r in hulls])
     return Region(problem.blocks, lower, upper, matrix, right, tuple(curved), start, complete)
 
 
 def _free_hull(block: Block) -> tuple[Array, Array]:
-    """The equations of the affine hull, without those that equal bounds say already."""
+    """Equations of the affine hull, without those that equal bounds imply."""
     matrix, right = block.domain.affine_hull()
     free = block.domain.upper.ravel() > block.domain.lower.ravel()
     kept = np.abs(matrix[:, free]).max(axis=1, initial=0.0) > 0
@@ -87,16 +89,10 @@ def _free_hull(block: Block) -> tuple[Array, Array]:
 
 
 def _inequalities(block: Block) -> list[Quadratic] | None:
-    """What a set says besides its bounds and its affine hull; None where it is not of this form."""
-    domain: Any = block.domain
-    if domain.kind in ("ball", "nonneg_ball"):
-        square = np.full((1, 1, domain.size), 2.0 / domain.radius**2)
-        return [Quadratic(np.full((1, 1), -1.0), np.zeros((1, 1, domain.size)), square, True)]
-    if domain.kind == "ellipsoid":
-        inverse = np.linalg.inv((domain.P + domain.P.T) / 2)
-        centre = np.broadcast_to(domain.c, (domain.size,))
-        constant, linear = centre @ inverse @ centre - 1.0, -2.0 * inverse @ centre
-        return [Quadratic(np.full((1, 1), constant), linear[None, None], 2.0 * inverse[None, None], False)]
+    """Inequalities of a set besides its bounds and its affine hull; None where it is not of this form."""
+    domain = block.domain
+    if (q := domain.quadratic) is not None:
+        return [Quadratic(np.full((1, 1), q.constant), q.linear[None, None], q.square[None, None], q.square.ndim == 1)]
     facets = domain.halfspaces()
     if facets is None or len(facets.A) > MOST_ROWS:
         return None
@@ -106,7 +102,7 @@ def _inequalities(block: Block) -> list[Quadratic] | None:
 
 
 def _widened(function: Quadratic, blocks: Sequence[Block], which: int) -> Quadratic:
-    """A function of one block as a function of the whole decision."""
+    """Function of one block as a function of the whole decision."""
     before = sum(b.domain.size for b in blocks[:which])
     after = sum(b.domain.size for b in blocks[which + 1 :])
     pad = (before, after)

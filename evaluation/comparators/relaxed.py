@@ -1,4 +1,4 @@
-"""Programs whose constraints are loosened by given amounts: the best among the points that break them least."""
+"""Programs whose constraints are relaxed by given amounts: the best among the least violating points."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """The members `rows` of `base` with g_m <= allowed_m and |h_k| <= allowed_(M + k) for the constraints that the data makes.
+    """Members `rows` of `base` with g_m <= allowed_m and |h_k| <= allowed_(M + k) for the constraints from the data.
 
-    The region's own constraints are not loosened.
+    The region's own constraints are not relaxed.
     """
 
     base: Assembled
@@ -27,34 +27,42 @@ class Relaxed:
 
     @property
     def count(self) -> int:
+        """Number of programs."""
         return len(self.rows)
 
     @property
     def size(self) -> int:
+        """Number of variables n."""
         return self.base.size
 
     @property
     def constraints(self) -> int:
+        """Number of inequalities: those of `base`, then two for each equality from the data."""
         return self.base.constraints + 2 * sum(f.entries for f in self.base.equations)
 
     @property
     def diagonal(self) -> bool:
+        """True where all Hessians are diagonal."""
         return self.base.diagonal
 
     @property
     def lower(self) -> Array:
+        """Lower bounds (n,)."""
         return self.base.lower
 
     @property
     def upper(self) -> Array:
+        """Upper bounds (n,)."""
         return self.base.upper
 
     def equalities(self, rows: Array) -> tuple[Array, Array]:
+        """Matrices and right-hand sides of the region's equalities."""
         own = len(self.base.region.right)
         matrix, right = self.base.equalities(self.rows[rows])
         return matrix[:, :own], right[:, :own]
 
     def jet(self, x: Array, rows: Array) -> Jet:
+        """Values and first derivatives at x."""
         members, own = self.rows[rows], len(self.base.region.right)
         jet = self.base.jet(x, members)
         allowed = self.allowed[rows]
@@ -67,7 +75,9 @@ class Relaxed:
         return Jet(jet.f, g, jet.df, np.concatenate([jet.jacobian, matrix, -matrix], axis=1))
 
     def hessian(self, x: Array, multipliers: Array, rows: Array) -> Array:
+        """Hessian of the Lagrangian; relaxed equalities are affine and add nothing."""
         return self.base.hessian(x, multipliers[:, : self.base.constraints], self.rows[rows])
 
     def least(self, slopes: Array, rows: Array) -> Array:
+        """Minimum of <c, x> over the region, for each row of `slopes`."""
         return self.base.least(slopes, self.rows[rows])

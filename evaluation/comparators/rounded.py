@@ -1,4 +1,6 @@
-"""Static comparators of functions with more kinks than can have variables: an interval that closes as the kinks are rounded off less."""
+"""Static comparators of functions with too many kinks for new variables: an interval that closes as the smoothing
+radius shrinks.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from oco.evaluation.comparators.broken import Broken, broken_least
 from oco.evaluation.comparators.fixed import (
     Setting,
     Solved,
+    certified_comparator,
     least_violating,
     prefixes,
     prefixes_of,
     programs_of,
-    settled,
     solve_all,
     static,
 )
@@ -41,7 +43,7 @@ KNOWN = (Status.CERTIFIED, Status.INTERVAL)
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """The programs of one radius: one bounds from below; what satisfies the other satisfies the model."""
+    """Programs of one radius: one bounds from below; the feasible points of the other are feasible for the model."""
 
     below: Setting
     above: Setting
@@ -49,19 +51,19 @@ class _Pair:
 
 
 def _pair(rounds: Rounds, ends: Array, share: float) -> _Pair | None:
-    found = smoothed(rounds.problem, ranges_of(rounds), share)
-    if found is None:
+    result = smoothed(rounds.problem, ranges_of(rounds), share)
+    if result is None:
         return None
 
     def setting(problem: Canonical) -> Setting:
         return Setting(replace(rounds, problem=problem), region(problem), rounds, ends)
 
-    kinks = any(a.expr is not b.expr for a, b in zip(found[0].inequalities, rounds.problem.inequalities))
-    return _Pair(setting(found[0]), setting(found[1]), not kinks)
+    kinks = any(a.expr is not b.expr for a, b in zip(result[0].inequalities, rounds.problem.inequalities))
+    return _Pair(setting(result[0]), setting(result[1]), not kinks)
 
 
 def rounded_static(rounds: Rounds, budget: Budget) -> Comparator:
-    """The best decision for all rounds up to an interval, which is made smaller until it is closed or the time is over."""
+    """Best decision for all rounds up to an interval, which shrinks until it is closed or the time is over."""
     began, ends = perf_counter(), np.array([rounds.count])
     best, way = Comparator("static", Status.NOT_COMPUTED, why=UNSOLVED), None
     asked = False
@@ -76,7 +78,7 @@ def rounded_static(rounds: Rounds, budget: Budget) -> Comparator:
             asked, broken = True, _least_broken(rounds, ends, solved.chosen, began + budget.seconds)
             if broken:
                 return replace(least_violating(*broken[0], began), method=METHOD)
-        lower = settled(pair.below, solved, began)
+        lower = certified_comparator(pair.below, solved, began)
         upper = lower if pair.same else static(pair.above, left, way)
         bound = max(best.bound, lower.bound if lower.status in (*KNOWN, Status.NOT_COMPUTED) else -np.inf)
         better = upper.status in KNOWN and not upper.value >= best.value
@@ -87,7 +89,7 @@ def rounded_static(rounds: Rounds, budget: Budget) -> Comparator:
 
 
 def _on_the_way(rounds: Rounds, ends: Array, share: float, way: Solved | None, until: float) -> Solved | None:
-    """Solutions of the programs from below with radii on the way to `share`, each from that before it; None where they are astray."""
+    """Solutions of the lower programs for radii decreasing to `share`, each from the last; None where the solver fails."""
     for step in STEPS:
         pair = _pair(rounds, ends, step * share)
         way = None if pair is None else solve_all(pair.below, until, way, COARSE)
@@ -99,10 +101,11 @@ def _on_the_way(rounds: Rounds, ends: Array, share: float, way: Solved | None, u
 def _least_broken(
     rounds: Rounds, ends: Array, chosen: list[list[Array]], until: float
 ) -> dict[int, tuple[Setting, Broken, int]]:
-    """Of the prefixes, with the constraints of `chosen` rounds, those that nothing satisfies, and how they are broken least.
+    """Infeasible prefixes, with the constraints of `chosen` rounds, and their least violation.
 
-    What cannot hold with kinks rounded off from below cannot hold. The elastic programs can be met whatever the radius: each is
-    solved from that of a larger one, in smaller steps where the solver goes astray; the smallest radius that it reached tells.
+    Constraints that are infeasible with kinks smoothed from below are infeasible. The elastic programs are feasible for
+    every radius: each is solved from that of a larger one, in smaller steps where the solver fails; the smallest radius
+    reached decides.
     """
     kept: dict[int, tuple[Setting, Broken, int]] = {}
     broken: Broken | None = None
@@ -118,13 +121,13 @@ def _least_broken(
             continue
         share, step, broken, going = smaller, max(LONG, step**2), tried, going & tried.closed
         kept |= {member: (pair.below, broken, member) for member in map(int, np.flatnonzero(going))}
-    return {member: found for member, found in kept.items() if found[1].proved[member]}
+    return {member: result for member, result in kept.items() if result[1].proved[member]}
 
 
 def _beside(rounds: Rounds, ends: Array, members: Array, impossible: list[Comparator], budget: Budget) -> Prefixes:
-    """The prefixes that nothing satisfies, and those besides."""
+    """Infeasible prefixes, and the others."""
     names = impossible[0].decision
-    told = Prefixes(
+    certified = Prefixes(
         ends[members],
         np.array([c.value for c in impossible]),
         np.array([c.bound for c in impossible]),
@@ -134,11 +137,11 @@ def _beside(rounds: Rounds, ends: Array, members: Array, impossible: list[Compar
         impossible[-1].seconds,
     )
     if members.all():
-        return told
+        return certified
     others = ends[~members]
     empty = {n: np.full((len(ends), *np.shape(names[n])), np.nan) for n in names}
     rest = rounded_prefixes(rounds.first(int(others[-1])), others, budget)
-    return replace(unknown(ends, ""), decision=empty).with_members(members, told).with_members(~members, rest)
+    return replace(unknown(ends, ""), decision=empty).with_members(members, certified).with_members(~members, rest)
 
 
 def _status(value: float, bound: float) -> Status:
@@ -148,7 +151,7 @@ def _status(value: float, bound: float) -> Status:
 
 
 def rounded_prefixes(rounds: Rounds, ends: Array, budget: Budget) -> Prefixes:
-    """The same for several prefixes side by side, as long as intervals become smaller."""
+    """Intervals for several prefixes side by side, as long as they shrink."""
     began = perf_counter()
     best, way = unknown(ends, UNSOLVED), None
     asked = np.zeros(len(ends), dtype=bool)
@@ -184,6 +187,6 @@ def _chosen(better: Array, new: Array, old: Array | None) -> Array:
 
 
 def unknown(ends: Array, why: str) -> Prefixes:
-    """Nothing is known of any prefix."""
+    """Prefixes of which nothing is known."""
     none = np.full(len(ends), np.nan)
     return Prefixes(ends, none, np.full(len(ends), -np.inf), (Status.NOT_COMPUTED,) * len(ends), why=why)

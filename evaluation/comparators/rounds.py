@@ -1,4 +1,4 @@
-"""The dynamic comparator: the best decision of each round under all constraints of that round."""
+"""Dynamic comparator: the best decision of each round under all constraints of that round."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """How several rounds are solved side by side: a problem without kinks, whose decisions begin with the model's, over its set.
+    """Formulation for solving several rounds side by side: a problem without kinks, whose decisions begin with the
+    model's, over its set.
 
-    `definitions` (each at most zero) define those decisions of `problem` that stand for kinks of the model.
+    `definitions` (each at most zero) define those decisions of `problem` that replace kinks of the model.
     """
 
     problem: Canonical
@@ -47,7 +48,7 @@ class Way:
 def dynamic(problem: Canonical, data: Data, way: Way | None, budget: Budget) -> Comparator:
     """Solve all rounds, some hundreds or thousands at once, with a certificate for each.
 
-    Those that are then open, or all where there is no such way, are solved one by one as conic programs.
+    Rounds that stay open, or all where there is no such formulation, are solved one by one as conic programs.
     """
     clock, floor = _Clock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
     parts: list[_Part] = []
@@ -66,7 +67,7 @@ def dynamic(problem: Canonical, data: Data, way: Way | None, budget: Budget) -> 
 
 @dataclass(frozen=True)
 class _Clock:
-    """When it began, the seconds there are, and the rounds to solve."""
+    """Starting time, the seconds allowed, and the rounds to solve."""
 
     began: float
     seconds: float
@@ -82,15 +83,15 @@ class _Clock:
 
     @property
     def until_of_one(self) -> float:
-        """When a round that was just begun has shown that time will not do."""
+        """Time at which a round that was just begun shows that the budget will not suffice."""
         return min(self.until, perf_counter() + max(PATIENCE, HOPELESS * self.seconds / self.rounds))
 
     def estimate(self, solved: int) -> float:
-        """Seconds for all rounds, when so many took what is spent."""
+        """Estimated seconds for all rounds from the time spent on those solved."""
         return self.spent * self.rounds / solved if solved else np.inf
 
     def over(self, solved: int) -> bool:
-        """Whether rounds are left and time is over, or so short that it would not do."""
+        """True where rounds are left and time is over or far too short."""
         if solved == self.rounds:
             return False
         hopeless = self.spent > PATIENCE and self.estimate(solved) > HOPELESS * self.seconds
@@ -98,7 +99,9 @@ class _Clock:
 
 
 def _unfinished(parts: list[_Part], floor: float, clock: _Clock) -> Comparator:
-    """No comparator, but a lower bound: of the rounds that were reached, and the least loss that there can be for the others."""
+    """Comparator without a decision, with a lower bound: from the rounds that were solved, and the least possible loss
+    of the others.
+    """
     solved, reached = sum(p.solved for p in parts), sum(len(p.bounds) for p in parts)
     bound = sum(float(p.bounds.sum()) for p in parts) + (
         floor * (clock.rounds - reached) if reached < clock.rounds else 0.0
@@ -115,29 +118,29 @@ def _duration(seconds: float) -> str:
 
 
 class _Part:
-    """The rounds of one chunk: points, losses, bounds, excess by constraint, and the rounds that are impossible or open.
+    """Rounds of one chunk: points, losses, bounds, excess by constraint, and the infeasible or open rounds.
 
-    `solved` of them were brought to an end before time was over; of the others bounds alone are of use.
+    The first `solved` of them were finished in time; of the others only the bounds are of use.
     """
 
-    def __init__(self, rounds: Rounds, found: Certified, constraints: int, floor: float) -> None:
+    def __init__(self, rounds: Rounds, result: Certified, constraints: int, floor: float) -> None:
         self.solved = rounds.count
-        self.x, self.losses = found.x.copy(), found.f.copy()
-        self.bounds = np.maximum(found.bound, floor)
-        self.sizes = np.maximum(np.abs(found.f), found.size)
-        self.excess = np.maximum(found.g[:, :constraints], 0.0)
+        self.x, self.losses = result.x.copy(), result.f.copy()
+        self.bounds = np.maximum(result.bound, floor)
+        self.sizes = np.maximum(np.abs(result.f), result.size)
+        self.violation = np.maximum(result.g[:, :constraints], 0.0)
         self.impossible = np.zeros(rounds.count, dtype=bool)
         self.open = np.zeros(rounds.count, dtype=bool)
         self.rounds = rounds
         self.method = "interior point"
 
-    def unsettled(self) -> Array:
-        """The rounds without a decision that satisfies their constraints and is the best up to the tolerance."""
+    def unsolved(self) -> Array:
+        """Rounds without a decision that satisfies their constraints and is optimal up to the tolerance."""
         close = self.losses - self.bounds <= TOLERANCE * self.sizes
         return np.flatnonzero(self.open | ~close)
 
     def in_terms_of(self, rounds: Rounds) -> None:
-        """Without the decisions that stand for kinks of the model."""
+        """Part without the decisions that replace kinks of the model."""
         rows = rounds.everything
         self.x, self.rounds = self.x[:, : rounds.size], rounds
         self.losses = np.array(
@@ -147,25 +150,25 @@ class _Part:
             values_of(rounds.evaluate(c.expr, self.x, rows), len(rows)).reshape(len(rows), -1)
             for c in rounds.problem.inequalities
         ]
-        self.excess = np.maximum(np.concatenate([np.zeros((len(rows), 0)), *values], axis=1), 0.0)
+        self.violation = np.maximum(np.concatenate([np.zeros((len(rows), 0)), *values], axis=1), 0.0)
 
-    def take(self, row: int, found: Comparator) -> None:
-        """A round that was solved on its own."""
-        self.bounds[row] = max(self.bounds[row], found.bound)
-        impossible = found.status is Status.LEAST_VIOLATING
-        if found.losses is None or not (self.open[row] or impossible or found.value < self.losses[row]):
+    def take(self, row: int, result: Comparator) -> None:
+        """Replace a round by its separate solution."""
+        self.bounds[row] = max(self.bounds[row], result.bound)
+        impossible = result.status is Status.LEAST_VIOLATING
+        if result.losses is None or not (self.open[row] or impossible or result.value < self.losses[row]):
             return
-        self.x[row] = np.concatenate([np.ravel(found.decision[name]) for name, _ in self.rounds.layout])
-        self.losses[row], self.excess[row] = found.value, found.excess
+        self.x[row] = np.concatenate([np.ravel(result.decision[name]) for name, _ in self.rounds.layout])
+        self.losses[row], self.violation[row] = result.value, result.violation
         self.open[row], self.impossible[row] = False, impossible
-        certified = found.status is not Status.INTERVAL
-        self.bounds[row] = found.bound if impossible else self.bounds[row]
+        certified = result.status is not Status.INTERVAL
+        self.bounds[row] = result.bound if impossible else self.bounds[row]
         # what is certified has a gap within the tolerance of its size
-        self.sizes[row] = max(abs(found.value), found.gap / TOLERANCE if certified else 0.0)
+        self.sizes[row] = max(abs(result.value), result.gap / TOLERANCE if certified else 0.0)
 
 
 def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], Array]]:
-    """The rounds in parts whose working memory stays near 500 MB, and whose data does."""
+    """Consecutive chunks of rounds whose working memory, and whose data, stay near 500 MB."""
     width = max(16 * problem.size, data.nbytes // (8 * data.rounds))
     step = max(1, (1 << 22) // max(1, width))
     for start in range(0, data.rounds, step):
@@ -174,7 +177,7 @@ def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], 
 
 
 def programs_of(rounds: Rounds, region: Region, definitions: tuple[Expr, ...] = ()) -> Assembled:
-    """One program a round: the loss under all inequalities and equalities of the round."""
+    """Programs of the rounds: the loss under all inequalities and equalities of each round."""
     problem = rounds.problem
     inequalities = tuple(functions(rounds, c.expr) for c in problem.inequalities)
     equations = tuple(functions(rounds, c.expr) for c in problem.equalities)
@@ -192,21 +195,21 @@ def _side_by_side(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Par
 
 
 def _none_yet(rounds: Rounds, floor: float) -> _Part:
-    """No decisions, and the least losses that there can be as bounds."""
+    """Part without decisions, with the least possible losses as bounds."""
     constraints, unknown = sum(c.size for c in rounds.problem.inequalities), np.full(rounds.count, np.nan)
     nothing = np.zeros((rounds.count, constraints))
-    found = Certified(
+    result = Certified(
         np.zeros((rounds.count, rounds.size)), unknown, unknown, nothing, nothing, unknown, np.zeros(rounds.count)
     )
-    part = _Part(rounds, found, constraints, floor)
+    part = _Part(rounds, result, constraints, floor)
     part.bounds[:], part.open[:], part.solved = floor, True, 0
     return part
 
 
 def _one_after_another(part: _Part, rounds: Rounds, clock: _Clock, memory: int) -> None:
-    """Conic programs of the rounds that are unsettled, as far as time allows."""
+    """Solve the open rounds as conic programs while time remains."""
     fresh, before = part.solved == 0, int(rounds.numbers[0]) - 1
-    for row in part.unsettled():
+    for row in part.unsolved():
         if clock.spent > clock.seconds:
             return
         part.take(int(row), conic_static(rounds.one(int(row)), Budget(clock.until_of_one - perf_counter(), memory)))
@@ -218,9 +221,9 @@ def _one_after_another(part: _Part, rounds: Rounds, clock: _Clock, memory: int) 
 
 def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
     programs = programs_of(rounds, way.region, way.definitions)
-    found = solve_certified(programs, way.region.start, until=clock.until)
-    part = _Part(rounds, found, sum(c.size for c in rounds.problem.inequalities), floor)
-    unmet = np.flatnonzero(~(found.near <= TOLERANCE))
+    result = solve_certified(programs, way.region.start, until=clock.until)
+    part = _Part(rounds, result, sum(c.size for c in rounds.problem.inequalities), floor)
+    unmet = np.flatnonzero(~(result.near <= TOLERANCE))
     if clock.spent > clock.seconds:
         part.solved = 0
     elif len(unmet):
@@ -229,23 +232,25 @@ def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
 
 
 def _one_by_one(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
-    """The same for a set that is known by its projection, as far as time allows."""
+    """Solve the rounds singly on a set with a projection, while time remains."""
     programs = programs_of(rounds, way.region, way.definitions)
-    found: list[Certified] = []
+    results: list[Certified] = []
     before = int(rounds.numbers[0]) - 1
     for row in range(rounds.count):
-        found.append(solve_projected(programs, row, clock.until_of_one, least=floor))
+        results.append(solve_projected(programs, row, clock.until_of_one, least=floor))
         if clock.over(before + row + 1):
             break
-    together = joined(found)
+    together = joined(results)
     part = _Part(rounds, together, sum(c.size for c in rounds.problem.inequalities), floor)
-    part.solved = len(found)
+    part.solved = len(results)
     part.open = together.near > TOLERANCE
     return part
 
 
 def _repair(part: _Part, programs: Assembled, rows: Array) -> None:
-    """Rounds whose constraints are not met: those that are proved impossible get the least violating decision, the others stay open."""
+    """Treat rounds whose constraints are not met: infeasible ones get the least violating decision, the others stay
+    open.
+    """
     broken = broken_least(replace(programs, members=programs.members[rows]))
     proved = broken.proved
     part.impossible[rows[proved]] = True
@@ -253,9 +258,9 @@ def _repair(part: _Part, programs: Assembled, rows: Array) -> None:
     if not proved.any():
         return
     chosen, again = rows[proved], broken.best(np.flatnonzero(proved))
-    constraints = part.excess.shape[1]
+    constraints = part.violation.shape[1]
     part.x[chosen], part.losses[chosen], part.bounds[chosen] = again.x, again.f, again.bound
-    part.excess[chosen] = np.maximum(programs.jet(again.x, chosen).g[:, :constraints], 0.0)
+    part.violation[chosen] = np.maximum(programs.jet(again.x, chosen).g[:, :constraints], 0.0)
 
 
 def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
@@ -268,7 +273,7 @@ def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
         )
     layout = parts[0].rounds
     decision = {name: x[:, layout.places[name]].reshape(len(x), *shape) for name, shape in layout.layout}
-    excess = np.concatenate([p.excess for p in parts]).max(axis=0, initial=0.0)
+    violation = np.concatenate([p.violation for p in parts]).max(axis=0, initial=0.0)
     numbers = np.flatnonzero(impossible) + 1
     status, why = Status.CERTIFIED, ""
     if len(numbers):
@@ -285,7 +290,7 @@ def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
         losses,
         float(losses.sum()),
         float(bounds.sum()),
-        excess,
+        violation,
         numbers,
         max((p.method for p in parts), key=len),
         clock.spent,

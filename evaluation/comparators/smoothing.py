@@ -1,13 +1,14 @@
-"""Kinks rounded off: smooth functions that lie below, or above, those of the model by at most a known amount.
+"""Smoothed kinks: smooth functions that lie below, or above, those of the model by at most a known amount.
 
-|u| is sqrt(u^2 + eps^2) - eps from below and sqrt(u^2 + eps^2) from above; a maximum is a scaled log-sum-exp, less eps log n from
-below (Nesterov, Smooth minimization of non-smooth functions, 2005). In the grammar of disciplined convex programming a convex atom
-stands where the function rises with it and a concave one where it falls, so that the whole function errs to the same side.
+|u| is sqrt(u^2 + eps^2) - eps from below and sqrt(u^2 + eps^2) from above; a maximum is a scaled log-sum-exp, less eps
+log n from below (Nesterov, Smooth minimization of non-smooth functions, 2005). By the rules of disciplined convex
+programming a convex atom stands where the function rises with it and a concave one where it falls, so that the whole
+function errs to one side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import log
 
@@ -16,18 +17,18 @@ import numpy as np
 from oco.compiler.calculus import dependence
 from oco.compiler.canonical import Canonical
 from oco.dsl import algebra as e
+from oco.dsl.atoms import Regularity, form_of, forms, regularity_of
 from oco.dsl.dims import known
 from oco.dsl.enclose import enclosures
 from oco.dsl.expressions import Call, Expr, walk
 from oco.dsl.intervals import Interval
-from oco.evaluation.comparators.structure import KINKED
 
 Ranges = Mapping[str, Interval]
 
 
 @dataclass(frozen=True)
 class _Round:
-    """Atoms with radius `eps`, from below or from above."""
+    """Atoms smoothed with radius `eps`, from below or from above."""
 
     eps: float
     above: bool
@@ -50,10 +51,10 @@ class _Round:
         return whole if self.above else e.sub(whole, e.number(self.eps * log(max(entries, 1))))
 
     def larger(self, *us: Expr) -> Expr:
-        found = us[0]
+        result = us[0]
         for u in us[1:]:
-            found = e.add(u, self.positive(e.sub(found, u)))
-        return found
+            result = self.positive(result) if e.value_of(u) == 0 else e.add(u, self.positive(e.sub(result, u)))
+        return result
 
 
 def _along(atom: str, u: Expr, axis: int | None) -> Expr:
@@ -66,24 +67,24 @@ def _entries(node: Call, axis: int | None) -> int:
 
 
 def _rounded(node: Call, args: tuple[Expr, ...], at: _Round) -> Expr | None:
-    """An atom with a kink over smooth arguments; None for the spectral ones, which have no such form here."""
-    told, u = dict(node.options).get("axis"), args[0]
-    axis = None if told is None else int(told)
+    """Smoothed atom over smooth arguments; None for the spectral ones, which have no such form here."""
+    option, u = dict(node.options).get("axis"), args[0]
+    axis = None if option is None else int(option)
     entries = _entries(node, axis)
-    forms: Mapping[str, Callable[[], Expr]] = {
-        "abs": lambda: at.absolute(u),
-        "norm1": lambda: _along("sum", at.absolute(u), axis),
-        "norm2": lambda: at.length(u, axis),
-        "norm_inf": lambda: at.largest(at.absolute(u), entries, axis),
-        "pos": lambda: at.positive(u),
-        "neg": lambda: at.positive(e.minus(u)),
-        "hinge": lambda: at.positive(e.sub(e.number(1.0), u)),
-        "max": lambda: at.largest(u, entries, axis),
-        "min": lambda: e.minus(at.largest(e.minus(u), entries, axis)),
-        "maximum": lambda: at.larger(*args),
-        "minimum": lambda: e.minus(at.larger(*map(e.minus, args))),
-    }
-    return forms[node.atom]() if node.atom in forms else None
+    match form_of(node):
+        case forms.SIZE:
+            return at.absolute(u)
+        case forms.SUM_OF_SIZES:
+            return _along("sum", at.absolute(u), axis)
+        case forms.LENGTH:
+            return at.length(u, axis)
+        case forms.LARGEST_SIZE:
+            return at.largest(at.absolute(u), entries, axis)
+        case forms.Extreme(largest, pieces, over):
+            parts = pieces(e, *args) if largest else tuple(map(e.minus, pieces(e, *args)))
+            whole = at.largest(parts[0], entries, axis) if over else at.larger(*parts)
+            return whole if largest else e.minus(whole)
+    return None
 
 
 def _smooth(root: Expr, variables: tuple[str, ...], ranges: Ranges, share: float, above: bool) -> Expr | None:
@@ -93,7 +94,7 @@ def _smooth(root: Expr, variables: tuple[str, ...], ranges: Ranges, share: float
     for node in nodes:
         children = tuple(done[id(c)] for c in node.children)
         new = node.with_children(children) if children else node
-        if isinstance(node, Call) and node.atom in KINKED and id(node) in depends:
+        if isinstance(node, Call) and id(node) in depends and regularity_of(node) is not Regularity.SMOOTH:
             width = max(float(np.max(values[id(a)].hi - values[id(a)].lo)) for a in node.args)
             rounded = _rounded(node, new.children, _Round(share * width, above)) if np.isfinite(width) else None
             if rounded is None:
@@ -104,18 +105,18 @@ def _smooth(root: Expr, variables: tuple[str, ...], ranges: Ranges, share: float
 
 
 def smoothed(problem: Canonical, ranges: Ranges, share: float) -> tuple[Canonical, Canonical] | None:
-    """Two problems whose kinks are rounded within `share` of the range of what bends; None where one cannot be.
+    """Two problems whose kinks are smoothed within `share` of the range of their functions; None where one cannot be.
 
-    Nothing that the model allows costs less in the model than in the first. What satisfies the constraints of the second satisfies
-    those of the model.
+    The first is a relaxation of the model: its minimum is a lower bound. Points that satisfy the constraints of the
+    second satisfy those of the model.
     """
     variables = tuple(b.name for b in problem.blocks)
     loss = _smooth(problem.objective, variables, ranges, share, above=False)
-    found = []
+    results = []
     for above in (False, True):
         limits = [_smooth(c.expr, variables, ranges, share, above) for c in problem.inequalities]
         if loss is None or any(x is None for x in limits):
             return None
         inequalities = tuple(replace(c, expr=x) for c, x in zip(problem.inequalities, limits) if x is not None)
-        found.append(replace(problem, objective=loss, inequalities=inequalities))
-    return found[0], found[1]
+        results.append(replace(problem, objective=loss, inequalities=inequalities))
+    return results[0], results[1]

@@ -1,14 +1,15 @@
-"""Conic programs that are too large for an interior method: a quadratic and norms of affine functions over a set, split.
+"""Conic programs that are too large for an interior-point method: a quadratic and norms of affine functions over a set,
+split.
 
     minimize q(x) + sum_k tau_k |U_k x + u_k|   subject to   x in X
 
-by steps on x along the gradient and onto X, and on the W_k onto the balls |W_k|_* <= tau_k of the dual norm (Condat 2013, "A primal-dual
-splitting method for convex optimization", Algorithm 3.1; Vu 2013). The W_k give the bound of `conic.py`, which holds whatever they are.
+by steps on x along the gradient and onto X, and on the W_k onto the balls |W_k|_* <= tau_k of the dual norm (Condat
+2013, "A primal-dual splitting method for convex optimization", Algorithm 3.1; Vu 2013). The W_k give the bound of
+`conic.py`, which holds for any of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from oco.evaluation.comparators.conic import NORMS, Bounded, Program
+from oco.evaluation.comparators.conic import Bounded, Program
 from oco.evaluation.comparators.conic_solver import CLOSE, Answer, Duals, certified
 
 Array = np.ndarray[Any, Any]
@@ -27,34 +28,9 @@ EVERY = 25  # steps between two bounds
 STEEP = 0.01  # of the largest weight of a norm over the width of the set: the least curvature that steps are made for
 
 
-def _clipped(w: Array, most: Array, onto: Callable[[Array, Array], Array]) -> Array:
-    """Matrices (K, m, n) with singular values moved `onto` a set."""
-    left, values, right = np.linalg.svd(w, full_matrices=False)
-    return np.asarray(left * onto(values, most)[:, None, :] @ right)
-
-
-def _onto_sum(values: Array, most: Array) -> Array:
-    """Nonnegative falling rows (K, r) onto those whose sum is at most `most` (Duchi et al. 2008)."""
-    over = (np.cumsum(values, axis=1) - most[:, None]) / np.arange(1, values.shape[1] + 1)
-    level = np.maximum(over.max(axis=1, keepdims=True), 0.0)
-    return np.asarray(np.maximum(values - level, 0.0))
-
-
-ONTO_DUAL_BALL: Mapping[str, Callable[[Array, Array], Array]] = {
-    "norm2": lambda w, most: w * np.minimum(1.0, most / np.maximum(_lengths(w), 1e-300))[:, None, None],
-    "nuclear_norm": lambda w, most: _clipped(w, most, lambda values, m: np.minimum(values, m[:, None])),
-    "sigma_max": lambda w, most: _clipped(w, most, _onto_sum),
-}
-"""The nearest matrices (K, m, n) whose dual norms are at most (K,)."""
-
-
-def _lengths(w: Array) -> Array:
-    return np.asarray(np.sqrt(np.square(w).sum(axis=(1, 2))))
-
-
 @dataclass(frozen=True, eq=False)
 class _Split:
-    """The program as a quadratic, norms with weights, and a set; the variables that bound the norms follow from the others."""
+    """Program as a quadratic, norms with weights, and a set; the variables that bound the norms follow from the others."""
 
     program: Program
 
@@ -64,7 +40,7 @@ class _Split:
 
     @property
     def fits(self) -> bool:
-        """Whether the program is of the form."""
+        """True where the program is of this form."""
         p = self.program
         if p.loss is not None or p.limits or len(p.equations.constant) or not p.norms or p.common < len(p.lower):
             return False
@@ -87,15 +63,15 @@ class _Split:
         return np.asarray(self.program.linear[b.places])
 
     def whole(self, x: Array) -> Array:
-        """x with the variables of the norms at what the norms are."""
+        """Point x with the variables of the norms equal to the norms."""
         z = x.copy()
         for b in self.program.norms:
-            z[b.places] = NORMS[b.atom](b.at(x))
+            z[b.places] = b.norm.value(b.at(x))
         return z
 
 
 def split(p: Program, until: float) -> Answer | None:
-    """The best point found with the best bound, before the clock says `until`; None where the program is of another form."""
+    """Best point with the best bound, before the time `until`; None where the program is of another form."""
     s = _Split(p)
     if not s.fits:
         return None
@@ -113,7 +89,7 @@ def split(p: Program, until: float) -> Answer | None:
         pulled = sum(b.inner.matrix.T @ v.ravel() for b, v in zip(p.norms, w))
         new = p.region.project(x - step * (slope + pulled))
         ahead = 2 * new - x
-        w = [ONTO_DUAL_BALL[b.atom](v + dual_step * b.at(ahead), s.weights(b)) for b, v in zip(p.norms, w)]
+        w = [b.norm.onto_dual_ball(v + dual_step * b.at(ahead), s.weights(b)) for b, v in zip(p.norms, w)]
         x, late = new, perf_counter() > until
         if late or k % EVERY == 0:
             best = _better(best, certified(p, s.whole(x), size, Duals((), np.zeros(0), tuple(w))))
@@ -124,13 +100,13 @@ def split(p: Program, until: float) -> Answer | None:
 
 
 def _squared_norm(matrix: Any) -> float:
-    """At least the square of the largest singular value."""
+    """Upper bound on the square of the largest singular value."""
     size = abs(matrix)
     return float(size.sum(axis=0).max() * size.sum(axis=1).max())
 
 
 def _better(best: Answer | None, new: Answer) -> Answer:
-    """The point of lower cost with the higher bound."""
+    """Point of lower cost with the higher bound."""
     if best is None:
         return new
     kept = best if best.certified.f[0] <= new.certified.f[0] else new

@@ -1,7 +1,7 @@
-"""Static comparators of data that does not fit in memory, where sums over the rounds are all that programs take of it.
+"""Static comparators of data that does not fit in memory, for programs that need only sums over the rounds.
 
-So it is with losses and constraints on average that are polynomials of degree two: their coefficients are added up in one pass over the
-data, whose size then matters no more, and the programs are those of data in memory.
+This holds for losses and constraints on average that are polynomials of degree two: their coefficients are added up in
+one pass over the data, and the programs are then those of data in memory.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ METHOD = "sums over parts of the rounds"
 
 @dataclass(eq=False)
 class _Sum:
-    """The sums of an expression over the first rounds, for ends that rise, from parts of the rounds in their order."""
+    """Sums of an expression over the first rounds, for rising ends, from consecutive parts of the rounds."""
 
     expr: Expr
     before: Quadratic | None = None
     found: list[Quadratic] = field(default_factory=list)
 
     def add(self, part: Rounds, ends: Array) -> None:
-        """Go on by a part, in which there are these ends (counted from its beginning)."""
+        """Add a part, which contains these ends (counted from its beginning)."""
         cuts = np.union1d(ends, part.count)
         more = total(part, self.expr, cuts, np.ones(len(cuts)))
         assert more is not None
@@ -51,7 +51,7 @@ class _Sum:
         self.before = _of_parts(lambda a: a[-1:], whole)
 
     def times(self, weights: Array) -> Quadratic:
-        """The sums, each with its weight."""
+        """Sums, each times its weight."""
         together = _of_parts(lambda *a: np.concatenate(a), *self.found)
         return _of_parts(lambda a: a * weights.reshape(-1, *[1] * (a.ndim - 1)), together)
 
@@ -64,16 +64,16 @@ def _of_parts(change: Callable[..., Array], *of: Quadratic) -> Quadratic:
 
 
 def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparator | None:
-    """The best decision for all rounds; None where it takes more than sums."""
+    """Best decision for all rounds; None where sums do not suffice."""
     began = perf_counter()
     until = began + budget.seconds
     if not _by_sums(problem, data):
         return None
-    found = _solved(problem, data, np.array([data.rounds]), budget, until)
-    if found is None:
+    result = _solved(problem, data, np.array([data.rounds]), budget, until)
+    if result is None:
         return unsolved("static", _late(data, budget), -np.inf, began)
-    bound, x = float(found.bound[0]), found.x[:1]
-    if found.near[0] > FEASIBLE:
+    bound, x = float(result.bound[0]), result.x[:1]
+    if result.near[0] > FEASIBLE:
         return unsolved("static", "no decision was found that satisfies the constraints", bound, began)
     sums = evaluated(problem, data, x, budget, until)
     if sums is None:
@@ -81,7 +81,7 @@ def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparato
     value = float(sums.losses[0].sum())
     return Comparator(
         "static",
-        Status.CERTIFIED if _close(value, bound, float(found.size[0])) else Status.INTERVAL,
+        Status.CERTIFIED if _close(value, bound, float(result.size[0])) else Status.INTERVAL,
         Rounds.of(problem, {}, np.arange(0)).split(x),
         sums.losses[0],
         value,
@@ -93,26 +93,26 @@ def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparato
 
 
 def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget) -> Prefixes | str:
-    """The best decisions for the first t rounds, for rising t; why not where it takes more than sums, or more time."""
+    """Best decisions for the first t rounds, for rising t; the reason where sums or the time do not suffice."""
     began = perf_counter()
     if not _by_sums(problem, data):
         return f"the data of all rounds takes {_gigabytes(data)}, and its functions cannot be added up"
-    found = _solved(problem, data, ends, budget, began + budget.seconds)
-    if found is None:
+    result = _solved(problem, data, ends, budget, began + budget.seconds)
+    if result is None:
         return _late(data, budget)
-    known = found.near <= FEASIBLE
-    close = [_close(*numbers) for numbers in zip(found.f, found.bound, found.size)]
+    known = result.near <= FEASIBLE
+    close = [_close(*numbers) for numbers in zip(result.f, result.bound, result.size)]
     status = [
         Status.NOT_COMPUTED if not k else Status.CERTIFIED if c else Status.INTERVAL for k, c in zip(known, close)
     ]
     none = Rounds.of(problem, {}, np.arange(0))
-    decision = {n: found.x[:, none.places[n]].reshape(len(ends), *shape) for n, shape in none.layout}
-    value = np.where(known, found.f, np.nan)
-    return Prefixes(ends, value, found.bound, tuple(status), decision, METHOD, perf_counter() - began)
+    decision = {n: result.x[:, none.places[n]].reshape(len(ends), *shape) for n, shape in none.layout}
+    value = np.where(known, result.f, np.nan)
+    return Prefixes(ends, value, result.bound, tuple(status), decision, METHOD, perf_counter() - began)
 
 
 def _by_sums(problem: Canonical, data: Data) -> bool:
-    """Whether the programs take no more of the data than sums over the rounds."""
+    """True where the programs need only sums over the rounds from the data."""
     first = _first(problem, data)
     constraints: list[Inequality | Equality] = [*problem.inequalities, *problem.equalities]
     differ = [c for c in constraints if first.enters(c.expr)]
@@ -122,12 +122,12 @@ def _by_sums(problem: Canonical, data: Data) -> bool:
 
 
 def _first(problem: Canonical, data: Data) -> Rounds:
-    """The first round, which stands for all where they do not differ."""
+    """First round, which represents all where they do not differ."""
     return Rounds.of(problem, data.read(0, 1), np.arange(1) + 1)
 
 
 def _solved(problem: Canonical, data: Data, ends: Array, budget: Budget, until: float) -> Certified | None:
-    """The programs of all prefixes; None when time is over before all rounds are added up."""
+    """Programs of all prefixes; None when time is over before all rounds are added up."""
     first, once, start = _first(problem, data), np.ones_like(ends), 0
     constraints = [*(c.expr for c in problem.inequalities), *(c.expr for c in problem.equalities)]
     sums = [_Sum(problem.objective), *(_Sum(e) for e in constraints if first.enters(e))]

@@ -1,4 +1,4 @@
-"""What kind of function an expression is in the decisions: its degree, whether its Hessian is diagonal, whether it is smooth."""
+"""Structure of an expression in the decisions: its degree, separability (a diagonal Hessian), and smoothness."""
 
 from __future__ import annotations
 
@@ -6,58 +6,18 @@ import math
 from enum import IntEnum
 
 from oco.compiler.calculus import dependence
+from oco.dsl.atoms import Regularity, form_of, forms, is_entrywise, regularity_of
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, walk
-
-_LINEAR = frozenset({"add", "sub", "minus", "sum", "mean", "transpose", "trace", "diag"})
-_PRODUCTS = frozenset({"mul", "matmul", "dot", "outer"})
-_SQUARES = frozenset({"square", "sum_squares"})
-_ENTRYWISE = frozenset(
-    {
-        "add",
-        "sub",
-        "minus",
-        "mul",
-        "div",
-        "pow",
-        "power",
-        "square",
-        "sqrt",
-        "exp",
-        "log",
-        "log1p",
-        "logistic",
-        "huber",
-        "entr",
-    }
-    | {"kl_div", "rel_entr", "inv_pos"}
-)
-KINKED = frozenset(
-    {
-        "abs",
-        "pos",
-        "neg",
-        "hinge",
-        "max",
-        "min",
-        "maximum",
-        "minimum",
-        "norm1",
-        "norm2",
-        "norm_inf",
-        "nuclear_norm",
-        "sigma_max",
-    }
-)
 
 
 def degree(expr: Expr, decisions: tuple[str, ...]) -> float:
-    """0, 1 or 2 where the expression is a polynomial of that degree in the decisions; infinity otherwise."""
+    """Degree 0, 1 or 2 where the expression is such a polynomial in the decisions; infinity otherwise."""
     nodes = list(walk(expr))
     return degrees(nodes, dependence(nodes, decisions))[id(expr)]
 
 
 def degree_in(expr: Expr, stream: str) -> float:
-    """The same in one stream, whatever the decisions are."""
+    """Degree of the expression in one stream, for any decisions."""
     nodes = list(walk(expr))
     depends: set[int] = set()
     for node in nodes:
@@ -67,11 +27,11 @@ def degree_in(expr: Expr, stream: str) -> float:
 
 
 def degrees(nodes: list[Expr], depends: set[int]) -> dict[int, float]:
-    """The degree of each node (children first) in what `depends` tells to vary."""
-    found: dict[int, float] = {}
+    """Degree of each node (children first) in the nodes of `depends`, which vary."""
+    results: dict[int, float] = {}
     for node in nodes:
-        found[id(node)] = _degree(node, [found[id(c)] for c in node.children]) if id(node) in depends else 0
-    return found
+        results[id(node)] = _degree(node, [results[id(c)] for c in node.children]) if id(node) in depends else 0
+    return results
 
 
 def _degree(node: Expr, below: list[float]) -> float:
@@ -83,20 +43,21 @@ def _degree(node: Expr, below: list[float]) -> float:
         return max(below)
     if not isinstance(node, Call):
         return math.inf
-    if node.atom in _LINEAR:
-        result = max(below)
-    elif node.atom in _PRODUCTS:
-        result = sum(below)
-    elif node.atom == "div":
-        result = below[0] if not below[1] else math.inf
-    elif node.atom in _SQUARES:
-        result = 2 * below[0]
-    elif node.atom in ("pow", "power"):
-        result = below[0] * _exponent(node.args[1])
-    elif node.atom == "quad_form":
-        result = 2 * below[0] + below[1]
-    else:
-        result = math.inf
+    match form_of(node):
+        case forms.Signed() | forms.TOTAL | forms.MEAN | forms.TRANSPOSE | forms.Diagonal():
+            result = max(below)
+        case forms.Product():
+            result = sum(below)
+        case forms.QUOTIENT:
+            result = below[0] if not below[1] else math.inf
+        case forms.SQUARE | forms.SUM_OF_SQUARES:
+            result = 2 * below[0]
+        case forms.Power(exponent=None):
+            result = below[0] * _exponent(node.args[1])
+        case forms.Quadratic():
+            result = 2 * below[0] + below[1]
+        case _:
+            result = math.inf
     return result if result <= 2 else math.inf
 
 
@@ -107,38 +68,40 @@ def _exponent(expr: Expr) -> float:
 
 
 class Part(IntEnum):
-    """How the entries of a node depend on the entries of one decision."""
+    """Dependence of a node's entries on the entries of one decision."""
 
     FIXED = 0
     OWN = 1
-    """Entry i on entry i of the decision alone."""
+    """Entry i depends on entry i of the decision alone."""
     PICKED = 2
-    """Each entry on one entry of the decision, which the round's data may choose."""
+    """Each entry depends on one entry of the decision, which the round's data may choose."""
     SUMMED = 3
     """A sum of functions of single entries."""
     MIXED = 4
 
 
 def separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
-    """Whether a scalar expression is a sum of functions of single entries of the decisions, so that its Hessian is diagonal."""
+    """True where a scalar expression is a sum of functions of single entries of the decisions, so that its Hessian is
+    diagonal.
+    """
     nodes = list(walk(expr))
     depends = dependence(nodes, decisions)
-    found: dict[int, Part] = {}
+    results: dict[int, Part] = {}
     for node in nodes:
-        found[id(node)] = _part(node, found, decisions) if id(node) in depends else Part.FIXED
-    return found[id(expr)] is not Part.MIXED
+        results[id(node)] = _part(node, results, decisions) if id(node) in depends else Part.FIXED
+    return results[id(expr)] is not Part.MIXED
 
 
-def _part(node: Expr, found: dict[int, Part], decisions: tuple[str, ...]) -> Part:
+def _part(node: Expr, results: dict[int, Part], decisions: tuple[str, ...]) -> Part:
     if isinstance(node, Name):
         return Part.OWN
-    if isinstance(node, Index) and found[id(node.base)] in (Part.OWN, Part.PICKED):
+    if isinstance(node, Index) and results[id(node.base)] in (Part.OWN, Part.PICKED):
         return Part.PICKED
     if node.shape == () and degree(node, decisions) <= 1:
         return Part.SUMMED
     if not isinstance(node, Call):
         return Part.MIXED
-    parts = [found[id(a)] for a in node.args]
+    parts = [results[id(a)] for a in node.args]
     moving = [a for a, p in zip(node.args, parts) if p is not Part.FIXED]
     worst = max(parts)
     if worst is Part.OWN and _entry_by_entry(node, moving):
@@ -151,30 +114,32 @@ def _part(node: Expr, found: dict[int, Part], decisions: tuple[str, ...]) -> Par
 
 
 def _entry_by_entry(node: Call, moving: list[Expr]) -> bool:
-    return node.atom in _ENTRYWISE and _same_decision(moving) and all(a.shape == node.shape for a in moving)
+    smooth = is_entrywise(node) and regularity_of(node) is Regularity.SMOOTH
+    return smooth and _same_decision(moving) and all(a.shape == node.shape for a in moving)
 
 
 def _adds_up(node: Call, moving: list[Expr], worst: Part) -> bool:
-    """Whether a scalar node only sums and scales its arguments."""
-    if node.atom in ("add", "sub", "minus"):
-        return True
-    if len(moving) != 1:
-        return False
-    if node.atom == "mul":
-        return True
-    if node.atom == "div":
-        return moving[0] is node.args[0]
-    return worst in (Part.OWN, Part.PICKED) and node.atom in ("sum", "mean", "sum_squares", "matmul", "dot")
+    """True where a scalar node only sums and scales its arguments."""
+    match form_of(node):
+        case forms.Signed():
+            return True
+        case forms.TIMES:
+            return len(moving) == 1
+        case forms.QUOTIENT:
+            return len(moving) == 1 and moving[0] is node.args[0]
+        case forms.TOTAL | forms.MEAN | forms.SUM_OF_SQUARES | forms.MATRIX_PRODUCT:
+            return len(moving) == 1 and worst in (Part.OWN, Part.PICKED)
+    return False
 
 
 def _same_decision(moving: list[Expr]) -> bool:
-    """Entries of one decision: two decisions of the same shape would be mixed by an entrywise product."""
-    found = {n.name for a in moving for n in walk(a) if isinstance(n, Name) and n.kind is Kind.DECISION}
-    return len(found) <= 1
+    """True where entries belong to one decision: two decisions of equal shape would be mixed by an entrywise product."""
+    results = {n.name for a in moving for n in walk(a) if isinstance(n, Name) and n.kind is Kind.DECISION}
+    return len(results) <= 1
 
 
 def smooth(expr: Expr, decisions: tuple[str, ...]) -> bool:
-    """Whether no atom that the decisions reach has a kink."""
+    """True where no atom that depends on the decisions has a kink."""
     nodes = list(walk(expr))
     depends = dependence(nodes, decisions)
-    return not any(isinstance(n, Call) and n.atom in KINKED for n in nodes if id(n) in depends)
+    return all(regularity_of(n) is Regularity.SMOOTH for n in nodes if id(n) in depends)

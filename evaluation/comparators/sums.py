@@ -1,4 +1,4 @@
-"""Functions of a program that stands for the first rounds of a run: sums over them, and constraints of chosen ones.
+"""Functions of programs over the first rounds of a run: sums over them, and constraints of chosen ones.
 
 A batch has one member for each prefix 1..ends_b of the rounds; the whole run is a batch of one.
 """
@@ -23,7 +23,7 @@ SHARE = 0.125  # prefixes with more than this share of the rounds have second de
 
 @dataclass(frozen=True, eq=False)
 class Upto(OfRounds):
-    """weights_b sum_{t <= ends_b} f_t(x_b), for ends that rise."""
+    """Functions weights_b sum_{t <= ends_b} f_t(x_b), for rising ends."""
 
     base: OfRounds
     ends: Array
@@ -31,10 +31,12 @@ class Upto(OfRounds):
 
     @property
     def entries(self) -> int:  # type: ignore[override]
+        """Number of functions."""
         return self.base.entries
 
     @property
     def diagonal(self) -> bool:  # type: ignore[override]
+        """True where all Hessians are diagonal."""
         return self.base.diagonal
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
@@ -48,10 +50,12 @@ class Upto(OfRounds):
         return weights * values, weights[:, :, None] * slopes
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
-        """Of a single member exactly, of those with few rounds, and at a point of all.
+        """Hessian of the weighted sum: exact for a single member, for members with few rounds, and where all points are
+        equal.
 
-        Those with many share the sums over the rounds between two ends, each formed at the point of the first of them that has these
-        rounds: neighbours have nearly the same point, and what a solver does with the matrix is judged by values and slopes alone.
+        Members with many rounds share the sums over the rounds between two ends, each formed at the point of the first
+        member that has these rounds: neighbours have nearly equal points, and the result of a solver is judged by
+        values and slopes alone.
         """
         ends, weights = self.ends[rows], weights * self.weights[rows][:, None]
         few = len(rows) if ends[0] == ends[-1] else int(np.searchsorted(ends, SHARE * self.ends[-1]))
@@ -71,36 +75,39 @@ class Upto(OfRounds):
         return whole
 
     def _added(self, x: Array, starts: Array, ends: Array, weights: Array) -> Array:
-        """Of each member over its rounds from `starts` to `ends`."""
+        """Hessian of each member over its rounds from `starts` to `ends`."""
         if not len(ends):
             return np.zeros((0, x.shape[1])) if self.diagonal else np.zeros((0, x.shape[1], x.shape[1]))
         return self.base.hessian_between(x, weights, starts, ends)
 
 
 def _at_one_point(x: Array, ends: Array) -> bool:
-    """Whether several members with different rounds are at one point, as all are where a solver begins."""
+    """True where several members with different rounds are at one point, as all are where a solver begins."""
     return len(x) > 1 and bool(np.all(x == x[:1])) and bool(np.all(np.diff(ends) > 0))
 
 
 def values_upto(function: OfRounds, x: Array, ends: Array) -> list[Array]:
-    """For each member the values in its rounds: (ends_b, entries)."""
-    found: list[Array] = []
+    """Values of each member in its rounds: (ends_b, entries)."""
+    results: list[Array] = []
     for _, points, rows, cuts in calls(x, np.zeros_like(ends), ends):
         values = function.values(points, rows)
-        found += np.split(values, cuts[1:]) if len(cuts) > 1 else [values]
-    return found
+        results += np.split(values, cuts[1:]) if len(cuts) > 1 else [values]
+    return results
 
 
 def summed(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> OfRounds:
-    """Weighted sums over the first rounds: coefficients are added up once, other functions are summed when they are evaluated."""
+    """Weighted sums over the first rounds: coefficients are added up once, other functions are summed when they are
+    evaluated.
+    """
     return total(rounds, expr, ends, weights) or Upto(implicit(rounds, expr), ends, weights)
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen(OfRounds):
-    """f_t of some rounds as constraints of one program: each of `members` has those of its row of `chosen` (B, K) that are `present`.
+    """Functions f_t of some rounds as constraints of one program: each of `members` has those of its row of `chosen`
+    (B, K) that are `present`.
 
-    One that is absent stands as the constraint -1 <= 0. `place` is where a member's row is. Where a round of the run has several
+    An absent one is the constraint -1 <= 0. `place` gives a member's row. Where a round of the run has several
     `pieces`, these follow each other as rounds of the base.
     """
 
@@ -112,7 +119,7 @@ class Chosen(OfRounds):
 
     @classmethod
     def of(cls, base: OfRounds, rounds: Sequence[Array], members: Array | None = None, pieces: int = 1) -> Chosen:
-        """From the rounds of every member, of which there may be different numbers; without `members`, for all."""
+        """Constraints from the rounds of every member, whose number may differ; without `members`, of all."""
         members = np.arange(len(rounds)) if members is None else members
         own = [rounds[int(member)] for member in members]
         width = max(map(len, own))
@@ -125,15 +132,17 @@ class Chosen(OfRounds):
 
     @property
     def entries(self) -> int:  # type: ignore[override]
+        """Number of constraints of a member."""
         return int(self.base.entries * self.chosen.shape[1])
 
     @property
     def diagonal(self) -> bool:  # type: ignore[override]
+        """True where all Hessians are diagonal."""
         return self.base.diagonal
 
     @cached_property
     def _coefficients(self) -> Quadratic | None:
-        """The constraints of all members, where they are affine: gathered once, not whenever they are evaluated."""
+        """Constraints of all members where they are affine: gathered once instead of at each evaluation."""
         if not isinstance(self.base, Quadratic) or self.base.square is not None:
             return None
         constant, slopes = self._jet(np.zeros((1, self.base.linear.shape[2])), np.arange(len(self.chosen)))
@@ -164,14 +173,16 @@ class Chosen(OfRounds):
         return self.base.added_hessian(points, parts, picked, np.arange(len(rows)) * self.chosen.shape[1])
 
     def carrying(self, member: int, weights: Array, least: float) -> Array:
-        """The rounds of a member whose constraints have one of the weights (entries,) above `least`."""
+        """Rounds of a member whose constraints have one of the weights (entries,) above `least`."""
         own = self.place[member]
         carried = weights.reshape(len(self.chosen[own]), -1).max(axis=1)
         return np.asarray(self.chosen[own][self.present[own] & (carried > least)]) // self.pieces
 
 
 def deciding_rounds(function: OfRounds, rounds: Rounds, start: Array, ends: Array) -> list[Array] | None:
-    """For each prefix the few rounds that decide for all, where the rounds differ by a constant alone; else None."""
+    """Few rounds of each prefix that imply the constraints of all, where the rounds differ by a constant alone; else
+    None.
+    """
     if not function.same_slope:
         return None
     values = function.values(start[None], rounds.everything)

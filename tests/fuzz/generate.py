@@ -307,7 +307,7 @@ def _stream(w: Writer, kind: str, law: str) -> Stream | None:
             distribution = distribution_arguments(w.rng, law, shape)
             if distribution is None:
                 return None
-            whole_values = DISTRIBUTIONS[law].law.discrete
+            whole_values = DISTRIBUTIONS[law].family.discrete
             if whole_values and w.chance(0.4):
                 whole = Number(0), Number(int(w.pick((1, w.n - 1, w.m - 1))))
                 return Stream(name, dims, shape, whole, integer=True, distribution=distribution)

@@ -55,7 +55,7 @@ DOMAINS = """box(0, 1)|box(-1, 1)|ball(1)|l1_ball(2)|simplex|simplex(3)|nonneg_b
     spectrahedron(1)|birkhoff(2)|budget(0, 1, 2)|box(1, 0)|ball(-1)|box(c, 1)|box(0, 1e308)""".replace(
     "\n    ", "|"
 ).split("|")
-LAWS = """uniform(0, 1)|normal(0, 1)|poisson(3)|exponential(1)|pareto(3, mean = 2)|bernoulli(0.5)|binomial(4, 0.5)
+FAMILIES = """uniform(0, 1)|normal(0, 1)|poisson(3)|exponential(1)|pareto(3, mean = 2)|bernoulli(0.5)|binomial(4, 0.5)
     gamma(2, mean = 1)|beta(1, 2)|lognormal(0, 1)|categorical([0.5, 0.5])|constant(1)|uniform(1, 0)|normal(0, -1)
     poisson(1e300)""".replace("\n    ", "|").split("|")
 SHAPES = ("", "[2]", "[3]", "[2, 2]", "[1]", "[0]", "[k]", "[-1]", "[99999999999]", "[2, 3, 4]")
@@ -115,7 +115,7 @@ def statement(rng: random.Random) -> str:
             lambda: f"param {name}{shape}",
             lambda: f"decision {name}{shape} in {rng.choice(DOMAINS)}",
             lambda: f"stream {name}{shape} {rng.choice(BOUNDS)}",
-            lambda: f"stream {name}{shape} ~ {rng.choice(LAWS)} {rng.choice(BOUNDS)}",
+            lambda: f"stream {name}{shape} ~ {rng.choice(FAMILIES)} {rng.choice(BOUNDS)}",
             lambda: f"let {name} = {expression(rng, 4)}",
             lambda: f"minimize {expression(rng, 5)}",
             lambda: (

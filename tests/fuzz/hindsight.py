@@ -12,7 +12,7 @@ from fuzz.case import Case, Refused, Violation, product
 from fuzz.learners import streams
 
 from oco.compiler.canonical import Canonical
-from oco.compiler.twin import to_cvxpy
+from oco.compiler.cvxpy_form import to_cvxpy
 from oco.dsl.model import Timing
 from oco.evaluation.comparators import Budget, Comparator, Status
 from oco.evaluation.comparators.compare import compare, compare_prefixes
@@ -96,7 +96,9 @@ def program(problem: Canonical, data: Data, rounds: Sequence[int], averages: boo
     variables = {b.name: cp.Variable(b.shape) for b in problem.blocks}
     made = Program(variables, [c for b in problem.blocks for c in b.domain.constraints(cp, variables[b.name])])
     means = {
-        s.name: np.broadcast_to(s.mean, s.shape) for s in problem.streams if s.mean is not None and s.law is not None
+        s.name: np.broadcast_to(s.mean, s.shape)
+        for s in problem.streams
+        if s.mean is not None and s.distribution is not None
     }
     for t in rounds:
         env = {s.name: data.array(s.name)[t] for s in problem.streams}

@@ -20,7 +20,7 @@ from oco.backends.registry import restored
 from oco.compiler import plan as core
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.choice import Policy, choose
-from oco.compiler.verdicts import Standing
+from oco.compiler.verdicts import Applicability
 from oco.dsl.model import Feedback
 from oco.evaluation.revealed import Revealed
 from oco.plan import Plan
@@ -59,7 +59,7 @@ def learners(case: Case) -> None:
 
 def plans(case: Case, rng: np.random.Generator) -> Iterator[Plan]:
     """Of the algorithms whose theorems hold, and of one that is asked for whatever its theorem says."""
-    able = [v.name for v in case.choice.verdicts if v.standing is not Standing.REFUSED]
+    able = [v.name for v in case.choice.verdicts if v.applicability is not Applicability.REFUSED]
     asked = str(rng.choice([a.name for a in ALGORITHMS]))
     names = able if case.effort > 1 else [*able[:1], *rng.permutation(able[1:])[:1]]
     for name in dict.fromkeys([*map(str, names), *([asked] if rng.random() < 0.3 * case.effort or not able else [])]):

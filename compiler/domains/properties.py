@@ -1,0 +1,45 @@
+"""Values in which a domain says what it is: where linear functions are greatest, one sum of its entries, one quadratic, factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oco.compiler.domains.norms import Floats
+
+
+@dataclass(frozen=True)
+class Greatest:
+    """A bound of linear functions with coefficients in ranges over a set, rounded up; `attained` where it is their greatest value."""
+
+    value: float
+    attained: bool
+
+
+@dataclass(frozen=True)
+class EntrySum:
+    """sum f(x_i) <= level, or == level where `equal`.
+
+    of     the atom f of each entry; "": the entry itself
+    reach  how far beyond the steepest slope of a function of one entry its multiplier is sought, as a factor
+    """
+
+    of: str
+    level: float
+    equal: bool = False
+    reach: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticInequality:
+    """constant + <linear, x> + x' square x / 2 <= 0 for flattened x; a vector `square` is the diagonal of a matrix."""
+
+    constant: float
+    linear: Floats
+    square: Floats
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Points kept as factors U diag(s) V'; `identity`: with a multiple of the identity beside them."""
+
+    identity: bool

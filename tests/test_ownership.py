@@ -1,0 +1,107 @@
+"""Atoms and domains own what they are: no other folder tests their names or keeps tables of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oco.compiler.ir.ops import OPS
+from oco.dsl.atoms import ATOMS
+from oco.dsl.domains import DOMAINS
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("dsl", "compiler", "backends", "evaluation", "api")
+MODULES = [str(p.relative_to(ROOT)) for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.py"))]
+OWN = ("dsl/atoms/", "dsl/domains.py", "compiler/domains/")
+OWN_NAMES = frozenset(ATOMS) - frozenset(OPS)
+"""Names that atoms do not share with operations of the step IR, of which the backends keep tables."""
+OTHER_WORDS = {
+    "dsl/checks.py": "names of other languages",
+    "compiler/settings.py": "the language of formulas, which has operators but no atoms",
+}
+
+
+def literals(node: ast.AST) -> set[str]:
+    """The strings in a literal, or in a collection or pattern of them."""
+    return {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+
+def ends_in(node: ast.AST, word: str) -> bool:
+    """Whether it is `word`, or an attribute of that name."""
+    return getattr(node, "attr", getattr(node, "id", None)) == word
+
+
+def name_tests(tree: ast.AST) -> Iterator[str]:
+    """Comparisons, patterns and look-ups by the name of an atom or the kind of a domain."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                parts = [left, *others]
+                atom = any(ends_in(p, "atom") for p in parts) and not any(ends_in(p, "ATOMS") for p in parts)
+                kind = any(ends_in(p, "kind") for p in parts) and any(literals(p) & DOMAINS.keys() for p in parts)
+                wrong = atom or kind
+            case ast.Match(subject=subject, cases=cases):
+                named = set().union(*(literals(case.pattern) for case in cases))
+                wrong = ends_in(subject, "atom") or (ends_in(subject, "kind") and bool(named & DOMAINS.keys()))
+            case ast.MatchClass(kwd_attrs=names, kwd_patterns=patterns):
+                wrong = any(n == "atom" and literals(p) for n, p in zip(names, patterns))
+            case ast.Subscript(value=table, slice=key):
+                wrong = ends_in(key, "atom") and not ends_in(table, "ATOMS")
+            case ast.Call(func=ast.Attribute(attr="get" | "startswith" | "endswith"), args=[key, *_]):
+                wrong = ends_in(key, "atom") or ends_in(node.func.value, "atom")  # type: ignore[attr-defined]
+            case _:
+                wrong = False
+        if wrong:
+            yield f"line {getattr(node, 'lineno', '?')}: {ast.unparse(node)[:100]}"
+
+
+def name_tables(tree: ast.AST) -> Iterator[str]:
+    """Collections with several names of atoms, or of domains."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Tuple(elts=keys) | ast.List(elts=keys) | ast.Set(elts=keys) | ast.Dict(keys=keys):
+                named = {k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)}
+                if len(named & OWN_NAMES) > 1 or len(named & DOMAINS.keys()) > 1:
+                    yield f"line {node.lineno}: {sorted(named)[:10]}"
+
+
+@pytest.mark.parametrize("path", [m for m in MODULES if not m.startswith(OWN)])
+def test_no_name_of_an_atom_or_a_domain_is_tested_outside_its_folder(path: str) -> None:
+    tree = ast.parse((ROOT / path).read_text())
+    assert not list(name_tests(tree)), "ask the row of the atom, its form, or the domain"
+    if path not in OTHER_WORDS:
+        assert not list(name_tables(tree)), "make it a column of the atom, or a property of the domain"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'node.atom == "norm1"',
+        'node.atom in ("pos", "neg")',
+        "node.atom in KINKED",
+        "KINKED[node.atom]",
+        "KINKED.get(node.atom)",
+        'match node:\n    case Call(atom="abs"):\n        pass',
+        'match node.atom:\n    case "abs":\n        pass',
+        'domain.kind != "box"',
+        'b.domain.kind in ("ball", "ellipsoid")',
+        'match domain.kind:\n    case "simplex":\n        pass',
+    ],
+)
+def test_name_tests_are_seen(text: str) -> None:
+    assert list(name_tests(ast.parse(text)))
+
+
+@pytest.mark.parametrize("text", ['("norm1", "huber")', '{"hinge": 1, "pos": 2}', '{"ball", "simplex"}'])
+def test_name_tables_are_seen(text: str) -> None:
+    assert list(name_tables(ast.parse(text)))
+
+
+@pytest.mark.parametrize(
+    "text", ["ATOMS[node.atom].form", "atom not in ATOMS", 'call("mul", x, y)', 'axis.kind == "own"']
+)
+def test_other_uses_of_names_are_free(text: str) -> None:
+    assert not [*name_tests(ast.parse(text)), *name_tables(ast.parse(text))]

@@ -59,10 +59,13 @@ class Composite(OfRounds):
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
         values, slopes = self.outer.jet(self.inner.values(x, rows), rows)
-        return values, np.matmul(slopes, self._linear(rows))
+        linear = self._linear(rows)
+        return values, np.matmul(slopes, linear) if np.isfinite(slopes).all() else _steep(slopes, linear)
 
     def added_jet(self, x: Array, rows: Array, cuts: Array) -> tuple[Array, Array]:
         values, slopes = self.outer.jet(self.inner.values(x, rows), rows)
+        if not np.isfinite(slopes).all():
+            return super().added_jet(x, rows, cuts)
         linear, turned = self._linear(rows), slopes.transpose(1, 0, 2)
         flat = [_flat(turned[:, p], self.entries) @ _forms(linear[p]) for p in stretches(cuts, len(rows))]
         return np.add.reduceat(values, cuts, axis=0), np.stack(flat)
@@ -79,6 +82,8 @@ class Composite(OfRounds):
             points, of_round = np.concatenate(pairs), np.concatenate(rows)
             points += self._constant(of_round)
             value, slope = self.outer.jet(points, of_round)
+            if not np.isfinite(slope).all():
+                return super().jet_upto(x, ends)
             place = 0
             for band, linear in zip(several, linears):
                 part = slice(place, place + band.pairs)
@@ -114,6 +119,9 @@ class Composite(OfRounds):
 
     def _folded(self, bend: Array, linear: Array) -> Array:
         """Sum sum_t L_t' B_t L_t: (n, n). The functions are convex, so that a diagonal B_t has a root."""
+        if not np.isfinite(bend).all():
+            whole = np.where(np.eye(bend.shape[1]) > 0, bend[:, :, None], 0.0) if self.outer.diagonal else bend
+            return _steep(_steep(whole, linear).transpose(0, 2, 1), linear).sum(axis=0)
         if self.outer.diagonal:
             half = _forms(linear * np.sqrt(np.maximum(bend, 0.0))[:, :, None])
             return np.asarray(half.T @ half)
@@ -169,6 +177,13 @@ def by_pairs(inner: Array, rounds: int) -> Array:
     """Values of the forms (b k, members) with a row for each round and member: (b members, k)."""
     members = inner.shape[1]
     return inner.reshape(rounds, -1, members).transpose(0, 2, 1).reshape(rounds * members, -1)
+
+
+def _steep(slopes: Array, linear: Array) -> Array:
+    """Products of slopes, some of them infinite, with L_t: a variable that does not enter a form has no slope by it."""
+    with np.errstate(invalid="ignore"):
+        terms = np.where(linear[:, None] == 0, 0.0, slopes[..., None] * linear[:, None])
+        return np.asarray(terms.sum(axis=2))
 
 
 def _forms(linear: Array) -> Array:

@@ -7,6 +7,7 @@ One batch is all rounds of a run (dynamic comparator) or a single program whose 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -119,6 +120,10 @@ class Scaled:
         """Entries of the free variables; without a copy where all are free."""
         return slopes if len(self.free) == self.base.size else slopes[..., self.free]
 
+    def _derivatives_of_fixed_entries(self) -> AbstractContextManager[object]:
+        """Context for derivatives that may be infinite where an entry is fixed, and are left out there."""
+        return nullcontext() if len(self.free) == self.base.size else np.errstate(invalid="ignore")
+
     def outward(self, y: Array) -> Array:
         """Points x from y."""
         x = np.repeat(self.base.lower[None], len(y), axis=0)
@@ -140,7 +145,8 @@ class Scaled:
 
     def jet(self, x: Array, rows: Array) -> Jet:
         """Values and first derivatives in y of the scaled functions."""
-        jet = self.base.jet(self.outward(x), rows)
+        with self._derivatives_of_fixed_entries():
+            jet = self.base.jet(self.outward(x), rows)
         wf, wg = self.weight_f[rows], self.weight_g[rows]
         df = self._freed(jet.df) * self.width * wf[:, None]
         jacobian = self._freed(jet.jacobian) * self.width
@@ -151,7 +157,8 @@ class Scaled:
         """Hessian of the Lagrangian in y, for multipliers of the scaled functions."""
         wf = self.weight_f[rows]
         inner = multipliers * self.weight_g[rows] / wf[:, None]
-        hessian = self.base.hessian(self.outward(x), inner, rows)
+        with self._derivatives_of_fixed_entries():
+            hessian = self.base.hessian(self.outward(x), inner, rows)
         if hessian.ndim == 2:
             return np.asarray(hessian[:, self.free] * self.width**2 * wf[:, None])
         if len(self.free) < self.base.size:
@@ -165,7 +172,8 @@ def scaled(base: Programs, start: Array) -> Scaled:
     """Scale programs by their derivatives at `start` (B, n)."""
     free = np.flatnonzero(base.upper > base.lower)
     width = (base.upper - base.lower)[free]
-    jet = base.jet(start, np.arange(base.count))
+    with np.errstate(invalid="ignore"):  # by fixed entries, which are left out
+        jet = base.jet(start, np.arange(base.count))
     slope = np.abs(jet.df[:, free] * width).max(axis=1, initial=0.0)
     slopes = np.abs(jet.jacobian[:, :, free] * width).max(axis=2, initial=0.0)
     return Scaled(base, free, 1.0 / _positive(slope), 1.0 / _positive(np.where(slopes > 0, slopes, np.abs(jet.g))))

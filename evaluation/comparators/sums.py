@@ -160,7 +160,7 @@ class Chosen(OfRounds):
         values, slopes = self.base.jet(*self._points(x, rows))
         present = np.repeat(self.present[rows], self.base.entries, axis=1)
         shape = (len(rows), self.entries)
-        slopes = slopes.reshape(*shape, x.shape[1]) * present[:, :, None]
+        slopes = np.where(present[:, :, None], slopes.reshape(*shape, x.shape[1]), 0.0)
         return np.where(present, values.reshape(shape), -1.0), slopes
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:

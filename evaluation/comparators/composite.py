@@ -121,7 +121,7 @@ class Composite(OfRounds):
         """Sum sum_t L_t' B_t L_t: (n, n). The functions are convex, so that a diagonal B_t has a root."""
         if not np.isfinite(bend).all():
             whole = np.where(np.eye(bend.shape[1]) > 0, bend[:, :, None], 0.0) if self.outer.diagonal else bend
-            return _steep(_steep(whole, linear).transpose(0, 2, 1), linear).sum(axis=0)
+            return np.asarray(_steep(_steep(whole, linear).transpose(0, 2, 1), linear).sum(axis=0))
         if self.outer.diagonal:
             half = _forms(linear * np.sqrt(np.maximum(bend, 0.0))[:, :, None])
             return np.asarray(half.T @ half)

@@ -1,8 +1,8 @@
 """How tight proved numbers are: `python benchmarks/tightness.py [--models N] [--log FILE]` writes docs/tightness.md.
 
 Models at random, each fact of which is attacked (`tests/fuzz/attack.py`), their smoothness beside what climbing comes to
-(`tests/fuzz/reached.py`); functions with closed forms (`tests/second_order_cases.py`, `tests/facts_tight_cases.py`). With `--log FILE` a run
-that was stopped goes on where it was.
+(`tests/fuzz/reached.py`); functions with closed forms (`tests/second_order_cases.py`, `tests/facts_tight_cases.py`). With
+`--log FILE` a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import numpy as np
 from facts_tight_cases import CASES
@@ -34,6 +33,7 @@ from oco.compiler.facts.types import Status
 from oco.dsl.load import parse
 from oco.dsl.writing import write_text
 
+ROOT = Path(__file__).parent.parent
 MODELS, SEED = 1500, 1
 FUNCTIONS = 6
 """Functions of a model at most: the loss, and entries of constraints."""
@@ -60,7 +60,9 @@ def measured(seed: int) -> Row:
     case = Case(generated(seed), seed, EFFORT)
     try:
         with within(LONGEST):
-            case.functions = case.functions[:1] + case.functions[1:][:: max(1, len(case.functions[1:]) // (FUNCTIONS - 1))]
+            case.functions = (
+                case.functions[:1] + case.functions[1:][:: max(1, len(case.functions[1:]) // (FUNCTIONS - 1))]
+            )
             keys = [f"{f.prefix}.{kind}" for f in case.functions for kind in ATTACKS]
             row |= {"facts": sum(k in case.facts and case.facts[k].status is Status.PROVED for k in keys), "smooth": []}
             facts(case)
@@ -88,7 +90,9 @@ def _smoothness(case: Case, f: Any) -> Row:
 
 def rows(models: int, log: Path | None) -> list[Row]:
     """The rows of all seeds; those of the log are taken from there."""
-    known = {} if log is None or not log.exists() else {r["seed"]: r for r in map(json.loads, log.read_text().splitlines())}
+    known = (
+        {} if log is None or not log.exists() else {r["seed"]: r for r in map(json.loads, log.read_text().splitlines())}
+    )
     left = [seed for seed in range(SEED, SEED + models) if seed not in known]
     with multiprocessing.Pool(2) as pool:
         for row in pool.imap_unordered(measured, left):
@@ -112,7 +116,8 @@ def at_random(found: list[Row]) -> Iterator[str]:
     tight = [s["claimed"] / s["reached"] for s in curved if not s["loose"]]
     yield f"{len(found):,} seeds of `tests/fuzz/generate.py`; {len(found) - len(taken):,} models are refused in words, "
     yield f"{sum(r.get('late', False) for r in taken)} take longer than {LONGEST:g} s and count in part. The true smoothness is taken to"
-    yield "be the largest second difference that climbing comes to, which is at most the true one: ratios are at least as good as they look.\n"
+    yield "be the largest second difference that climbing comes to, which is at most the true one: ratios are at least as good as they"
+    yield "look.\n"
     yield "| | |\n| --- | --- |"
     yield f"| proved facts that were attacked | {sum(r.get('facts', 0) for r in taken):,} |"
     yield f"| of these false | {sum('false' in r for r in taken)} |"
@@ -122,7 +127,8 @@ def at_random(found: list[Row]) -> Iterator[str]:
     yield f"| with a ratio | {len(curved):,} |"
     for share, words in ((50, "median"), (90, "90th percentile"), (99, "99th percentile")):
         yield f"| {words} of the ratios | {np.percentile(ratios, share):.3g} |"
-    yield f"| median and 90th percentile of numbers that are not called loose | {np.percentile(tight, 50):.3g}, {np.percentile(tight, 90):.3g} |"
+    middle, high = np.percentile(tight, (50, 90))
+    yield f"| median and 90th percentile of numbers that are not called loose | {middle:.3g}, {high:.3g} |"
     yield f"| ratio above {LABEL} | {len(beyond):,} |"
     yield f"| ratio above {LABEL} without the word `loose` | {len(bare)} |\n"
     for seed, s in bare:
@@ -147,7 +153,8 @@ def ordinary() -> Iterator[str]:
             elif true is None or fact.value is None:
                 cells += ["", "", word]
             else:
-                off = 1.0 if fact.value == true else fact.value / true if key == "smoothness" else true / fact.value if fact.value else math.inf
+                above, below = (fact.value, true) if key == "smoothness" else (true, fact.value)
+                off = 1.0 if above == below else above / below if below else math.inf
                 cells += [f"{true:.4g}", f"{off:.4f}", word]
         yield f"| `{case.loss}` | {case.domain.kind} | {' | '.join(cells)} |"
 

@@ -1,4 +1,4 @@
-"""Budgets of proofs: the same facts whatever the clock says, words and a proposed effort where a search gives up, and what more effort adds."""
+"""Budgets of proofs: equal facts whatever the clock says, a proposed effort where a search gives up, and what more effort adds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -160,7 +161,7 @@ def test_proposals_that_are_followed_come_to_an_end_and_each_tightens() -> None:
         assert max(efforts) > effort
         effort = max(efforts)
     assert len(results) > 1 and not efforts
-    for before, after in zip(results, results[1:]):
+    for before, after in pairwise(results):
         assert_at_least_as_tight(before, after)
     true = 2 * 1000 - 1000 * 1001 / 2  # the traces are u @ x - k * sum(u), and the largest is that of k = 1
     first, last = results[0]["loss.upper"].value, results[-1]["loss.upper"].value

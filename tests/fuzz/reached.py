@@ -75,7 +75,6 @@ class Curved:
         v = vectors[:, np.argmax(np.abs(values))] @ rows
         return Spot(spot.x, spot.streams, spot.t, v / np.linalg.norm(v))
 
-
     def uphill(self, spot: Spot, rng: np.random.Generator) -> Spot:
         """The spot with the decision, or a part of the way to it, at which the linearization of the second difference is largest."""
         here, moved, k = self.second(spot, spot.v), {}, 0

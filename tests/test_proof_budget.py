@@ -1,4 +1,4 @@
-"""Budgets of proofs: equal facts whatever the clock says, a proposed effort where a search gives up, and what more effort adds."""
+"""Budgets of proofs: facts whatever the clock says, words and a proposed effort where a search gives up, what more effort adds."""
 
 from __future__ import annotations
 

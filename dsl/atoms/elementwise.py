@@ -72,7 +72,7 @@ def _huber_twin(cp: Any, call: Call, x: Any, m: Any = 1.0) -> Any:
     """CVXPY expression, whose huber takes one number for M; those of entries scale an M of 1."""
     if not np.ndim(m):
         return cp.huber(x, m)
-    return cp.multiply(m.value**2, cp.huber(x / m.value + np.zeros(call.shape)))
+    return cp.multiply(m.value**2, cp.huber(x / m.value + np.zeros(np.broadcast_shapes(x.shape, m.shape))))
 
 
 def _huber_allowed(call: Call, x: Interval, *rest: Interval) -> str:

@@ -41,8 +41,8 @@ EFFORT, LONGEST = 0.5, 20.0
 """Of the attacks on a model; seconds of one model."""
 LABEL = 1.2
 """Beyond this ratio a number should be called loose."""
-STARTS, STEPS = 60, 300
-"""Of the search for more where a number that is not called loose lies beyond it."""
+STARTS, STEPS, INWARD = 60, 200, (1e-3, 1e-5, 1e-7)
+"""Of the searches for more where a number that is not called loose lies beyond it: also of how near to the boundary they come."""
 Row = dict[str, Any]
 INTRODUCTION = """# How tight proved numbers are
 
@@ -83,8 +83,9 @@ def _smoothness(case: Case, f: Any) -> Row:
     if fact.status is not Status.PROVED or fact.value == 0:
         return row
     row["reached"] = curvature(case, f)
-    if row["reached"] is not None and not fact.loose and fact.value > LABEL * row["reached"]:
-        row["reached"] = max(row["reached"], curvature(case, f, STARTS, STEPS) or 0.0)
+    for inward in INWARD if row["reached"] is not None and not fact.loose else ():
+        if fact.value > LABEL * row["reached"]:
+            row["reached"] = max(row["reached"], curvature(case, f, STARTS, STEPS, inward) or 0.0)
     return row
 
 

@@ -170,5 +170,6 @@ class _Towards:
     def _rows(self, node: Expr) -> Slopes:
         """One gradient an entry."""
         whole = e.reshape(node, (math.prod(known(node.shape)),))
-        rows = [gradient(e.index(whole, (constant(i),)), (self.name,))[self.name] for i in range(known(whole.shape)[0])]
-        return Dense(e.reshape(e.array(tuple(rows)), known(node.shape) + self.shape))
+        entries = (e.index(whole, (constant(i),)) for i in range(known(whole.shape)[0]))
+        rows = tuple(e.broadcast(gradient(entry, (self.name,))[self.name], self.shape) for entry in entries)
+        return Dense(e.reshape(e.array(rows), known(node.shape) + self.shape))

@@ -125,6 +125,21 @@ def test_stretching_and_reshaping_have_their_value() -> None:
         assert np.array_equal(to_cvxpy(expr, {"w": var}, {}).value, evaluate(expr, {"w": var.value}))
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (1, 1), (2, 1), (2, 3)])
+@pytest.mark.parametrize("atom", ["power", "huber"])
+def test_parameters_of_every_shape_have_the_value_of_their_entries(atom: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    for of_x in ((3,), (2, 3)):
+        x, p = rng.uniform(0.1, 3.0, of_x), rng.uniform(1.0, 2.0, shape)
+        apply = call(atom, Name("x", Kind.DECISION, shape=of_x), constant(p))
+        variable = cp.Variable(of_x, nonneg=True)
+        variable.value = x
+        form = to_cvxpy(apply, {"x": variable}, {})
+        expected = x**p if atom == "power" else np.where(x <= p, x**2, 2 * p * x - p**2)
+        assert form.shape == expected.shape and form.is_convex()
+        assert np.allclose(form.value, expected, rtol=1e-12, atol=0)
+
+
 def test_arrays_of_entries_and_streams_as_numbers() -> None:
     x, price = Name("x", Kind.DECISION, shape=(2,)), Name("price", Kind.STREAM, shape=(2,))
     entry = index(x, (constant(0),))

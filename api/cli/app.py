@@ -83,6 +83,10 @@ def top(
     ] = 2048.0,
 ) -> None:
     """Model online decisions under constraints; compile them to learners with a guarantee."""
+    if effort != 1.0:  # a wrong one is refused before any file is read; the usual one loads nothing
+        from oco.compiler.facts.budget import Budget
+
+        Budget(effort)
     context.obj = replace(context.ensure_object(Invocation), effort=effort)
     if untrusted and context.invoked_subcommand is not None:
         from oco.guarded import Untrusted

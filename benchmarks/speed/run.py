@@ -284,12 +284,6 @@ def cold_compile(_: Bench) -> Iterator[Row]:
     yield "oco compile --backend c of tracking, then cc -O2", f"{spent:.2f} s", "", "", "1.5 s"
 
 
-def source_lines(bench: Bench) -> Iterator[Row]:
-    free = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq")
-    for what, plan in (("paper", bench.tracking), ("optimal", free)):
-        yield f"lines of C for tracking, settings {what}", str(len(plan.source("c").splitlines())), "", "", "600"
-
-
 ROWS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "tracking": whole_horizon("tracking", EXAMPLES / "tracking.oco", "coldq", 5000, "tracking.c"),
     "job-scheduling": whole_horizon(
@@ -302,7 +296,6 @@ ROWS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "fleet": fleet,
     "peers": peers,
     "compile": cold_compile,
-    "lines": source_lines,
     "growth": lambda _: growth(),
 }
 

@@ -157,7 +157,7 @@ class Polyhedron(Domain):
         if not r.dimension:
             return 0.0
         slack, units = r.h - r.G @ self._down(x), r.nearness.units
-        return r.size * float(np.min(slack if units is None else slack / units))
+        return r.size * float(np.min(slack if units is None else slack * units))
 
     # Operations of a round.
 

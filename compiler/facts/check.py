@@ -181,7 +181,8 @@ def _worst(key: str, entries: list[Fact]) -> Fact:
     if refuted is not None:
         return Fact(key, refuted.value, Status.REFUTED, refuted.why, refuted.cite, witness=refuted.witness)
     if Status.UNKNOWN in statuses:
-        ended = (f.why for f in entries if f.why is not None and f.why.rule == NOT_SEARCHED)
+        unknown = (f.why for f in entries if f.status is Status.UNKNOWN)
+        ended = (why for why in unknown if why is not None and why.rule == NOT_SEARCHED)
         return Fact(key, None, Status.UNKNOWN, next(ended, None))
     if isinstance(entries[0].value, str):
         words = " or ".join(dict.fromkeys(f.value for f in entries))

@@ -188,8 +188,10 @@ def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) ->
 
 
 def _mean_range(stream: StreamRange) -> Interval:
-    mean = compact(stream.mean)
-    slack = np.abs(mean) * MEAN_SLACK
+    mean = np.asarray(compact(stream.mean))
+    finite = np.isfinite(mean)  # others overflow, and lie anywhere in the range
+    slack = np.where(finite, np.abs(mean) * MEAN_SLACK, np.inf)
+    mean = np.where(finite, mean, 0.0)
     return entries(
         np.maximum(mean - slack, compact(stream.lower)), np.minimum(mean + slack, compact(stream.upper)), stream.shape
     )

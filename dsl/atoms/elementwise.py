@@ -68,6 +68,13 @@ def _huber_curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvat
     return UNKNOWN if len(varies) > 1 and varies[1] else CONVEX
 
 
+def _huber_twin(cp: Any, call: Call, x: Any, m: Any = 1.0) -> Any:
+    """CVXPY expression, whose huber takes one number for M; those of entries scale an M of 1."""
+    if not np.ndim(m):
+        return cp.huber(x, m)
+    return cp.multiply(m.value**2, cp.huber(x / m.value + np.zeros(np.broadcast_shapes(x.shape, m.shape))))
+
+
 def _huber_allowed(call: Call, x: Interval, *rest: Interval) -> str:
     return "" if not rest or rest[0].positive else f"huber needs a positive M, and its range is {rest[0]}"
 
@@ -218,7 +225,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         curvature=_huber_curvature,
         monotone=even,
         vjp=_huber_vjp,
-        cvxpy=lambda cp, c, x, *rest: cp.huber(x, *rest),
+        cvxpy=_huber_twin,
         allowed=_huber_allowed,
         proximal=proximal.huber,
         parameters=("x", "M"),

@@ -120,7 +120,7 @@ def twin(cp: Any, call: Call, x: Any, p: Any) -> Any:
     """CVXPY expression, whose power takes one fixed number; a varying exponent gives an exponential, convex over a
     positive base alone.
     """
-    if p.is_constant() and p.is_scalar():
+    if p.is_constant() and p.ndim == 0:
         return _twin_of_one(cp, x, float(p.value))
     if p.is_constant():
         powers = p.value + np.zeros(np.broadcast_shapes(x.shape, p.shape))

@@ -74,12 +74,14 @@ class Rows:
 @dataclass(frozen=True, eq=False)
 class Space:
     """Variables z, and functions of (x, s_t) over them. `rounds` are those of a lifted problem; `names` lists the parts
-    of s_t.
+    of s_t, `fixed` says of each entry of (x, s_t) that its bounds meet: a slope by it may be infinite, and counts for
+    nothing.
     """
 
     rounds: Rounds
     own: int
     names: frozenset[str] = field(default_factory=frozenset)
+    fixed: Array | None = None
 
     @property
     def common(self) -> int:
@@ -112,7 +114,10 @@ class Space:
 
     def _tangents(self, function: OfRounds, rows: Array, z: Array) -> Rows:
         inner = self.inner(z, rows)
-        values, slopes = function.jet(inner, rows)
+        with np.errstate(invalid="ignore"):  # by fixed entries, which are left out
+            values, slopes = function.jet(inner, rows)
+        if self.fixed is not None:
+            slopes = np.where(np.isfinite(slopes) | ~self.fixed, slopes, 0.0)
         t, k, column = np.nonzero(slopes)
         place = np.where(column < self.common, column, column + rows[t] * self.own)
         matrix = sp.csr_array((slopes[t, k, column], (t * slopes.shape[1] + k, place)), shape=(values.size, self.size))

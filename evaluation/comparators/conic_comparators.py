@@ -51,7 +51,9 @@ class _Whole:
         shared = tuple(b for b in lifted.problem.blocks if b.name not in lifted.each_round)
         place = region(replace(lifted.problem, blocks=shared))
         inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
-        space = Space(inner, inner.size - place.size, frozenset(lifted.each_round))
+        own = [b.domain for b in lifted.problem.blocks if b.name in lifted.each_round]
+        fixed = np.concatenate([place.lower == place.upper, *(np.ravel(d.lower == d.upper) for d in own)])
+        space = Space(inner, inner.size - place.size, frozenset(lifted.each_round), fixed)
         return cls(rounds, program(lifted, space, place))
 
     def solved(self, until: float) -> Answer | float | None:

@@ -218,7 +218,8 @@ def domains(case: Case) -> None:
         x, y = (np.concatenate([np.ravel(v) for v in case.decisions(rng).values()]) for _ in range(2))
         for key, size in sizes.items():
             fact = facts[key]
-            if fact.status is Status.PROVED and size(x, y) > fact.value * (1 + OFF) + 1e-300:
+            rounding = ROUNDING * float(np.max(np.abs([x, y]), initial=0.0))
+            if fact.status is Status.PROVED and size(x, y) > fact.value * (1 + OFF) + rounding * x.size:
                 raise Violation(f"fact {key}", f"{fact.value} is less than {size(x, y)} at {x}, {y}")
     for block, decision in zip(case.problem.blocks, case.tree.of(Decision)):
         for _ in range(case.tries(4)):
@@ -231,7 +232,8 @@ def domains(case: Case) -> None:
 
 def _inside(case: Case, decision: Decision, x: Array, what: str) -> None:
     domain = next(b.domain for b in case.problem.blocks if b.name == decision.name)
-    widths = np.broadcast_to(domain.upper - domain.lower, domain.shape)
+    rounding = ROUNDING * float(np.max(np.abs(x), initial=0.0)) / OFF  # also of entries that are fixed
+    widths = np.maximum(np.broadcast_to(domain.upper - domain.lower, domain.shape), rounding)
     share = outside(case.evaluator, decision, x, widths)
     if share > OFF:
         raise Violation(what, f"{decision.text}: {x} lies outside by {share:.3g} of its width")

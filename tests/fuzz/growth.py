@@ -90,9 +90,12 @@ def composed(own: Curvature, monotone: Sequence[Monotone], args: Sequence[Term])
 
 
 def joined(atom: Atom, args: Sequence[Term], options: tuple[tuple[str, int], ...], named: bool = False) -> Term | None:
-    """The atom over arguments; None where it has no values on their ranges. Raises OcoError where their shapes do not fit."""
+    """The atom over arguments; None where it has no values on their ranges, or a length that only a param gives. Raises OcoError where
+    their shapes do not fit."""
     node = Apply(atom.name, tuple(a.node for a in args), options, named)
     call, ranges, varies = node.expr, tuple(a.range for a in args), tuple(a.varies for a in args)
+    if not all(isinstance(length, int) for length in call.shape):
+        return None
     if atom.allowed is not None and atom.allowed(call, *ranges):
         return None
     with np.errstate(all="ignore"):

@@ -6,6 +6,7 @@ What fails is minimised and written into tests/fuzz/found, with the law and the 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import traceback
 from collections import Counter
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fuzz.attack import facts
 from fuzz.case import Case, Law, Refused, Violation
+from fuzz.clock import OutOfTime, within
 from fuzz.corpus import excused, written
 from fuzz.generate import generated
 from fuzz.hindsight import comparators
@@ -29,6 +31,8 @@ from fuzz.shrink import same_failure, shrunk
 from fuzz.typed import Tree
 
 FOUND = Path(__file__).parent / "found"
+LONGEST = 60.0
+"""Seconds that a law may take on one model, at an effort of 1."""
 LAWS: Mapping[str, Law] = {
     "printing": printing,
     "values": values,
@@ -73,7 +77,7 @@ def today() -> int:
 
 
 def hunt(laws: Mapping[str, Law], seeds: Iterable[int], seconds: float, effort: float = 1.0) -> Report:
-    """Models of the seeds until the time is over, the one at work then to its end."""
+    """Models of the seeds until the time is over; the law at work then is left, as is one that takes longer than `LONGEST`."""
     report, end = Report(), monotonic() + seconds
     for seed in seeds:
         if monotonic() > end:
@@ -81,17 +85,20 @@ def hunt(laws: Mapping[str, Law], seeds: Iterable[int], seconds: float, effort: 
         tree = generated(seed)
         case, report.models = Case(tree, seed, effort), report.models + 1
         for name, law in laws.items():
-            found = tried(name, law, case)
+            found = tried(name, law, case, min(LONGEST * effort, end - monotonic()))
             report.ends[name, found.kind if isinstance(found, Found) else found] += 1
             if isinstance(found, Found):
                 report.found.setdefault((name, found.kind), found)
     return report
 
 
-def tried(name: str, law: Law, case: Case) -> Found | str:
-    """How a law ended on a model: "holds", the code that the model is refused with, or what was found."""
+def tried(name: str, law: Law, case: Case, seconds: float = math.inf) -> Found | str:
+    """How a law ended on a model: "holds", the code that the model is refused with, "no time", or what was found."""
     try:
-        law(case)
+        with within(seconds):
+            law(case)
+    except OutOfTime:
+        return "no time"
     except Refused as refused:
         return refused.code
     except Violation as violation:
@@ -115,13 +122,14 @@ def main() -> int:
     parser.add_argument("--effort", type=float, default=3.0, help="how much is tried on each model; 1 in `make test`")
     given = parser.parse_args()
     laws = {name: LAWS[name] for name in given.laws.split(",")}
-    known, seen, end = excused(laws), set[tuple[str, str]](), monotonic() + given.seconds
+    end = monotonic() + given.seconds
+    known, seen = excused(laws), set[tuple[str, str]]()
     ends: Counter[tuple[str, str]] = Counter()
     models = 0
     for seed in count(given.seed):
         if monotonic() > end:
             break
-        report = hunt(laws, [seed], 1e9, given.effort)
+        report = hunt(laws, [seed], end - monotonic(), given.effort)
         ends, models = ends + report.ends, models + report.models
         for key, found in report.found.items():
             if key not in seen and found.kind not in known:

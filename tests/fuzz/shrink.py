@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from fuzz.case import Case, Law, Refused, Violation
+from fuzz.clock import OutOfTime, within
 from fuzz.meaning import Evaluator
 from fuzz.typed import (
     Apply,
@@ -55,11 +56,15 @@ def shrunk(tree: Tree, fails: Callable[[Tree], bool], seconds: float = 60.0) -> 
                 if len(candidate.text) >= len(tree.text):
                     continue
                 tries += 1
-                if fails(candidate):
+                with within(end - monotonic()):
+                    failed = fails(candidate)
+                if failed:
                     tree, going = candidate, True
                     break
             except OcoError:  # the parts do not fit together
                 continue
+            except OutOfTime:
+                return tree
     return tree
 
 

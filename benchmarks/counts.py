@@ -1,0 +1,98 @@
+"""Numbers that documents quote and that no machine changes: `python benchmarks/counts.py` works them out and writes them in place.
+
+tests/test_documents.py holds that they are those of the tree. Times are no counts: each page says which command measures them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import oco
+
+ROOT = Path(__file__).parent.parent
+TRACKING, JOBS = ROOT / "examples" / "tracking.oco", ROOT / "examples" / "job_scheduling.oco"
+PRICES = ROOT / "examples" / "data" / "nyiso_2017-05.csv"
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A passage of a document; `{}` stands for each number, `counts` works them out in this order."""
+
+    file: str
+    passage: str
+    counts: Callable[[], tuple[int, ...]]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The passage with any numbers, wherever lines end."""
+        words = (re.escape(part) for part in self.passage.format(*["@@"] * self.passage.count("{}")).split())
+        return re.compile(r"\s+".join(words).replace("@@", r"([\d,]+)"))
+
+    def quoted(self, text: str) -> tuple[int, ...]:
+        """Numbers that stand in the text. ValueError where the passage is not there exactly once."""
+        (numbers,) = self.pattern.findall(text)
+        return tuple(int(n.replace(",", "")) for n in ([numbers] if isinstance(numbers, str) else numbers))
+
+    def written(self, text: str) -> str:
+        """The text with the numbers of today."""
+        (match,) = self.pattern.finditer(text)
+        for k, number in reversed(list(enumerate(self.counts(), start=1))):
+            text = text[: match.start(k)] + f"{number:,}" + text[match.end(k) :]
+        return text
+
+
+def source_lines() -> tuple[int, ...]:
+    """Lines of C of coldq on examples/tracking.oco, for `paper` and for `optimal` settings."""
+    model = oco.load(TRACKING)
+    plans = (oco.compile(model, algorithm="coldq", settings=kind) for kind in ("paper", "optimal"))
+    return tuple(len(plan.source("c").splitlines()) for plan in plans)
+
+
+def played(
+    *words: str, prices: str = "[-1000, 3000]", show: tuple[str, ...] = ("loss", "hard", "rounds")
+) -> tuple[int, ...]:
+    """Loss, hard violation and rounds that break the constraint, of examples/job_scheduling.oco on the prices of May 2017."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / JOBS.name
+        text = JOBS.read_text(encoding="utf-8")
+        assert text.count("[-1000, 3000]") == 1
+        model.write_text(text.replace("[-1000, 3000]", prices), encoding="utf-8")
+        command = [sys.executable, "-m", "oco", "run", str(model), "--data", str(PRICES), "--json", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
+    (run,) = json.loads(done.stdout)["runs"]
+    numbers: Mapping[str, float] = {"loss": run["loss"], "mean_loss": run["mean_loss"], **run["violation"][0]}
+    return tuple(round(numbers[key]) for key in show)
+
+
+QUOTES = (
+    Quote("docs/speed.md", "| lines of C for tracking, settings `paper` and `optimal` | {}, {} |", source_lines),
+    Quote(
+        "README.md",
+        "the papers' settings of `coldq` cost less ({}) and break the constraint more ({} jobs in {} rounds).",
+        lambda: played("--algorithms", "coldq", "--settings", "paper"),
+    ),
+    Quote(
+        "README.md",
+        "(`price[10] in [-132, 711]`) the default costs {} and delays {} jobs in {}: less of both.",
+        lambda: played(prices="[-132, 711]"),
+    ),
+    Quote("README.md", "\nloss {} {} a round", lambda: played(show=("loss", "mean_loss"))),
+)
+
+
+def main() -> None:
+    for quote in QUOTES:
+        path = ROOT / quote.file
+        path.write_text(quote.written(path.read_text(encoding="utf-8")), encoding="utf-8")
+        print(f"{quote.file}: {quote.passage.strip()[:60]} ... {quote.quoted(path.read_text(encoding='utf-8'))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Documents against the tree: tests that hold the promises of SECURITY.md, numbers that pages quote."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.counts import QUOTES, Quote
+
+ROOT = Path(__file__).parent.parent
+NAMED = re.compile(r"(tests/[\w/]+\.py)?::(\w+)`")
+PROMISES = re.findall(
+    r"^\*\*(.+?)\*\*(.+?)(?=^\*\*|\Z)",
+    (ROOT / "SECURITY.md").read_text(encoding="utf-8").partition("## Promises")[2].partition("\n## ")[0],
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def names_of_tests(path: Path) -> set[str]:
+    """Names of the test functions of a file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+
+
+def test_promises_are_read() -> None:
+    assert len(PROMISES) >= 10
+
+
+@pytest.mark.parametrize(("title", "text"), PROMISES, ids=[title.split("\n")[0][:40] for title, _ in PROMISES])
+def test_promises_of_security_name_tests_that_exist(title: str, text: str) -> None:
+    """`tests/test_x.py::test_y`, or `::test_y` for another test of the file that is named before it."""
+    named = NAMED.findall(text)
+    assert named and named[0][0], f"no test is named for: {title}"
+    path = ""
+    for file, test in named:
+        path = file or path
+        assert test in names_of_tests(ROOT / path), f"{path} has no test {test}"
+    assert not re.findall(r"tests/test_\w+\.py`", text), f"a file of tests without a test: {title}"
+
+
+@pytest.mark.parametrize("quote", QUOTES, ids=[quote.passage[:40].strip() for quote in QUOTES])
+def test_numbers_that_documents_quote_are_those_of_the_tree(quote: Quote) -> None:
+    """`python benchmarks/counts.py` writes them anew."""
+    assert quote.quoted((ROOT / quote.file).read_text(encoding="utf-8")) == quote.counts()
+
+
+def test_numbers_are_written_in_place_whatever_stood_there() -> None:
+    quote = Quote("x.md", "takes {} rounds of {} each.", lambda: (1234, 5))
+    text = "It takes 9\nrounds of 1,000 each. It takes time."
+    assert quote.quoted(text) == (9, 1000)
+    assert quote.written(text) == "It takes 1,234\nrounds of 5 each. It takes time."

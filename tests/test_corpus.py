@@ -1,0 +1,43 @@
+"""Models of many fields compile and run; `python -m benchmarks.corpus` does all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.corpus.models import MODELS
+from benchmarks.corpus.runs import result_of
+from oco.compiler.facts.check import check
+from oco.dsl.load import load
+
+QUICK = (
+    "caching",
+    "ride_matching",
+    "spam",
+    "ratings",
+    "calibration",
+    "sensor_fusion",
+    "pricing_with_fairness",
+    "learning_rates",
+)
+
+
+def test_the_corpus_is_of_many_fields() -> None:
+    assert len(MODELS) >= 60
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_loss_and_constraint_is_proved_convex(name: str) -> None:
+    facts = check(load(MODELS[name]))
+    assert all(facts[key].value for key in facts if key.endswith(".convex")), name
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_quick_ones_run_on_ordinary_and_extreme_rounds(name: str) -> None:
+    result = result_of(MODELS[name])
+    assert not result.refused and result.algorithm
+
+
+def test_conditions_are_told_from_the_data() -> None:
+    """No dispatch within the limit of carbon dioxide meets a load that is at its highest in every round."""
+    result = result_of(MODELS["unit_dispatch"])
+    assert result.ordinary != result.extreme == ("failed from round 1",)

@@ -17,8 +17,8 @@ from oco.compiler.settings import Setting
 from oco.compiler.theorems import Guarantee
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
-from oco.dsl.model import Feedback
-from oco.dsl.text.printer import print_model
+from oco.dsl.statements import Feedback
+from oco.dsl.text.printer import print_distribution, print_model
 
 LARGEST = 1e300
 """A tradeoff in a recipe is a number of a double; which ones are allowed, the compiler says."""
@@ -191,6 +191,4 @@ def _exact(setting: Setting) -> str:
 
 
 def _distribution(stream: Any) -> str:
-    from oco.dsl.text.printer import print_distribution
-
     return "" if stream.stream.distribution is None else print_distribution(stream.stream.distribution)

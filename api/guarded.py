@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ MOST_FILES = 256
 """Files that the child may have open at once."""
 LARGEST_FILE = 2**30
 """Bytes of a file that the child writes."""
-CHILD = "import sys; from oco.guarded import child; sys.exit(child(sys.argv[1:]))"
+CHILD = "import sys; from oco.cli.child import child; sys.exit(child(sys.argv[1:]))"
 KEPT = (
     "PATH",
     "HOME",
@@ -117,8 +118,6 @@ class Untrusted:
         return self._json(["compile", os.fspath(path), "-o", os.fspath(output), "--json"])
 
     def _json(self, words: Sequence[str]) -> dict[str, Any]:
-        import json
-
         ended = self.run(words)
         if ended.status:
             raise fail(
@@ -170,14 +169,6 @@ def _reason(number: int) -> str:
             return f"wrote a file of more than {LARGEST_FILE:,} bytes"
         case other:
             return f"was ended by {other.name}, as where memory ends"
-
-
-def child(argv: Sequence[str]) -> int:
-    """Set the limits of this process (seconds, bytes of memory), then run a command, given by its words."""
-    from oco.cli import main
-
-    limit(float(argv[0]), int(argv[1]))
-    return main(argv[2:])
 
 
 def limit(seconds: float, memory: int) -> None:

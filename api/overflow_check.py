@@ -14,7 +14,8 @@ from oco.backends.python.intake import NotFinite
 from oco.compiler.canonical import StreamRange
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import walk
-from oco.dsl.model import Feedback
+from oco.dsl.statements import Feedback
+from oco.evaluation.revealed import Revealed
 from oco.plan import Plan
 
 Array = np.ndarray[Any, Any]
@@ -72,8 +73,6 @@ def _end(s: StreamRange, end: Any, without: float) -> Array:
 
 def _play(plan: Plan, rounds: list[dict[str, Array]]) -> None:
     """The first rounds, then the last ones from the state after them. Raises NotFinite."""
-    from oco.evaluation.revealed import Revealed
-
     compiled, program, rng = plan.compiled("numpy"), plan.program, np.random.default_rng(0)
     revealed = Revealed(plan.canonical)
     state = compiled.init(*(np.array(plan.contract.start[f.name], dtype=np.float64) for f in program.decision))

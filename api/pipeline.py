@@ -15,7 +15,7 @@ from oco.dsl.model import Model
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
     from oco.compiler.canonical import Canonical
-    from oco.compiler.facts.types import Facts
+    from oco.compiler.facts.facts import Facts
     from oco.evaluation.trace import Trace
     from oco.plan import Plan
     from oco.tuning import Tuned
@@ -174,7 +174,7 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
     """Trace from the NetCDF or Zarr file of `trace.save` or `oco run --out`, with data, decisions and manifest. Raises
     OCO833.
     """
-    from oco.evaluation.storage import load_trace as read
+    from oco.evaluation.load import load_trace as read
 
     return read(os.fspath(path))
 

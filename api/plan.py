@@ -13,12 +13,13 @@ from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
-from oco.backends.registry import make_learner
+from oco.backends.registry import make_fleet, make_learner
 from oco.compiler import plan as core
 from oco.compiler.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of, recipe_of
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
+from oco.dsl.writing import write_files
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
@@ -139,8 +140,6 @@ class Plan(core.Plan):
         """Independent learners that step together; arrays have the learner first, and `workers` threads share the work
         in C.
         """
-        from oco.backends.registry import make_fleet
-
         rounds = None if self.horizon is None else size * self.horizon
         compiled = self.compiled(self.backend_for(rounds, backend).name)
         return make_fleet(compiled, self.contract, size, start=start, seeds=seeds, workers=workers)
@@ -218,8 +217,6 @@ class Plan(core.Plan):
         """Write the standalone module; for C, its files into the folder `path`. Each file is written completely or not
         at all.
         """
-        from oco.dsl.writing import write_files
-
         files = self.files(backend)
         target = Path(path)
         places = {target if len(files) == 1 else target / name: text for name, text in files.items()}

@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from oco.compiler.canonical import canonical
+from oco.compiler.choice import check_setting_names, named
+from oco.compiler.plan import PLAIN
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
@@ -21,13 +24,14 @@ from oco.dsl.model import Model
 from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import make_folder
+from oco.evaluation.comparators import Budget
 from oco.evaluation.data import Data, load_data, share
-
-if TYPE_CHECKING:
-    from oco.evaluation.comparators import Budget
-    from oco.evaluation.sweep import Engine, Job, Outcome
-    from oco.evaluation.trace import Trace
-    from oco.plan import Plan
+from oco.evaluation.engines import Processes
+from oco.evaluation.sweep import Engine, Job, Outcome, jobs_of
+from oco.evaluation.sweep import sweep as run_all
+from oco.evaluation.trace import Trace
+from oco.pipeline import compile
+from oco.plan import Plan
 
 Array = np.ndarray[Any, Any]
 
@@ -75,8 +79,6 @@ def _plan(
     effort: float,
 ) -> Plan:
     """Plan of a job; a process compiles each of its plans once."""
-    from oco.pipeline import compile
-
     options: dict[str, Any] = {"settings": dict(settings)} if settings else {}
     model = parse(text, name="the model, as it is printed")
     plan = compile(model, algorithm, backend=backend, tradeoff=tradeoff, effort=effort, **options)
@@ -90,9 +92,6 @@ def jobs_for(
 
     Raises OCO701 or OCO703 where there is no such algorithm, OCO702 where none of the algorithms has the setting.
     """
-    from oco.compiler.choice import check_setting_names, named
-    from oco.evaluation.sweep import jobs_of
-
     grid = grid or {}
     for name in algorithms:
         named(name)
@@ -118,9 +117,6 @@ def table_for(
     """
     names, extra = list(algorithms), {}
     if None in names:
-        from oco.compiler.plan import PLAIN
-        from oco.pipeline import compile
-
         options: dict[str, Any] = {"settings": {name: values[0] for name, values in grid.items()}} if grid else {}
         source = data if data.given else None
         plan = compile(model, None, tradeoff=tradeoff, data=source, seed=seeds[0], effort=effort, **options)
@@ -158,8 +154,6 @@ def sweep(
     tradeoff  weight of violation against regret in choosing the algorithm and its settings
     effort    as for `oco.compile`
     """
-    from oco.compiler.canonical import canonical
-
     built = model.build() if isinstance(model, ModelBuilder) else model
     loaded = load_data(canonical(built), data, rounds=rounds)
     seeds = range(seeds) if isinstance(seeds, int) else seeds
@@ -178,9 +172,6 @@ def run_table(
     **options: Any,
 ) -> list[Outcome]:
     """Run these jobs; `options` holds backend, budget, tradeoff and effort for all of them."""
-    from oco.evaluation.engines import Processes
-    from oco.evaluation.sweep import sweep as run_all
-
     text = print_model(self_contained(model))
     kept = None if folder is None else outcomes_folder(folder, model, data, options)
     if kept is not None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oco.compiler.choice import Choice
+from oco.compiler.explain import bound_text
 from oco.compiler.explain_settings import literal
 from oco.compiler.pilots import Pilots
-from oco.compiler.plan import LEAST, PLAIN
+from oco.compiler.plan import LEAST, PLAIN, explain_choice, plan_of
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
+from oco.evaluation.data import Data, load_data, problem_for
+from oco.evaluation.pilot import beside, pilot
+from oco.evaluation.tuning import Tuning, searched, tune
 from oco.plan import Plan
-
-if TYPE_CHECKING:
-    from oco.evaluation.data import Data
-    from oco.evaluation.tuning import Tuning
 
 PILOT_ROUNDS = 200
 PILOT_SEEDS = 2
@@ -42,9 +42,6 @@ def piloted(plan: Plan, data: Any = None, seed: int = 0, constants: bool = True)
 
 
 def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
-    from oco.evaluation.pilot import beside, pilot
-    from oco.evaluation.tuning import searched
-
     if plan.canonical.size > MOST_NUMBERS:
         return Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
     try:
@@ -71,8 +68,6 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
 
 def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, str]:
     """Rounds of the source, or draws from the model; and a phrase that names their origin."""
-    from oco.evaluation.data import load_data
-
     wanted = min(rounds, plan.horizon or rounds)
     if source is None:
         return load_data(plan.canonical, None, seed=seed, rounds=wanted), "drawn from the model"
@@ -83,9 +78,6 @@ def explained(
     model: Model, settings: str | None, tradeoff: float = 1.0, data: Any = None, seed: int = 0, effort: float = 1.0
 ) -> Choice:
     """Verdicts on a model, even where no algorithm applies; with pilot runs where no guarantee decides."""
-    from oco.compiler.plan import explain_choice, plan_of
-    from oco.evaluation.data import problem_for
-
     kind = LEAST if settings is None else settings
     problem = model if data is None else problem_for(model, data, seed)
     choice = explain_choice(problem, kind, tradeoff, effort)
@@ -112,8 +104,6 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
 
     Raises OcoError where the algorithm leaves no constant free, and where there are no rounds to tune on.
     """
-    from oco.evaluation.tuning import tune
-
     winner = plan.choice.winner
     assert winner is not None
     free = plan.free
@@ -176,7 +166,5 @@ def tuning_text(result: Tuned) -> str:
     ]
     guarantee = result.plan.guarantee
     if guarantee is not None and guarantee.horizon is not None:
-        from oco.compiler.explain import bound_text
-
         lines += [f"Guarantee: {bound_text(b, guarantee)}" for b in guarantee.bounds]
     return "\n".join([*lines, "", result.line]) + "\n"

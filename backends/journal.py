@@ -26,6 +26,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oco.backends.feedback import Feedback
 from oco.backends.identity import model_hash
 from oco.backends.ownership import holder_of
 from oco.backends.python.state_file import pack, unpack
@@ -34,7 +35,6 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.writing import reason_of
 
 if TYPE_CHECKING:
-    from oco.backends.feedback import Feedback
     from oco.backends.learner import Learner
 
 FORMAT = "1"
@@ -271,8 +271,6 @@ class Journal:
 
     def again(self, learner: Learner, round: int, streams: Mapping[str, Any]) -> Feedback:
         """Feedback of an earlier round, if these are its streams. Raises OCO856."""
-        from oco.backends.feedback import Feedback
-
         warnings = list(learner.warnings)
         try:
             given = learner.checked(streams)

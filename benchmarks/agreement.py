@@ -29,7 +29,8 @@ from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import CALLS, LOOPS, PASSES, optimize
 from oco.compiler.plan import explain_choice
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.model import Feedback, Model
+from oco.dsl.model import Model
+from oco.dsl.statements import Feedback
 from oco.plan import Plan
 
 HERE = Path(__file__).parent
@@ -287,9 +288,8 @@ PAGE = """# How far the backends are apart
 each example: {rounds} rounds in C and in NumPy, as far as {seconds:g} seconds of NumPy go, and a sixth of that in the interpreter. All
 of it takes long; with `--log FILE` a run that was stopped goes on where it was. A difference is the greatest one of any entry of any
 decision, as a share of the width of that entry over its domain. On its first domain each algorithm is also played with each pass of the
-IR left out in turn,
-in C and (1000 rounds) in NumPy; the greatest difference is shown, and the pass. Where the order of sums is the same the bits are the
-same; inner products add up in the order of NumPy's library.
+IR left out in turn, in C and (1000 rounds) in NumPy; the greatest difference is shown, and the pass. Where the order of sums is the
+same the bits are the same; inner products add up in the order of NumPy's library.
 """
 CHAOS = """Where NumPy is not even the same as itself when its start is moved by a share of {moved:g}, no two backends can agree for long:
 the path is chaotic. Such rows are not in the tables above. They say for how many rounds two paths are the same to {same:g}.

@@ -16,7 +16,7 @@ from oco.compiler.points import Point, Rows, Structured
 from oco.compiler.problem import Problem, TraceSpec
 from oco.compiler.restarts import EPOCH, Restarted
 from oco.compiler.storage import StateLayout, decided, started
-from oco.dsl.model import Feedback
+from oco.dsl.statements import Feedback
 
 MOST_SLOPES = 100_000
 """Entries of the constraints' gradients together, beyond which a learner does not look at their size."""

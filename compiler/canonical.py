@@ -6,28 +6,26 @@ is a constant. Decisions and streams keep their names; the round `t` stays symbo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from oco.compiler.cuts import Sets
 from oco.compiler.domains import Domain
 from oco.compiler.domains.programs import MOST_STEPS
+from oco.compiler.folding import Folding
 from oco.compiler.structure import Structure, structure_of
-from oco.compiler.vectorize import Together
 from oco.dsl.build import call
-from oco.dsl.diagnostics import Findings, InternalError, fail
-from oco.dsl.dims import SymbolicDim
+from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.distributions import TruncatedDistribution, truncated
 from oco.dsl.domains import DOMAINS
-from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Call, Constant, Data, Expr, Kind, Name, Slice, constant, names, rewrite
-from oco.dsl.limits import Made, Sizes, check_entries, numbers
-from oco.dsl.model import Decision, Feedback, Measure, Model, Param, Relation, Stream, Timing
+from oco.dsl.expressions import Constant, Expr, Kind, changes, names
+from oco.dsl.limits import check_entries
+from oco.dsl.model import Model
 from oco.dsl.source import Span
+from oco.dsl.statements import Decision, Feedback, Measure, Relation, Stream, Timing
 
 Floats = np.ndarray[Any, Any]
 FEWEST_STEPS = 5_000_000
@@ -148,12 +146,12 @@ class Canonical:
     @cached_property
     def fixed(self) -> bool:
         """Whether no inequality changes from round to round."""
-        return not any(names(c.expr, kind) for c in self.inequalities for kind in (Kind.ROUND, Kind.STREAM))
+        return not any(changes(c.expr) for c in self.inequalities)
 
     @cached_property
     def structure(self) -> tuple[Structure, str]:
-        """How all inequalities depend on the decisions, and the label of the first that is no better (`constraint_structure`)."""
-        return structure_of(self.inequalities, tuple(b.name for b in self.blocks))
+        """How all inequalities depend on the decisions, and the label of the first that is no better (`structure_of`)."""
+        return structure_of([(c.origin, c.expr) for c in self.inequalities], tuple(b.name for b in self.blocks))
 
     @cached_property
     def revealed_on_average(self) -> tuple[str, ...]:
@@ -181,8 +179,11 @@ def entry_labels(label: str, shape: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def canonical(model: Model) -> Canonical:
-    """Bring a model into canonical form. Raises OcoError where a param has no value or a bound or domain is not acceptable."""
-    folding = _Folding(model)
+    """Bring a model into canonical form.
+
+    Raises OcoError where a param has no value, a bound or domain is not acceptable, or a round has no entry of what it indexes.
+    """
+    folding = Folding(model)
     findings = Findings()
     if model.objective is None:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
@@ -212,11 +213,17 @@ def canonical(model: Model) -> Canonical:
             continue
         g = above if c.relation is Relation.LE else below
         inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span))
-    horizon = None if model.horizon.rounds is None else _horizon(folding.fold(model.horizon.rounds))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
     return Canonical(
-        model, horizon, tuple(blocks), tuple(streams), objective, tuple(inequalities), tuple(equalities), assumptions
+        model,
+        folding.horizon,
+        tuple(blocks),
+        tuple(streams),
+        objective,
+        tuple(inequalities),
+        tuple(equalities),
+        assumptions,
     )
 
 
@@ -231,127 +238,11 @@ def _has_multipliers(model: Model, expr: Expr, streams: Sequence[StreamRange]) -
     return has_mean and soft and model.feedback is not Feedback.BANDIT and model.measure is Measure.STATIC
 
 
-class _Folding:
-    """Replaces params by their values and lets by what they stand for, and evaluates whatever is then constant."""
-
-    def __init__(self, model: Model) -> None:
-        self.params: Mapping[str, Param] = {p.name: p for p in model.params}
-        self.values = {p.name: p.data for p in model.params if p.data is not None}
-        self.lets = {let.name: let.value for let in model.lets}
-        self.data: dict[str, Data] = {}
-        self.done: dict[str, Expr] = {}
-        self.worked_out: dict[object, tuple[Expr, Data]] = {}
-        self.sizes = Sizes()
-        self.made, self.sets = Made(), Sets()
-        self.together = Together()
-
-    def fold(self, expr: Expr) -> Expr:
-        return self.together(self._written(expr))
-
-    def _written(self, expr: Expr) -> Expr:
-        """With lets and params put in, as it was written."""
-        written = rewrite(expr, self._node)
-        self.sizes.check(written, expr.span)
-        return written
-
-    def array(self, expr: Expr) -> Floats:
-        """The value of an expression that must be known before the first round."""
-        folded = self.fold(expr)
-        if not isinstance(folded, Constant):
-            raise InternalError("a bound or an argument of a domain depends on the round's data")
-        return folded.value.array
-
-    def number(self, expr: Expr, what: str) -> float:
-        """The same of what is one number."""
-        value = self.array(expr)
-        if value.shape:
-            raise fail("OCO654", f"`{what}` is bounded by one number; here it has shape {list(value.shape)}", expr.span)
-        return float(value)
-
-    def shape(self, shape: tuple[Any, ...], span: Span | None) -> tuple[int, ...]:
-        for dim in shape:
-            if isinstance(dim, SymbolicDim):
-                raise _no_value(dim.terms[0][0][0], span)
-        return tuple(int(d) for d in shape)
-
-    def _node(self, node: Expr) -> Expr:
-        if isinstance(node, Name) and node.kind is Kind.PARAM:
-            return self._param(node)
-        if isinstance(node, Name) and node.kind is Kind.LET:
-            self._fold_let(node.name)
-            return self.done[node.name]
-        if isinstance(node, (Constant, Name, Slice)) or not all(_is_constant(c) for c in node.children):
-            return node
-        data = self._worked_out(node)
-        return Constant(data, shape=data.array.shape, integer=node.integer, span=node.span)
-
-    def _worked_out(self, node: Expr) -> Data:
-        """The value of a part without decisions and streams; parts with the same arguments share one array."""
-        own: object = id(node)
-        if isinstance(node, Call):
-            own = (
-                node.atom,
-                node.options,
-                node.shape,
-                *(id(a.value if isinstance(a, Constant) else a) for a in node.args),
-            )
-        if own not in self.worked_out:
-            self.made.add(numbers(node), "this part of the model", node.span)
-            value = np.asarray(evaluate(node, {}))
-            if not np.isfinite(value).all():
-                raise fail(
-                    "OCO807",
-                    "this part of the model is not a finite number",
-                    node.span,
-                    "look for a division by zero or a huge power",
-                )
-            self.worked_out[own] = node, constant(value).value
-        return self.worked_out[own][1]
-
-    def _fold_let(self, name: str) -> None:
-        """A let after those that it uses, however long the chain of them is."""
-        waiting = [] if name in self.done else [name]
-        while waiting:
-            used = [n for n in names(self.lets[waiting[-1]], Kind.LET) if n not in self.done]
-            waiting += used
-            if not used:
-                last = waiting.pop()
-                self.done[last] = self._written(self.lets[last])
-
-    def _param(self, node: Name) -> Expr:
-        param = self.params[node.name]
-        if param.data is None:
-            raise _no_value(node.name, node.span)
-        if node.name not in self.data:
-            self.data[node.name] = constant(param.data).value
-        data = self.data[node.name]
-        return Constant(data, shape=tuple(data.array.shape), integer=param.integer or node.integer, span=node.span)
-
-
-def _is_constant(node: Expr) -> bool:
-    return isinstance(node, Constant) or (isinstance(node, Slice) and all(_is_constant(c) for c in node.children))
-
-
-def _no_value(name: str, span: Span | None) -> Exception:
-    return fail(
-        "OCO216", f"the param `{name}` has no value", span, f"give one: --param {name}=..., or params={{{name!r}: ...}}"
-    )
-
-
 def _difference(left: Expr, right: Expr) -> Expr:
     """`left - right`, without the subtraction of a zero that changes nothing."""
     if isinstance(right, Constant) and not right.value.array.any() and right.shape in ((), left.shape):
         return left
     return call("sub", left, right)
-
-
-def _horizon(rounds: Expr) -> int:
-    if not isinstance(rounds, Constant) or rounds.shape != ():
-        raise fail("OCO323", "the horizon is one whole number", rounds.span)
-    value = float(rounds.value.array)
-    if value < 1 or value != int(value):
-        raise fail("OCO323", f"the horizon is a whole number of rounds, at least 1; here it is {value:g}", rounds.span)
-    return int(value)
 
 
 def _steps(model: Model) -> int:
@@ -360,7 +251,7 @@ def _steps(model: Model) -> int:
     return max(MOST_STEPS // max(1, polyhedra), FEWEST_STEPS)
 
 
-def _block(decision: Decision, folding: _Folding, steps: int) -> Block:
+def _block(decision: Decision, folding: Folding, steps: int) -> Block:
     shape = folding.shape(decision.shape, decision.span)
     for argument in decision.domain.args:
         folding.fold(argument)  # names a param without a value
@@ -372,7 +263,7 @@ def _block(decision: Decision, folding: _Folding, steps: int) -> Block:
     return Block(decision.name, shape, domain, decision.span)
 
 
-def _range(stream: Stream, folding: _Folding) -> StreamRange:
+def _range(stream: Stream, folding: Folding) -> StreamRange:
     """The values that a stream may take: its bounds, cut to the support of its distribution, whole numbers where it says so."""
     shape = folding.shape(stream.shape, stream.span)
     lower, upper = np.asarray(-np.inf), np.asarray(np.inf)

@@ -28,9 +28,9 @@ from oco.compiler.theorems import (
 from oco.compiler.unit_free import in_user_units, unit_free, without_units
 from oco.compiler.verdicts import Applicability, Informativeness, Verdict, rank, weigh, why_first, why_lost
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
-from oco.dsl.model import Feedback, Measure, Timing
 from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
 from oco.dsl.source import Span
+from oco.dsl.statements import Feedback, Measure, Timing
 from oco.dsl.suggest import did_you_mean, nearest
 
 

@@ -15,8 +15,8 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, names
-from oco.dsl.model import DomainSpec, Relation
 from oco.dsl.source import Span
+from oco.dsl.statements import DomainSpec, Relation
 
 Floats = np.ndarray[Any, Any]
 

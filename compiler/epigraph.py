@@ -25,13 +25,13 @@ from oco.compiler.domains.box import Box
 from oco.compiler.facts.context import Setting
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.jacobians import jacobian
-from oco.compiler.structure import Structure, constraint_structure, is_affine, separable_over_box
+from oco.compiler.structure import Structure, is_affine, separable_over_box
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms, kink_of
 from oco.dsl.build import applied
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, Slice, constant, names, rewrite, walk
-from oco.dsl.model import Feedback, Stream
+from oco.dsl.statements import Feedback, Stream
 
 Floats = np.ndarray[Any, Any]
 LEVELS, BASES, STEEPNESS = "_levels", "_bases", "_steepness"
@@ -87,7 +87,7 @@ def kinks_hinder(canonical: Canonical) -> bool:
     """Whether a step meets kinks that it cannot take as they are."""
     if not any(has_kinks(c) for c in canonical.inequalities):
         return False
-    structure, _ = constraint_structure(canonical)
+    structure, _ = canonical.structure
     return structure is not Structure.AFFINE and not separable_over_box(structure, [b.domain for b in canonical.blocks])
 
 

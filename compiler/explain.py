@@ -76,7 +76,8 @@ def refusal(choice: Choice) -> tuple[str, str, Span | None]:
         return f"no algorithm applies to this model: {overflow.message}", overflow.hint, overflow.span
     message = f"no algorithm applies to this model yet: the nearest is {nearest.name}, but {_joined(nearest.reasons)}"
     others = "; `oco explain` says what each other one needs"
-    return message, f"{nearest.name} would apply if you {nearest.fix}{others}" if nearest.fix else "", None
+    place = next((o.span for o in nearest.objections if o.span is not None), None)
+    return message, f"{nearest.name} would apply if you {nearest.fix}{others}" if nearest.fix else "", place
 
 
 def _joined(parts: tuple[str, ...]) -> str:

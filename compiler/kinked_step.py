@@ -25,7 +25,6 @@ from oco.compiler.epigraph import BASES, STEEPNESS, Epigraph, Floats
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows
 from oco.compiler.problem import Problem, TraceSpec
-from oco.compiler.structure import constraint_structure
 
 TOLERANCE = 1e-12
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
@@ -138,7 +137,7 @@ def _lifted(task: TraceSpec, result: Epigraph) -> tuple[TraceSpec, Floats]:
             origins=(*scales.origins, np.zeros(())),
             inequalities=np.concatenate([scales.inequalities[:count], units]),
         )
-    structure, _ = constraint_structure(result.canonical)
+    structure, _ = result.canonical.structure
     return replace(task, canonical=result.canonical, structure=structure, scales=scales, rooms=()), units
 
 

@@ -12,7 +12,7 @@ from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.atoms.index import lower_index, slice_ends
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import known
-from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
+from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
 
 ROUND = "t"
 
@@ -75,7 +75,10 @@ class Lowering:
     def _place(self, item: Expr, size: int) -> Any:
         if isinstance(item, Slice):
             return known(slice_ends(item, size))
-        return self.found[id(item)]
+        place = self.found[id(item)]
+        if names(item, Kind.ROUND):  # a learner that goes on after the horizon stays at the last entry
+            return self.tracer.minimum(self.tracer.to_int(place), size - 1)
+        return place
 
 
 _WORDS = {"/": "over", "*": "times", "+": "plus", "-": "minus", "@": "times"}

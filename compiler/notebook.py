@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
+from oco.compiler.choice import Choice
 from oco.compiler.explain import explain_text, formula_text
+from oco.compiler.guarantees import Bound, Guarantee, rate_symbols
+from oco.compiler.settings import parse_formula
 from oco.compiler.verdicts import Applicability, Verdict
 from oco.dsl.shown import shown_as_text
 from oco.dsl.text.latex import escaped
 from oco.dsl.text.notebook import marked
-
-if TYPE_CHECKING:
-    from oco.compiler.choice import Choice
-    from oco.compiler.guarantees import Bound, Guarantee
-    from oco.compiler.plan import Plan
 
 _CELL = "text-align:left;padding:2px 12px 2px 0;vertical-align:top"
 
@@ -55,9 +52,6 @@ def _rates(v: Verdict) -> str:
 def _rate(bound: Bound) -> str:
     import sympy
 
-    from oco.compiler.guarantees import rate_symbols
-    from oco.compiler.settings import parse_formula
-
     return str(sympy.latex(parse_formula(bound.rate, rate_symbols())))
 
 
@@ -75,23 +69,23 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def plan_html(plan: Plan) -> str:
+def plan_html(winner: Verdict) -> str:
     """What was chosen and why, its settings, and its guarantee in numbers."""
-    winner = plan.choice.winner
-    assert winner is not None
     head = f"<p><b>{escape(winner.name)}</b>: {escape(winner.algorithm.title)} ({escape(winner.algorithm.cite)})</p>"
     why = "".join(f"<p>{marked(reason)}</p>" for reason in winner.reasons)
-    settings = [
+    rows = [
         (
             f"<code>{escape(s.name)}</code>",
             f"<code>{escape(formula_text(s.formula))}</code>",
             _value(s.value),
             marked(s.why),
         )
-        for s in plan.settings.values()
+        for s in winner.settings.values()
     ]
-    table = _table(("setting", "formula", "value", "from"), settings) if settings else ""
-    return head + why + table + (_guarantee(plan.guarantee) if plan.guarantee is not None else "<p>No guarantee.</p>")
+    table = _table(("setting", "formula", "value", "from"), rows) if rows else ""
+    return (
+        head + why + table + (_guarantee(winner.guarantee) if winner.guarantee is not None else "<p>No guarantee.</p>")
+    )
 
 
 def _value(value: float | None) -> str:
@@ -110,17 +104,17 @@ def _guarantee(guarantee: Guarantee) -> str:
     return f"<p>{escape(guarantee.theorem)}, {when}:</p>{_table(('measure', 'at most', 'rate'), rows)}{conditions}"
 
 
-def plan_latex(plan: Plan) -> str:
+def plan_latex(winner: Verdict) -> str:
     """The settings and the bounds as formulas."""
     import sympy
 
-    settings = [rf"{_letter(s.name)} &= {sympy.latex(s.formula)}" for s in plan.settings.values()]
+    lines = [rf"{_letter(s.name)} &= {sympy.latex(s.formula)}" for s in winner.settings.values()]
     bounds = (
         []
-        if plan.guarantee is None
-        else [rf"\text{{{escaped(b.measure)}}} &\le {b.latex}" for b in plan.guarantee.bounds]
+        if winner.guarantee is None
+        else [rf"\text{{{escaped(b.measure)}}} &\le {b.latex}" for b in winner.guarantee.bounds]
     )
-    return "$$\\begin{aligned}\n" + " \\\\\n".join((*settings, *bounds)) + "\n\\end{aligned}$$"
+    return "$$\\begin{aligned}\n" + " \\\\\n".join((*lines, *bounds)) + "\n\\end{aligned}$$"
 
 
 def _letter(name: str) -> str:

@@ -17,7 +17,7 @@ from oco.compiler.choice import Choice, Policy, choose, judge
 from oco.compiler.explain import explain_data, refusal
 from oco.compiler.facts.budget import Budget
 from oco.compiler.facts.check import check_canonical
-from oco.compiler.facts.types import Facts
+from oco.compiler.facts.facts import Facts
 from oco.compiler.frontier import FrontierPoint, frontier
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
@@ -27,7 +27,6 @@ from oco.compiler.resolve import all_formulas, formulas
 from oco.compiler.resolve_again import given_formulas, in_its_units, promised_again, revised
 from oco.compiler.settings import Setting
 from oco.compiler.storage import rooms
-from oco.compiler.structure import constraint_structure
 from oco.compiler.theorems import Free, Guarantee, Situation
 from oco.compiler.verdicts import Applicability, Verdict
 from oco.dsl.diagnostics import Diagnostic, fail
@@ -100,7 +99,7 @@ class Plan:
 
     @cached_property
     def _task(self) -> TraceSpec:
-        structure, _ = constraint_structure(self.canonical)
+        structure, _ = self.canonical.structure
         rows = self.choice.situation.dependent_rows
         task = TraceSpec(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
         task = replace(task, restarts=self.choice.restarts, open=self.open)
@@ -208,10 +207,10 @@ class Plan:
         return f"Plan({self.model.name}, {self.algorithm})"
 
     def _repr_html_(self) -> str:
-        return plan_html(self)
+        return plan_html(self._winner)
 
     def _repr_latex_(self) -> str:
-        return plan_latex(self)
+        return plan_latex(self._winner)
 
     def to_json(self) -> str:
         """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""

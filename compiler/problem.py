@@ -25,8 +25,8 @@ from oco.compiler.units import Units
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import known
-from oco.dsl.expressions import Expr, Kind, Name, names
-from oco.dsl.model import Feedback
+from oco.dsl.expressions import Expr, Kind, Name, changes
+from oco.dsl.statements import Feedback
 
 FLOAT = DType.FLOAT
 
@@ -60,7 +60,7 @@ class Problem:
         self.constants = constants or {}
         self.domain = Geometry(tracer, task.domains, Starts(tracer, starts or {}))
         self.structure = task.structure
-        self.units = Units(tracer, task)
+        self.units = Units(tracer, task.scales, tuple(b.domain for b in task.canonical.blocks))
 
     # The round and the settings.
 
@@ -181,7 +181,7 @@ class Problem:
     def constraints_known(self) -> bool:
         """Whether the inequalities are known as functions: revealed in full, or the same in every round."""
         exprs = [c.expr for c in self.task.canonical.inequalities]
-        return self.full or not any(names(e, Kind.STREAM) or names(e, Kind.ROUND) for e in exprs)
+        return self.full or not any(map(changes, exprs))
 
     def loss(self, x: Point) -> Value:
         """f_t(x)."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.domains import Domain
+from oco.compiler.domains import Domain, in_units
 
 Floats = np.ndarray[Any, Any]
 
@@ -36,7 +36,7 @@ class Scales:
 
     def domains(self, domains: Sequence[Domain]) -> tuple[Domain, ...]:
         """The sets that u lies in."""
-        return tuple(d.in_units(o, self.radius) for d, o in zip(domains, self.origins, strict=True))
+        return tuple(in_units(d, o, self.radius) for d, o in zip(domains, self.origins, strict=True))
 
 
 def literal(blocks: int, inequalities: int, equalities: int) -> Scales:

@@ -8,8 +8,9 @@ from functools import lru_cache
 from oco.compiler.canonical import Canonical, Inequality
 from oco.compiler.epigraph import Unliftable, epigraph, has_kinks, kinks_hinder, lifted
 from oco.compiler.facts.phrasing import plural
-from oco.compiler.structure import MOST_ENTRIES, Structure, constraint_structure, separable_over_box
+from oco.compiler.structure import MOST_ENTRIES, Structure, separable_over_box
 from oco.compiler.theorems import Objection, Situation
+from oco.compiler.ways_out import way_to_bound
 from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.expressions import Call, Kind, names, walk
 
@@ -39,7 +40,7 @@ def step_rank(s: Situation) -> int:
 
 
 def _smooth_cost(canonical: Canonical) -> StepCost:
-    structure, _ = constraint_structure(canonical)
+    structure, _ = canonical.structure
     n = sum(c.size for c in canonical.inequalities)
     steps = f"a few Newton steps in {plural(n, 'multiplier')}, each with"
     if structure is Structure.AFFINE:
@@ -58,7 +59,7 @@ def ask_for_it(fix: str, slow: bool) -> str:
 @lru_cache(maxsize=8)
 def solver_objection(s: Situation) -> Objection | None:
     """Why argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+ over the domain has no exact solver here, if so."""
-    structure, label = constraint_structure(s.canonical)
+    structure, label = s.canonical.structure
     for d in s.domains:
         for operation in ("project", "project_jacobian"):
             why, slow = d.unavailable_reason(operation)
@@ -74,12 +75,12 @@ def solver_objection(s: Situation) -> Objection | None:
         try:
             above = epigraph(s.canonical).canonical
             kinked = frozenset(c.label for c in s.canonical.inequalities if has_kinks(c))
-            structure, label = constraint_structure(above)
+            structure, label = above.structure
         except Unliftable as found:
             why = found.why
     for c in s.canonical.inequalities:
         if c.label not in kinked and s.entries(c.label, c.shape, "smoothness.l2") is None:
-            return _unsolved(c, why)
+            return _unsolved(s, c, why)
     if s.size > MOST_ENTRIES and structure is not Structure.AFFINE:
         return Objection(
             f"its step solves a system of the size of the decision for `{label}`, and {s.size} entries are more than {MOST_ENTRIES}",
@@ -88,7 +89,7 @@ def solver_objection(s: Situation) -> Objection | None:
     return None
 
 
-def _unsolved(c: Inequality, why: str) -> Objection:
+def _unsolved(s: Situation, c: Inequality, why: str) -> Objection:
     """Why the step under a constraint without a bound of its smoothness is not solved, and what is solved in its place."""
     key = f"constraints.{c.label}.smoothness.l2"
     forms = "affine, smooth, the largest of few such pieces, sums of these, or over a box sums of functions of single entries"
@@ -101,7 +102,7 @@ def _unsolved(c: Inequality, why: str) -> Objection:
         how = why if why and not _is_round(node) else solved
         return Objection(f"`{c.origin}` has kinks in `{written}`, and {how}", fix)
     message = f"nothing bounds how fast the gradient of `{c.origin}` changes, and {solved}"
-    return Objection(message, f"`assume {key} <= ...`")
+    return Objection(message, way_to_bound(s.canonical, c.expr, key), span=c.span)
 
 
 def _is_round(node: Call) -> bool:

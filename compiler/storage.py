@@ -22,7 +22,7 @@ from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
-from oco.dsl.model import Feedback
+from oco.dsl.statements import Feedback
 
 LARGE = 1 << 18
 """Entries of a matrix up to which it is kept as an array whatever its factors would take."""

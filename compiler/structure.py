@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from oco.compiler.ir.ops import OPS as OPERATIONS
 from oco.dsl.atoms import ATOMS
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
-
-if TYPE_CHECKING:
-    from oco.compiler.canonical import Canonical, Inequality
 
 MOST_ENTRIES = 400
 """Of a decision whose step solves systems of its size (`smooth_response`)."""
@@ -36,18 +33,13 @@ class Structure(StrEnum):
     OTHER = "other"
 
 
-def constraint_structure(canonical: Canonical) -> tuple[Structure, str]:
-    """The structure of the inequalities, and the label of the first one that has no better one."""
-    return canonical.structure
-
-
-def structure_of(inequalities: Sequence[Inequality], decisions: tuple[str, ...]) -> tuple[Structure, str]:
-    """The same of these inequalities in these decisions."""
-    bent = [c for c in inequalities if not is_affine(c.expr, decisions)]
-    for c in bent:
-        if not is_separable(c.expr, decisions):
-            return Structure.OTHER, c.origin
-    return (Structure.SEPARABLE, bent[0].origin) if bent else (Structure.AFFINE, "")
+def structure_of(functions: Sequence[tuple[str, Expr]], decisions: tuple[str, ...]) -> tuple[Structure, str]:
+    """Structure of all functions (label, expression) in the decisions, and the label of the first that has no better one."""
+    bent = [(label, f) for label, f in functions if not is_affine(f, decisions)]
+    for label, f in bent:
+        if not is_separable(f, decisions):
+            return Structure.OTHER, label
+    return (Structure.SEPARABLE, bent[0][0]) if bent else (Structure.AFFINE, "")
 
 
 def is_affine(expr: Expr, decisions: tuple[str, ...]) -> bool:

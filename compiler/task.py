@@ -15,7 +15,7 @@ from oco.compiler.settings import Setting
 from oco.compiler.storage import LowRankLayout
 from oco.compiler.structure import Structure
 from oco.compiler.theorems import Restart
-from oco.dsl.model import Feedback
+from oco.dsl.statements import Feedback
 
 FLOAT = DType.FLOAT
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical, entry_labels
 from oco.compiler.domains import Domain
-from oco.compiler.facts.types import Facts, Status
+from oco.compiler.facts.facts import Facts
+from oco.compiler.facts.types import Status
 from oco.compiler.guarantees import Bound as Bound
 from oco.compiler.guarantees import Condition as Condition
 from oco.compiler.guarantees import Guarantee as Guarantee
@@ -21,9 +22,11 @@ from oco.compiler.guarantees import Quantity as Quantity
 from oco.compiler.guarantees import rate_symbols as rate_symbols
 from oco.compiler.schedule import Rounds, Schedule
 from oco.compiler.settings import Default, Setting, along, symbols_of
+from oco.compiler.ways_out import way_to_bound
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.evaluate import evaluate
-from oco.dsl.model import Measure
+from oco.dsl.source import Span
+from oco.dsl.statements import Measure
 
 Floats = np.ndarray[Any, Any]
 ANY_LENGTH = 1000
@@ -169,12 +172,14 @@ class Objection:
     """Why a hypothesis does not hold; the smallest change of the model that would make it hold ("" where there is none).
 
     `slow`: it is about time alone, and nothing to one who asks for the algorithm. `drops`: the change gives up a part of the problem.
+    `span`: the place in the model that it is about, where it is one.
     """
 
     reason: str
     fix: str = ""
     slow: bool = False
     drops: bool = False
+    span: Span | None = None
 
 
 Test = Callable[[Situation], "Objection | Condition | None"]
@@ -343,11 +348,16 @@ def fact_is_true(key: str, words: str, claim: str, refuted: str, fix: str = "") 
     return Hypothesis(words, test, (key,))
 
 
-def fact_is_known(key: str, words: str, what: str, fix: str) -> Hypothesis:
-    """A number that the facts bound."""
+def fact_is_known(key: str, words: str, what: str) -> Hypothesis:
+    """A number that the facts bound, of the loss or of the domain."""
 
     def test(s: Situation) -> Objection | None:
-        return None if s.number(key) is not None else Objection(f"nothing bounds {what}", fix)
+        if s.number(key) is not None:
+            return None
+        if not key.startswith("loss."):
+            return Objection(f"nothing bounds {what}", "give a bounded domain")
+        loss = s.canonical.objective
+        return Objection(f"nothing bounds {what}", way_to_bound(s.canonical, loss, key), span=loss.span)
 
     return Hypothesis(words, test, (key,))
 
@@ -359,10 +369,8 @@ def inequalities_know(what: str, words: str, meaning: str) -> Hypothesis:
         for c in s.canonical.inequalities:
             if s.entries(c.label, c.shape, what) is None:
                 key = f"constraints.{c.label}.{what}"
-                return Objection(
-                    f"nothing bounds {meaning} of `{c.origin}`",
-                    f"state bounds of its streams, or `assume {key} <= ...`",
-                )
+                fix = way_to_bound(s.canonical, c.expr, key)
+                return Objection(f"nothing bounds {meaning} of `{c.origin}`", fix, span=c.span)
         return None
 
     return Hypothesis(words, test, (f"constraints.*.{what}",))

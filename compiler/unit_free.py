@@ -19,12 +19,15 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical, Equality, Inequality, entry_labels
+from oco.compiler.domains import in_units
 from oco.compiler.domains.norms import vector_norm
 from oco.compiler.facts.budget import Budget, size
 from oco.compiler.facts.context import Setting
 from oco.compiler.facts.domain import domain_facts, downward, upward
+from oco.compiler.facts.fact import Fact
+from oco.compiler.facts.facts import Deferred, Facts
 from oco.compiler.facts.feasible import KEYS, Feasibility
-from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
+from oco.compiler.facts.types import Status, Step
 from oco.compiler.scales import Scales
 from oco.compiler.theorems import Bound, Guarantee, Situation
 from oco.dsl import algebra
@@ -94,7 +97,7 @@ def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:
         )
 
     blocks = tuple(
-        replace(b, domain=b.domain.in_units(o, scales.radius)) for b, o in zip(c.blocks, scales.origins, strict=True)
+        replace(b, domain=in_units(b.domain, o, scales.radius)) for b, o in zip(c.blocks, scales.origins, strict=True)
     )
     return replace(
         c,

@@ -5,7 +5,7 @@ A unit that is 1 writes no operation, so a rule in the user's own units is trace
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from oco.compiler.domains import Domain
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows
-
-if TYPE_CHECKING:
-    from oco.compiler.problem import TraceSpec
+from oco.compiler.scales import Scales
 
 Floats = np.ndarray[Any, Any]
 _ROWS = "row_unit", "R/G, for gradients of g / G towards u"
@@ -25,9 +23,9 @@ _EQUALITY_ROWS = "equality_row_unit", "R/H, for gradients of h / H towards u"
 class Units:
     """f' = f / F, g_n' = g_n / G_n, h_m' = h_m / H_m and their derivatives towards u, where x = c + R u."""
 
-    def __init__(self, tracer: Tracer, task: TraceSpec) -> None:
-        self.t, self.scales = tracer, task.scales
-        self.own = tuple(b.domain for b in task.canonical.blocks)
+    def __init__(self, tracer: Tracer, scales: Scales | None, domains: tuple[Domain, ...]) -> None:
+        self.t, self.scales = tracer, scales
+        self.own = domains
 
     @property
     def radius(self) -> float:

@@ -21,7 +21,10 @@ from oco.dsl.expressions import Expr, File, Kind, constant, names
 from oco.dsl.fact_keys import FUNCTION_FACTS, MODEL_FACTS, catalogue, of_the_whole
 from oco.dsl.formulas import check_using
 from oco.dsl.limits import FACTORED, LONGEST, MOST_FACTORED, MOST_NUMBERS
-from oco.dsl.model import (
+from oco.dsl.model import Model
+from oco.dsl.scope import Scope, check_fixed, check_new_label, check_new_name, kind_of
+from oco.dsl.source import Span
+from oco.dsl.statements import (
     Assumption,
     Constraint,
     Cut,
@@ -32,15 +35,12 @@ from oco.dsl.model import (
     Horizon,
     Let,
     Measure,
-    Model,
     Param,
     Relation,
     Stream,
     Timing,
     Using,
 )
-from oco.dsl.scope import Scope, check_fixed, check_new_label, check_new_name, kind_of
-from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.values import (
     check_count,
@@ -102,6 +102,7 @@ class Assembly:
                     rounds.span,
                     "give the most that is allowed: after it a learner goes on with its settings",
                 )
+            self.scope.horizon = None if value is None else int(value)
         self.horizon = Horizon(rounds, span)
 
     def param(
@@ -176,15 +177,21 @@ class Assembly:
         mean: Expr | None = None,
         distribution: Distribution | None = None,
         span: Span | None = None,
+        values: tuple[float, ...] = (),
     ) -> None:
-        """Add `stream name[dims] in bounds`, `iid` or `~ distribution`."""
+        """Add `stream name[dims] in bounds`, `iid` or `~ distribution`; `values` as in `Stream`."""
         check_new_name(self.scope, name, Kind.STREAM, span)
-        stream = Stream(name, dims, self._shape(dims, f"`{name}`"), bounds, integer, iid, mean, distribution, span)
+        stream = Stream(
+            name, dims, self._shape(dims, f"`{name}`"), bounds, integer, iid, mean, distribution, span, values
+        )
         self.scope.declare(stream)
         check_count(stream.shape, f"`{name}`", span)
         if bounds is not None:
             check_range(self.scope, bounds, stream.shape, f"`{name}`", integer)
         check_law(self.scope, stream)
+        if values and distribution is not None:
+            message = f"`{name}` has a known distribution, which says what its values are"
+            raise fail("OCO427", message, span, "leave out the set of values, or the distribution")
         if iid and distribution is not None:
             raise fail("OCO427", f"`{name}` has a known distribution, so it is iid already", span, "leave out `iid`")
         if mean is not None:

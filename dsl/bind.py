@@ -10,8 +10,9 @@ from oco.dsl import build
 from oco.dsl.assembly import Assembly
 from oco.dsl.diagnostics import Findings
 from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, rewrite
-from oco.dsl.model import Distribution, DomainSpec, Model, Param
+from oco.dsl.model import Model
 from oco.dsl.scope import Scope
+from oco.dsl.statements import Distribution, DomainSpec, Param
 
 
 def bind(model: Model, params: Mapping[str, Any]) -> Model:
@@ -64,7 +65,15 @@ class _Binder:
             mean = None if s.mean is None else self.expr(s.mean)
             distribution = None if s.distribution is None else self._distribution(s.distribution)
             assembly.stream(
-                s.name, self.exprs(s.dims), self._bounds(s.bounds), s.integer, s.iid, mean, distribution, s.span
+                s.name,
+                self.exprs(s.dims),
+                self._bounds(s.bounds),
+                s.integer,
+                s.iid,
+                mean,
+                distribution,
+                s.span,
+                s.values,
             )
         for let in m.lets:
             assembly.let(let.name, self.expr(let.value), let.span)
@@ -96,7 +105,7 @@ class _Binder:
 
     def _again(self, node: Expr) -> Expr:
         match node:
-            case Name(name=name, kind=kind) if kind is not Kind.ROUND:
+            case Name(name=name, kind=kind) if kind not in (Kind.ROUND, Kind.HORIZON):
                 return self.scope.name(name, node.span)
             case Call(atom=atom, args=args, options=options):
                 return build.call(atom, *args, span=node.span, shape=None, **dict(options))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,13 @@ from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Expr, Kind, Name, constant
 from oco.dsl.fact_keys import catalogue, of_the_whole
 from oco.dsl.limits import admitted
-from oco.dsl.model import Distribution, DomainSpec, Feedback, Measure, Model, Relation, Timing
+from oco.dsl.model import Model
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
+from oco.dsl.statements import Distribution, DomainSpec, Feedback, Measure, Relation, Timing
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.terms import Comparison, Operand, Term, common_scope, term, wrong_argument
+from oco.dsl.text.parser import formula_text
 from oco.dsl.text.tokens import is_name
 
 Shape: TypeAlias = "Operand | Sequence[Operand] | None"
@@ -109,6 +112,8 @@ class ModelBuilder:
     ) -> Term:
         """Declare data revealed each round: within `bounds`, from a known `dist`, or `iid` with an unknown one (and
         perhaps a known `mean`).
+
+        bounds  (lo, hi); range(k) for whole numbers; {-1, 1} for a set of values
         """
         span = caller_span()
         spec = getattr(dist, "spec", None)
@@ -117,10 +122,13 @@ class ModelBuilder:
         self._own(dist, span)
         if mean is not None and not iid:
             raise fail("OCO427", f"`{name}` has a mean, so it must be iid", span, "add iid=True")
+        values = _listed(bounds, span) if isinstance(bounds, (set, frozenset)) else ()
+        if values:
+            bounds, integer = (values[0], values[-1]), all(isinstance(v, int) for v in values)
         ends, whole = self._bounds(bounds, integer, span)
         known_mean = None if mean is None else self._expr(mean, span)
         with self._statement(name, "a stream", span):
-            self._assembly.stream(name, self._dims(shape, span), ends, whole, iid, known_mean, spec, span)
+            self._assembly.stream(name, self._dims(shape, span), ends, whole, iid, known_mean, spec, span, values)
         return self._name(name, span)
 
     def let(self, name: str, value: Operand) -> Term:
@@ -134,6 +142,11 @@ class ModelBuilder:
     def t(self) -> Term:
         """Number of the round, counted from 1."""
         return Term(Name("t", Kind.ROUND, integer=True, span=caller_span()), self._scope)
+
+    @property
+    def T(self) -> Term:
+        """Number of rounds."""
+        return Term(Name("T", Kind.HORIZON, integer=True, span=caller_span()), self._scope)
 
     # what is wanted
 
@@ -214,9 +227,7 @@ class ModelBuilder:
 
     def to_oco(self) -> str:
         """Text of the model as a file of the language."""
-        from oco.dsl.text.printer import print_model
-
-        return print_model(self.build())
+        return self.build().to_oco()
 
     def __repr__(self) -> str:
         return f"<model {self._assembly.name}>"
@@ -294,6 +305,14 @@ class ModelBuilder:
         return f"c{number}"
 
 
+def _listed(values: set[Any] | frozenset[Any], span: Span | None) -> tuple[float, ...]:
+    """Values of a set, ascending. Raises OCO526 where one is no finite number, or none is there."""
+    numbers = all(isinstance(v, (int, float, np.number)) and math.isfinite(v) for v in values)
+    if not values or not numbers:
+        raise wrong_argument("`bounds`", "a set of numbers", values, span)
+    return tuple(sorted(int(v) if float(v).is_integer() and not isinstance(v, float) else float(v) for v in values))
+
+
 def _checked_name(name: Any, what: str, span: Span | None) -> str:
     if not isinstance(name, str) or not is_name(name):
         shown = repr(name)[:40]
@@ -319,8 +338,6 @@ def _word(word: str, words: list[str], what: str) -> str:
 
 def _formula(value: Any, name: str, span: Span | None) -> str:
     """Text of a setting: a formula, or a number."""
-    from oco.dsl.text.parser import formula_text
-
     if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
         raise wrong_argument(f"the setting `{name}`", "a number or a formula", value, span)
     text = value if isinstance(value, str) else repr(value.item() if isinstance(value, np.generic) else value)

@@ -14,9 +14,9 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS, DistributionKind
 from oco.dsl.domains import DOMAINS, Complaint
 from oco.dsl.expressions import Expr
-from oco.dsl.model import Decision, Distribution, DomainSpec, Stream
 from oco.dsl.scope import Array, Scope, check_fixed
 from oco.dsl.source import Span
+from oco.dsl.statements import Decision, Distribution, DomainSpec, Stream
 from oco.dsl.suggest import did_you_mean, listed
 from oco.dsl.values import fixed_value, is_known
 

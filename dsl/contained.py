@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oco.dsl.expressions import File, constant, walk
-from oco.dsl.model import Model, Param
+from oco.dsl.model import Model
+from oco.dsl.statements import Param
 
 
 def self_contained(model: Model) -> Model:

@@ -38,7 +38,7 @@ class Diagnostic:
     note: str = ""
 
     def __post_init__(self) -> None:
-        from oco.dsl.codes import CODES  # here, for the tables of codes read those of domains, which raise findings
+        from oco.dsl.codes import CODES
 
         if not self.hint and self.code in CODES:
             object.__setattr__(self, "hint", CODES[self.code].remedy)

@@ -15,7 +15,7 @@ from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.domains import Complaint
 from oco.dsl.expressions import Expr
 from oco.dsl.families import FAMILIES, Args, Array, Family
-from oco.dsl.model import Distribution
+from oco.dsl.statements import Distribution
 
 RARE = 0.05
 """Probability below which a truncated draw inverts the distribution function instead of rejecting values outside."""

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     STREAM = "stream"
     LET = "let"
     ROUND = "round"
+    HORIZON = "horizon"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ class Constant(Expr):
 
 @dataclass(frozen=True)
 class Name(Expr):
-    """Param, decision, stream or let by its name, or the round `t`."""
+    """Param, decision, stream or let by its name, the round `t`, or the horizon `T`."""
 
     name: str
     kind: Kind
@@ -230,6 +231,11 @@ def rewrite(root: Expr, f: Callable[[Expr], Expr]) -> Expr:
 def names(root: Expr, kind: Kind | None = None) -> list[str]:
     """Names used, in order of first use, of one kind or of all."""
     return list(dict.fromkeys(n.name for n in root._within[0] if kind is None or n.kind is kind))
+
+
+def changes(root: Expr) -> bool:
+    """True where a value may change from round to round: a stream occurs, or the round."""
+    return any(n.kind in (Kind.STREAM, Kind.ROUND) for n in root._within[0])
 
 
 def parts(root: Expr) -> Mapping[str, int]:

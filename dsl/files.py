@@ -18,6 +18,7 @@ from oco.dsl.readers.decimals import decimal, lines_of
 from oco.dsl.readers.npy import Header, member_header, members, read_entries, read_header, read_member
 from oco.dsl.readers.quota import UNREADABLE, Quota, TooMuch
 from oco.dsl.source import Span
+from oco.dsl.suggest import did_you_mean
 
 Array = np.ndarray[Any, Any]
 
@@ -86,8 +87,6 @@ def locate(path: str, folder: Path | None, span: Span | None) -> Path:
 
 
 def _similar(place: Path, root: Path) -> str:
-    from oco.dsl.suggest import did_you_mean
-
     if not place.parent.is_dir():
         return "its folder does not exist"
     there = sorted(p.relative_to(root).as_posix() for p in place.parent.iterdir() if p.suffix.lower() in READERS)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.fact_keys import catalogue
-from oco.dsl.model import Using
 from oco.dsl.settings import FORMULA_FUNCTIONS, FORMULA_SYMBOLS, SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
 from oco.dsl.source import Span
+from oco.dsl.statements import Using
 from oco.dsl.suggest import did_you_mean, listed
 from oco.dsl.text import syntax
 from oco.dsl.text.parser import parse_formula
@@ -65,7 +65,7 @@ def _check_formula(text: str, names: Sequence[str], labels: tuple[str, ...], spa
         if isinstance(node, syntax.Call) and not node.operator and node.name not in FORMULA_FUNCTIONS:
             hint = did_you_mean(node.name, FORMULA_FUNCTIONS, f"formulas use {', '.join(FORMULA_FUNCTIONS)}")
             raise fail("OCO721", f"there is no function `{node.name}` in formulas", _part(at, node.name), hint)
-        if isinstance(node, (syntax.Subscript, syntax.ArrayLiteral, syntax.Text)):
+        if isinstance(node, (syntax.Subscript, syntax.ArrayLiteral, syntax.ValueSet, syntax.Text)):
             raise fail("OCO721", f"the formula `{text}` is not a number", at)
 
 

@@ -12,8 +12,8 @@ from oco.dsl.chains import PLAIN, balanced, counts, levels, wholes
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Constant, Expr, walk
-from oco.dsl.model import Model
 from oco.dsl.source import Span
+from oco.dsl.statements import Statements
 
 TEXT_LIMIT = 32 * 2**20
 """Characters of a model file: its tokens and its tree take a few hundred bytes for each."""
@@ -144,7 +144,7 @@ def numbers(node: Expr) -> int:
     return math.prod(d for d in node.shape if isinstance(d, int))
 
 
-def check_entries(model: Model) -> None:
+def check_entries(model: Statements) -> None:
     """Refuse decisions and streams that have too many entries to be held several times over."""
     whole = [d for d in model.decisions if d.domain.kind not in FACTORED]
     for what, declared in (("decisions", whole), ("streams", model.streams)):

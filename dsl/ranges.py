@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,8 +12,8 @@ from oco.dsl.atoms.index import axis_words, slice_ends
 from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import Dim, substitute
-from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
-from oco.dsl.model import Param, Stream
+from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
+from oco.dsl.statements import Param, Stream
 
 Range = tuple[int, int]
 
@@ -36,6 +37,21 @@ class Known(Protocol):
     def sizes(self) -> Mapping[str, int]:
         """Values of the params that may stand in a shape."""
 
+    @property
+    def horizon(self) -> int | None:
+        """Number of rounds; None where it is not known."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What is known where params and abbreviations have been put in: declarations, and the horizon."""
+
+    declared: Mapping[str, Any]
+    horizon: int
+    values: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    extremes: Mapping[str, Range | None] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
 
 def whole_range(expr: Expr, known: Known) -> Range | None:
     """Least and greatest value of a whole-number expression by the declarations; None where they do not bound it."""
@@ -57,6 +73,10 @@ def _node_range(node: Expr, results: dict[int, Range | None], known: Known) -> R
             return _declared_range(known.declared[name], known)
         case Name(name=name, kind=Kind.LET):
             return known.extremes.get(name)
+        case Name(kind=Kind.ROUND) if known.horizon is not None:
+            return 1, known.horizon
+        case Name(kind=Kind.HORIZON) if known.horizon is not None:
+            return known.horizon, known.horizon
         case Call(atom=atom, args=args):
             ranges = [r for a in args if (r := results[id(a)]) is not None]
             return _combined(atom, ranges) if len(ranges) == len(args) else None
@@ -79,6 +99,8 @@ def _combined(atom: str, ranges: list[Range]) -> Range | None:
         case "mul", [(a, b), (c, d)]:
             corners = (a * c, a * d, b * c, b * d)
             return min(corners), max(corners)
+        case "mod", [(a, b), (c, d)] if c > 0:
+            return (a % c, b % c) if c == d and a // c == b // c else (0, d - 1)
         case "minus", [(a, b)]:
             return -b, -a
         case "range", [(a, _), (_, d)]:
@@ -108,8 +130,17 @@ def check_index(expr: Index, known: Known) -> None:
                 "OCO312",
                 f"{describe(item, 'this index')} {verb} {outside}, outside 0..{last if last is not None else f'{dim} - 1'}",
                 item.span,
-                axis_words(expr.base, dim, axis),
+                f"{axis_words(expr.base, dim, axis)}{_round_words(expr.base, item, dim)}",
             )
+
+
+def _round_words(base: Expr, item: Expr, dim: Dim) -> str:
+    """End of a hint about an index by the round, which counts from 1."""
+    if not names(item, Kind.ROUND):
+        return ""
+    if names(base, Kind.DECISION):
+        return "; an index picks an entry of the decision of this round, not of an earlier one"
+    return f"; rounds count from 1: `(t - 1) % {dim}` begins again after {dim} rounds"
 
 
 def _is_known(item: Expr, known: Known) -> bool:

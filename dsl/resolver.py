@@ -18,9 +18,10 @@ from oco.dsl.diagnostics import Diagnostic, Findings, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, File, Kind
-from oco.dsl.model import Feedback, Measure, Model, Relation, Timing
+from oco.dsl.model import Model
 from oco.dsl.scope import Scope, declared_already
 from oco.dsl.source import Span
+from oco.dsl.statements import Feedback, Measure, Relation, Timing
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.text import syntax
 from oco.dsl.text.words import STATEMENT_WORDS
@@ -217,7 +218,9 @@ class _Resolver:
             bounds, mean, spec = None, None, None
         self._declare(
             s,
-            lambda: self.assembly.stream(s.name.name, dims, bounds, s.integer, s.iid, mean, spec, s.name.span),
+            lambda: self.assembly.stream(
+                s.name.name, dims, bounds, s.integer, s.iid, mean, spec, s.name.span, s.values
+            ),
         )
 
     def _let(self, s: syntax.LetStatement) -> None:

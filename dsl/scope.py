@@ -15,10 +15,10 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, show, substitute
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
 from oco.dsl.limits import MOST_FIXED, Made
-from oco.dsl.model import Decision, Let, Param, Stream
 from oco.dsl.ranges import check_index, whole_range
 from oco.dsl.readers.quota import Quota
 from oco.dsl.source import Span
+from oco.dsl.statements import Decision, Let, Param, Stream
 from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 
 Declaration = Param | Decision | Stream | Let
@@ -52,6 +52,7 @@ class Scope:
     made      count of numbers from formulas of fixed data
     read      numbers read from files
     quota     memory that the files take
+    horizon   number of rounds, where it is known
     """
 
     folder: Path | None = None
@@ -65,6 +66,7 @@ class Scope:
     made: Made = field(default_factory=Made)
     read: int = 0
     quota: Quota = field(default_factory=lambda: Quota(MOST_FIXED))
+    horizon: int | None = None
 
     def learn(self, name: str, value: Array) -> None:
         """Record the value of a param."""
@@ -183,9 +185,13 @@ def check_fixed(expr: Expr, role: str) -> None:
         (Kind.DECISION, "is a decision"),
         (Kind.LET, "is an abbreviation made by `let`"),
         (Kind.ROUND, "is the round"),
+        (Kind.HORIZON, "is the horizon"),
     ):
         for name in names(expr, kind):
-            hint = f"write it as a param: `param {name} = ...`" if kind is Kind.LET else "use numbers and params"
+            hint = {
+                Kind.LET: f"write it as a param: `param {name} = ...`",
+                Kind.HORIZON: "declare `param rounds = ...`, and write `horizon T = rounds`",
+            }.get(kind, "use numbers and params")
             raise fail("OCO320", f"{role} is made of numbers and params; `{name}` {words}", _where(expr, name), hint)
 
 

@@ -14,10 +14,10 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, File, Slice, constant
-from oco.dsl.model import Distribution, DomainSpec, Relation
 from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
+from oco.dsl.statements import Distribution, DomainSpec, Relation
 from oco.dsl.text.tokens import LARGEST_WHOLE
 
 Operand: TypeAlias = "Term | float | np.ndarray[Any, Any] | Sequence[Any]"
@@ -72,6 +72,12 @@ class Term:
 
     def __rtruediv__(self, other: Operand) -> Term:
         return apply("div", other, self)
+
+    def __mod__(self, other: Operand) -> Term:
+        return apply("mod", self, other)
+
+    def __rmod__(self, other: Operand) -> Term:
+        return apply("mod", other, self)
 
     def __pow__(self, other: Operand) -> Term:
         return apply("pow", self, other)

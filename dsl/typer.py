@@ -59,6 +59,15 @@ class Typer:
                 return self._refuse(
                     fail("OCO213", "a text means nothing here", node.span, 'only `file("...")` takes one')
                 )
+            case syntax.ValueSet():
+                return self._refuse(
+                    fail(
+                        "OCO213",
+                        "a set of values is no number",
+                        node.span,
+                        "a stream lies in one: `stream y in {-1, 1}`",
+                    )
+                )
             case syntax.ArrayLiteral(items=items):
                 typed = [self.expr(i, inside) for i in items]
                 entries = tuple(e for e in typed if e is not None)
@@ -84,8 +93,8 @@ class Typer:
         name, span = node.name, node.span
         if name in self.scope.declared and name not in self.broken:
             return self.scope.name(name, span)
-        if name == "t":
-            return Name("t", Kind.ROUND, integer=True, span=span)
+        if name in ("t", "T"):
+            return Name(name, Kind.ROUND if name == "t" else Kind.HORIZON, integer=True, span=span)
         if not any(name in known for known in (self.broken, self.doubtful, self.reported)):
             self.reported.add(name)
             if not (self.nameless and self._excused(name)):
@@ -101,13 +110,6 @@ class Typer:
         if name == inside:
             return fail(
                 "OCO206", f"`{name}` is defined by itself", span, "an abbreviation uses names declared before it"
-            )
-        if name == "T":
-            return fail(
-                "OCO212",
-                "the horizon cannot stand in an expression",
-                span,
-                "declare `param rounds = ...`, and write `horizon T = rounds`",
             )
         if name in self.later:
             line = self.later[name].line

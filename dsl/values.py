@@ -14,9 +14,9 @@ from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, File, Kind, constant, names, walk
 from oco.dsl.limits import MOST_NUMBERS, numbers
-from oco.dsl.model import Param
 from oco.dsl.scope import Array, Scope, check_fixed
 from oco.dsl.source import Span
+from oco.dsl.statements import Param
 
 
 def is_known(shape: Shape) -> bool:

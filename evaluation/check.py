@@ -75,6 +75,13 @@ OUTSIDE = Rule(
     " is {value}, outside {bounds}",
     "check the data, or widen the bounds in the model",
 )
+UNLISTED = Rule(
+    "OCO830",
+    "is {value}, which is not one of {bounds}",
+    "values of stream `{stream}` are none of those that it is declared to take; the least is {least:g}, the greatest {greatest:g}",
+    " is {value}, none of {bounds}",
+    "check the data, or add the value in the model",
+)
 
 
 @dataclass(frozen=True)
@@ -139,7 +146,7 @@ def check_values(
     `held`: missing values have been filled from earlier rounds, where there were any.
     """
     texts = _texts(table, columns)
-    tallies = {rule: _Tally() for rule in (TEXT, MISSING, INFINITE, FRACTION, OUTSIDE)}
+    tallies = {rule: _Tally() for rule in (TEXT, MISSING, INFINITE, FRACTION, OUTSIDE, UNLISTED)}
     step = max(1, BLOCK // max(1, values.shape[1]))
     for start in range(0, len(values), step):
         block = values[start : start + step]
@@ -160,6 +167,9 @@ def _wrong(stream: StreamRange, values: Array, texts: Array | None) -> Iterator[
     if texts is not None:
         yield TEXT, texts
         unknown |= texts
+    if listed := stream.stream.values:
+        yield UNLISTED, ~unknown & ~np.isin(values, listed)
+        return
     if stream.integer:
         whole = np.where(unknown, 0.0, values)
         yield FRACTION, whole != np.rint(whole)
@@ -209,7 +219,7 @@ def _finding(
         )
         for row, entry in tally.cells
     )
-    span = stream.stream.span if rule is OUTSIDE else None
+    span = stream.stream.span if rule in (OUTSIDE, UNLISTED) else None
     message, note = _said(table, stream, rule, tally, places)
     return Finding(Diagnostic(rule.code, message, span, rule.hint, note=note), tally.count, places)
 
@@ -228,7 +238,8 @@ def _said(table: Table, stream: StreamRange, rule: Rule, tally: _Tally, places: 
 def _words(words: str, stream: StreamRange, entry: int, place: Place) -> str:
     low, high = _bounds(stream)
     value = place.value if isinstance(place.value, str) else f"{place.value:g}"
-    return words.format(value=value, bounds=f"[{low[entry]:g}, {high[entry]:g}]")
+    listed = ", ".join(f"{v:g}" for v in stream.stream.values)
+    return words.format(value=value, bounds=f"{{{listed}}}" if listed else f"[{low[entry]:g}, {high[entry]:g}]")
 
 
 def _index(stream: StreamRange, entry: int) -> str:

@@ -13,14 +13,12 @@ import numpy as np
 from oco.dsl.writing import replacing, write_text
 from oco.evaluation import html
 from oco.evaluation.plots import COLOURS, finish, in_style, vector
-from oco.evaluation.sweep import grids
+from oco.evaluation.sweep import Grid, Row, grids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from xarray import Dataset
-
-    from oco.evaluation.sweep import Grid, Row
 
 Array = np.ndarray[Any, Any]
 

@@ -9,10 +9,10 @@ from enum import StrEnum
 import numpy as np
 
 from oco.compiler.guarantees import Condition
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.comparators.base import Status
-from oco.evaluation.trace import RegretKind, Trace
+from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 COMPARATORS: Mapping[str, RegretKind] = {"feasible.common": "static", "feasible.each_round": "dynamic"}
 """Comparators that exist exactly where a condition holds, by the condition's fact."""
@@ -43,12 +43,12 @@ class ConditionLine:
         return f"{self.outcome}{after}{f': {self.why}' if self.why else ''}"
 
 
-def condition_lines(trace: Trace, kinds: tuple[RegretKind, ...]) -> tuple[ConditionLine, ...]:
+def condition_lines(trace: MeasuredRun, kinds: tuple[RegretKind, ...]) -> tuple[ConditionLine, ...]:
     """Outcomes of all conditions, by the comparators of `kinds`, which are computed where they are not yet."""
     return tuple(_line(trace, c, kinds) for c in trace.promise.conditions)
 
 
-def _line(trace: Trace, condition: Condition, kinds: tuple[RegretKind, ...]) -> ConditionLine:
+def _line(trace: MeasuredRun, condition: Condition, kinds: tuple[RegretKind, ...]) -> ConditionLine:
     def undecided(why: str) -> ConditionLine:
         return ConditionLine(condition.words, Outcome.UNDECIDED, None, why)
 

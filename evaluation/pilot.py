@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.pilots import PilotResult, Pilots
 from oco.compiler.theorems import Situation
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.data import Data
 from oco.evaluation.measures import equality_violation, violation
 from oco.evaluation.trace import Trace

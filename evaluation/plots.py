@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from io import StringIO
 from itertools import pairwise
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from oco.dsl.diagnostics import fail
 from oco.evaluation.columns import Column, largest
+from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.measures import fitted_exponent
 from oco.evaluation.numbers import number
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from oco.evaluation.trace import Trace
 
 Array = np.ndarray[Any, Any]
 
@@ -75,7 +76,7 @@ def thin(rounds: Array, values: Array, points: int = POINTS, log: bool = False) 
 
 
 def figure(
-    trace: Trace,
+    trace: MeasuredRun,
     axes: Axes | Sequence[Axes] | Array | None = None,
     size: tuple[float, float] = (11.0, 11.0),
     *,
@@ -107,28 +108,26 @@ def figure(
     return page
 
 
-def present(trace: Trace) -> list[str]:
+def present(trace: MeasuredRun) -> list[str]:
     """Panels that have something to show."""
     absent = {"queues"} if not trace.duals.shape[1] else set()
     absent |= {"violation", "violation, log"} if not (trace.labels or trace.equality_labels) else set()
     return [name for name in PANELS if name not in absent]
 
 
-def figures(trace: Trace) -> dict[str, Figure]:
+def figures(trace: MeasuredRun) -> dict[str, Figure]:
     """Separate figures by name, as `oco run --out` writes them."""
     with in_style():
         return _figures(trace)
 
 
-def drawings(trace: Trace) -> dict[str, str]:
+def drawings(trace: MeasuredRun) -> dict[str, str]:
     """Panels as SVG texts (see `vector`)."""
     return {name: vector(partial(PANELS[name], trace)) for name in present(trace)}
 
 
 def vector(draw: Callable[[Axes], None]) -> str:
     """SVG text of a figure that takes the colours of the page around it: `currentColor`, `var(--grid)`, `var(--blue)`."""
-    from io import StringIO
-
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -152,7 +151,7 @@ def _style(*parts: Mapping[str, Any]) -> Any:
     return {name: value for part in parts for name, value in part.items()}
 
 
-def _figures(trace: Trace) -> dict[str, Figure]:
+def _figures(trace: MeasuredRun) -> dict[str, Figure]:
     from oco.evaluation.page import Page
 
     pages: dict[str, Figure] = {}
@@ -167,7 +166,7 @@ def _figures(trace: Trace) -> dict[str, Figure]:
     return pages
 
 
-def regret(trace: Trace, ax: Axes, log: bool = False) -> None:
+def regret(trace: MeasuredRun, ax: Axes, log: bool = False) -> None:
     """Plot regret against the best fixed decision and against the best decision of each round, as far as they are
     known.
     """
@@ -180,7 +179,7 @@ def regret(trace: Trace, ax: Axes, log: bool = False) -> None:
     _chart(trace, ax, curves, "regret", "regret", log)
 
 
-def violation(trace: Trace, ax: Axes, log: bool = False) -> None:
+def violation(trace: MeasuredRun, ax: Axes, log: bool = False) -> None:
     """Plot the violation of each constraint, of the kind that the guarantee bounds; hard where it bounds none."""
     kind = "soft" if "soft" in trace.promise.measures.get("violation", "") else "hard"
     result = trace.violation(kind)  # type: ignore[arg-type]
@@ -209,7 +208,7 @@ def _worst(curves: Sequence[Curve], result: Array) -> list[Curve]:
     return [*shown, Curve(f"{words}, never violated", np.zeros(len(result)))] if never else shown
 
 
-def decisions(trace: Trace, ax: Axes) -> None:
+def decisions(trace: MeasuredRun, ax: Axes) -> None:
     """Plot the entries of the decisions that move most, over the rounds."""
     kept = trace.record.decisions
     names, parts = list(kept), [values.reshape(len(values), -1) for values in kept.values()]
@@ -231,7 +230,7 @@ def _entry(name: str, place: tuple[int, ...]) -> str:
     return f"{name}[{', '.join(map(str, place))}]" if place else name
 
 
-def queues(trace: Trace, ax: Axes) -> None:
+def queues(trace: MeasuredRun, ax: Axes) -> None:
     """Plot the queues or multipliers of the algorithm."""
     duals, names = trace.duals, trace.promise.multiplied
     labels = names if duals.shape[1] == len(names) else [f"dual {k}" for k in range(duals.shape[1])]
@@ -246,7 +245,7 @@ def queues(trace: Trace, ax: Axes) -> None:
     finish(ax, "queues", "value")
 
 
-def _chart(trace: Trace, ax: Axes, curves: Sequence[Curve], title: str, promised: str, log: bool) -> None:
+def _chart(trace: MeasuredRun, ax: Axes, curves: Sequence[Curve], title: str, promised: str, log: bool) -> None:
     bound, note = trace.promise.curves.get(promised), ""
     rounds = np.arange(1, trace.rounds + 1)
     top = max((float(np.max(np.abs(c.values), initial=0.0)) for c in curves), default=0.0)
@@ -374,7 +373,7 @@ def _columns(labels: Sequence[str], width: float) -> int:
     return 1
 
 
-PANELS: Mapping[str, Callable[[Trace, Axes], None]] = {
+PANELS: Mapping[str, Callable[[MeasuredRun, Axes], None]] = {
     "regret": regret,
     "violation": violation,
     "regret, log": lambda trace, ax: regret(trace, ax, log=True),

@@ -14,8 +14,8 @@ from oco.backends.monitor import DUALS
 from oco.backends.play import Played
 from oco.compiler.canonical import Canonical
 from oco.dsl.diagnostics import fail
+from oco.evaluation.measured_run import Record
 from oco.evaluation.spill import spacious
-from oco.evaluation.trace import Record
 
 Array = np.ndarray[Any, Any]
 Keep = Literal["all", "last"] | int | Sequence[str]

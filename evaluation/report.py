@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from oco.compiler.facts.types import Fact, Facts, Step
+from oco.compiler.facts.fact import Fact
+from oco.compiler.facts.facts import Facts
+from oco.compiler.facts.types import Step
 from oco.dsl.text.latex import escaped
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
 from oco.evaluation import html
+from oco.evaluation.measured_run import MeasuredRun, Promise
 from oco.evaluation.numbers import counted, number
 from oco.evaluation.plots import drawings
 from oco.evaluation.storage import manifest
 from oco.evaluation.summary import RunSummary, ViolationLine, summarize
-
-if TYPE_CHECKING:
-    from oco.evaluation.trace import Promise, Trace
 
 DEPTH = 12  # of a derivation that is spelled out
 MANY = 6  # constraints whose facts are listed one by one
@@ -35,12 +35,12 @@ CAPTIONS = {
 }
 
 
-def write_report(trace: Trace, path: str | Path, facts: Facts | None = None, explanation: str = "") -> None:
+def write_report(trace: MeasuredRun, path: str | Path, facts: Facts | None = None, explanation: str = "") -> None:
     """Write the page. `facts` and `explanation` (the table of algorithms, as text) come from the plan, where there is one."""
     write_text(Path(path), report(trace, facts, explanation))
 
 
-def report(trace: Trace, facts: Facts | None = None, explanation: str = "") -> str:
+def report(trace: MeasuredRun, facts: Facts | None = None, explanation: str = "") -> str:
     """Text of the page."""
     result = summarize(trace)
     title = f"{result.model} with {result.algorithm}"
@@ -63,7 +63,7 @@ def report(trace: Trace, facts: Facts | None = None, explanation: str = "") -> s
     return html.page(title, parts)
 
 
-def brief(trace: Trace) -> str:
+def brief(trace: MeasuredRun) -> str:
     """Summary of a trace for a notebook: its numbers, and regret against the comparators that are known already."""
     known = summarize(trace, tuple(k for k in ("static", "dynamic") if k in trace.known_comparators))
     regret = (
@@ -75,7 +75,7 @@ def brief(trace: Trace) -> str:
     return f'<div class="oco">{html.IN_NOTEBOOK}{head}{regret}{_constraints(known)}</div>'
 
 
-def brief_latex(trace: Trace) -> str:
+def brief_latex(trace: MeasuredRun) -> str:
     """LaTeX of the summary of a trace."""
     known = summarize(trace, tuple(k for k in ("static", "dynamic") if k in trace.known_comparators))
     lines = [rf"\textstyle\sum_t f_t(x_t) &= {known.loss:.6g}"]
@@ -143,7 +143,7 @@ def _violated(v: ViolationLine, rounds: int) -> tuple[str, ...]:
     return v.label, v.timing, number(v.hard), number(v.soft), broken, number(v.worst), number(v.scale, unknown="–")
 
 
-def _promise(trace: Trace) -> list[str]:
+def _promise(trace: MeasuredRun) -> list[str]:
     promise = trace.promise
     names = promise.measures or {name: name for name in promise.rates}
     last = {name: float(curve[-1]) for name, curve in promise.curves.items()}
@@ -212,7 +212,7 @@ def _derivation(step: Step, depth: int) -> str:
     return html.folded(words, *(_derivation(p, depth + 1) for p in step.premises))
 
 
-def _origin(trace: Trace) -> list[str]:
+def _origin(trace: MeasuredRun) -> list[str]:
     known = manifest(trace)
     kept = {name: known[name] for name in ("oco", "numpy", "algorithm", "seed", "drawn")}
     return [

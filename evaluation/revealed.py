@@ -12,7 +12,7 @@ from oco.compiler.calculus import vector_jacobian
 from oco.compiler.canonical import Canonical
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, constant
-from oco.dsl.model import Feedback
+from oco.dsl.statements import Feedback
 
 Array = np.ndarray[Any, Any]
 

@@ -21,19 +21,20 @@ from oco.backends.monitor import glances
 from oco.backends.play import can_play, play
 from oco.compiler.canonical import Canonical
 from oco.compiler.explain import formula_text
+from oco.compiler.facts.facts import Facts
 from oco.compiler.facts.ledger import plain
-from oco.compiler.facts.types import Facts
 from oco.compiler.guarantees import Bound
 from oco.compiler.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import OcoError, fail
-from oco.dsl.model import Feedback
+from oco.dsl.statements import Feedback
 from oco.evaluation.comparators import Budget
 from oco.evaluation.data import Data, from_rounds, load_data
+from oco.evaluation.measured_run import Origin, Promise, Record
 from oco.evaluation.missing import Rounds
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import readable
-from oco.evaluation.trace import Origin, Promise, Record, Trace
+from oco.evaluation.trace import Trace
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, float, float], None]

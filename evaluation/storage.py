@@ -7,27 +7,18 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from dataclasses import replace
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.canonical import canonical
-from oco.compiler.guarantees import Condition
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
-from oco.dsl.limits import MOST_ROUNDS
-from oco.dsl.load import parse
-from oco.dsl.readers.quota import Quota, TooMuch
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import replacing
-from oco.evaluation.data import Data
-from oco.evaluation.stored_sizes import check_netcdf, check_zarr
-from oco.evaluation.trace import Origin, Promise, Record, Trace
+from oco.evaluation.measured_run import MeasuredRun
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -38,7 +29,7 @@ VERSION = 1
 STREAM_BYTES = 256 << 20  # streams larger than this are not stored with a trace
 
 
-def to_dataset(trace: Trace) -> Dataset:
+def to_dataset(trace: MeasuredRun) -> Dataset:
     """Dataset with dims round, constraint, equality, dual, and `NAME_0`, `NAME_1`, ... for the axes of a decision."""
     import xarray
 
@@ -66,7 +57,7 @@ def to_dataset(trace: Trace) -> Dataset:
     return xarray.Dataset(variables, coordinates, {"manifest": json.dumps(manifest(trace))})
 
 
-def manifest(trace: Trace) -> dict[str, Any]:
+def manifest(trace: MeasuredRun) -> dict[str, Any]:
     """Origin of the trace as JSON values: model and its hash, facts, plan, settings, seeds, versions."""
     promise = trace.promise
     model = print_model(self_contained(trace.problem.model))
@@ -108,7 +99,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def save(trace: Trace, path: Path) -> None:
+def save(trace: MeasuredRun, path: Path) -> None:
     """Write `.nc` or `.zarr` (all of it) or `.parquet` (a table of the rounds, for other tools), completely or not at
     all.
     """
@@ -120,7 +111,7 @@ def save(trace: Trace, path: Path) -> None:
         writers[path.suffix](trace, neighbour)
 
 
-def _whole(trace: Trace) -> Dataset:
+def _whole(trace: MeasuredRun) -> Dataset:
     """Dataset with the given data, start and draws: all that a run needs besides its manifest."""
     dataset = to_dataset(trace)
     if sum(a.nbytes for a in trace.data.given.values()) <= STREAM_BYTES:
@@ -133,78 +124,14 @@ def _whole(trace: Trace) -> Dataset:
     return dataset
 
 
-def _write_netcdf(trace: Trace, path: Path) -> None:
+def _write_netcdf(trace: MeasuredRun, path: Path) -> None:
     _whole(trace).to_netcdf(path, engine="h5netcdf")
 
 
-def _write_zarr(trace: Trace, path: Path) -> None:
+def _write_zarr(trace: MeasuredRun, path: Path) -> None:
     if find_spec("zarr") is None:
         raise fail("OCO833", "writing Zarr needs zarr", hint="pip install ocolang[zarr], or write .nc")
     _whole(trace).to_zarr(path, mode="w", zarr_format=2, consolidated=True)
-
-
-def load_trace(path: str | Path) -> Trace:
-    """Read back what `save` wrote as NetCDF or Zarr."""
-    import xarray
-
-    path = Path(path)
-    if not path.exists():
-        raise fail(
-            "OCO833", f"there is no file {path}", hint="give the path of a trace.nc or trace.zarr that a run wrote"
-        )
-    stored: dict[str, Any] = {"engine": "h5netcdf"}
-    try:
-        quota = Quota(MOST_ROUNDS)
-        if path.suffix == ".zarr":
-            check_zarr(path, quota)
-            stored = {"engine": "zarr", "zarr_format": 2, "consolidated": True}
-        else:
-            check_netcdf(path, quota)
-        with xarray.open_dataset(path, decode_times=False, **stored) as opened:
-            dataset = opened.load()
-        saved = json.loads(dataset.attrs["manifest"])
-    except TooMuch as error:
-        raise fail("OCO834", f"{path} is too large: {error}", hint=error.hint) from None
-    except (OSError, KeyError, TypeError, RuntimeError, ValueError, MemoryError) as error:
-        raise fail("OCO833", f"{path} is not a trace: {error}") from error
-    if not isinstance(saved, dict):
-        raise fail("OCO833", f"{path} is not a trace: its manifest is none")
-    if saved.get("version") != VERSION:
-        raise fail("OCO833", f"{path} was written by another version of oco ({saved.get('oco')})")
-    if hashlib.sha256(saved["model"].encode()).hexdigest() != saved["model_sha256"]:
-        raise fail("OCO833", f"{path} has been changed: its model is not the one that its hash is of")
-    return _trace_of(dataset, saved, path)
-
-
-def _trace_of(dataset: Dataset, saved: dict[str, Any], path: Path) -> Trace:
-    def named(prefix: str) -> dict[str, Array]:
-        return {
-            str(k).removeprefix(prefix): v.to_numpy() for k, v in dataset.data_vars.items() if str(k).startswith(prefix)
-        }
-
-    problem = canonical(parse(saved["model"], name=str(path)))
-    given = MappingProxyType(named("stream."))
-    drawn = tuple(s for s in problem.streams if s.name in saved["drawn"])
-    from_round = saved.get("data_skipped", 0)
-    data = Data(problem, dataset.sizes["round"], given, drawn, saved["data_seed"], skipped=from_round)
-    record = Record(
-        dataset["loss"].to_numpy(),
-        dataset["constraints"].to_numpy(),
-        dataset["equalities"].to_numpy(),
-        dataset["duals"].to_numpy(),
-        named("decision."),
-        dataset["kept"].to_numpy() - 1,
-        saved["seconds"],
-    )
-    scales = None if saved["scales"] is None else np.asarray(saved["scales"])
-    words = (saved["algorithm"], saved["settings"], saved["theorem"])
-    promise = Promise(*words, named("guarantee."), saved["rates"], tuple(saved["vacuous"]), scales, saved["measures"])
-    promise = replace(promise, values=saved.get("values", {}), multiplied=tuple(saved.get("multiplied", ())))
-    promise = replace(promise, conditions=tuple(Condition(*pair) for pair in saved.get("conditions", ())))
-    origin = Origin(saved["seed"], saved["recipe"], named("start."), named("draws."), saved["backend"], saved["facts"])
-    origin = replace(origin, versions={name: saved[name] for name in versions()})
-    notes, warnings = tuple(saved["notes"]), tuple(saved["warnings"])
-    return Trace(problem, data, record, promise, origin=origin, notes=notes, warnings=warnings)
 
 
 def _axes(name: str, array: Array, first: int) -> tuple[str, ...]:
@@ -212,7 +139,7 @@ def _axes(name: str, array: Array, first: int) -> tuple[str, ...]:
     return tuple(f"{name}_{k}" for k in range(array.ndim - first))
 
 
-def _write_table(trace: Trace, path: Path) -> None:
+def _write_table(trace: MeasuredRun, path: Path) -> None:
     """One row a round: round, loss, constraints, equalities, and the decisions where all were kept."""
     try:
         import pyarrow

@@ -9,7 +9,7 @@ import numpy as np
 
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import ConditionLine, condition_lines
-from oco.evaluation.trace import RegretKind, Trace
+from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is not broken by the last bits of its sum
 
@@ -106,7 +106,7 @@ class RunSummary:
         return {"version": 1} | result
 
 
-def summarize(trace: Trace, kinds: tuple[RegretKind, ...] = ("static", "dynamic")) -> RunSummary:
+def summarize(trace: MeasuredRun, kinds: tuple[RegretKind, ...] = ("static", "dynamic")) -> RunSummary:
     """Summary of a trace, with the comparators that it needs."""
     return RunSummary(
         model=trace.problem.name,
@@ -127,7 +127,7 @@ def summarize(trace: Trace, kinds: tuple[RegretKind, ...] = ("static", "dynamic"
     )
 
 
-def _guarantee(trace: Trace, measure: str, word: str) -> tuple[float | None, bool]:
+def _guarantee(trace: MeasuredRun, measure: str, word: str) -> tuple[float | None, bool]:
     """Guaranteed bound of "regret" or "violation" at the last round, where the guarantee is of the kind `word`."""
     curve = trace.promise.curves.get(measure)
     if curve is None or word not in trace.promise.measures.get(measure, word):
@@ -135,7 +135,7 @@ def _guarantee(trace: Trace, measure: str, word: str) -> tuple[float | None, boo
     return float(curve[-1]), measure in trace.promise.vacuous
 
 
-def _regret(trace: Trace, kind: RegretKind) -> RegretLine:
+def _regret(trace: MeasuredRun, kind: RegretKind) -> RegretLine:
     result: Comparator = trace.comparator(kind)
     guarantee, vacuous = _guarantee(trace, "regret", kind)
     if result.losses is None:
@@ -144,11 +144,11 @@ def _regret(trace: Trace, kind: RegretKind) -> RegretLine:
     return RegretLine(kind, value, result.value, result.gap, result.status.value, result.words, guarantee, vacuous)
 
 
-def _scale(trace: Trace, index: int) -> float | None:
+def _scale(trace: MeasuredRun, index: int) -> float | None:
     return None if trace.promise.scales is None else float(trace.promise.scales[index])
 
 
-def _violations(trace: Trace) -> tuple[ViolationLine, ...]:
+def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
     timings = [c.timing.value for c in trace.problem.inequalities for _ in range(c.size)]
     totals = [trace.violation(kind)[-1] for kind in ("hard", "soft")] if timings else []
     lines = []
@@ -163,7 +163,7 @@ def _violations(trace: Trace) -> tuple[ViolationLine, ...]:
     return tuple(lines)
 
 
-def _equalities(trace: Trace) -> tuple[EqualityLine, ...]:
+def _equalities(trace: MeasuredRun) -> tuple[EqualityLine, ...]:
     sums = trace.equalities.sum(axis=0)
     first = len(trace.labels)
     return tuple(
@@ -172,7 +172,7 @@ def _equalities(trace: Trace) -> tuple[EqualityLine, ...]:
     )
 
 
-def _totals(trace: Trace) -> tuple[Total, ...]:
+def _totals(trace: MeasuredRun) -> tuple[Total, ...]:
     if not trace.labels:
         return ()
     lines = []

@@ -15,9 +15,10 @@ import numpy as np
 
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.writing import write_text
+from oco.evaluation.measured_run import RegretKind
 from oco.evaluation.numbers import number
 from oco.evaluation.summary import summarize
-from oco.evaluation.trace import RegretKind, Trace
+from oco.evaluation.trace import Trace
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -114,4 +114,5 @@ FIXED_CASES: list[Case] = [
     Case("ones", (2, 3)),
     Case("zeros", (4,)),
     Case("eye", (3,)),
+    Case("mod", (7, 3)),
 ]

@@ -11,7 +11,7 @@ import pytest
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.cvxpy_form import to_cvxpy
 from oco.dsl.load import parse
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.comparators import Comparator, Status
 from oco.evaluation.data import Data, load_data
 

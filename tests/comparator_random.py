@@ -16,7 +16,7 @@ import numpy as np
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.cvxpy_form import to_cvxpy
 from oco.dsl.load import parse
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.comparators import Comparator, Status
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.data import Data, load_data

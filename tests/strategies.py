@@ -12,7 +12,8 @@ from oco.dsl.builder import ModelBuilder
 from oco.dsl.checks import distribution_spec, domain_spec
 from oco.dsl.expressions import constant
 from oco.dsl.limits import LONGEST
-from oco.dsl.model import Model, Relation
+from oco.dsl.model import Model
+from oco.dsl.statements import Relation
 from oco.dsl.terms import Comparison, DistributionTerm, DomainTerm, Term, apply, term
 
 Shape = tuple[int, ...]

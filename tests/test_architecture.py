@@ -4,26 +4,147 @@ import ast
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from oco.backends import BACKENDS
+from oco.cli.app import COMMANDS
+from oco.dsl.domains import DOMAINS
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ("grammar", "dsl", "compiler", "backends", "evaluation", "api")
 HEAVY = ("cvxpy", "sympy", "scipy.optimize", "matplotlib", "pandas", "xarray")
 MODULES = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
 
+ON_DEMAND = ("compiler", "backends", "evaluation")
+"""Layers that a module of `api` may import in a function: `import oco` and the help of a command load none of them."""
 
-def imported(path: Path) -> set[str]:
-    """The modules of ours that a file imports, by their dotted names, function bodies included."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name == "oco" or name.startswith("oco.")}
+LAZY = {
+    "cvxpy": "seconds; by checks that need a solver",
+    "h5py": "by stored traces",
+    "lark": "by `make tables` alone",
+    "matplotlib": "half a second; by plots",
+    "pyarrow": "an extra; by Parquet and Arrow files",
+    "ray": "an extra; by tables of runs on a cluster",
+    "rich": "by output in colour, tables and progress",
+    "scipy": "a tenth of a second; by the sets and distributions that need it",
+    "sympy": "half a second; by formulas",
+    "xarray": "half a second with pandas; by datasets and files of traces",
+    "concurrent.futures": "by tables of runs on all cores",
+    "difflib": "by words that are nearly right",
+    "multiprocessing": "by tables of runs on all cores",
+    "resource": "absent on some systems; by untrusted commands",
+    "signal": "by untrusted commands",
+    "subprocess": "by untrusted commands",
+    "oco.cli.app": "within the handler of Ctrl-C, which may come while the command line loads",
+    "oco.cli.command": "as `oco.cli.app`",
+    "oco.cli.output": "as `oco.cli.app`; by errors",
+    "oco.cli.results": "loads tables of `rich`; by `oco run`",
+    "oco.compiler.domains.box_row": "by domains that rows cut",
+    "oco.compiler.domains.cut_sets": "by domains that rows cut",
+    "oco.compiler.facts.notebook": "by facts shown in a notebook",
+    "oco.compiler.facts.notebook_steps": "by facts shown in a notebook",
+    "oco.compiler.ir.interpret": "loads the tracer; by domains that are used alone, with arrays",
+    "oco.contract": "loads the compiler",
+    "oco.dsl.codes": "by the first diagnostic",
+    "oco.dsl.explanations": "by `oco help`",
+    "oco.dsl.files": "by models that name files",
+    "oco.dsl.readers.parquet": "by Parquet files",
+    "oco.dsl.text.formatter": "by `oco fmt`",
+    "oco.dsl.text.latex": "by models shown in a notebook",
+    "oco.dsl.text.notebook": "by models shown in a notebook",
+    "oco.dsl.text.printer": "by models and terms shown as text",
+    "oco.evaluation.comparators.compare": "loads solvers; by regret",
+    "oco.evaluation.page": "loads matplotlib",
+    "oco.evaluation.plots": "by traces that are shown; those of pilot runs are not",
+    "oco.evaluation.report": "as `oco.evaluation.plots`",
+    "oco.evaluation.storage": "by traces that are saved",
+    "oco.magics": "by notebooks",
+    "oco.overflow_check": "loads the compiler and the backends",
+    "oco.plan": "loads the compiler and the backends",
+    "oco.sweeps": "loads the compiler and the backends",
+    "oco.tuning": "loads the compiler and the backends",
+}
+"""Packages and modules that may be imported when a function is called, with their cost or what they load, and by whom
+they are needed. All others are imported at the top of a file.
+"""
+
+BY_NAME = {
+    "oco.backends.registry": {place.split(":")[0] for place in BACKENDS.values()},
+    "oco.cli.app": {f"oco.cli.{module}" for module, _ in COMMANDS.values()},
+    "oco.compiler.domains.make": {f"oco.compiler.domains.{kind}" for kind in DOMAINS},
+}
+"""Modules that import others by the names in a table: backends, commands, domains."""
+
+MUTUAL = {
+    "oco.backends.learner": "its journal and its saved states act on a learner",
+    "oco.compiler.facts.context": "has the provers, and each of them gets it",
+    "oco.compiler.ir.lanes": "its rules stand in the table of operations, which it reads",
+    "oco.compiler.ir.methods": "a traced value holds its tracer",
+    "oco.compiler.ir.trace": "operations are written out by rules that trace others",
+}
+"""Modules that are imported under TYPE_CHECKING by modules which they import, and the reason why each needs the other."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """Import of a module or package `name` in a file: in a function (`lazy`) or for annotations alone (`typing`)."""
+
+    name: str
+    line: int
+    lazy: bool = False
+    typing: bool = False
+
+
+def dotted(path: Path) -> str:
+    """Name of the module in a file."""
+    layer, *rest = path.relative_to(ROOT).with_suffix("").parts
+    parts = ["oco", *(() if layer == "api" else (layer,)), *rest]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {dotted(path): path for path in MODULES}
+
+
+def imports(text: str, modules: Set[str]) -> list[Import]:
+    """All imports in a text. `from a import b` is of `a.b` where that is a module, else of `a`."""
+
+    def within(node: ast.AST, lazy: bool, typing: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            inner = lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            annotating = typing or (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING")
+            if isinstance(child, ast.Import):
+                yield from (Import(alias.name, child.lineno, inner, annotating) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0 and child.module is not None, f"line {child.lineno}: relative import"
+                for name in (f"{child.module}.{alias.name}" for alias in child.names):
+                    yield Import(name if name in modules else child.module, child.lineno, inner, annotating)
+            else:
+                yield from within(child, inner, annotating)
+
+    return list(within(ast.parse(text), False, False))
+
+
+IMPORTS = {name: imports(path.read_text(), NAMES.keys()) for name, path in NAMES.items()}
+
+
+def cycle(graph: Mapping[str, Set[str]]) -> list[str]:
+    """Modules of a cycle, in its order; none where there is no cycle."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def listed(name: str) -> str | None:
+    """Entry of `LAZY` that a module is or lies in."""
+    parts = name.split(".")
+    return next((n for k in range(len(parts), 0, -1) if (n := ".".join(parts[:k])) in LAZY), None)
 
 
 def layer_of(module: str) -> str:
@@ -31,12 +152,80 @@ def layer_of(module: str) -> str:
     return parts[1] if len(parts) > 1 and parts[1] in LAYERS else "api"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_go_one_way(path):
-    own = path.relative_to(ROOT).parts[0]
+@pytest.mark.parametrize("name", NAMES)
+def test_imports_go_one_way(name):
+    own = NAMES[name].relative_to(ROOT).parts[0]
     allowed = set(LAYERS[: LAYERS.index(own) + 1])
-    wrong = {m for m in imported(path) if layer_of(m) not in allowed}
+    wrong = {i.name for i in IMPORTS[name] if i.name.split(".")[0] == "oco" and layer_of(i.name) not in allowed}
     assert not wrong, f"{own} may not import {wrong}"
+
+
+def test_no_module_imports_itself_through_others():
+    """Imports in functions count, and imports by the names in a table."""
+    graph = {name: {i.name for i in found if not i.typing and i.name in NAMES} for name, found in IMPORTS.items()}
+    graph |= {name: graph[name] | others for name, others in BY_NAME.items()}
+    assert not (found := cycle(graph)), " -> ".join(found)
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}}), "a cycle is seen"
+
+
+def test_modules_that_annotate_each_other_are_named():
+    graph = {
+        name: {i.name for i in found if i.name in NAMES and not (i.typing and i.name in MUTUAL)}
+        for name, found in IMPORTS.items()
+    }
+    assert not (found := cycle(graph)), " -> ".join(found)
+    for name in MUTUAL:
+        back = {n: s | {i.name for i in IMPORTS[n] if i.name == name} for n, s in graph.items()}
+        assert cycle(back), f"{name} closes no cycle"
+
+
+def test_imports_in_functions_are_for_the_start_alone():
+    wrong, used = [], set()
+    for name, found in IMPORTS.items():
+        for i in (i for i in found if i.lazy and not i.typing):
+            entry = listed(i.name)
+            used.add(entry)
+            if entry is None and not (layer_of(name) == "api" and layer_of(i.name) in ON_DEMAND):
+                wrong.append(f"{NAMES[name].relative_to(ROOT)}:{i.line}: {i.name}")
+    assert not wrong, "import these at the top of the file: " + ", ".join(wrong)
+    assert used >= LAZY.keys(), f"nothing imports these in a function: {LAZY.keys() - used}"
+
+
+def test_imports_by_name_are_those_of_tables():
+    assert set().union(*BY_NAME.values()) <= NAMES.keys()
+    importing = {
+        name
+        for name, path in NAMES.items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("import_module", "importlib.import_module", "__import__")
+    }
+    assert importing == BY_NAME.keys()
+
+
+def test_imports_are_read_where_they_stand():
+    text = """
+import a.b
+if TYPE_CHECKING:
+    from a import c
+def f():
+    from a.c import d
+    g = lambda: 0
+try:
+    from a import e
+except ImportError:
+    pass
+class K:
+    def m(self):
+        import h
+"""
+    assert imports(text, {"a", "a.b", "a.c"}) == [
+        Import("a.b", 2),
+        Import("a.c", 4, typing=True),
+        Import("a.c", 6, lazy=True),
+        Import("a", 9),
+        Import("h", 14, lazy=True),
+    ]
 
 
 def test_every_folder_with_code_is_shipped():

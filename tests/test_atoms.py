@@ -99,7 +99,7 @@ def test_the_language_has_the_atoms_of_its_reference() -> None:
         "repeat",
     ]
     assert set(named) <= ATOMS.keys()
-    assert {a.operator for a in ATOMS.values()} - {""} == {"+", "-", "*", "/", "**", "@", ".T", ".."}
+    assert {a.operator for a in ATOMS.values()} - {""} == {"+", "-", "*", "/", "**", "@", "%", ".T", ".."}
 
 
 # ---- soundness of the columns

@@ -28,7 +28,7 @@ from oco.compiler.lower import lower_expr
 from oco.compiler.plan import explain_choice
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import constant
-from oco.dsl.model import Feedback
+from oco.dsl.statements import Feedback
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SHORT = 40

@@ -11,6 +11,7 @@ from oco.compiler.facts.check import check
 from oco.dsl import codes
 from oco.dsl.codes import CODES, Stage
 from oco.dsl.diagnostics import Diagnostic, OcoError
+from oco.dsl.explanations import explanation
 from oco.dsl.load import parse
 
 ROOT = Path(__file__).parent.parent
@@ -63,6 +64,7 @@ def test_tables_do_not_explain_a_code_twice() -> None:
 def test_rows_read_as_sentences() -> None:
     for code, row in CODES.items():
         assert row.explanation.endswith("."), code
+        assert not re.search(r"\{[a-z]+\}", explanation(row)), f"{code}: a place without its list"
         assert row.remedy.endswith("."), code
         assert not row.title.endswith("."), code
         assert "hint" not in row.remedy, f"{code}: the remedy stands where there is no other hint"

@@ -9,7 +9,7 @@ import pytest
 
 import oco
 from oco.evaluation.conditions import Outcome
-from oco.evaluation.storage import load_trace
+from oco.evaluation.load import load_trace
 from oco.evaluation.summary import summarize
 
 TEXT = """

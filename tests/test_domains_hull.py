@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from oco.compiler.domains import cut, domain
+from oco.compiler.domains import cut, domain, in_units
 from oco.compiler.domains.programs import Program
 
 
@@ -61,7 +61,7 @@ def test_units_keep_the_ends(counted):
     rng = np.random.default_rng(7)
     d = domain("polytope", (12,), rng.normal(size=(60, 12)), np.ones(60))
     before = len(counted)
-    scaled = d.in_units(np.zeros(()), 8.0)
+    scaled = in_units(d, np.zeros(()), 8.0)
     assert len(counted) - before <= 1  # the largest ball within
     np.testing.assert_array_equal(scaled.lower, d.lower / 8)
     np.testing.assert_array_equal(scaled.upper, d.upper / 8)

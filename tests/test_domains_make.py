@@ -14,7 +14,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import constant
 from oco.dsl.load import parse
-from oco.dsl.model import DomainSpec
+from oco.dsl.statements import DomainSpec
 
 
 def test_every_kind_of_the_language_is_made() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from oco.compiler.facts.check import check
-from oco.compiler.facts.types import Facts, Status
+from oco.compiler.facts.facts import Facts
+from oco.compiler.facts.types import Status
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 

@@ -13,8 +13,9 @@ from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.cvxpy_form import to_cvxpy
 from oco.compiler.facts.check import check
 from oco.compiler.facts.context import Setting
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.function import Function
-from oco.compiler.facts.types import Fact, Status
+from oco.compiler.facts.types import Status
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse

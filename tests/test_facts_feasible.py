@@ -14,8 +14,9 @@ from oco.compiler.canonical import canonical
 from oco.compiler.facts import slater
 from oco.compiler.facts.check import check
 from oco.compiler.facts.context import Setting
+from oco.compiler.facts.facts import Facts
 from oco.compiler.facts.scenario import robust
-from oco.compiler.facts.types import Facts, Status
+from oco.compiler.facts.types import Status
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import load, parse
 
@@ -107,6 +108,13 @@ def test_robust_margin_is_that_of_all_corners(seed: int) -> None:
     program = linprog([0, 0, 0, -1], A_ub=rows, b_ub=right, bounds=[(-1, 2)] * 3 + [(None, None)], method="highs")
     assert facts["slater.margin"].value <= -program.fun + 1e-12
     assert facts["slater.margin"].value == pytest.approx(-program.fun, abs=1e-6)
+
+
+def test_slater_points_do_not_leave_thin_sets_for_round_numbers() -> None:
+    """The set is one point, of 16 digits: fewer would lie outside."""
+    total = 915.4766901437698
+    text = f"{HEAD}decision x[1] in l1_ball(1000) with x <= 916.5, x == {total}\nminimize sum(x)\nsubject to\n    g: sum(x) <= 916.5\n"
+    assert facts_of(text)["slater.point"].value == pytest.approx([total], rel=1e-15)
 
 
 def test_mean_margin_of_a_constraint_that_is_affine_in_its_streams() -> None:

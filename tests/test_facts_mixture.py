@@ -13,9 +13,11 @@ from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.domains import Domain
 from oco.compiler.facts.check import check
 from oco.compiler.facts.context import Setting
+from oco.compiler.facts.fact import Fact
+from oco.compiler.facts.facts import Facts
 from oco.compiler.facts.mixture import Mixture, mixture
 from oco.compiler.facts.scenario import robust
-from oco.compiler.facts.types import Fact, Facts, Status
+from oco.compiler.facts.types import Status
 from oco.compiler.facts.verify import Outcome, _Replay, verify
 from oco.dsl.load import parse
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from oco.compiler.facts.check import check
-from oco.compiler.facts.types import Facts, Status
+from oco.compiler.facts.facts import Facts
+from oco.compiler.facts.types import Status
 from oco.compiler.facts.verify import Outcome, verify
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse

@@ -10,8 +10,12 @@ import pytest
 from facts_models import GENERATED
 from facts_oracle import Oracle
 
+from oco.compiler.facts.bounds import above
 from oco.compiler.facts.check import check
-from oco.compiler.facts.types import Facts, Status
+from oco.compiler.facts.facts import Facts
+from oco.compiler.facts.lower_bound import Attained
+from oco.compiler.facts.types import Status
+from oco.dsl.diagnostics import InternalError
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 
@@ -77,6 +81,16 @@ def test_local_optimization_breaks_nothing(text: str) -> None:
             fact = facts[f"{prefix}.{what}"]
             value, place = oracle.optimize(expr, what, starts=1, evaluations=60)
             assert fact.status is not Status.PROVED or value <= fact.value, f"{prefix}.{what}: {value} at {place}"
+
+
+def test_rounding_of_an_attained_bound_is_measured_by_what_it_is_made_of() -> None:
+    """A bound of 0 that is attained: what is reached beyond it is rounding of large values, or a proof that is wrong."""
+    expr = load(EXAMPLES / "online_qp.oco").objective
+    assert expr is not None
+    beyond = Attained(5.7e-14, {}, sensitivity=100.0)
+    assert above(beyond, 0.0, expr) == beyond.value
+    with pytest.raises(InternalError, match="was bounded by 0"):
+        above(Attained(1e-6, {}, sensitivity=100.0), 0.0, expr)
 
 
 def test_oracle_can_break_a_bound() -> None:

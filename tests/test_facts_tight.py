@@ -101,3 +101,16 @@ def test_jumps_are_no_quadratics_over_a_ball() -> None:
     for loss, slope in (("norm1(X[[0, 1, 2], r])", 3**0.5), ("nuclear_norm(X)", 3**0.5)):
         fact = check(parse(f"{head}minimize {loss} + 0 * r[0]\n"))["loss.lipschitz.l2"]
         assert fact.value >= slope
+
+
+@pytest.mark.parametrize("shift", (-1.0, 0.0, 3.0))
+def test_what_is_affine_on_its_range_alone_is_not_taken_at_0(shift: float) -> None:
+    """norm1(x + c) is sum(x + c) for x >= 2 and c >= -1, but not at x = 0: over the ellipsoid about 3 the least sum is 6 - sqrt(1' P 1)."""
+    text = (
+        "model m\nhorizon T = 5\ndecision x[2] in ellipsoid([[0.63, -0.12], [-0.12, 0.95]], 3)\n"
+        f"stream c[2] in [{shift}, 3.5]\nminimize norm1(x + c)\n"
+    )
+    facts, reach = check(parse(text)), (0.63 - 0.24 + 0.95) ** 0.5
+    least, most = 6 + 2 * shift - reach, 13 + reach
+    assert facts["loss.lower"].value <= least * (1 + ROUNDING) and facts["loss.upper"].value >= most * (1 - ROUNDING)
+    assert facts["loss.lower"].value >= 0.95 * least and facts["loss.upper"].value <= 1.05 * most

@@ -69,7 +69,9 @@ def test_memory_ends(tmp_path: Path) -> None:
 
 
 def test_files_that_are_written_have_a_size() -> None:
-    code = "import sys; from oco.guarded import child; sys.argv; import resource; child(['9', str(2**31), '--version'])"
+    code = (
+        "import sys; from oco.cli.child import child; sys.argv; import resource; child(['9', str(2**31), '--version'])"
+    )
     code += "; print(resource.getrlimit(resource.RLIMIT_FSIZE)[0], resource.getrlimit(resource.RLIMIT_CORE)[1])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split()[-2:] == [str(2**30), "0"]

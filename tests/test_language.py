@@ -66,7 +66,7 @@ def test_the_reference_names_every_word() -> None:
 def test_operators_have_the_precedence_of_their_atoms() -> None:
     """The grammar's order of operators is the atom table's, by which the printer sets brackets."""
     rows = [
-        re.findall(r"a ?(\.\.|\*\*|\.T|[-+*/@])|`(-)a`", row[0]) for row in _rows() if row[0].startswith(("`a", "`-a"))
+        re.findall(r"a ?(\.\.|\*\*|\.T|[-+*/@%])|`(-)a`", row[0]) for row in _rows() if row[0].startswith(("`a", "`-a"))
     ]
     levels = [[binary or "unary" for binary, _ in row] for row in rows if row]
     signs = {a.operator if a.name != "minus" else "unary": a.precedence for a in ATOMS.values() if a.operator}

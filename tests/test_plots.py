@@ -17,9 +17,10 @@ from oco.compiler.canonical import canonical
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 from oco.evaluation.data import Data
+from oco.evaluation.measured_run import Promise, Record
 from oco.evaluation.measures import fitted_exponent
 from oco.evaluation.plots import FILES, PANELS, figure, figures, thin
-from oco.evaluation.trace import Promise, Record, Trace
+from oco.evaluation.trace import Trace
 
 TEXT = """model m
 horizon T = {rounds}

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 import oco
 from oco.compiler.facts.budget import MORE, NOT_SEARCHED, STEPS, Allowance, Budget
-from oco.compiler.facts.ledger import facts_data, ledger_text
-from oco.compiler.facts.types import Facts, Status, Step
+from oco.compiler.facts.facts import Facts
+from oco.compiler.facts.ledger import ledger_text
+from oco.compiler.facts.types import Status, Step
 from oco.dsl.diagnostics import OcoError
 
 ROOT = Path(__file__).parent.parent
@@ -90,8 +91,8 @@ def assert_at_least_as_tight(before: Facts, after: Facts) -> None:
 def test_facts_of_two_processes_are_the_same_to_the_last_digit(name: str) -> None:
     """With hashes of strings that differ, at an effort at which searches give up."""
     code = (
-        "import json, sys, oco; from oco.compiler.facts.ledger import facts_data\n"
-        "print(json.dumps(facts_data(oco.check(oco.load(sys.argv[1]), effort=0.001)), sort_keys=True))"
+        "import json, sys, oco\n"
+        "print(json.dumps(oco.check(oco.load(sys.argv[1]), effort=0.001).as_data(), sort_keys=True))"
     )
     command = [sys.executable, "-c", code, str(EXAMPLES / f"{name}.oco")]
     texts = [
@@ -109,7 +110,7 @@ def test_a_clock_that_races_changes_no_fact(name: str, effort: float, monkeypatc
     import cvxpy as cp
 
     def text() -> str:
-        return json.dumps(facts_data(oco.check(oco.load(EXAMPLES / f"{name}.oco"), effort=effort)), sort_keys=True)
+        return json.dumps(oco.check(oco.load(EXAMPLES / f"{name}.oco"), effort=effort).as_data(), sort_keys=True)
 
     before, ticks, real = text(), iter(range(0, 10**12, 3600)), cp.Problem.solve
 

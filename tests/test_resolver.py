@@ -11,7 +11,8 @@ import oco
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.expressions import Call, Constant, Index, Kind, Name, names, walk
 from oco.dsl.load import load, parse
-from oco.dsl.model import Feedback, Measure, Model, Relation, Timing
+from oco.dsl.model import Model
+from oco.dsl.statements import Feedback, Measure, Relation, Timing
 from oco.dsl.text.printer import print_model
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))

@@ -15,7 +15,6 @@ from driving import Run, plan_of, solve
 
 from oco.compiler.canonical import canonical
 from oco.compiler.plan import explain_choice
-from oco.compiler.structure import constraint_structure
 from oco.compiler.verdicts import Applicability, Verdict
 from oco.dsl.load import parse
 
@@ -251,4 +250,4 @@ minimize sum(x)
 subject to
     u: {g} <= 1 each round
 """
-    assert constraint_structure(canonical(parse(text)))[0] == form
+    assert canonical(parse(text)).structure[0] == form

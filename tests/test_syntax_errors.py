@@ -59,7 +59,6 @@ MISTAKES: list[tuple[str, str, str, str]] = [
     ("minimize A' @ x", "OCO101", "'", "`.T`"),
     ("param a = file('a.csv')", "OCO101", "'a.csv'", "double quotes"),
     ("param a = file(“a.csv”)", "OCO101", "“a.csv”", "double quotes"),
-    ("minimize {x}", "OCO101", "{", "( )"),
     ("minimize x \\", "OCO101", "\\", "inside ( ) or [ ]"),
     # numbers and strings
     ("minimize 1.2.3 * x", "OCO102", "1.2.3", "0.5"),

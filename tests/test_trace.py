@@ -18,9 +18,10 @@ from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 from oco.evaluation import measures
 from oco.evaluation.comparators import Status
+from oco.evaluation.load import load_trace
 from oco.evaluation.replay import difference
 from oco.evaluation.run import run
-from oco.evaluation.storage import load_trace, manifest
+from oco.evaluation.storage import manifest
 from oco.evaluation.summary import summarize
 from oco.evaluation.trace import Trace
 from oco.plan import Plan

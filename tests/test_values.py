@@ -15,7 +15,8 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.files import READERS
 from oco.dsl.limits import MOST_BYTES, MOST_TEXT_BYTES
 from oco.dsl.load import load, parse
-from oco.dsl.model import Model, Param
+from oco.dsl.model import Model
+from oco.dsl.statements import Param
 from oco.dsl.text.printer import print_model
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))

@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
+import oco
 from oco.cli.command import Command, Group, Invocation
+from oco.guarded import Untrusted
 
 COMMANDS = {
     "check": ("models", "check"),
@@ -49,11 +51,15 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
+def show_help(name: str) -> None:
+    """Print the help of a command and exit; nothing where there is none of that name."""
+    if name in COMMANDS:
+        app_for([name])(args=[name, "--help"], prog_name="oco")
+
+
 def _show_version(wanted: bool) -> None:
     """Print the version and exit, before a command is looked up."""
     if wanted:
-        import oco
-
         typer.echo(f"oco {oco.__version__}")
         raise typer.Exit
 
@@ -87,10 +93,8 @@ def top(
         from oco.compiler.facts.budget import Budget
 
         Budget(effort)
-    context.obj = replace(context.ensure_object(Invocation), effort=effort)
+    context.obj = replace(context.ensure_object(Invocation), effort=effort, show_help=show_help)
     if untrusted and context.invoked_subcommand is not None:
-        from oco.guarded import Untrusted
-
         words = context.obj.words[context.obj.words.index(context.invoked_subcommand) :]
         limits = Untrusted(seconds, int(memory * 2**20))
         raise typer.Exit(limits.run(words, capture=False, effort=effort).status)

@@ -17,10 +17,13 @@ READ: dict[Any, Callable[[str], Any]] = {str: str, Path: Path}
 
 @dataclass(frozen=True)
 class Invocation:
-    """Command line: its words, and the effort given before the command."""
+    """Command line: its words, and the effort given before the command. `show_help` prints the help of a command and
+    ends the process; it returns where there is no command of that name.
+    """
 
     words: tuple[str, ...] = ()
     effort: float = 1.0
+    show_help: Callable[[str], None] = lambda name: None
 
 
 class AsGiven:

@@ -11,6 +11,7 @@ import typer
 from oco.cli.options import Force, Json, check_outputs
 from oco.cli.output import console, note, say, show_json
 from oco.dsl.diagnostics import fail
+from oco.dsl.suggest import nearest
 from oco.dsl.writing import read_text, write_text
 
 STARTER = """\
@@ -70,6 +71,7 @@ def new(
 
 
 def explain_code(
+    context: typer.Context,
     code: Annotated[
         str | None, typer.Argument(metavar="CODE", help="A code, for example OCO203, or the name of a command.")
     ] = None,
@@ -78,7 +80,7 @@ def explain_code(
     from rich.table import Table
 
     from oco.dsl.codes import CODES
-    from oco.dsl.suggest import nearest
+    from oco.dsl.explanations import explanation
 
     if code is None:
         table = Table("code", "what it means", box=None, pad_edge=False)
@@ -88,26 +90,18 @@ def explain_code(
         return
     row = CODES.get(code.upper())
     if row is None:
-        _show_command(code)
+        context.obj.show_help(code)
         near = nearest(code.upper(), CODES)
         raise fail(
             "OCO907", f"there is no code {code}", hint=f"did you mean {near}?" if near else "`oco help` lists them"
         )
     say(f"{code.upper()}: {row.title}", "bold")
     say()
-    say(row.explanation)
+    say(explanation(row))
     if row.example:
         say("\nExample:\n")
         say("\n".join("    " + line for line in row.example.strip("\n").splitlines()), "cyan")
     say(f"\nWhat to do: {row.remedy}")
-
-
-def _show_command(name: str) -> None:
-    """The help of a command, and the end; nothing where there is none of that name."""
-    from oco.cli.app import COMMANDS, app_for
-
-    if name in COMMANDS:
-        app_for([name])(args=[name, "--help"], prog_name="oco")
 
 
 def algorithms(as_json: Json = False) -> None:

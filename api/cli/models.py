@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import oco
 from oco.backends import BACKENDS
 from oco.cli.options import (
     DataPath,
@@ -29,9 +30,11 @@ from oco.cli.options import (
 )
 from oco.cli.output import note, paint, say, show_diagnostic, show_json
 from oco.cli.progress import working
+from oco.dsl.diagnostics import fail
+from oco.dsl.suggest import nearest
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.types import Facts
+    from oco.compiler.facts.facts import Facts
     from oco.evaluation.data import Data
 
 Algorithm = Annotated[
@@ -59,17 +62,12 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Check a model and list what was proved of it: curvature, bounds, constants, feasibility."""
-    import oco
-    from oco.compiler.facts.ledger import derivation_text, facts_data, ledger_text
-    from oco.dsl.diagnostics import fail
-    from oco.dsl.suggest import nearest
-
     loaded = oco.load(model, param_values(param))
     rounds = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"checking {model}", silent=as_json):
         facts = oco.check(loaded, data=rounds, effort=effort_of(context))
     if as_json:
-        show_json(facts_data(facts))
+        show_json(facts.as_data())
         return
     for warning in facts.warnings:
         show_diagnostic(warning)
@@ -77,21 +75,20 @@ def check(
         _show_replay(facts)
         return
     if why is None:
-        paint(ledger_text(facts))
+        paint(str(facts))
         return
     if why not in facts:
         near = nearest(why, facts)
         raise fail(
             "OCO908", f"there is no fact `{why}`", hint=f"did you mean {near}?" if near else "`oco check` lists them"
         )
-    paint(derivation_text(facts[why]))
+    paint(str(facts[why]))
 
 
 def _show_replay(facts: Facts) -> None:
     """Print the outcome of every step of every derivation; exit with status 1 where one failed."""
     from oco.compiler.facts.falsify import Outcome
-    from oco.compiler.facts.ledger import replay_text
-    from oco.compiler.facts.verify import verify
+    from oco.compiler.facts.verify import replay_text, verify
 
     result = verify(facts)
     paint(replay_text(result))
@@ -123,8 +120,8 @@ def explain(
 
     Where no guarantee says anything the choice is made on pilot runs, over the data or over draws from the model.
     """
-    import oco
     from oco.compiler.explain import explain_data, explain_text
+    from oco.compiler.frontier import frontier as points_of
     from oco.compiler.frontier import frontier_text
     from oco.tuning import explained
 
@@ -133,8 +130,6 @@ def explain(
     with working(f"choosing an algorithm for {model}", silent=as_json):
         choice = explained(loaded, settings, tradeoff, rounds, effort=effort_of(context))
     if frontier:
-        from oco.compiler.frontier import frontier as points_of
-
         winner = choice.winner
         paint(frontier_text(() if winner is None else points_of(choice.situation, winner)))
         return
@@ -175,7 +170,6 @@ def compile(
     --data gives the rounds to plan for: pilot rounds where no guarantee decides between algorithms, and for --settings tuned. Where
     the file lacks streams that the model draws, or values, the rounds that `oco run` measures are written beside the learner.
     """
-    import oco
     from oco.evaluation.rounds_file import write_rounds
 
     loaded = oco.load(model, param_values(param))

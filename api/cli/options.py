@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.expressions import File
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model
@@ -172,8 +173,6 @@ def units_of(kind: str | None) -> dict[str, str]:
 
 def files_read(path: Path, model: Model, data: Path | None = None) -> list[Path]:
     """Files that a command reads: the model, the files that it names, the data."""
-    from oco.dsl.expressions import File
-
     named = [path.parent / p.value.path for p in model.params if isinstance(p.value, File)]
     return [path, *named, *([] if data is None else [data])]
 

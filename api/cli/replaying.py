@@ -12,8 +12,8 @@ from oco.cli.progress import watched
 
 def replay_trace(path: Path, as_json: bool) -> None:
     """Repeat the run and compare; status 1 where something differs."""
+    from oco.evaluation.load import load_trace
     from oco.evaluation.replay import difference, elsewhere
-    from oco.evaluation.storage import load_trace
     from oco.plan import Plan
 
     first = load_trace(path)

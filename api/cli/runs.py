@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import oco
 from oco.cli import options as o
 from oco.cli.models import Backend, Settings
 from oco.cli.options import Json, Mapping, ModelPath, Params, budget_of, effort_of, pairs, param_values
@@ -16,7 +17,9 @@ from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched, working
 from oco.cli.replaying import replay_trace
 from oco.cli.sweeping import Table, check_table_outputs, run_sweep, values_of
+from oco.dsl.diagnostics import OcoError
 from oco.dsl.writing import make_folder
+from oco.pipeline import planned
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model
@@ -55,11 +58,9 @@ def run(
     With several algorithms, seeds or values of settings all combinations are run, on all cores, and compared pair by pair; one that
     fails stops no other, and with --out an interrupted table goes on where it stopped.
     """
-    import oco
     from oco.compiler.canonical import canonical
     from oco.evaluation.data import load_data, problem_for
     from oco.evaluation.mapping import parse_map
-    from oco.pipeline import planned
 
     if replay is not None:
         replay_trace(replay, as_json)
@@ -108,8 +109,6 @@ def _tuned(
     model: Model, source: Data, name: str | None, backend: str | None, tradeoff: float, effort: float
 ) -> tuple[Plan, Data]:
     """The plan tuned on the first part of the data, and the part that the search has not seen."""
-    import oco
-
     result = oco.tune(model, source, name, tradeoff=tradeoff, seed=source.seed, effort=effort)
     split, total = result.search.split, source.rounds
     message = f"settings tuned on rounds 1 to {split} of the data; the run is rounds {split + 1} to {total}, which the search did not see"
@@ -172,8 +171,6 @@ def data(
     as_json: Json = False,
 ) -> None:
     """Say which columns fill which streams, and what is wrong with the data, without running anything."""
-    import oco
-    from oco.dsl.diagnostics import OcoError
     from oco.evaluation.data import describe
     from oco.evaluation.mapping import parse_map
 

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+import oco
 from oco.cli.options import DataPath, Json, ModelPath, OnMissing, Params, Tradeoff, effort_of, param_values, rounds_of
 from oco.cli.output import note, say, show_json
 from oco.cli.progress import working
+from oco.dsl.writing import read_text, write_text
 
 
 def tune(
@@ -30,8 +32,6 @@ def tune(
 
     Without data, rounds are drawn from the model. The guarantee is worked out again for what was chosen.
     """
-    import oco
-    from oco.dsl.writing import read_text, write_text
     from oco.tuning import tuning_text
 
     loaded = oco.load(model, param_values(param))

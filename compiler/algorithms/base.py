@@ -10,7 +10,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, Structured
 from oco.compiler.problem import Draw, Problem, TraceSpec
 from oco.compiler.theorems import Hypothesis, Theorem
-from oco.dsl.model import Feedback
+from oco.dsl.statements import Feedback
 
 State = Mapping[str, Structured]
 

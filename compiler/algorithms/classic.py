@@ -30,7 +30,7 @@ from oco.compiler.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.model import Feedback, Measure
+from oco.dsl.statements import Feedback, Measure
 
 
 class OnlineGradientDescent:
@@ -70,13 +70,11 @@ BOUNDED_GRADIENT = fact_is_known(
     "loss.lipschitz.l2",
     "Gradients of the losses are bounded: |grad f_t(x)| <= G.",
     "the gradient of the loss",
-    "state bounds of the streams, or `assume loss.lipschitz.l2 <= ...`",
 )
 BOUNDED_DOMAIN = fact_is_known(
     "domain.diameter.l2",
     "The domain is bounded, with diameter D.",
     "the diameter of the domain",
-    "give a bounded domain",
 )
 
 
@@ -267,7 +265,6 @@ OEG = Algorithm(
                     "loss.lipschitz.l1",
                     "The entries of the gradients are bounded: |grad f_t(x)|_inf <= G.",
                     "the entries of the gradient of the loss",
-                    "state bounds of the streams, or `assume loss.lipschitz.l1 <= ...`",
                 ),
                 horizon_known("The number of rounds T is known."),
             ),

@@ -8,7 +8,7 @@ from oco.compiler.canonical import Inequality
 from oco.compiler.solvable import ask_for_it, solver_objection
 from oco.compiler.theorems import Condition, Floats, Hypothesis, Objection, Quantity, Situation
 from oco.dsl.expressions import Kind, names
-from oco.dsl.model import Feedback, Measure
+from oco.dsl.statements import Feedback, Measure
 
 NOUNS = {"project": "projection", "bregman_step": "mirror step", "lmo": "linear minimisation"}
 

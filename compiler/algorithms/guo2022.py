@@ -45,7 +45,7 @@ from oco.compiler.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.model import Feedback, Measure
+from oco.dsl.statements import Feedback, Measure
 
 
 class Recoo:

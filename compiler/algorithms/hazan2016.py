@@ -39,7 +39,7 @@ from oco.compiler.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.model import Measure
+from oco.dsl.statements import Measure
 
 
 class OnlineFrankWolfe:

@@ -41,7 +41,7 @@ from oco.compiler.theorems import (
     scheduled,
 )
 from oco.dsl.limits import LONGEST
-from oco.dsl.model import Feedback, Measure
+from oco.dsl.statements import Feedback, Measure
 
 TINY = 1e-300
 

@@ -34,7 +34,7 @@ from oco.compiler.theorems import (
     inequalities_convex,
     needed,
 )
-from oco.dsl.model import Measure
+from oco.dsl.statements import Measure
 
 
 class Jenatton:

@@ -49,8 +49,8 @@ from oco.compiler.theorems import (
     needed_bounds,
 )
 from oco.dsl.expressions import Kind, names
-from oco.dsl.model import Feedback, Measure
 from oco.dsl.settings import WORD_SETTINGS
+from oco.dsl.statements import Feedback, Measure
 
 ORACLES: tuple[Oracle, ...] = (ORGFW, OSPF, OCG, SFTRL)
 """Table 2, but for mfw, which is `meta-frank-wolfe` without multipliers."""
@@ -161,7 +161,6 @@ SMOOTH = (
         "loss.smoothness.l2",
         "The losses are L-smooth.",
         "how fast the gradient of the loss changes",
-        "state bounds of the streams, or `assume loss.smoothness.l2 <= ...`",
     ),
     inequalities_know("smoothness.l2", "The constraints are L-smooth.", "how fast the gradient changes"),
 )

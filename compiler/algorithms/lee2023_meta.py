@@ -49,7 +49,7 @@ from oco.compiler.theorems import (
     needed,
     needed_bounds,
 )
-from oco.dsl.model import Feedback, Measure
+from oco.dsl.statements import Feedback, Measure
 
 MOST_NUMBERS = 10**8
 """Of the points of all inner steps."""
@@ -144,7 +144,6 @@ _HYPOTHESES = (
         "loss.lipschitz.l1",
         "Assumption 2: |grad f_t(x)|_inf <= D.",
         "the entries of the gradient of the loss",
-        "state bounds of the streams, or `assume loss.lipschitz.l1 <= ...`",
     ),
     inequalities_know("lipschitz.l1", "Assumption 2: |grad g_t(x)|_inf <= D.", "the entries of the gradient"),
     inequalities_know("bound", "Assumption 2: |g_t(x)| <= G.", "the size"),
@@ -152,7 +151,6 @@ _HYPOTHESES = (
         "domain.diameter.l1",
         "Assumption 2: |x - y|_1 <= R in the domain.",
         "the l1 diameter of the domain",
-        "give a bounded domain",
     ),
     BOUNDED_DOMAIN,
     *SMOOTH,

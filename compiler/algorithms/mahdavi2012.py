@@ -36,7 +36,7 @@ from oco.compiler.theorems import (
     needed_bounds,
     scheduled,
 )
-from oco.dsl.model import Measure
+from oco.dsl.statements import Measure
 
 
 class Mahdavi:

@@ -38,8 +38,8 @@ from oco.compiler.theorems import (
     inequalities_know,
     needed,
 )
-from oco.dsl.expressions import Kind, names
-from oco.dsl.model import Measure
+from oco.dsl.expressions import changes
+from oco.dsl.statements import Measure
 
 
 class MirrorProx:
@@ -156,7 +156,6 @@ _COMMON = (
         "loss.smoothness.l2",
         "Assumption 2.1(b): the gradient of f^t is L_f-Lipschitz.",
         "how fast the gradient of the loss changes",
-        "`assume loss.smoothness.l2 <= ...`",
     ),
     inequalities_convex("Each g_k is convex."),
     inequalities_know("bound", "Assumption 2.1(c): sum_k |g_k(x)| <= G.", "the size"),
@@ -173,7 +172,7 @@ _COMMON = (
 
 def _variation(s: Situation) -> float:
     """V_*(T) without its first term (erratum 1): from the facts, else the worst case 4 F^2 (T - 1); none for a fixed loss."""
-    if not names(s.canonical.objective, Kind.STREAM) and not names(s.canonical.objective, Kind.ROUND):
+    if not changes(s.canonical.objective):
         return 0.0
     slope = s.number("loss.lipschitz.l1" if entropic(s.domains) else "loss.lipschitz.l2")
     worst = math.inf if slope is None or s.horizon is None else 4 * slope * slope * max(s.horizon - 1, 0)

@@ -40,7 +40,7 @@ from oco.compiler.theorems import (
     needed_bounds,
     scheduled,
 )
-from oco.dsl.model import Feedback, Measure
+from oco.dsl.statements import Feedback, Measure
 
 TINY = 1e-300
 

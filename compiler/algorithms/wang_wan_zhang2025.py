@@ -41,8 +41,8 @@ from oco.compiler.theorems import (
     needed_bounds,
     scheduled,
 )
-from oco.dsl.model import Feedback, Measure
 from oco.dsl.settings import WORD_SETTINGS
+from oco.dsl.statements import Feedback, Measure
 
 
 class OnlineFrankWolfe:

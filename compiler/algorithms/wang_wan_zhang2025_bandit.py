@@ -47,7 +47,7 @@ from oco.compiler.theorems import (
     fact_is_known,
     needed,
 )
-from oco.dsl.model import Feedback, Measure
+from oco.dsl.statements import Feedback, Measure
 
 MOST_STEPS = 1_000_000  # of a block, where a given epsilon is too small for floating point
 
@@ -183,7 +183,6 @@ _BASIC = (
         "loss.bound",
         "Assumption 3: |f_t(x)| <= M.",
         "the size of the loss",
-        "state bounds of the streams, or `assume loss.bound <= ...`",
     ),
 )
 

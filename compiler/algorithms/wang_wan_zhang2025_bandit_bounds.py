@@ -21,7 +21,7 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import (
 from oco.compiler.algorithms.wang_yan_liu2025 import comparator_remarks
 from oco.compiler.settings import Setting, number
 from oco.compiler.theorems import Bound, Guarantee, Quantity, Situation, needed
-from oco.dsl.model import Feedback
+from oco.dsl.statements import Feedback
 
 NOTE = "in expectation, for data that does not answer the perturbations"
 

@@ -38,7 +38,7 @@ from oco.compiler.theorems import (
     needed,
 )
 from oco.dsl.diagnostics import fail
-from oco.dsl.model import Measure
+from oco.dsl.statements import Measure
 
 MOST_EXPERTS = 16
 """Of a restarted method, whose epochs have ever more experts: enough for 2^31 rounds."""

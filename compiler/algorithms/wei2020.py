@@ -41,7 +41,7 @@ from oco.compiler.theorems import (
     scheduled,
 )
 from oco.dsl.expressions import Kind, names
-from oco.dsl.model import Measure, Timing
+from oco.dsl.statements import Measure, Timing
 
 
 class MirrorDescent:
@@ -353,7 +353,6 @@ MIRROR_DESCENT = Algorithm(
                     "loss.lipschitz.l1",
                     "Assumption 2.1(1): |grad f^t|_inf <= D_1.",
                     "the entries of the gradient of the loss",
-                    "state bounds of the streams, or `assume loss.lipschitz.l1 <= ...`",
                 ),
                 inequalities_know(
                     "lipschitz.l1", "Assumption 2.1(1): sum_i |grad g_i|_inf^2 <= D_2^2.", "the gradient"

@@ -24,7 +24,7 @@ from oco.compiler.theorems import (
     inequalities_convex,
     inequalities_know,
 )
-from oco.dsl.model import Measure
+from oco.dsl.statements import Measure
 
 
 class DriftPlusPenalty:

@@ -189,3 +189,9 @@ class Affine(Domain):
 def shifted_and_scaled(inner: Domain, shift: Any = 0.0, scale: float = 1.0) -> Affine:
     """{ shift + scale u : u in inner }."""
     return Affine(inner.shape, inner=inner, shift=np.asarray(shift, dtype=np.float64), scale=scale)
+
+
+def in_units(inner: Domain, origin: Floats, unit: float) -> Domain:
+    """{ (x - origin) / unit : x in inner }, of the kind of `inner` where that kind has it."""
+    own = inner.rescaled(origin, unit)
+    return shifted_and_scaled(inner, -origin / unit, 1 / unit) if own is None else own

@@ -12,6 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.domains.properties import EntrySum, Factors, Greatest, QuadraticInequality
+from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import InternalError, fail
 
 if TYPE_CHECKING:
@@ -245,13 +246,11 @@ class Domain(ABC):
         """Where the set's description has its middle: a point that the same kind of set can be moved by. 0 where it cannot be moved."""
         return np.zeros(())
 
-    def in_units(self, origin: Floats, unit: float) -> Domain:
-        """{ (x - origin) / unit : x in the set }, of the same kind where that can say it."""
+    def rescaled(self, origin: Floats, unit: float) -> Domain | None:
+        """Set { (x - origin) / unit : x in this one } of the same kind; None where the kind has none (`affine.in_units`)."""
         if self.lengths and not np.any(origin):
             return replace(self, **{name: getattr(self, name) / unit for name in self.lengths})
-        from oco.compiler.domains.affine import shifted_and_scaled
-
-        return self if unit == 1 and not np.any(origin) else shifted_and_scaled(self, -origin / unit, 1 / unit)
+        return self if unit == 1 and not np.any(origin) else None
 
     def affine_hull(self) -> tuple[Floats, Floats]:
         """Independent equalities A x = b (x flattened, A of shape (k, size)) whose solutions are the affine hull."""
@@ -348,7 +347,6 @@ class Domain(ABC):
     def _alone(self, traced: Callable[..., Value | tuple[Value, ...]], arguments: int) -> ArrayFunction:
         """A method over the step IR as a function of so many arrays of the domain's shape."""
         from oco.compiler.ir.interpret import as_numpy
-        from oco.compiler.ir.program import DType, Type
 
         return as_numpy(traced.__name__, traced, *[Type(DType.FLOAT, self.shape)] * arguments)
 

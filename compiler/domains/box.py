@@ -66,7 +66,7 @@ class Box(Domain):
     def origin(self) -> Floats:
         return np.asarray(self.lo / 2 + self.hi / 2)
 
-    def in_units(self, origin: Floats, unit: float) -> Box:
+    def rescaled(self, origin: Floats, unit: float) -> Box:
         return Box(self.shape, (self.lo - origin) / unit, (self.hi - origin) / unit)
 
     @property

@@ -85,7 +85,10 @@ class BoxSum(Domain):
 
     def violation(self, x: Floats) -> float:
         outside = np.maximum(self.lo - x, x - self.hi)
-        return max(float(np.max(outside)), abs(exact_sum(x.ravel()) - self.total)) / self._scale
+        reach = max(
+            float(np.finfo(float).tiny), *(float(np.max(np.abs(end))) for end in self._hull)
+        )  # bounds may lie out of reach
+        return max(float(np.max(outside)), abs(exact_sum(x.ravel()) - self.total)) / reach
 
     def interior_margin(self, x: Floats) -> float:
         low, high = self._hull

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from oco.compiler.domains.affine import in_units
 from oco.compiler.domains.base import ArrayFunction, Domain, Halfspaces
 from oco.compiler.domains.dual_newton import CutDual
 from oco.compiler.domains.feasible import nearest
@@ -154,7 +155,7 @@ class Cut(Domain):
     def _units(self) -> tuple[float, Domain]:
         """The size of the base, and the base in units of it: multipliers and their products stay numbers at every scale."""
         size = self.base.radius
-        return size, self.base.in_units(np.zeros(()), size)
+        return size, in_units(self.base, np.zeros(()), size)
 
     def _dual(self, t: Tracer) -> CutDual:
         size, base = self._units

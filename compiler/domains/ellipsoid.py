@@ -178,7 +178,7 @@ class Ellipsoid(Domain):
     def centre(self) -> Floats:
         return np.array(np.broadcast_to(self.c, self.shape))
 
-    def in_units(self, origin: Floats, unit: float) -> Ellipsoid:
+    def rescaled(self, origin: Floats, unit: float) -> Ellipsoid:
         scaled = Ellipsoid(self.shape, P=self.P / unit / unit, c=(self.c - origin) / unit)
         squares, q = self._spectrum
         vars(scaled)["_spectrum"] = squares / unit / unit, q  # the dear part is that of this one

@@ -12,7 +12,7 @@ import numpy as np
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.domains import DOMAINS
 from oco.dsl.evaluate import evaluate
-from oco.dsl.model import DomainSpec
+from oco.dsl.statements import DomainSpec
 
 if TYPE_CHECKING:
     from oco.compiler.domains.base import Domain

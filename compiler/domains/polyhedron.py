@@ -80,9 +80,9 @@ class Polyhedron(Domain):
         """Bounds of the entries, flattened, that are known besides the rows."""
         return None
 
-    def in_units(self, origin: Floats, unit: float) -> Domain:
+    def rescaled(self, origin: Floats, unit: float) -> Domain | None:
         if not self.lengths or np.any(origin):
-            return super().in_units(origin, unit)
+            return super().rescaled(origin, unit)
         scaled: dict[str, Any] = {name: getattr(self, name) / unit for name in self.lengths}
         return replace(self, known=self._reduced.divided(unit), **scaled)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oco.compiler.canonical import Assumed
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.phrasing import number
-from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.types import Status, Step
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.fact_keys import is_claim
-from oco.dsl.model import Relation
+from oco.dsl.statements import Relation
 
 SIGNED = ("upper", "lower", "V_x", "V_g")
 """Facts that may be negative: all others that are bounded from above are sizes."""

@@ -127,7 +127,7 @@ class Bounds:
         steps, search = STEADY + size(expr), self.setting.search
         reached = self._reached(expr, bound.value) if search.take(CLIMB * steps) else None
         if reached is not None:
-            _above(reached, bound.value, expr)
+            above(reached, bound.value, expr)
         bound = replace(bound, reached=reached)
         for rule, words, method in self._methods:
             if _gap(bound) <= TIGHT:
@@ -141,7 +141,7 @@ class Bounds:
                 continue
             if result is None or not result.value <= bound.value:
                 continue
-            value = result.value if reached is None else _above(reached, result.value, expr)
+            value = result.value if reached is None else above(reached, result.value, expr)
             if value < bound.value:
                 claim = f"{say(expr)} is at most {number(value)}: {words}"
                 step = Step(rule, claim, value, (bound.step,), expr.span, expr)
@@ -171,8 +171,11 @@ class Bounds:
         return Bound(value, bound.step, reached, bound.exact, point(bound.scale).sqrt().greatest)
 
 
-def _above(reached: Attained, bound: float, expr: Expr) -> float:
-    """The bound, which no value that is reached may pass by more than the rounding of a method and of the point."""
+def above(reached: Attained, bound: float, expr: Expr) -> float:
+    """Greater of a bound and the value that is reached.
+
+    Raises InternalError where the value passes the bound by more than the rounding of a method and of the point.
+    """
     if reached.value - bound > ROUNDING * max(abs(reached.value), abs(bound), reached.sensitivity):
         raise InternalError(f"{say(expr)} reaches {number(reached.value)} and was bounded by {number(bound)}")
     return max(bound, reached.value)

@@ -16,13 +16,15 @@ from oco.compiler.facts.context import Setting
 from oco.compiler.facts.data_facts import measured_margin, with_data
 from oco.compiler.facts.domain import domain_facts
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.fact import Fact
+from oco.compiler.facts.facts import Deferred, Facts
 from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, Rounds, observed
 from oco.compiler.facts.notices import notices, without_allowed
 from oco.compiler.facts.overflow import overflows
 from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.structure_facts import oracle_facts
-from oco.compiler.facts.types import Deferred, Fact, Facts, Status, Step
+from oco.compiler.facts.types import Status, Step
 from oco.compiler.facts.vector import MOST_ENTRIES, worst_of_many
 from oco.dsl.diagnostics import Diagnostic, Findings
 from oco.dsl.fact_keys import catalogue

@@ -8,13 +8,14 @@ from oco.compiler.canonical import Canonical, Inequality
 from oco.compiler.facts.budget import NOT_SEARCHED
 from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import FLAT_KINDS, Culprit
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.phrasing import say
-from oco.compiler.facts.types import Fact, Status
+from oco.compiler.facts.types import Status
 from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Call, Expr
-from oco.dsl.model import Relation
 from oco.dsl.source import Span
+from oco.dsl.statements import Relation
 
 
 def complaints(setting: Setting, facts: Mapping[str, Fact]) -> Iterator[Diagnostic]:

@@ -82,6 +82,11 @@ class Setting:
         return Simplifier(self.depends, self._plain_range)
 
     @cached_property
+    def simplify_anywhere(self) -> Simplifier:
+        """Simplification that also holds for decisions outside of the domain, and streams outside of their ranges."""
+        return Simplifier(self.depends, lambda _: None)
+
+    @cached_property
     def _plain(self) -> Enclosure:
         return Enclosure(self.box)
 

@@ -212,6 +212,8 @@ def _by_middle(diagonal: Floats, above: Interval | None, below: Interval | None,
     for sign, rows in ((1.0, above), (-1.0, below)):
         if rows is None:
             continue
+        if not rows.bounded:
+            return math.inf
         middle, spread = _middle(rows)
         matrix = matrix + sign * (middle.T @ middle)
         size, terms = size + float(np.sum(middle**2)), terms + len(middle)

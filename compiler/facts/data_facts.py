@@ -13,12 +13,13 @@ from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.context import Setting
 from oco.compiler.facts.data_checks import contradictions, outliers, wide_bounds
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.function import Function
 from oco.compiler.facts.measured import Observed, covered, variation_facts
 from oco.compiler.facts.phrasing import coordinates, number, plural
 from oco.compiler.facts.scenario import mean
 from oco.compiler.facts.slater import slater_point
-from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.types import Status, Step
 from oco.compiler.facts.vector import MOST_ENTRIES
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Diagnostic
@@ -26,7 +27,7 @@ from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.fact_keys import of_the_whole
 from oco.dsl.intervals import point
-from oco.dsl.model import Relation, Timing
+from oco.dsl.statements import Relation, Timing
 
 CONFIDENCE = 0.95
 MOST_ROUNDS = 5000  # that are looked at one by one

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from oco.compiler.canonical import Block, Canonical
 from oco.compiler.domains import Domain
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.phrasing import number
-from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.types import Status, Step
 from oco.dsl.intervals import interval
 
 

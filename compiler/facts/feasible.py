@@ -10,6 +10,7 @@ import numpy as np
 
 from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.facts.context import Setting
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.infeasible import (
     Impossible,
     Row,
@@ -36,10 +37,10 @@ from oco.compiler.facts.phrasing import number
 from oco.compiler.facts.policy import corner_policy
 from oco.compiler.facts.scenario import SHARE, Scenario, mean, robust
 from oco.compiler.facts.slater import SlaterPoint, slater_point
-from oco.compiler.facts.types import Fact, Status, Step, Witness
+from oco.compiler.facts.types import Status, Step, Witness
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, names
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 
 Floats = np.ndarray[Any, Any]
 KEYS = (

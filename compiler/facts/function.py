@@ -12,11 +12,12 @@ from oco.compiler.facts.attained import TIGHT, Slopes
 from oco.compiler.facts.bounds import Bound
 from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import CONVEX_KINDS
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.lower_bound import Attained
 from oco.compiler.facts.phrasing import number, printed, say
 from oco.compiler.facts.piecewise import pieces
 from oco.compiler.facts.structure_facts import structure_fact
-from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.types import Status, Step
 from oco.compiler.facts.witness import convexity_witness
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, names

@@ -1,25 +1,19 @@
-"""The ledger in words and as data: a line a fact, a derivation as indented steps, JSON with stable keys."""
+"""The ledger in words and as data: a line a fact, JSON with stable keys."""
 
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from oco.compiler.facts.budget import NOT_SEARCHED
-from oco.compiler.facts.phrasing import coordinates, number
-from oco.compiler.facts.types import Fact, Facts, Status, Step, Witness
+from oco.compiler.facts.derivation import WIDTH, value_text
+from oco.compiler.facts.fact import Fact
+from oco.compiler.facts.phrasing import number
+from oco.compiler.facts.types import Status, Step
 from oco.dsl.intervals import Interval
-
-if TYPE_CHECKING:
-    from oco.compiler.facts.verify import Check
-
-WIDTH = 116
-VERSION = 1
-
 
 MEASURED = ("path_length", "variation.gradient", "variation.constraint", "V_x", "V_g")
 DETAILS = (
@@ -34,7 +28,7 @@ DETAILS = (
 )
 
 
-def listed(facts: Facts) -> list[str]:
+def listed(facts: Mapping[str, Fact]) -> list[str]:
     """The keys of a screenful: known facts without the entries of vector constraints and what only a theorem asks for."""
     known = (k for k in facts if "[" not in k and not k.endswith(DETAILS) and facts[k].status is not Status.UNKNOWN)
     return _grouped(known)
@@ -49,12 +43,12 @@ def _grouped(keys: Iterable[str]) -> list[str]:
     return [k for group in sorted(results, key=lambda g: last.index(g) + 1 if g in last else 0) for k in results[group]]
 
 
-def ledger_text(facts: Facts) -> str:
+def ledger_text(facts: Mapping[str, Fact]) -> str:
     """A line a fact: value, status and the last step of the derivation. `--why KEY` and `--json` show the rest."""
     return _table(facts[key] for key in listed(facts)) + _unknown(facts)
 
 
-def summary_text(facts: Facts) -> str:
+def summary_text(facts: Mapping[str, Fact]) -> str:
     """The facts about the loss, the constraints and feasibility that a reader asks for first."""
     kinds = ("convex", "lipschitz.l2", "strong_convexity.l2", "bound", "diameter.l2", "bounded", "margin", "common")
     shown = (key for key in facts if "[" not in key and key.endswith(kinds) and _tells(facts[key]))
@@ -67,7 +61,7 @@ def _tells(fact: Fact) -> bool:
 
 
 def _table(facts: Iterable[Fact]) -> str:
-    rows = [(f.key, value_text(f.value), str(f.status) + (", loose" if f.loose else ""), reason(f)) for f in facts]
+    rows = [(f.key, value_text(f.value), f.grade, reason(f)) for f in facts]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
     lines = []
     for row, before in zip(rows, [None, *rows]):
@@ -93,7 +87,7 @@ def reason(fact: Fact) -> str:
     return step.claim + (f" ({fact.cite})" if fact.cite else "")
 
 
-def _unknown(facts: Facts) -> str:
+def _unknown(facts: Mapping[str, Fact]) -> str:
     keys = [
         key for key in facts if "[" not in key and not key.endswith(DETAILS) and facts[key].status is Status.UNKNOWN
     ]
@@ -114,79 +108,12 @@ def _wrapped(head: str, keys: list[str]) -> list[str]:
     return textwrap.wrap(", ".join(keys), WIDTH, initial_indent=head, subsequent_indent=indent) if keys else []
 
 
-def value_text(value: Any) -> str:
-    """A fact's value in a few characters."""
-    match value:
-        case None:
-            return "-"
-        case bool() | np.bool_():
-            return "yes" if value else "no"
-        case str():
-            return value
-        case int() | float() | np.number():
-            return number(float(value))
-        case dict():
-            return f"{len(value)} decisions" if len(value) > 1 else value_text(next(iter(value.values()), None))
-        case _:
-            array = np.asarray(value)
-            return coordinates(array) if array.size <= 3 and array.dtype.kind in "if" else f"{array.size} numbers"
-
-
-def derivation_text(fact: Fact) -> str:
-    """How a fact was derived: each step under the one that uses it. A step that was shown is not shown again."""
-    lines = [f"{fact.key}: {value_text(fact.value)}, {fact.status}{', loose' if fact.loose else ''}"]
-    if fact.cite:
-        lines.append(fact.cite)
-    lines += ["", *_steps(fact.why, 0, set())] if fact.why is not None else ["Nothing is known about it."]
-    if fact.witness is not None:
-        lines += ["", *_witness_lines(fact.witness)]
-    return "\n".join(lines) + "\n"
-
-
-def _steps(step: Step, depth: int, shown: set[int]) -> Iterator[str]:
-    head = "  " * depth
-    again = id(step) in shown and step.premises
-    where = f" (line {step.span.line})" if step.span is not None else ""
-    message = f"{step.claim}{where}   [{step.rule}]{' (as above)' if again else ''}"
-    yield from textwrap.wrap(message, max(WIDTH, len(head) + 40), initial_indent=head, subsequent_indent=head + "    ")
-    if again:
-        return
-    shown.add(id(step))
-    for premise in step.premises:
-        yield from _steps(premise, depth + 1, shown)
-
-
-def _witness_lines(witness: Witness) -> Iterator[str]:
-    yield f"witness: {witness.words} (by {number(witness.violation)})"
-    for name, value in witness.values.items():
-        yield f"  {name} = {coordinates(np.asarray(value))}"
-
-
-def replay_text(checks: list[Check]) -> str:
-    """The outcome of a replay: how many steps of each kind, and every step that failed."""
-    from oco.compiler.facts.falsify import Outcome
-
-    counts = Counter(c.outcome for c in checks)
-    labels = {
-        Outcome.REPLAYED: "worked out again",
-        Outcome.TESTED: "attacked with samples, unbroken",
-        Outcome.STATED: "taken as stated",
-        Outcome.FAILED: "FAILED",
-    }
-    lines = [f"{counts[outcome]:>5} steps {words}" for outcome, words in labels.items() if counts[outcome]]
-    for c in checks:
-        if c.outcome is Outcome.FAILED:
-            lines += ["", f"{c.key}: {c.words}", f"    {c.claim}   [{c.rule}]"]
-    return "\n".join(lines) + "\n"
-
-
-def facts_data(facts: Facts) -> dict[str, Any]:
-    """The ledger as JSON values. Steps are numbered and listed once; premises are their numbers."""
+def facts_data(facts: Mapping[str, Fact]) -> dict[str, Any]:
+    """Facts and steps as JSON values. Steps are numbered and listed once; premises are their numbers."""
     steps: dict[int, int] = {}
     listed: list[dict[str, Any]] = []
     rows = {key: _fact_data(facts[key], steps, listed) for key in facts}
-    warnings = [{"code": d.code, "message": d.message, "hint": d.hint} for d in facts.warnings]
-    return {"version": VERSION, "model": facts.model.name, "facts": rows, "steps": listed, "warnings": warnings}
+    return {"facts": rows, "steps": listed}
 
 
 def _fact_data(fact: Fact, steps: dict[int, int], listed: list[dict[str, Any]]) -> dict[str, Any]:

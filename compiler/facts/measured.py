@@ -17,8 +17,9 @@ from oco.compiler.canonical import Canonical, StreamRange
 from oco.compiler.facts.cells import NotCovered, over_cells
 from oco.compiler.facts.context import Setting
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.phrasing import number, plural
-from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.types import Status, Step
 from oco.dsl.build import call
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Expr, Kind, Name, names, rewrite

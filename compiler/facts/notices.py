@@ -12,8 +12,9 @@ from oco.compiler.facts.context import Setting
 from oco.compiler.facts.phrasing import LONGEST, number, printed
 from oco.compiler.structure import is_affine
 from oco.dsl.diagnostics import Diagnostic, Severity
-from oco.dsl.expressions import Kind, names
-from oco.dsl.model import Model, Timing
+from oco.dsl.expressions import Kind, changes, names
+from oco.dsl.model import Model
+from oco.dsl.statements import Timing
 
 EVEN = 1e9
 """Ratio of widths up to which the exact step is within 1e-7 of the narrowest width (`tests/test_uneven_boxes.py`)."""
@@ -48,7 +49,7 @@ def _never_binding(setting: Setting) -> Iterator[Diagnostic]:
 def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
     """Constraints that no data enters, so that they are known before the first round."""
     for c in canonical.inequalities:
-        if c.label != c.origin or {*names(c.expr, Kind.STREAM), *names(c.expr, Kind.ROUND)}:
+        if c.label != c.origin or changes(c.expr):
             continue
         within = tuple(names(c.expr, Kind.DECISION))
         cut = _cut(c, within, canonical.model)

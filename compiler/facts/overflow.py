@@ -10,9 +10,9 @@ import numpy as np
 from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Inequality, StreamRange
 from oco.compiler.facts.context import Setting
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.lower_bound import LARGEST_ENTRIES, vertex
 from oco.compiler.facts.phrasing import coordinates, say
-from oco.compiler.facts.types import Fact
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.evaluate import Evaluation

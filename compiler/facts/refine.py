@@ -118,11 +118,14 @@ class Refiner:
 def fixed_slopes(setting: Setting, expr: Expr) -> dict[str, Expr] | None:
     """The slopes of a scalar towards its decisions where no decision stands in them, so that it is <slopes, x> plus its value at 0.
 
-    `abs(x)` for positive x is affine on its range, but not of this form: its slope is written sign(x).
+    `abs(x)` for positive x is affine on its range, but not of this form: its slope is written sign(x). That ranges decide the sign does not
+    count, as 0 may lie outside of them.
     """
     result = gradient(expr, names(expr, Kind.DECISION))
-    slopes = {name: setting.simplify(g) for name, g in result.items()}
-    return None if any(setting.depends(g) for g in slopes.values()) else slopes
+    slopes = {name: setting.simplify_anywhere(g) for name, g in result.items()}
+    if any(setting.depends(g) for g in slopes.values()):
+        return None
+    return {name: setting.simplify(g) for name, g in slopes.items()}
 
 
 def bilinear_supremum(setting: Setting, expr: Expr) -> float | None:

@@ -24,7 +24,7 @@ from oco.compiler.facts.leaves import entrywise
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Expr, Index, Kind, Name, names, rewrite, walk
+from oco.dsl.expressions import Expr, Index, Kind, Name, changes, names, rewrite, walk
 from oco.dsl.intervals import Interval, interval
 
 Floats = np.ndarray[Any, Any]
@@ -107,7 +107,7 @@ class Scenario:
         env: dict[str, Floats] = {}
         spread: list[tuple[Floats, Expr]] = []
         free = names(g, Kind.STREAM)
-        if any(free and names(item, Kind.STREAM) for n in walk(g) if isinstance(n, Index) for item in n.items):
+        if any(changes(item) for n in walk(g) if isinstance(n, Index) for item in n.items):
             return None
         linear = Curvatures(ranges, frozenset(free))(g) in FLAT_KINDS
         for name, slope in (stream_gradient(call("sum", g) if g.shape else g, free) if free else {}).items():

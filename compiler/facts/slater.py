@@ -29,6 +29,8 @@ Floats = np.ndarray[Any, Any]
 MOST_CORNERS = 64
 ENTRY, PART = 300, 60
 """Steps that the corner of an entry of a constraint takes, and more for each part of the constraint."""
+ROUNDING = 1e-14
+"""Share of the set's scale by which a rounded point may lie outside it: what arithmetic leaves, so that thin sets are not left."""
 MOST_TRIED = 1 << 18
 """Entries of a decision up to which other points than its centre are tried."""
 
@@ -173,5 +175,5 @@ def _proposals(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> Ite
         cost = scenario.cost(_exprs(scenario))
         for digits in (9, 6, 3):
             rounded = {n: np.round(v, digits) for n, v in proposed.items()}
-            if all(b.domain.contains(rounded[b.name]) for b in blocks) and scenario.search.take(cost):
+            if all(b.domain.contains(rounded[b.name], ROUNDING) for b in blocks) and scenario.search.take(cost):
                 yield rounded

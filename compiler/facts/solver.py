@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,8 +46,6 @@ def solve(
     seconds    after which a comparator gives up; None where the answer must not hang on the clock
     tolerance  of gap and feasibility instead of the solver's own (1e-8); what is nearly solved to it counts
     """
-    import warnings
-
     import cvxpy as cp
 
     problem = cp.Problem(objective, constraints)

@@ -15,7 +15,7 @@ from oco.compiler.facts.budget import Allowance
 from oco.compiler.jacobians import jacobian
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
-from oco.dsl.expressions import Constant, Expr, Index, Kind, Name, Slice, names, walk
+from oco.dsl.expressions import Constant, Expr, Index, Kind, Name, Slice, changes, walk
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ class Stretch:
 
 
 def _gathers(node: Expr) -> bool:
-    """Whether a stream's value decides which entries are taken."""
-    return any(names(i, Kind.STREAM) for n in walk(node) if isinstance(n, Index) for i in n.items)
+    """True where a stream or the round decides which entries are taken."""
+    return any(changes(i) for n in walk(node) if isinstance(n, Index) for i in n.items)
 
 
 def _multiplicity(node: Index, items: tuple[Expr, ...]) -> float:

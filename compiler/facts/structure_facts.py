@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from oco.compiler.calculus import gradient
 from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import FLAT_KINDS
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.leaves import entrywise
 from oco.compiler.facts.phrasing import plural
 from oco.compiler.facts.refine import fixed_slopes, without_decisions
 from oco.compiler.facts.separable import Separable
-from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.types import Status, Step
 from oco.compiler.solvable import step_cost
 from oco.dsl.dims import known
-from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
+from oco.dsl.expressions import Expr, Index, Name, changes, walk
 
 
 def structure_fact(setting: Setting, expr: Expr, prefix: str, words: str) -> Fact:
@@ -62,7 +63,7 @@ def _is_separable(setting: Setting, expr: Expr) -> bool:
 
 
 def _by_stream(setting: Setting, node: Index) -> bool:
-    return setting.depends(node.base) and any(names(i, Kind.STREAM) for i in node.items)
+    return setting.depends(node.base) and any(map(changes, node.items))
 
 
 def _size(node: Index) -> int:

@@ -10,11 +10,12 @@ from oco.compiler.calculus import gradient
 from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.facts.context import Setting
 from oco.compiler.facts.curvature import CONVEX_KINDS, FLAT_KINDS
+from oco.compiler.facts.fact import Fact
 from oco.compiler.facts.function import bounded
 from oco.compiler.facts.kinks import differentiable
 from oco.compiler.facts.leaves import entrywise
 from oco.compiler.facts.phrasing import number, plural
-from oco.compiler.facts.types import Fact, Status, Step
+from oco.compiler.facts.types import Status, Step
 from oco.compiler.jacobians import jacobian
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name

@@ -7,6 +7,7 @@ stream values that try to break it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.facts.fact import Fact
+from oco.compiler.facts.facts import Facts
 from oco.compiler.facts.falsify import TOLERANCE, Outcome, Place, Verdict
 from oco.compiler.facts.replay_calculus import Calculus
 from oco.compiler.facts.replay_claims import CONVEX_WORDS, Claims, top
 from oco.compiler.facts.replay_points import Points
-from oco.compiler.facts.types import Fact, Facts, Status, Step
+from oco.compiler.facts.types import Status, Step
 from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array as Stack
@@ -282,3 +285,19 @@ def _agree(value: Any, step: Step) -> bool:
         points = value if isinstance(value, dict) else dict.fromkeys(step.subject, value)
         return all(np.array_equal(points[n], x) for n, x in step.subject.items())
     return True
+
+
+def replay_text(checks: list[Check]) -> str:
+    """The outcome of a replay: how many steps of each kind, and every step that failed."""
+    counts = Counter(c.outcome for c in checks)
+    labels = {
+        Outcome.REPLAYED: "worked out again",
+        Outcome.TESTED: "attacked with samples, unbroken",
+        Outcome.STATED: "taken as stated",
+        Outcome.FAILED: "FAILED",
+    }
+    lines = [f"{counts[outcome]:>5} steps {words}" for outcome, words in labels.items() if counts[outcome]]
+    for c in checks:
+        if c.outcome is Outcome.FAILED:
+            lines += ["", f"{c.key}: {c.words}", f"    {c.claim}   [{c.rule}]"]
+    return "\n".join(lines) + "\n"

@@ -24,6 +24,7 @@ from oco.dsl.atoms.rules import (
     bilinear_monotone,
     by_sign,
     down,
+    neither,
     same,
     up,
 )
@@ -93,6 +94,18 @@ def _matmul_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr, Expr]:
             return e.matmul_all(right, g, c.shape), e.mul(e.as_column(left, left.shape), g)
     whole_g = e.broadcast(g, c.shape)
     return e.matmul(whole_g, e.transpose(right)), e.matmul(e.transpose(left), whole_g)
+
+
+def _remainder_bounds(call: Call, left: Interval, right: Interval) -> Interval:
+    """Range of a % b for b > 0: exact between two multiples of b."""
+    lo, hi, least, most = np.broadcast_arrays(left.lo, left.hi, right.lo, right.hi)
+    with np.errstate(all="ignore"):
+        multiple = np.floor(lo / most)
+        fixed = (least == most) & (multiple == np.floor(hi / most)) & np.isfinite(multiple)
+        below = np.where(lo >= 0, np.minimum(hi, most - 1), most - 1)
+        return Interval(
+            np.where(fixed, lo - multiple * most, 0.0), np.where(fixed, hi - multiple * most, below), known(call.shape)
+        )
 
 
 def _range_bounds(call: Call, first: Interval, last: Interval) -> Interval:
@@ -200,6 +213,23 @@ OPERATORS: tuple[Atom, ...] = (
         regularity=Regularity.SMOOTH,
         exact=True,
         replay=replay.divided,
+    ),
+    Atom(
+        "mod",
+        "the remainder of whole numbers, entry by entry: 0, ..., b - 1",
+        (2, 2),
+        shapes.remainder,
+        lower=lambda o, c, a, b: a % b,
+        bounds=_remainder_bounds,
+        curvature=always(UNKNOWN),
+        monotone=neither,
+        vjp=lambda e, c, g: (None, None),
+        cvxpy=lambda cp, c, a, b: cp.Constant(np.mod(*(cp.Constant(v).value for v in (a, b)))),
+        operator="%",
+        ufunc="remainder",
+        precedence=3,
+        integer=whole,
+        allowed=lambda c, a, b: "" if b.positive else f"the range {b} of what it is divided by is not positive",
     ),
     Atom(
         "matmul",

@@ -209,6 +209,17 @@ def repeated(call: Call) -> Shape:
     return (multiply(base.shape[0] if base.shape else 1, size(count, "the number of repeats")),)
 
 
+def remainder(call: Call) -> Shape:
+    """Shape of `a % b`. Raises OCO326 where an argument is not declared to be whole."""
+    for arg in call.args:
+        if not arg.integer:
+            message = f"a remainder is one of whole numbers; {describe(arg)} is not declared to be whole"
+            raise fail(
+                "OCO326", message, arg.span, "declare it with whole numbers: `in 0..k-1`; a share is 0.05, not 5%"
+            )
+    return entrywise(call)
+
+
 def whole_range(call: Call) -> Shape:
     """Shape of `a..b`, both ends included."""
     first, last = (as_dim(a, "an end of ..") for a in call.args)

@@ -21,6 +21,7 @@ class Stage(StrEnum):
 class Code:
     """Row of `oco help CODE`.
 
+    `explanation` may have the places `{domains}`, `{distributions}` and `{facts}`, which `explanations` fills with lists.
     `example` provokes the code: a model for the stages parse, check and compile; Python for the builder and a run; a
     shell command for the command line.
     """

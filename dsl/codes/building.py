@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from oco.dsl.codes.base import Code, Stage
-from oco.dsl.fact_keys import catalogue
 
 _HEAD = "model m\nhorizon T = 10\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\n"
-_FACTS = ", ".join(catalogue(()))
 _BUILDER = 'm = oco.Model("m", horizon=10)\nx = m.decision("x", 3, domain=oco.box(0, 1))\n'
 
 
@@ -64,7 +62,7 @@ BUILDING: dict[str, Code] = {
 ASSUMING: dict[str, Code] = {
     "OCO651": Code(
         "there is no such fact",
-        f"The facts are {_FACTS}; those of the loss stand under constraints.LABEL as well.",
+        "The facts are {facts}; those of the loss stand under constraints.LABEL as well.",
         _HEAD + "minimize c @ x\nassume slater.margn >= 0.1\n",
         "Correct the key.",
     ),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from oco.dsl.codes.base import Code
-from oco.dsl.distributions import DISTRIBUTIONS
-from oco.dsl.domains import DOMAINS
 
 
 def _model(*lines: str) -> str:
@@ -53,18 +51,24 @@ FIXED: dict[str, Code] = {
         _model("decision x[5] in box(0, 1)", "let first = x[0..2]"),
         "Write a slice: `x[0:3]`. For entries in some order declare a param of whole numbers, and index with it.",
     ),
+    "OCO326": Code(
+        "a remainder of a number that is not whole",
+        "`t % 24` is the remainder of whole numbers, from 0 to 23: the hour of a round, say.",
+        _model("decision x in box(0, 1)", "stream c in [-1, 1]", "let left = c % 2"),
+        "Use whole numbers: the round `t`, params and streams `in 0..k-1`. Write a share as a number: `0.05`.",
+    ),
 }
 
 SPECS: dict[str, Code] = {
     "OCO401": Code(
         "there is no such domain",
-        f"A decision lies in one of the named sets: {', '.join(k.signature for k in DOMAINS.values())}.",
+        "A decision lies in one of the named sets: {domains}.",
         _model("decision x[3] in cube(1)"),
         "Take the nearest set; a box with wide bounds where there is no natural one.",
     ),
     "OCO402": Code(
         "there is no such distribution",
-        f"A stream follows one of the named distributions: {', '.join(k.signature for k in DISTRIBUTIONS.values())}.",
+        "A stream follows one of the named distributions: {distributions}.",
         _model("stream a ~ gaussian(0, 1)"),
         "Take the nearest distribution, or say `iid` for an unknown one.",
     ),
@@ -146,7 +150,8 @@ SPECS: dict[str, Code] = {
     ),
     "OCO427": Code(
         "iid said where it does not belong",
-        "`iid` is for a distribution that is unknown; `mean = ...` follows `iid`. A stream with a distribution is iid already.",
+        "`iid` is for a distribution that is unknown; `mean = ...` follows `iid`. A stream with a distribution is iid already, and takes "
+        "the values of the distribution.",
         _model("stream a iid ~ uniform(0, 1)"),
         "Leave out `iid`, or leave out the distribution.",
     ),

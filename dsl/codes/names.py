@@ -86,11 +86,12 @@ NAMES: dict[str, Code] = {
         Stage.RUN,
     ),
     "OCO212": Code(
-        "the horizon stands in an expression",
-        "A model may be compiled for another horizon, or for an unknown one, so what is minimized and what must hold do not depend on it. "
-        "The formulas after `using ... with` may use T.",
-        _model(_REST + "subject to\n    cap: sum(x) <= 100 / T\n"),
-        "Declare a param, `param rounds = 1000`, use it in the expression, and write `horizon T = rounds`.",
+        "an unknown horizon stands in an expression",
+        "`T` is the number of rounds: that of `horizon T = ...`, or of the data that a model is compiled for. With `horizon T unknown` it "
+        "has no value. The formulas after `using ... with` may use T all the same.",
+        _model(_REST + "subject to\n    cap: sum(x) <= 100 / T\n").replace("T = 10\n", "T unknown\n"),
+        "State the horizon, `horizon T = 1000` say; or declare a param and use it in place of T.",
+        Stage.CHECK,
     ),
     "OCO213": Code(
         "this cannot stand in an expression",

@@ -10,7 +10,7 @@ import numpy as np
 from oco.dsl.atoms import ATOMS
 from oco.dsl.chains import Signed, flat, width
 from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Kind, Name, Slice, walk
-from oco.dsl.model import Constraint, Decision, Measure, Model, Relation, Stream
+from oco.dsl.statements import Constraint, Decision, Measure, Relation, Statements, Stream
 from oco.dsl.text.printer import ATOMIC, print_distribution, print_expr
 
 GREEK = frozenset(
@@ -83,7 +83,7 @@ def _call(node: Call, args: list[Part]) -> Part:
         return f"{_within(left, own + 1)}^{{{right[0]}}}", own
     if row.operator == "..":
         return rf"{left[0]} \ldots {right[0]}", own
-    sign = {"*": _times(node), "@": _product(node)}.get(row.operator, f" {row.operator} ")
+    sign = {"*": _times(node), "@": _product(node), "%": r" \bmod "}.get(row.operator, f" {row.operator} ")
     return f"{_within(left, own)}{sign}{_within(right, own + 1)}", own
 
 
@@ -126,7 +126,7 @@ def escaped(text: str) -> str:
     return re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", "/")).replace("^", r"\hat{}").replace("~", r"\sim{}")
 
 
-def model_latex(model: Model) -> str:
+def model_latex(model: Statements) -> str:
     """LaTeX display of the model: decisions, loss, constraints, and knowledge of the data."""
     rounds = "unknown" if model.horizon.rounds is None else expression_latex(model.horizon.rounds)
     worst = r"\min" if model.objective is not None else ""
@@ -142,7 +142,7 @@ def model_latex(model: Model) -> str:
     return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"
 
 
-def _lets(model: Model) -> list[tuple[str, Expr]]:
+def _lets(model: Statements) -> list[tuple[str, Expr]]:
     return [(let.name, let.value) for let in model.lets]
 
 
@@ -178,6 +178,8 @@ def _stream(stream: Stream) -> str:
         "" if stream.distribution is None else rf" \sim \text{{{escaped(print_distribution(stream.distribution))}}}"
     )
     bounds = "" if stream.bounds is None else rf" \in [{', '.join(expression_latex(b) for b in stream.bounds)}]"
+    if stream.values:
+        bounds = rf" \in \{{{', '.join(map(_number, stream.values))}\}}"
     power = r" \times ".join(expression_latex(d) for d in stream.dims)
     iid = r"\ \text{iid}" if stream.iid else ""
     return f"{name}{distribution}{bounds}{f'^{{{power}}}' if power and bounds else ''}{iid}"

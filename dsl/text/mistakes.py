@@ -19,7 +19,7 @@ SIGNS = {kind: sign for sign, kind in SYMBOLS.items()}
 KEYWORDS = {word.upper(): word for word in CONTEXTUAL_WORDS}
 TIMINGS = {"EACH": "each round", "ON": "on average"}
 OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AT", "POWER", "RANGE", "DOT"})
-OPERAND_ENDS = frozenset({"NUMBER", "TEXT", "RPAR", "RSQB"})
+OPERAND_ENDS = frozenset({"NUMBER", "TEXT", "RPAR", "RSQB", "RBRACE"})
 LOOP_WORDS = frozenset({"for", "if", "else", "and", "or", "not", "while"})
 
 
@@ -275,7 +275,7 @@ def _bracketed(trouble: Trouble) -> Diagnostic | None:
     if at is None or opener is None:
         return None
     if at.type == CLOSER[opener.type] and trouble.before is opener:
-        what = "an array or an index" if opener.type == "LSQB" else "a pair of brackets"
+        what = {"LSQB": "an array or an index", "LBRACE": "a set of values"}.get(opener.type, "a pair of brackets")
         return Diagnostic("OCO127", f"{what} holds at least one entry", opener.span.to(at.span))
     if at.type in ("COMMA", *CLOSER.values()) and trouble.before.type == "COMMA":
         return Diagnostic(
@@ -371,7 +371,7 @@ def expected_words(trouble: Trouble) -> str:
     parts += ["a whole number"] if "NUMBER" in expected else []
     parts += sorted(f"`{TIMINGS.get(k, KEYWORDS[k])}`" for k in expected if k in KEYWORDS)
     operators = len(expected & OPERATORS) > 2
-    hidden = OPERATORS | {"LPAR", "LSQB"} if operators or parts else frozenset()
+    hidden = OPERATORS | {"LPAR", "LSQB", "LBRACE"} if operators or parts else frozenset()
     parts += [f"`{SIGNS[k]}`" for k in SIGNS if k in expected - hidden]
     if operators and not parts:
         parts.append("an operator")

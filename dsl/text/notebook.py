@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from oco.dsl.model import Model
+from oco.dsl.statements import Statements
 from oco.dsl.text.printer import print_model
 
 WORDS = "model|horizon|param|decision|stream|let|minimize|subject to|measure|feedback|assume|using|each round|on average|in|iid"
@@ -15,7 +15,7 @@ CODE = re.compile(r"`([^`]*)`")
 LONGEST_LINE = 400  # data written into the model is cut off on the screen
 
 
-def model_html(model: Model) -> str:
+def model_html(model: Statements) -> str:
     """HTML of the model's canonical text."""
     lines = [
         line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + " ..." for line in print_model(model).splitlines()

@@ -14,7 +14,8 @@ from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Name, Slice, constant, names, walk
 from oco.dsl.fact_keys import is_claim
 from oco.dsl.limits import TEXT_LIMIT
-from oco.dsl.model import (
+from oco.dsl.source import Span
+from oco.dsl.statements import (
     Assumption,
     Constraint,
     Decision,
@@ -23,13 +24,12 @@ from oco.dsl.model import (
     Feedback,
     Horizon,
     Measure,
-    Model,
     Param,
     Relation,
+    Statements,
     Stream,
     Using,
 )
-from oco.dsl.source import Span
 
 ATOMIC = 100
 """Precedence of expressions that never need brackets: names, numbers, calls."""
@@ -187,7 +187,7 @@ def _number(value: float | int) -> str:
     return text
 
 
-def print_model(model: Model) -> str:
+def print_model(model: Statements) -> str:
     """Canonical text of the model: the statements in the order of the language reference, a group of each kind."""
     horizon, params = [_horizon(model.horizon)], [_param(p) for p in model.params]
     sized = model.horizon.rounds is not None and bool(names(model.horizon.rounds))
@@ -273,9 +273,10 @@ def print_stream(stream: Stream) -> str:
     distribution = f" ~ {print_distribution(stream.distribution)}" if stream.distribution is not None else ""
     iid = " iid" if stream.iid else ""
     mean = f" mean = {print_expr(stream.mean)}" if stream.mean is not None else ""
-    return (
-        f"stream {_declared(stream.name, stream.dims)}{distribution}{_bounds(stream.bounds, stream.integer)}{iid}{mean}"
+    among = (
+        f" in {{{', '.join(map(_number, stream.values))}}}" if stream.values else _bounds(stream.bounds, stream.integer)
     )
+    return f"stream {_declared(stream.name, stream.dims)}{distribution}{among}{iid}{mean}"
 
 
 def _constraints(constraints: tuple[Constraint, ...]) -> list[str]:

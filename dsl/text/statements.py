@@ -12,7 +12,7 @@ from oco.dsl.text.tokens import CLOSER, NAME_KINDS, STATEMENT_KINDS, Scan, Token
 RELATIONS = frozenset({"LE", "GE", "EQ", "NE", "LESSTHAN", "MORETHAN"})
 OPENERS = frozenset(CLOSER)
 CLOSERS = frozenset(CLOSER.values())
-_SIGN = {"RPAR": ")", "RSQB": "]"}
+_SIGN = {"RPAR": ")", "RSQB": "]", "RBRACE": "}"}
 
 
 class Line(NamedTuple):

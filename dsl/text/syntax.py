@@ -75,7 +75,14 @@ class ArrayLiteral(Node):
     items: tuple[Expression, ...]
 
 
-Expression = Number | Text | Identifier | Call | Subscript | ArrayLiteral
+@dataclass(frozen=True)
+class ValueSet(Node):
+    """Set of values `{-1, 1}`, which stands after `in` of a stream."""
+
+    items: tuple[Expression, ...]
+
+
+Expression = Number | Text | Identifier | Call | Subscript | ArrayLiteral | ValueSet
 
 
 def sum_of(node: Call) -> tuple[Expression, list[Call]]:
@@ -97,7 +104,7 @@ def walk(root: Expression) -> Iterator[Expression]:
         match node:
             case Call(args=args, options=options):
                 stack += [*(value for _, value in reversed(options)), *reversed(args)]
-            case ArrayLiteral(items=items):
+            case ArrayLiteral(items=items) | ValueSet(items=items):
                 stack += reversed(items)
             case Subscript(base=base, items=places):
                 ends = [
@@ -155,7 +162,9 @@ class DecisionStatement(Node):
 
 @dataclass(frozen=True)
 class StreamStatement(Node):
-    """Statement `stream`; `integer` distinguishes `in 0..k-1` from `in [lo, hi]`; `distribution` is a Call."""
+    """Statement `stream`; `integer` distinguishes `in 0..k-1` from `in [lo, hi]`; `distribution` is a Call;
+    `values` are those of a set, ascending.
+    """
 
     name: Identifier
     dims: tuple[Expression, ...]
@@ -164,6 +173,7 @@ class StreamStatement(Node):
     iid: bool
     mean: Expression | None
     distribution: Call | None
+    values: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

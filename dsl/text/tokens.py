@@ -21,6 +21,8 @@ SYMBOLS: dict[str, str] = {
     ")": "RPAR",
     "[": "LSQB",
     "]": "RSQB",
+    "{": "LBRACE",
+    "}": "RBRACE",
     ",": "COMMA",
     ":": "COLON",
     "=": "EQUAL",
@@ -30,6 +32,7 @@ SYMBOLS: dict[str, str] = {
     "*": "STAR",
     "/": "SLASH",
     "@": "AT",
+    "%": "PERCENT",
     ".": "DOT",
     "<": "LESSTHAN",
     ">": "MORETHAN",
@@ -45,7 +48,7 @@ LATER_KINDS = frozenset(WORDS[w] for w in LATER_WORDS)
 NAME_KINDS = frozenset({"NAME", *(WORDS[w] for w in CONTEXTUAL_WORDS)})
 """The kinds of token that can be a name."""
 
-CLOSER = {"LPAR": "RPAR", "LSQB": "RSQB"}
+CLOSER = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
 LARGEST_WHOLE = 2**63 - 1
 
 _TOKEN = re.compile(
@@ -54,7 +57,7 @@ _TOKEN = re.compile(
       | (?P<comment>\#[^\n]*)
       | (?P<name>[A-Za-z][A-Za-z0-9_]*)
       | (?P<number>(?:[0-9]+(?:\.(?!\.)[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-      | (?P<symbol>\.\.|\*\*|<=|>=|==|!=|[()\[\],:=~+\-*/@.<>^])
+      | (?P<symbol>\.\.|\*\*|<=|>=|==|!=|[()\[\]{},:=~+\-*/@%.<>^])
       | (?P<text>"[^"\n]*")""",
     re.VERBOSE,
 )
@@ -180,9 +183,6 @@ CHARACTER_HINTS: dict[str, str] = {
     "&": "one constraint stands on a line; there is no `and`",
     "|": "write `abs(x)` for an absolute value, `norm2(x)` for a norm",
     ";": "a statement ends at the end of its line",
-    "{": "write ( ) round parts of an expression, [ ] round entries and indices",
-    "}": "write ( ) round parts of an expression, [ ] round entries and indices",
-    "%": "write `0.05` for 5 percent; there is no remainder",
     "'": "write `.T` for the transpose, and double quotes round a file's name",
     "$": "units stand in a comment: `# $/MWh`",
     "\\": "a statement goes on over a line end inside ( ) or [ ] only",

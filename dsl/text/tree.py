@@ -94,7 +94,14 @@ class TreeBuilder:
     def stream(self, c: Children) -> syntax.StreamStatement:
         """Statement `stream`. Raises OCO124 for a repeated clause."""
         declared = c[1]
-        fields: dict[str, Child] = {"bounds": None, "integer": False, "iid": False, "mean": None, "distribution": None}
+        fields: dict[str, Child] = {
+            "bounds": None,
+            "integer": False,
+            "iid": False,
+            "mean": None,
+            "distribution": None,
+            "values": (),
+        }
         seen: dict[str, _Clause] = {}
         for clause in c[2:]:
             if clause.what in seen:
@@ -159,7 +166,12 @@ class TreeBuilder:
         return _Declared(c[0], tuple(_nodes(c[1:])), _span(c))
 
     def within(self, c: Children) -> _Clause:
-        """Clause `in [lo, hi]` or `in a..b`."""
+        """Clause `in [lo, hi]`, `in a..b` or `in {a, b}`."""
+        if isinstance(c[1], syntax.ValueSet):
+            values = tuple(sorted({_number(i) for i in c[1].items}))
+            ends = tuple(syntax.Number(v, span=c[1].span) for v in (values[0], values[-1]))
+            whole = all(isinstance(v, int) for v in values)
+            return _Clause("where the values lie", _span(c), bounds=ends, integer=whole, values=values)
         bounds, integer = _bounds(c[1])
         return _Clause("where the values lie", _span(c), bounds=bounds, integer=integer)
 
@@ -212,6 +224,10 @@ class TreeBuilder:
     def array(self, c: Children) -> syntax.ArrayLiteral:
         """Array literal."""
         return syntax.ArrayLiteral(tuple(_nodes(c)), span=_span(c))
+
+    def among(self, c: Children) -> syntax.ValueSet:
+        """Set of values."""
+        return syntax.ValueSet(tuple(_nodes(c)), span=_span(c))
 
     def subscript(self, c: Children) -> syntax.Subscript:
         """Index `base[items]`."""
@@ -284,6 +300,10 @@ class TreeBuilder:
         """Quotient."""
         return self._binary(c, "div")
 
+    def mod(self, c: Children) -> syntax.Call:
+        """Remainder."""
+        return self._binary(c, "mod")
+
     def matmul(self, c: Children) -> syntax.Call:
         """Matrix product."""
         return self._binary(c, "matmul")
@@ -312,13 +332,25 @@ def _bounds(within: syntax.Expression) -> tuple[tuple[syntax.Expression, syntax.
     if isinstance(within, syntax.ArrayLiteral) and len(within.items) == 2:
         return (within.items[0], within.items[1]), False
     hint = ""
-    if isinstance(within, syntax.ArrayLiteral):
+    if isinstance(within, syntax.ValueSet):
+        hint = "a set of values is for streams; write the least and the greatest"
+    elif isinstance(within, syntax.ArrayLiteral):
         hint = "one entry is the least value, the other the greatest; either may be an array"
     elif isinstance(within, syntax.Call) and within.name == "box" and len(within.args) == 2:
         hint = f"write in [{canonical(within.args[0].span.text)}, {canonical(within.args[1].span.text)}]"
     elif isinstance(within, syntax.Call) and not within.operator:
         hint = f"a distribution follows `~`: ~ {canonical(within.span.text)}"
     raise fail("OCO120", "values lie `in [lo, hi]`, or `in lo..hi` for whole numbers", within.span, hint)
+
+
+def _number(item: syntax.Expression) -> float | int:
+    """Number of a set, perhaps with a minus."""
+    match item:
+        case syntax.Number(value=value):
+            return value
+        case syntax.Call(name="minus", args=(syntax.Number(value=value),)):
+            return -value
+    raise fail("OCO120", "a set of values lists numbers", item.span, "write the numbers: {-1, 1}")
 
 
 def _domain(domain: syntax.Expression) -> syntax.Call:
@@ -328,6 +360,8 @@ def _domain(domain: syntax.Expression) -> syntax.Call:
     if (missing := _missing_in(domain)) is not None:
         raise missing
     hint = "write the name of a domain: box(lo, hi), ball(r), simplex, ..."
+    if isinstance(domain, syntax.ValueSet):
+        hint = "decisions lie in convex sets: box(0, 1) holds what lies between"
     if isinstance(domain, syntax.ArrayLiteral) and len(domain.items) == 2:
         hint = f"write box({canonical(domain.items[0].span.text)}, {canonical(domain.items[1].span.text)})"
     raise fail("OCO120", "a decision lies in a domain", domain.span, hint)

@@ -22,7 +22,7 @@ from oco.dsl import algebra as e
 from oco.dsl.atoms import form_of, forms, norms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Constant, Expr, Kind, Name, constant, walk
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.comparators.affine_rows import Rows, Space
 from oco.evaluation.comparators.functions import OfRounds
 from oco.evaluation.comparators.lift import Lifted, NormOf

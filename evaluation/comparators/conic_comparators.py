@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.comparators.affine_rows import Rows, Space
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, conflict

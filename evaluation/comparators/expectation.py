@@ -8,7 +8,7 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical
 from oco.dsl.expressions import Expr, Kind, Name, constant, walk
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.comparators.composite import replaced
 from oco.evaluation.comparators.structure import degree_in
 

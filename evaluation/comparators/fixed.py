@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.expressions import Expr
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved

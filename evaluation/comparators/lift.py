@@ -21,7 +21,7 @@ from oco.dsl.dims import known
 from oco.dsl.enclose import enclose, enclosures
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.comparators.functions import Rounds
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,7 @@ from oco.dsl import algebra as e
 from oco.dsl.enclose import enclose
 from oco.dsl.expressions import Kind, Name, constant
 from oco.dsl.intervals import Interval
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 
 Array = np.ndarray[Any, Any]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.canonical import Canonical
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved
 from oco.evaluation.comparators.functions import Rounds

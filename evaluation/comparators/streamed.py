@@ -15,7 +15,7 @@ import numpy as np
 
 from oco.compiler.canonical import Canonical, Equality, Inequality
 from oco.dsl.expressions import Expr
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE

@@ -15,8 +15,9 @@ from fuzz.case import Case, Function, Violation, product
 from fuzz.membership import outside
 from fuzz.typed import Array, Decision
 
-from oco.compiler.facts.types import Fact, Status
-from oco.dsl.model import Timing
+from oco.compiler.facts.fact import Fact
+from oco.compiler.facts.types import Status
+from oco.dsl.statements import Timing
 
 ROUNDING = 1e-13
 """Of the largest number in the making of a value: what proofs in doubles, rounded outwards, may be short of beside true values."""

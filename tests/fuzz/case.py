@@ -19,7 +19,7 @@ from fuzz.typed import Apply, Array, Constraint, Minimize, Node, Tree
 import oco
 from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.choice import Choice
-from oco.compiler.facts.types import Facts
+from oco.compiler.facts.facts import Facts
 from oco.compiler.plan import explain_choice
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.model import Model

@@ -13,7 +13,7 @@ from fuzz.learners import streams
 
 from oco.compiler.canonical import Canonical
 from oco.compiler.cvxpy_form import to_cvxpy
-from oco.dsl.model import Timing
+from oco.dsl.statements import Timing
 from oco.evaluation.comparators import Budget, Comparator, Status
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.comparators.structure import degree_in

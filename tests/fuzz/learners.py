@@ -21,7 +21,7 @@ from oco.compiler import plan as core
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.choice import Policy, choose
 from oco.compiler.verdicts import Applicability
-from oco.dsl.model import Feedback
+from oco.dsl.statements import Feedback
 from oco.evaluation.revealed import Revealed
 from oco.plan import Plan
 

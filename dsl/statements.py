@@ -1,0 +1,192 @@
+"""Statements of a model as written, checked for names and shapes, immutable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.dims import Shape
+from oco.dsl.expressions import Expr
+from oco.dsl.source import Span
+
+
+class Measure(StrEnum):
+    """Kind of regret that the model asks for."""
+
+    STATIC = "static"
+    DYNAMIC = "dynamic"
+
+
+class Feedback(StrEnum):
+    """Information that a round reveals."""
+
+    FULL = "full"
+    GRADIENT = "gradient"
+    BANDIT = "bandit"
+
+
+class Relation(StrEnum):
+    """Comparison of a constraint, a cut or an assumption."""
+
+    LE = "<="
+    GE = ">="
+    EQ = "=="
+
+
+class Timing(StrEnum):
+    """Time at which a constraint has to hold: in each round (hard violation) or on average over the rounds (soft)."""
+
+    EACH_ROUND = "each round"
+    ON_AVERAGE = "on average"
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """Number of rounds; `rounds` is None for `horizon T unknown`."""
+
+    rounds: Expr | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Param:
+    """Fixed data. `value` is the value in the text (None: to be given at compile time); `data` is the array once it is
+    known.
+    """
+
+    name: str
+    dims: tuple[Expr, ...]
+    shape: Shape
+    bounds: tuple[Expr, Expr] | None
+    value: Expr | None
+    integer: bool = False
+    data: np.ndarray[Any, Any] | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Comparison `left relation right`, affine in one decision and of fixed data, that narrows its domain. It holds
+    entry by entry.
+    """
+
+    left: Expr
+    relation: Relation
+    right: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class DomainSpec:
+    """Named set with its arguments, as written: `box(0, 1)` is `DomainSpec("box", (0, 1))`; `cuts` narrow it."""
+
+    kind: str
+    args: tuple[Expr, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+    cuts: tuple[Cut, ...] = ()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Decision variable with its domain."""
+
+    name: str
+    dims: tuple[Expr, ...]
+    shape: Shape
+    domain: DomainSpec
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Known distribution, as `poisson(2500)`, `pareto(3, mean = 8)`: independent across rounds, entries and names."""
+
+    kind: str
+    args: tuple[Expr, ...] = ()
+    options: tuple[tuple[str, Expr], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Data revealed each round. Adversarial unless `iid` (unknown distribution, perhaps a known `mean`) or
+    `distribution` is set. `values` lists all that an entry may be, ascending; empty: whatever lies in the bounds.
+    """
+
+    name: str
+    dims: tuple[Expr, ...]
+    shape: Shape
+    bounds: tuple[Expr, Expr] | None
+    integer: bool = False
+    iid: bool = False
+    mean: Expr | None = None
+    distribution: Distribution | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Let:
+    """Abbreviation of an expression."""
+
+    name: str
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Constraint `label: left relation right timing`, one for each entry of the broadcast shape."""
+
+    label: str
+    left: Expr
+    relation: Relation
+    right: Expr
+    timing: Timing
+    shape: Shape = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """Assumption `assume key <= value` (or `>=`), known to the user and not provable by the compiler."""
+
+    key: str
+    relation: Relation
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Using:
+    """Choice `using coldq with alpha = sqrt(t)`: formulas may use t, T, m and the keys of facts, so they are kept as
+    text.
+    """
+
+    algorithm: str | None
+    settings: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Statements:
+    """All statements of a model. Equality compares content, not where it was written."""
+
+    name: str
+    horizon: Horizon
+    params: tuple[Param, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    streams: tuple[Stream, ...] = ()
+    lets: tuple[Let, ...] = ()
+    objective: Expr | None = None
+    constraints: tuple[Constraint, ...] = ()
+    measure: Measure = Measure.STATIC
+    feedback: Feedback = Feedback.FULL
+    assumptions: tuple[Assumption, ...] = ()
+    using: Using | None = None
+    folder: Path | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)

@@ -1,0 +1,240 @@
+"""Measured run: decisions, losses, constraints, and their comparison with the best in hindsight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from oco.backends.factors import factors_over_rounds
+from oco.compiler.canonical import Canonical
+from oco.compiler.guarantees import Condition
+from oco.dsl.diagnostics import fail
+from oco.evaluation import measures
+from oco.evaluation.comparators import Budget, Comparator, Prefixes
+from oco.evaluation.data import Data
+from oco.evaluation.measures import Total, ViolationKind
+
+Array = np.ndarray[Any, Any]
+RegretKind = Literal["static", "dynamic"]
+
+PREFIXES = 50  # rounds at which the regret against the best of the rounds so far is computed
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Numbers of a run, round first: loss (T,), constraints g (T, N), equalities h (T, M), duals (T, D) in the model's
+    units.
+
+    `decisions` has the decisions of the rounds `kept` (from 0), by name.
+    """
+
+    loss: Array
+    constraints: Array
+    equalities: Array
+    duals: Array
+    decisions: Mapping[str, Array]
+    kept: Array
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Promise:
+    """Guarantee of the run: bounds after every round by measure ("regret", "violation", "equality"), in words, with its
+    theorem.
+
+    `settings` are formulas, `values` the numbers of those that have one; `multiplied` lists the constraints that can
+    have a multiplier, `conditions` the hypotheses about the sequence under which the guarantee holds.
+    """
+
+    algorithm: str
+    settings: Mapping[str, str]
+    theorem: str = ""
+    curves: Mapping[str, Array] = field(default_factory=dict)
+    rates: Mapping[str, str] = field(default_factory=dict)
+    vacuous: tuple[str, ...] = ()
+    scales: Array | None = None
+    measures: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    multiplied: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Origin from which the same run can be made again: the plan's recipe, the seed, inputs besides the data, and the
+    backend.
+
+    `recipe` and `facts` (value and status by key) are JSON values; `versions` are those of the process that ran it,
+    where that was another.
+    """
+
+    seed: int = 0
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    start: Mapping[str, Array] = field(default_factory=dict)
+    draws: Mapping[str, Array] = field(default_factory=dict)
+    backend: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class MeasuredRun:
+    """Run, round by round, with what it is measured by. Comparators are computed on first use, and kept."""
+
+    def __init__(
+        self,
+        problem: Canonical,
+        data: Data,
+        record: Record,
+        promise: Promise,
+        *,
+        origin: Origin | None = None,
+        notes: tuple[str, ...] = (),
+        warnings: tuple[str, ...] = (),
+        budget: Budget | None = None,
+    ) -> None:
+        self.problem = problem
+        self.data = data
+        self.record = record
+        self.promise = promise
+        self.origin = origin or Origin()
+        self.notes = notes
+        self.warnings = warnings
+        self.budget = budget or Budget()
+        self._comparators: dict[str, Comparator] = {}
+        self._prefixes: Prefixes | None = None
+
+    # What happened.
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds T."""
+        return len(self.record.loss)
+
+    @property
+    def decisions(self) -> Any:
+        """Decisions (T, *shape), or T factors where a large matrix is decided as `Factors`; a dict of them where the
+        model has several.
+        """
+        result = factors_over_rounds(self.record.decisions, tuple(b.name for b in self.problem.blocks))
+        return next(iter(result.values())) if len(result) == 1 else result
+
+    @property
+    def kept(self) -> Array:
+        """Rounds, from 1, whose decisions were kept: all of them unless `keep` or a lack of memory thinned them."""
+        return self.record.kept + 1
+
+    @property
+    def loss(self) -> Array:
+        """Losses (T,)."""
+        return self.record.loss
+
+    @property
+    def constraints(self) -> Array:
+        """Values of g (T, N)."""
+        return self.record.constraints
+
+    @property
+    def equalities(self) -> Array:
+        """Values of h (T, M)."""
+        return self.record.equalities
+
+    @property
+    def duals(self) -> Array:
+        """Queues or multipliers of the algorithm after each round, in the model's units (T, D)."""
+        return self.record.duals
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the columns of `constraints`."""
+        return self.problem.constraint_labels
+
+    @property
+    def equality_labels(self) -> tuple[str, ...]:
+        """Labels of the columns of `equalities`."""
+        return self.problem.equality_labels
+
+    @property
+    def seed(self) -> int:
+        """Seed of all random draws."""
+        return self.origin.seed
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the run in seconds."""
+        return self.record.seconds
+
+    @property
+    def rounds_per_second(self) -> float:
+        """Rounds per second."""
+        return self.rounds / max(self.seconds, 1e-9)
+
+    # What it is measured by.
+
+    def comparator(self, kind: RegretKind = "static") -> Comparator:
+        """Comparator in hindsight: the best fixed decision ("static") or the best of each round ("dynamic"), with its
+        certificate.
+        """
+        if kind not in ("static", "dynamic"):
+            raise fail("OCO831", f"there is no {kind} comparator", hint='it is "static" or "dynamic"')
+        if kind not in self._comparators:
+            from oco.evaluation.comparators.compare import compare
+
+            self._comparators[kind] = compare(self.problem, self.data, kind, self.budget)
+        return self._comparators[kind]
+
+    @property
+    def known_comparators(self) -> Mapping[str, Comparator]:
+        """Comparators that were computed so far."""
+        return dict(self._comparators)
+
+    def regret(self, kind: RegretKind = "static", prefix: bool = False) -> Array:
+        """Cumulative regret (T,): the loss of rounds 1..t less that of the whole run's comparator in them.
+
+        With `prefix` the comparator is the best fixed decision for rounds 1..t, at the rounds of `prefixes()`; nan
+        between them.
+        """
+        if prefix and kind == "static":
+            return self._prefix_regret()
+        comparator = self.comparator(kind)
+        if comparator.losses is None:
+            raise fail("OCO832", f"the {kind} regret is not known: {comparator.words}")
+        return measures.regret(self.loss, comparator.losses)
+
+    def prefixes(self) -> Prefixes:
+        """Best fixed decisions for the first t rounds, at `PREFIXES` rounds that are spread evenly on a logarithmic
+        axis.
+        """
+        if self._prefixes is None:
+            ends = np.unique(np.geomspace(1, self.rounds, PREFIXES).astype(np.int64))
+            from oco.evaluation.comparators.compare import compare_prefixes
+
+            self._prefixes = compare_prefixes(self.problem, self.data, ends, self.budget)
+        return self._prefixes
+
+    def _prefix_regret(self) -> Array:
+        best, result = self.prefixes(), np.full(self.rounds, np.nan)
+        result[best.rounds - 1] = np.cumsum(self.loss)[best.rounds - 1] - best.value
+        return result
+
+    def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
+        """Cumulative violation (T, N) of each constraint; with `total` "papers" (plain sum) or "scaled" (each by its
+        scale) of all (T,).
+        """
+        if kind not in ("hard", "soft"):
+            raise fail("OCO831", f"there is no {kind} violation", hint='it is "hard" or "soft"')
+        result = measures.violation(self.constraints, kind)
+        if total is None:
+            return result
+        scales = self.promise.scales
+        return measures.total(result, total, None if scales is None else scales[: result.shape[1]])
+
+    def equality_violation(self, total: Total | None = None) -> Array:
+        """Cumulative |sum_t h_t| (T, M) of each equality; with `total` as for `violation`."""
+        result = measures.equality_violation(self.equalities)
+        if total is None:
+            return result
+        scales = self.promise.scales
+        return measures.total(result, total, None if scales is None else scales[self.constraints.shape[1] :])

@@ -1,0 +1,50 @@
+"""Ways out of a refusal, followed to the letter: what a hint says to write is written, and the model compiles."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import oco
+from oco.dsl.diagnostics import OcoError
+
+HEAD = "model m\nhorizon T = 1000\nparam q[4] = [0.1, 0.2, 0.3, 0.4]\nstream c[4] in [-1, 1]\n"
+STEEP = [
+    ("decision w[4] in simplex", "minimize c @ w + sum(rel_entr(w, q))\n"),
+    ("decision w[4] in simplex", "minimize c @ w - 0.1 * sum(entr(w))\n"),
+    ("decision w[4] in box(0, 5)", "minimize c @ w - sum(sqrt(2 * w))\n"),
+    ("decision w[4] in box(0, 1)", "minimize c @ w - sum(sqrt(1 - w))\n"),
+    ("decision w[4] in simplex", "minimize c @ w\nsubject to\n    k: sum(kl_div(w, q)) <= 0.1 each round\n"),
+    ("decision w[4] in budget(0, 1, 2)", "minimize c @ w\nsubject to\n    k: sum(w * 2 - entr(w)) <= 9 on average\n"),
+]
+
+
+def refused(text: str) -> OcoError:
+    with pytest.raises(OcoError) as caught:
+        oco.compile(oco.parse(text))
+    return caught.value
+
+
+@pytest.mark.parametrize(("decision", "rest"), STEEP)
+def test_a_set_is_cut_where_gradients_are_infinite(decision: str, rest: str) -> None:
+    text = f"{HEAD}{decision}\n{rest}"
+    error = refused(text)
+    cut = re.search(r"`(with w [<>]= [-0-9.e]+)` behind its domain", error.diagnostics[0].hint)
+    assert error.code == "OCO708" and cut, error
+    plan = oco.compile(oco.parse(text.replace(decision, f"{decision} {cut[1]}")))
+    assert plan.guarantee is not None
+
+
+@pytest.mark.parametrize("loss", ["c @ w + sum(rel_entr(w, q))", "sum((d * w) ** 2)"])
+def test_the_construct_is_named_at_its_place(loss: str) -> None:
+    span = refused(f"{HEAD}stream d\ndecision w[4] in simplex\nminimize {loss}\n").diagnostics[0].span
+    assert span is not None and span.text == loss
+
+
+@pytest.mark.parametrize(("stream", "bounds"), [("stream d", "in [-2, 2]"), ("stream d ~ normal(0, 1)", "in [-3, 3]")])
+def test_a_stream_without_bounds_is_named(stream: str, bounds: str) -> None:
+    text = f"{HEAD}{stream}\ndecision w[4] in simplex\nminimize c @ w + sum((d * w) ** 2)\n"
+    error = refused(text)
+    assert "bounds of `d`: `in [lo, hi]` behind its declaration" in error.diagnostics[0].hint
+    assert oco.compile(oco.parse(text.replace(stream, f"{stream} {bounds}"))).guarantee is not None

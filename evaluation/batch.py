@@ -79,6 +79,12 @@ class Batched:
     def __rtruediv__(self, other: Value) -> Batched:
         return _batched(np.divide, other, self)
 
+    def __mod__(self, other: Value) -> Batched:
+        return _batched(np.mod, self, other)
+
+    def __rmod__(self, other: Value) -> Batched:
+        return _batched(np.mod, other, self)
+
     def __pow__(self, other: Value) -> Batched:
         return _batched(np.power, self, other)
 

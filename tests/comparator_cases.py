@@ -103,7 +103,9 @@ MODELS = {
 def drawn(p: Canonical, rounds: int) -> Data:
     rng = np.random.default_rng(0)
     arrays = {
-        s.name: rng.uniform(np.broadcast_to(s.lower, s.shape), np.broadcast_to(s.upper, s.shape), (rounds, *s.shape))
+        s.name: (np.rint if s.integer else np.positive)(
+            rng.uniform(np.broadcast_to(s.lower, s.shape), np.broadcast_to(s.upper, s.shape), (rounds, *s.shape))
+        )
         for s in p.streams
     }
     return load_data(p, arrays)

@@ -226,11 +226,21 @@ def _setting(name: str, formula: Any, why: str, given: bool, horizon: int | None
     import sympy
 
     try:
-        at_horizon = formula.subs(sympy.Symbol("T", positive=True), horizon) if horizon is not None else formula
+        at_horizon = (
+            formula if horizon is None else formula.subs(sympy.Symbol("T", positive=True), _rounds(formula, horizon))
+        )
     except ValueError:  # SymPy's, of complex numbers
         raise fail("OCO722", f"the setting {name} = `{formula}` is not a real number at the horizon") from None
     value = float(at_horizon.evalf()) if at_horizon.is_number and at_horizon.is_real else None
     return Setting(name, formula, value, why, given)
+
+
+def _rounds(formula: Any, horizon: int) -> Any:
+    """Horizon as a number of SymPy, a float under roots beyond the square root: products of such roots of integers take minutes."""
+    import sympy
+
+    exponents = (p.exp for p in formula.atoms(sympy.Pow))
+    return sympy.Float(horizon, 30) if any(e.is_Rational and e.q > 2 for e in exponents) else horizon
 
 
 @dataclass(frozen=True)

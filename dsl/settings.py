@@ -13,6 +13,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "scbfw-tvc": ("beta", "gamma", "alpha_f", "K", "L", "delta", "r", "center"),
     "coldq": ("alpha", "eta", "gamma", "epsilon", "V_x", "mu"),
     "coldq-expert": ("alpha", "eta", "gamma", "epsilon", "V_x", "mu", "M", "kappa"),
+    "bgd": ("eta", "delta", "r", "baseline"),
     "ogd": ("eta",),
     "oeg": ("eta",),
     "ofw": ("eta",),

@@ -82,6 +82,7 @@ CASES = [
     ("yu-neely", STILL, ""),
     ("oeg", FREE, ""),
     ("ofw", FREE, ""),
+    ("bgd", FREE, "feedback bandit"),
 ]
 FROM_CENTRE = {("mirror-prox", STILL), ("mirror-descent", STILL), ("oeg", FREE)}
 
@@ -96,7 +97,8 @@ def alone(text: str, name: str) -> Plan:
 
 def data_of(text: str, x: Sequence[Array], rng: np.random.Generator) -> dict[str, Any]:
     if "bandit" in text:
-        return {"loss": rng.uniform(-1, 1), "constraints": np.array([x[0].sum() - 2])}
+        limits = {"constraints": np.array([x[0].sum() - 2])} if "side" in text else {}
+        return {"loss": rng.uniform(-1, 1)} | limits
     size = 4 if "x[4]" in text else 3
     return {"c": rng.uniform(-1, 1, size), "a": rng.uniform(-1, 1, size)}
 
@@ -121,7 +123,7 @@ def test_epochs_are_runs_of_their_own(name: str, text: str, feedback: str) -> No
     unknown = text.format(horizon="unknown", feedback=feedback)
     plan = alone(unknown, name)
     rng = np.random.default_rng(2)
-    draws = {"u": rng.normal(size=(ROUNDS + 1, 3))}
+    draws = {"u": rng.normal(size=(ROUNDS + 1, 4 if "x[4]" in text else 3))}
     ours = Run(plan, draws=draws)
     first = first_length(name, unknown)
     start = [b.domain.centre() for b in plan.canonical.blocks]

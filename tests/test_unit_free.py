@@ -92,6 +92,8 @@ WORLDS: Mapping[str, str] = {
     "fixed": _world("box", CURVED, FIXED.replace("MARK", "each round"), PRICE),
     "fixed mean": _world("box", CURVED, FIXED.replace("MARK", "on average"), PRICE),
     "fixed mean, simplex": _world("simplex", CURVED, FIXED.replace("MARK", "on average"), PRICE),
+    "free bandit": _world("box", CURVED, streams=PRICE, more="feedback bandit\n"),
+    "free bandit, simplex": _world("simplex", LINEAR, streams=PRICE, more="feedback bandit\n"),
     "bandit": _world("box", LINEAR, TWO, more="feedback bandit\n"),
     "bandit curved": _world("box", CURVED, TWO, more="feedback bandit\n"),
 }
@@ -105,6 +107,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "sinha-vaze": ("each round", "curved"),
     "ofw-tvc": ("each round",),
     "scofw-tvc": ("curved",),
+    "bgd": ("free bandit", "free bandit, simplex"),
     "bfw-tvc": ("bandit",),
     "scbfw-tvc": ("bandit curved",),
     "mirror-descent": ("in the mean", "in the mean, simplex", "in the mean, equality"),
@@ -158,7 +161,8 @@ def decisions(world: str, name: str, u: Units) -> Array:
         env = {"x": x, "price": price, "need": need}
         problem = plan.canonical
         g = [float(evaluate(c.expr, env)) for c in problem.inequalities]
-        learner.observe(loss=float(evaluate(problem.objective, env)), constraints=np.array(g))
+        limits = {"constraints": np.array(g)} if g else {}
+        learner.observe(loss=float(evaluate(problem.objective, env)), **limits)
     return np.array([*found, learner.decide()])
 
 
@@ -255,7 +259,7 @@ def test_queues_come_back_in_the_users_units(name: str, world: str) -> None:
     u = powers_of_two(name, world)
     ours, theirs = (planned(world, name, units).run(data, seed=3).duals for units in (Units(), u))
     if not ours.shape[1]:
-        assert name in ("ogd", "oeg", "ofw", "pfs")
+        assert name in ("ogd", "oeg", "ofw", "pfs", "bgd")
         return
     own = np.array([1.0, 1.0] if name in WORST else [u.first, u.second])
     unit = u.loss / own if name.split()[0] in WEIGHS else own

@@ -2,6 +2,7 @@
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import OEG, OGD
+from oco.compiler.algorithms.flaxman2005 import BGD
 from oco.compiler.algorithms.guo2022 import RECOO
 from oco.compiler.algorithms.hazan2016 import OFW
 from oco.compiler.algorithms.hutchinson_alizadeh2025 import PFS
@@ -30,6 +31,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     SCOFW_TVC,
     BFW_TVC,
     SCBFW_TVC,
+    BGD,
     OGD,
     OEG,
     OFW,

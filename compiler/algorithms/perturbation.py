@@ -2,13 +2,17 @@
 
 Flaxman, Kalai & McMahan 2005: for u uniform on the unit sphere, (d/delta) f(y + delta u) u is in expectation the gradient at y of f
 averaged over the ball of radius delta. Where papers have a ball of radius r around the origin, here it lies around the domain's
-inner centre.
+inner centre, and spheres and balls are those of the domain's affine hull, so that a simplex has directions as well as a box.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
+from oco.compiler.domains import Domain
+from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point
 from oco.compiler.problem import Draw, Problem, TraceSpec
@@ -21,10 +25,21 @@ def draws(task: TraceSpec) -> tuple[Draw, ...]:
 
 
 def direction(p: Problem) -> Point:
-    """u_t on the unit sphere of the product space."""
-    u = p.drawn_point("u")
+    """u_t on the unit sphere of the affine hull of the domain."""
+    t = p.tracer
+    u = Point(tuple(_tangent(t, d, v) for d, v in zip(p.domain.domains, p.drawn_point("u").blocks)))
     length = p.tracer.sqrt(u.squared_norm())
     return (u / p.tracer.where(length > 0.0, length, 1.0)).named(p.tracer, "direction")
+
+
+def _tangent(t: Tracer, d: Domain, v: Value) -> Value:
+    """The part of `v` parallel to the affine hull of `d`."""
+    A, _ = d.affine_hull()
+    if not len(A):
+        return v
+    normals = t.constant(np.linalg.qr(A.T)[0].T.copy(), "normals", "orthonormal rows that are constant over the domain")
+    flat = d.flat(t, v)
+    return d.shaped(t, flat - normals.T @ (normals @ flat))
 
 
 def perturbed(p: Problem, y: Point) -> Point:
@@ -33,8 +48,8 @@ def perturbed(p: Problem, y: Point) -> Point:
 
 
 def estimate(p: Problem, value: Value) -> Point:
-    """(d / delta) value u_t."""
-    return (float(p.task.canonical.size) / p.setting("delta") * value) * direction(p)
+    """(d / delta) value u_t, with d the dimension of the domain."""
+    return (float(dimension(p.domain.domains)) / p.setting("delta") * value) * direction(p)
 
 
 def inner_centre(p: Problem) -> Point | None:
@@ -66,18 +81,19 @@ def into_shrunk(p: Problem, start: Point) -> Point:
 
 
 def inner_radius(s: Situation) -> float:
-    """r: the radius of a ball within the product of the domains."""
-    return min(d.inner_radius for d in s.domains)
+    """r: the radius of a ball within the product of the domains, taken in its affine hull."""
+    return min((d.inner_radius for d in s.domains if d.dimension), default=0.0)
 
 
-def _full_dimensional(s: Situation) -> Objection | None:
-    for d in s.domains:
-        if d.dimension < d.size:
-            return Objection(
-                f"{d} has no interior, and it tries decisions in all directions",
-                "decide all entries but one, in a domain with an interior",
-            )
-    return None
+def dimension(domains: Iterable[Domain]) -> int:
+    """Dimension of the affine hull of a product of domains."""
+    return sum(d.dimension for d in domains)
 
 
-INTERIOR = Hypothesis("Assumption 1: the domain contains a ball of radius r > 0.", _full_dimensional)
+def _has_interior(s: Situation) -> Objection | None:
+    if dimension(s.domains) and inner_radius(s) > 0:
+        return None
+    return Objection("the domain is a single point, and it tries decisions around one", "widen the domain")
+
+
+INTERIOR = Hypothesis("The domain contains a ball of radius r > 0 of its affine hull (Assumption 1).", _has_interior)

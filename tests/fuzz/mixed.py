@@ -50,6 +50,7 @@ ALGORITHMS = (
     "mirror-descent",
     "projection-free",
     "bfw-tvc",
+    "bgd",
     "ofw-tvc",
     "recoo",
     "pfs",

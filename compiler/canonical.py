@@ -7,7 +7,7 @@ is a constant. Decisions and streams keep their names; the round `t` stays symbo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -158,6 +158,10 @@ class Canonical:
         """The inequalities, as they are named in the model, that data enters and that bind on average only."""
         loose = (c.origin for c in self.inequalities if c.timing is Timing.ON_AVERAGE and names(c.expr, Kind.STREAM))
         return tuple(dict.fromkeys(loose))
+
+    def each_round(self) -> Canonical:
+        """Problem whose inequalities all bind in each round, those on average included."""
+        return replace(self, inequalities=tuple(replace(c, timing=Timing.EACH_ROUND) for c in self.inequalities))
 
     @cached_property
     def constraint_labels(self) -> tuple[str, ...]:

@@ -185,6 +185,15 @@ class MeasuredRun:
             self._comparators[kind] = compare(self.problem, self.data, kind, self.budget)
         return self._comparators[kind]
 
+    def strict_comparator(self) -> Comparator:
+        """Best fixed decision that satisfies every inequality in every round, those that bind on average included."""
+        strict = self.problem.each_round()
+        if strict.inequalities == self.problem.inequalities:
+            return self.comparator("static")
+        from oco.evaluation.comparators.compare import compare
+
+        return compare(strict, self.data, "static", self.budget)
+
     @property
     def known_comparators(self) -> Mapping[str, Comparator]:
         """Comparators that were computed so far."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import oco
 from oco.evaluation.conditions import Outcome
@@ -79,3 +80,30 @@ def test_a_saved_trace_keeps_its_conditions(tmp_path: Path) -> None:
     trace = oco.compile(oco.parse(TEXT)).run(rounds(0, 7.0))
     trace.save(tmp_path / "trace.nc")
     assert load_trace(tmp_path / "trace.nc").promise.conditions == trace.promise.conditions != ()
+
+
+AVERAGE = """
+model pacing
+horizon T = 120
+decision x[3] in box(0, 1)
+stream price[3] in [0, 2]
+stream need[2, 3] in [-1, 1]
+stream level[2] in [-1, 1]
+minimize price @ x
+subject to
+    served: need @ x >= level on average
+using recoo
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_on_average_have_a_common_decision_where_a_linear_program_has_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    need = rng.uniform(-0.3, 1, (120, 2, 3))
+    level = np.minimum(need @ rng.uniform(0, 1, 3), 1) + (0.02 if seed % 2 else 0.0)
+    rows, bounds = -need.reshape(-1, 3), -np.clip(level, -1, 1).ravel()
+    data = {"need": need, "level": np.clip(level, -1, 1), "price": rng.uniform(0, 2, (120, 3))}
+    trace = oco.compile(oco.parse(AVERAGE)).run(data)
+    (line,) = (c for c in summarize(trace).conditions if "every round" in c.words)
+    exact = linprog(np.zeros(3), rows, bounds, bounds=[(0, 1)] * 3)
+    assert line.outcome == (Outcome.HELD if exact.status == 0 else Outcome.FAILED)

@@ -61,7 +61,7 @@ class Ball(Domain):
 
     @property
     def entry_sum(self) -> EntrySum:
-        return EntrySum("square", self.radius**2 * (1 + 2**-50), reach=4.0)
+        return EntrySum("square", self.radius**2 * (1 + 2**-50), reach=max(4.0, math.sqrt(self.size) / 2))
 
     @property
     def quadratic(self) -> QuadraticInequality:

@@ -127,19 +127,21 @@ class Separable:
                 coarse[v] = bound(v, ROUGH)
             return coarse[v]
 
-        reach = self._steepness(split, name) + 1e-12
+        reach = self._steepness(split, name, tie)
         _golden(roughly, -reach if tie.equal else 0.0, reach * tie.reach)
         roughly(0.0)
         best = min(coarse, key=lambda v: coarse[v])
         return min(coarse[best], bound(best, MOST_NUMBERS))
 
-    def _steepness(self, split: Entrywise, name: str) -> float:
+    def _steepness(self, split: Entrywise, name: str, tie: EntrySum) -> float:
+        """Greatest slope of an entry's function, in units of that of kappa: 1, or about the entry's own size where kappa is curved."""
         box = self.entries.box(split)
         slope = split.slopes()[name]
         result = over_cells(slope, {**self.setting.box, **box}, {}, 1)
         size = float(np.max(result.magnitude))
         width = float(np.max(np.maximum(np.abs(box[name].lo), np.abs(box[name].hi))))
-        return size / max(min(width, 1.0), 1e-9) if math.isfinite(size) else 1.0
+        unit = 1.0 if tie.of in ("", "abs") or width == 0 else width
+        return size / unit if math.isfinite(size) else 1.0 / unit
 
 
 def _golden(f: Callable[[float], float], low: float, high: float, steps: int = 14) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -53,9 +53,11 @@ class ModelBuilder:
         self, name: str, shape: Shape = None, value: Operand | None = None, *, bounds: Any = None, integer: bool = False
     ) -> Term:
         """Declare fixed data. Without a value it is given later, to `oco.compile`. The shape may be omitted where there
-        is a value.
+        is a value: `m.param("A", value=A)`, or `m.param("A", A)` for an array, a table, nested lists or a float.
         """
         span = caller_span()
+        if value is None and _is_data(shape):
+            shape, value = None, _array(shape)
         given = None if value is None else self._expr(value, span)
         if shape is None and given is not None:
             shape = tuple(given.shape)
@@ -157,9 +159,37 @@ class ModelBuilder:
             raise fail("OCO208", "the model has an objective already", span, "a model has one")
         self._assembly.minimize(self._expr(objective, span))
 
-    def subject_to(self, constraint: Comparison, name: str | None = None, each_round: bool = False) -> None:
-        """Add a constraint, in each round or on average over the rounds. Without a name it is called c1, c2, ..."""
+    def maximize(self, gain: Operand) -> None:
+        """Set the gain of a round: the loss is its negative."""
         span = caller_span()
+        gained = term(gain, span)
+        self._own(gained, span)
+        self.minimize(-gained)
+
+    def subject_to(
+        self, constraint: Comparison | Iterable[Comparison], name: str | None = None, each_round: bool = False
+    ) -> None:
+        """Add a constraint, in each round or on average over the rounds. Without a name it is called c1, c2, ...
+
+        A list or a generator of comparisons adds them all; with a name they are called name_1, name_2, ...
+        """
+        span = caller_span()
+        if isinstance(constraint, Iterable) and not isinstance(constraint, (str, bytes, np.ndarray, Term)):
+            self._several(list(constraint), name, each_round, span)
+            return
+        self._one(constraint, name, each_round, span)
+
+    def _several(self, constraints: list[Any], name: str | None, each_round: bool, span: Span | None) -> None:
+        """Add constraints one after another; none where one of them is wrong."""
+        kept, labels = list(self._assembly.constraints), dict(self._scope.labels)
+        try:
+            for k, c in enumerate(constraints, 1):
+                self._one(c, name if name is None else f"{name}_{k}", each_round, span)
+        except OcoError:
+            self._assembly.constraints, self._scope.labels = kept, labels
+            raise
+
+    def _one(self, constraint: Any, name: str | None, each_round: bool, span: Span | None) -> None:
         if not isinstance(constraint, Comparison):
             raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span)
         self._own(constraint.left, span)
@@ -303,6 +333,18 @@ class ModelBuilder:
         while f"c{number}" in self._scope.labels:
             number += 1
         return f"c{number}"
+
+
+def _is_data(value: Any) -> bool:
+    """True for data in the place of a shape: shapes are whole numbers, or tuples and lists of them."""
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(v, (list, tuple, float, np.floating, np.ndarray)) for v in value)
+    return isinstance(value, (float, np.floating, np.ndarray)) or hasattr(value, "to_numpy")
+
+
+def _array(value: Any) -> Any:
+    """Data as an array: tables of pandas and polars become one."""
+    return value.to_numpy() if hasattr(value, "to_numpy") else value
 
 
 def _listed(values: set[Any] | frozenset[Any], span: Span | None) -> tuple[float, ...]:

@@ -44,6 +44,26 @@ class Term:
         """Transpose."""
         return apply("transpose", self)
 
+    def sum(self, axis: int | None = None, dtype: None = None, out: None = None) -> Term:
+        """Sum of the entries, or along an axis."""
+        return self._along("sum", axis)
+
+    def mean(self, axis: int | None = None, dtype: None = None, out: None = None) -> Term:
+        """Mean of the entries, or along an axis."""
+        return self._along("mean", axis)
+
+    def max(self, axis: int | None = None, dtype: None = None, out: None = None) -> Term:
+        """Largest entry, or largest along an axis."""
+        return self._along("max", axis)
+
+    def min(self, axis: int | None = None, dtype: None = None, out: None = None) -> Term:
+        """Smallest entry, or smallest along an axis."""
+        return self._along("min", axis)
+
+    # `np.sum(x)` calls `x.sum(axis=None, dtype=None, out=None)`.
+    def _along(self, atom: str, axis: int | None) -> Term:
+        return apply(atom, self) if axis is None else apply(atom, self, axis=axis)
+
     def __repr__(self) -> str:
         from oco.dsl.text.printer import print_expr
 

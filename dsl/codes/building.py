@@ -54,7 +54,7 @@ BUILDING: dict[str, Code] = {
         "an argument of the wrong type",
         "Names are text, domains and distributions come from oco's functions, bounds are pairs.",
         _BUILDER + 'm.stream("c", bounds=5)\n',
-        "Give what the message asks for.",
+        "Give an argument of the kind that the message names: a text, a pair, a comparison, `oco.box(0, 1)`.",
         Stage.BUILDER,
     ),
 }

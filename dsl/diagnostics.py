@@ -6,11 +6,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from oco.dsl.source import Span
 
 MOST_MISTAKES = 100
 """Limit on the mistakes reported for a text: each needs a search for its line, its place and the nearest correct word."""
+
+MEANT = "did you mean `"
+"""Beginning of a hint that names the word to write in place of the one that the span holds."""
 
 LONGEST_LINE = 160
 """Largest number of characters shown of a line."""
@@ -21,6 +25,14 @@ class Severity(StrEnum):
 
     ERROR = "error"
     WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edit that corrects a mistake: `text` takes the place of the characters of `span`."""
+
+    span: Span
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,26 @@ class Diagnostic:
 
         if not self.hint and self.code in CODES:
             object.__setattr__(self, "hint", CODES[self.code].remedy)
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """Edits that the hint proposes: the nearest word in place of a misspelt one."""
+        if self.span is None or not self.hint.startswith(MEANT):
+            return ()
+        word = self.hint[len(MEANT) :].split("`")[0]
+        return (Fix(self.span, word),) if self.span.text.replace("-", "_").isidentifier() else ()
+
+    def as_data(self) -> dict[str, Any]:
+        """Diagnostic as JSON values: code, severity, message, span, hint, note, and fixes as edits of spans."""
+        return {
+            "code": self.code,
+            "severity": str(self.severity),
+            "message": self.message,
+            "span": None if self.span is None else self.span.as_data(),
+            "hint": self.hint,
+            "note": self.note,
+            "fixes": [{"span": fix.span.as_data(), "text": fix.text} for fix in self.fixes],
+        }
 
     def render(self) -> str:
         """Text `file:line:column: error OCO203: message`, then the line, a caret under the part, the hint."""

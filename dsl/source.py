@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,19 @@ class Span:
     def text(self) -> str:
         """Characters of the span."""
         return self.source.text[self.start : self.end]
+
+    def as_data(self) -> dict[str, Any]:
+        """Place as JSON values: lines and columns from 1, offsets in characters from 0, ends not included."""
+        (line, column), (end_line, end_column) = (self.source.position(k) for k in (self.start, self.end))
+        return {
+            "file": self.source.name,
+            "line": line,
+            "column": column,
+            "end_line": end_line,
+            "end_column": end_column,
+            "offset": self.start,
+            "end_offset": self.end,
+        }
 
     def to(self, other: Span | None) -> Span:
         """Smallest span that contains both."""

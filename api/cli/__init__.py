@@ -36,11 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _status(argv: Sequence[str] | None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
         sys.unraisablehook = _raise_again
         gc.set_threshold(NEW_OBJECTS)
         atexit.register(gc.freeze)  # what is there at the end goes with the process: no last search for garbage
-        words = list(sys.argv[1:] if argv is None else argv)
         from oco.cli.app import app_for
         from oco.cli.command import Invocation
 
@@ -51,9 +51,11 @@ def _status(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         pass
     except OcoError as error:
-        from oco.cli.output import show_error
+        from oco.cli.output import show_error, show_json
 
         show_error(error)
+        if "--json" in words:
+            show_json({"version": 1, "diagnostics": [d.as_data() for d in error.diagnostics]})
         return 1
     except BrokenPipeError:
         sys.stderr.close()

@@ -37,6 +37,9 @@ def fmt(
     check: Annotated[
         bool, typer.Option("--check", metavar="", help="Change nothing; exit with 1 if a file would change.")
     ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", metavar="", help="Print what would change, and change nothing; exit as --check.")
+    ] = False,
 ) -> None:
     """Format model files: spaces, indentation, blank lines. Comments and aligned columns stay."""
     from oco.dsl.text.formatter import format_text
@@ -47,12 +50,22 @@ def fmt(
         formatted = format_text(text, name=str(path))
         if formatted != text:
             changed.append(path)
-            if not check:
+            if diff:
+                say(_difference(path, text, formatted))
+            if not (check or diff):
                 write_text(path, formatted)
     for path in changed:
-        note(f"{path} {'would change' if check else 'formatted'}")
-    if check and changed:
+        note(f"{path} {'would change' if check or diff else 'formatted'}")
+    if (check or diff) and changed:
         raise typer.Exit(1)
+
+
+def _difference(path: Path, text: str, formatted: str) -> str:
+    """Unified difference of a file and its formatted text."""
+    import difflib
+
+    before, after = (t.splitlines() for t in (text, formatted))
+    return "\n".join(difflib.unified_diff(before, after, str(path), f"{path} (formatted)", lineterm=""))
 
 
 def new(

@@ -23,6 +23,7 @@ from oco.cli.options import (
     effort_of,
     files_read,
     given,
+    model_at,
     pairs,
     param_values,
     planned_for,
@@ -62,7 +63,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Check a model and list what was proved of it: curvature, bounds, constants, feasibility."""
-    loaded = oco.load(model, param_values(param))
+    loaded = model_at(model, param_values(param))
     rounds = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"checking {model}", silent=as_json):
         facts = oco.check(loaded, data=rounds, effort=effort_of(context))
@@ -125,7 +126,7 @@ def explain(
     from oco.compiler.frontier import frontier_text
     from oco.tuning import explained
 
-    loaded = oco.load(model, param_values(param))
+    loaded = model_at(model, param_values(param))
     rounds = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"choosing an algorithm for {model}", silent=as_json):
         choice = explained(loaded, settings, tradeoff, rounds, effort=effort_of(context))
@@ -172,7 +173,7 @@ def compile(
     """
     from oco.evaluation.rounds_file import write_rounds
 
-    loaded = oco.load(model, param_values(param))
+    loaded = model_at(model, param_values(param))
     options = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"compiling {model}", silent=as_json):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from collections import abc
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import oco
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import File
 
@@ -19,7 +22,12 @@ if TYPE_CHECKING:
     from oco.evaluation.comparators import Budget
     from oco.evaluation.data import Data
 
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL.oco", help="The model file.", show_default=False)]
+STDIN = "-"
+"""Path of a model that comes on standard input."""
+
+ModelPath = Annotated[
+    Path, typer.Argument(metavar="MODEL.oco", help="The model file; - reads standard input.", show_default=False)
+]
 Params = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=VALUE", help="Value of a param: a number or a JSON array. May be repeated."),
@@ -72,7 +80,9 @@ Cost = Annotated[
         "--budget", metavar="TIME,MEMORY", help="What a comparator may cost: 30s, 2GiB (what it is), or both."
     ),
 ]
-MaybeModel = Annotated[Path | None, typer.Argument(metavar="MODEL.oco", help="The model file.", show_default=False)]
+MaybeModel = Annotated[
+    Path | None, typer.Argument(metavar="MODEL.oco", help="The model file; - reads standard input.", show_default=False)
+]
 
 
 Kind = Annotated[
@@ -169,6 +179,13 @@ def units_of(kind: str | None) -> dict[str, str]:
     if kind == "unit-free":
         raise typer.BadParameter("a table of runs has paper or optimal settings", param_hint="--settings")
     return {"units": "user"} if kind == "paper" else {}
+
+
+def model_at(path: Path, params: abc.Mapping[str, Any] | None) -> Model:
+    """Model in a file, or on standard input where the path is `-`: files that it names are then in the working folder."""
+    if str(path) != STDIN:
+        return oco.load(path, params)
+    return oco.parse(sys.stdin.read(), params, name="<stdin>", folder=Path.cwd())
 
 
 def files_read(path: Path, model: Model, data: Path | None = None) -> list[Path]:

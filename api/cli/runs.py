@@ -12,7 +12,7 @@ import typer
 import oco
 from oco.cli import options as o
 from oco.cli.models import Backend, Settings
-from oco.cli.options import Json, Mapping, ModelPath, Params, budget_of, effort_of, pairs, param_values
+from oco.cli.options import Json, Mapping, ModelPath, Params, budget_of, effort_of, model_at, pairs, param_values
 from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched, working
 from oco.cli.replaying import replay_trace
@@ -66,7 +66,7 @@ def run(
         replay_trace(replay, as_json)
     if model is None:
         raise typer.BadParameter("name a model file, or a trace with --replay", param_hint="MODEL.oco")
-    loaded = oco.load(model, param_values(param))
+    loaded = model_at(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     cost, settings, problem = budget_of(budget), pairs(setting, "--set"), canonical(loaded)
     options = {"tradeoff": tradeoff, "effort": effort_of(context)}
@@ -174,7 +174,7 @@ def data(
     from oco.evaluation.data import describe
     from oco.evaluation.mapping import parse_map
 
-    result = describe(oco.load(model, param_values(param)), source, parse_map(mapping or []), on_missing)
+    result = describe(model_at(model, param_values(param)), source, parse_map(mapping or []), on_missing)
     if as_json:
         show_json({"version": 1} | result.to_json())
         raise typer.Exit(1 if result.problems else 0)

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 import oco
-from oco.cli.options import DataPath, Json, ModelPath, OnMissing, Params, Tradeoff, effort_of, param_values, rounds_of
+from oco.cli.options import (
+    DataPath,
+    Json,
+    ModelPath,
+    OnMissing,
+    Params,
+    Tradeoff,
+    effort_of,
+    model_at,
+    param_values,
+    rounds_of,
+)
 from oco.cli.output import note, say, show_json
 from oco.cli.progress import working
 from oco.dsl.writing import read_text, write_text
@@ -34,7 +45,7 @@ def tune(
     """
     from oco.tuning import tuning_text
 
-    loaded = oco.load(model, param_values(param))
+    loaded = model_at(model, param_values(param))
     source = rounds_of(loaded, data, on_missing, seed=seed)
     with working(f"tuning {model}", silent=as_json):
         result = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed, effort=effort_of(context))

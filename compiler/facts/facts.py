@@ -67,7 +67,7 @@ class Facts(Mapping[str, Fact]):
 
     def as_data(self) -> dict[str, Any]:
         """Facts as JSON values, version 1: the model's name, facts by key, numbered steps, warnings."""
-        warnings = [{"code": d.code, "message": d.message, "hint": d.hint} for d in self.warnings]
+        warnings = [d.as_data() for d in self.warnings]
         return {"version": VERSION, "model": self.model.name, **facts_data(self), "warnings": warnings}
 
     def __str__(self) -> str:

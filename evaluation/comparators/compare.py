@@ -15,13 +15,14 @@ from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import Setting, prefixes, static
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
+from oco.evaluation.comparators.make import entries_of
 from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import region
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
 from oco.evaluation.comparators.rounds import Way, dynamic
 from oco.evaluation.comparators.smoothing import smoothed
 from oco.evaluation.comparators.streamed import streamed_prefixes, streamed_static
-from oco.evaluation.comparators.structure import degree, smooth
+from oco.evaluation.comparators.structure import degree, separable, smooth
 from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
@@ -140,8 +141,8 @@ def _too_wide(problem: Canonical, budget: Budget) -> str:
     do.
     """
     size, names = sum(b.domain.size for b in problem.blocks), tuple(b.name for b in problem.blocks)
-    bent = any(degree(f, names) > 1 for f in (problem.objective, *(c.expr for c in problem.inequalities)))
-    if not bent or 8 * size**2 <= budget.memory:
+    bent = [f for f in (problem.objective, *(c.expr for c in problem.inequalities)) if degree(f, names) > 1]
+    if not bent or 8 * size**2 <= budget.memory or all(separable(e, names) for f in bent for e in entries_of(f)):
         return ""
     needed, allowed = 8 * size**2 / 2**30, budget.memory / 2**30
     return f"second derivatives for {size:,} numbers take {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"

@@ -93,7 +93,9 @@ def _inequalities(block: Block) -> list[Quadratic] | None:
     domain = block.domain
     if (q := domain.quadratic) is not None:
         return [Quadratic(np.full((1, 1), q.constant), q.linear[None, None], q.square[None, None], q.square.ndim == 1)]
-    facets = domain.halfspaces()
+    if domain.is_box:
+        return []
+    facets = domain.halfspaces() if domain.size <= MOST_ROWS else None
     if facets is None or len(facets.A) > MOST_ROWS:
         return None
     rows = np.count_nonzero(facets.A, axis=1) > 1

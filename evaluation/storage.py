@@ -148,6 +148,12 @@ def _write_table(trace: MeasuredRun, path: Path) -> None:
         raise fail(
             "OCO833", "writing Parquet needs pyarrow", hint="pip install ocolang[parquet], or write .nc"
         ) from None
+    table = pyarrow.table(table_of(trace), metadata={"manifest": json.dumps(manifest(trace))})
+    pyarrow.parquet.write_table(table, path)
+
+
+def table_of(trace: MeasuredRun) -> dict[str, Array]:
+    """Columns (T,) by name: round, loss, constraints, equalities, duals, and the decisions where all were kept."""
     columns: dict[str, Array] = {"round": np.arange(1, trace.rounds + 1), "loss": trace.loss}
     columns |= {f"constraint.{n}": trace.constraints[:, i] for i, n in enumerate(trace.labels)}
     columns |= {f"equality.{n}": trace.equalities[:, i] for i, n in enumerate(trace.equality_labels)}
@@ -157,7 +163,7 @@ def _write_table(trace: MeasuredRun, path: Path) -> None:
             flat = values.reshape(len(values), -1)
             places = np.ndindex(*values.shape[1:]) if values.ndim > 1 else [()]
             columns |= {_entry(name, place): flat[:, i] for i, place in enumerate(places)}
-    pyarrow.parquet.write_table(pyarrow.table(columns, metadata={"manifest": json.dumps(manifest(trace))}), path)
+    return columns
 
 
 def _entry(name: str, place: tuple[int, ...]) -> str:

@@ -9,6 +9,7 @@ from oco.evaluation.measured_run import MeasuredRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
     from xarray import Dataset
 
 
@@ -39,6 +40,16 @@ class Trace(MeasuredRun):
         from oco.evaluation.storage import to_dataset
 
         return to_dataset(self)
+
+    def to_dataframe(self) -> DataFrame:
+        """Table (pandas), a row a round: loss, constraints, equalities, duals, and entries of decisions where all were
+        kept. The index is the round, from 1.
+        """
+        import pandas
+
+        from oco.evaluation.storage import table_of
+
+        return pandas.DataFrame(table_of(self)).set_index("round")
 
     def save(self, path: str | Path) -> None:
         """Write as NetCDF (.nc) or Zarr (.zarr) with everything that `load_trace` needs, or as a Parquet table of the

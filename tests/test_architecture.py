@@ -28,6 +28,7 @@ LAZY = {
     "h5py": "by stored traces",
     "lark": "by `make tables` alone",
     "matplotlib": "half a second; by plots",
+    "pandas": "half a second; by traces as tables",
     "pyarrow": "an extra; by Parquet and Arrow files",
     "ray": "an extra; by tables of runs on a cluster",
     "rich": "by output in colour, tables and progress",

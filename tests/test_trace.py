@@ -277,6 +277,7 @@ def test_a_table_for_other_tools(trace: Trace, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     trace.save(tmp_path / "run.parquet")
     frame = pandas.read_parquet(tmp_path / "run.parquet")
+    pandas.testing.assert_frame_equal(trace.to_dataframe(), frame.set_index("round"))
     assert len(frame) == 40 and frame["round"].tolist() == list(range(1, 41))
     np.testing.assert_array_equal(frame["constraint.limit"], trace.constraints[:, 0])
     np.testing.assert_array_equal(frame["x[2]"], trace.decisions[:, 2])

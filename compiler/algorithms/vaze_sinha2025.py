@@ -67,6 +67,8 @@ from oco.dsl.expressions import changes
 from oco.dsl.statements import Measure, Timing
 
 TINY = 1e-300
+UNSEEN = -1e300
+"""Below all data: states are finite."""
 LARGE = 1e6
 """Largest multiplier of the projection, in units of the squared diameter over the size of a constraint."""
 
@@ -81,7 +83,7 @@ class Nested:
             return begin
         shape = (p.whole("window"), kept) if _windowed(p) else (kept,)
         p.note("nothing is seen yet")
-        return {**begin, "worst": t.full(-np.inf, shape)}
+        return {**begin, "worst": t.full(UNSEEN, shape)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")

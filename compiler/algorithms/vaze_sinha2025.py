@@ -105,10 +105,12 @@ class Nested:
             p.note("the worst that was seen of each constraint")
             if _windowed(p):
                 W = p.whole("window")
-                following["worst"] = t.put(array(state, "worst"), seen, t.mod(_round(p), W))
-                worst = t.name("cut", t.max(following["worst"], axis=0))
+                last = t.put(array(state, "worst"), seen, t.mod(_round(p), W))
+                worst = t.name("cut", t.max(last, axis=0))
+                following["worst"] = last
             else:
-                worst = following["worst"] = t.name("worst", t.maximum(array(state, "worst"), seen))
+                worst = t.name("worst", t.maximum(array(state, "worst"), seen))
+                following["worst"] = worst
         p.note("the projection of x - eta grad f onto the domain cut by the memory")
         own = _remembered(p, memory, worst)
         caps = t.full(1.0, (own.constraint_count,)) * p.setting("Q")
@@ -207,11 +209,7 @@ def _cap(s: Situation) -> dict[str, Default]:
     known = np.zeros(0) if sizes is None else sizes[(sizes > 0) & np.isfinite(sizes)]
     least = float(known.min()) if known.size else 1.0
     formula = f"{LARGE!r} * domain.diameter.l2**2 / {least!r}"
-    return {
-        "Q": Default(
-            formula, "largest multiplier of the projection: larger ones mean that nothing satisfies the memory"
-        )
-    }
+    return {"Q": Default(formula, "largest multiplier of the projection")}
 
 
 def _convex_settings(s: Situation) -> Mapping[str, Default]:
@@ -281,6 +279,7 @@ NESTED = Algorithm(
     title="projection onto all constraints seen so far",
     cite="Vaze & Sinha 2025",
     rule=Nested,
+    adapts=True,
     requirements=(SOME_INEQUALITY, INEQUALITIES_ONLY, FUNCTIONS_SEEN, GRADIENTS_SEEN, KEPT, EXACT_STEP),
     theorems=(
         Theorem(

@@ -99,13 +99,15 @@ def _constants(plan: Plan) -> Constants:
         depend on them?
         """
         asks, all_ask = f"loss.{what}" in asked, f"constraints.*.{what}" in asked
-        results = [("the loss", f"loss.{what}", asks, asks or loss)]
-        results += [(label, f"constraints.{label}.{what}", all_ask, all_ask or constraints) for label in labels]
+        results = [("the loss", f"loss.{what}", asks, not adapts and (asks or loss))]
+        for label in labels:
+            results.append((label, f"constraints.{label}.{what}", all_ask, not adapts and (all_ask or constraints)))
         return tuple(
             Limit(name, bound, fact, of, rests, sets, bend if of else 0.0)
             for (name, fact, rests, sets), bound, bend in zip(results, known(what), bends, strict=True)
         )
 
+    adapts = winner is not None and winner.algorithm.adapts
     scaled = winner is not None and winner.scales is not None
     searched = (
         winner is not None and winner.best is not None

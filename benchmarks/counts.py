@@ -80,7 +80,7 @@ QUOTES = (
     ),
     Quote(
         "README.md",
-        "(`price[10] in [-132, 711]`) the default costs {} and delays {} jobs in {}: less of both.",
+        "(`price[10] in [-132, 711]`) the default costs {} and delays {} jobs in {} rounds, the same.",
         lambda: played(prices="[-132, 711]"),
     ),
     Quote("README.md", "\nloss {} {} a round", lambda: played(show=("loss", "mean_loss"))),

@@ -109,7 +109,7 @@ class Assumed:
 class Canonical:
     """The problem of one round: minimize `objective` over the blocks, subject to inequalities and equalities in the order of the text.
 
-    `horizon` is None where the model says that it is unknown.
+    `horizon` is None where the model says that it is unknown. `unscaled` is the problem in the user's units where this one is in others.
     """
 
     model: Model
@@ -120,6 +120,7 @@ class Canonical:
     inequalities: tuple[Inequality, ...]
     equalities: tuple[Equality, ...]
     assumptions: tuple[Assumed, ...] = ()
+    unscaled: Canonical | None = None
 
     @property
     def name(self) -> str:

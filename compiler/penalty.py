@@ -36,6 +36,8 @@ MAX_STEPS = 200
 MAX_TRIES = 100
 RIDGE = 1e-13
 """Keeps the Newton system solvable where rows are dependent: a share of each row's own curvature."""
+FLAT = 1e-14
+"""Rounding error of a row's curvature, as a share of what it would be without the domain."""
 NOISE = 1e-14
 """Rounding error of g(x), as a share of what it is made of."""
 NOISE_OF_D = 1e-13
@@ -224,7 +226,7 @@ class _Ascent:
         t.note("what is no more than rounding of g(x) counts as zero")
         g = t.name("g_x", t.where(abs(g) <= NOISE * self.rounded(lam, track[-1]), 0.0, g))
         bend = t.name("bend", self.response.curvature(lam, track))
-        newton = t.name("newton", self.newton(lam, g, bend, RIDGE * self.own(bend) + TINY))
+        newton = t.name("newton", self.newton(lam, g, bend, self.ridge(bend, track[-1])))
         bound = t.name("bound", t.where(newton < 0.0, 0.0, self.Q))
         shares = t.name("shares", abs(bound - lam) / t.maximum(abs(newton), TINY))
         share = t.minimum(t.min(t.where(t.eq(newton, 0.0), 1.0, shares)), 1.0)
@@ -240,6 +242,16 @@ class _Ascent:
             return sizes.apply(largest + (c.map(abs) + sizes.combine(lam)) / double)
         norms = t.name("sizes", t.sqrt(rows.squared_norms()))
         return (self.diameter + (t.sqrt(c.squared_norm()) + t.sum(lam * norms)) / double) * norms
+
+    def ridge(self, bend: Value, x: Point) -> Value:
+        """What is added to the diagonal of the curvature, shape (N,). A row along which projections onto a bent domain do not move has a
+        curvature of rounding, of either sign: there the ridge is above that."""
+        t, own = self.t, self.own(bend)
+        ridge = RIDGE * own + TINY
+        if self.p.domain.is_entrywise:
+            return ridge
+        flat = FLAT * self.response.slopes(x).squared_norms() / (2.0 * self.response.alpha)
+        return t.name("ridge", t.where(own <= flat, 2.0 * flat + TINY, ridge))
 
     def own(self, bend: Value) -> Value:
         """The diagonal of the curvature, shape (N,)."""

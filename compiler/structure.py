@@ -56,6 +56,14 @@ def is_separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
         return False
 
 
+def has_single_entries(expr: Expr, decisions: tuple[str, ...]) -> bool:
+    """Whether at most one entry of the decisions enters each entry."""
+    try:
+        return bool((_marks(expr, decisions) >= NONE).all())
+    except _Unmarked:
+        return False
+
+
 def separable_over_box(structure: Structure, domains: Sequence[Domain]) -> bool:
     """Whether a step falls apart into its entries."""
     return structure is Structure.SEPARABLE and all(d.is_box for d in domains)

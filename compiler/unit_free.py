@@ -105,6 +105,7 @@ def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:
         objective=divided(c.objective, np.asarray(scales.loss)),
         inequalities=parts(c.inequalities, scales.inequalities),
         equalities=parts(c.equalities, scales.equalities),
+        unscaled=c.unscaled or c,
     )
 
 

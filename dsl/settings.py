@@ -24,6 +24,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "recoo": ("alpha", "gamma", "eta"),
     "sinha-vaze": ("beta", "beta_g", "G", "D", "V", "rate", "alpha_f"),
     "pfs": ("eta", "rho"),
+    "nested": ("D", "eta", "Q", "window"),
 }
 
 WORD_SETTINGS: dict[str, tuple[str, ...]] = {

@@ -22,8 +22,8 @@ from oco.dsl.load import load, parse
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CHOSEN = {
     "tracking": "coldq",
-    "online_qp": "coldq",
-    "job_scheduling": "coldq",
+    "online_qp": "nested",
+    "job_scheduling": "nested",
     "datacenter": "mirror-descent",
     "portfolio": "mirror-descent",
 }

@@ -123,6 +123,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "mahdavi": ("fixed mean",),
     "jenatton": ("fixed mean",),
     "pfs": ("fixed",),
+    "nested": ("each round", "curved", "each round, ball", "fixed"),
 }
 CASES = [(name, world) for name, worlds in HOMES.items() for world in worlds]
 
@@ -259,7 +260,7 @@ def test_queues_come_back_in_the_users_units(name: str, world: str) -> None:
     u = powers_of_two(name, world)
     ours, theirs = (planned(world, name, units).run(data, seed=3).duals for units in (Units(), u))
     if not ours.shape[1]:
-        assert name in ("ogd", "oeg", "ofw", "pfs", "bgd")
+        assert name in ("ogd", "oeg", "ofw", "pfs", "bgd", "nested")
         return
     own = np.array([1.0, 1.0] if name in WORST else [u.first, u.second])
     unit = u.loss / own if name.split()[0] in WEIGHS else own

@@ -12,6 +12,7 @@ from oco.compiler.algorithms.lee2023_meta import META_FRANK_WOLFE
 from oco.compiler.algorithms.mahdavi2012 import MAHDAVI
 from oco.compiler.algorithms.qiu_wei2020 import MIRROR_PROX
 from oco.compiler.algorithms.sinha_vaze2024 import SINHA_VAZE
+from oco.compiler.algorithms.vaze_sinha2025 import NESTED
 from oco.compiler.algorithms.wang_wan_zhang2025 import OFW_TVC, SCOFW_TVC
 from oco.compiler.algorithms.wang_wan_zhang2025_bandit import BFW_TVC, SCBFW_TVC
 from oco.compiler.algorithms.wang_yan_liu2025 import COLDQ
@@ -42,10 +43,10 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     RECOO,
     SINHA_VAZE,
     PFS,
+    NESTED,
 )
 
 LEFT_OUT: dict[str, str] = {
-    "vaze-sinha": "Vaze & Sinha 2025 project onto the intersection of all past constraints: the state would grow with the rounds",
     "yi2021": "Yi et al. 2021: no source that states the rule was found",
     "yi2023": "Yi et al. 2023: no source that states the rule was found",
     "lpm": "Garber & Kretzu 2024, Algorithm 4: no source that states the rule was found",

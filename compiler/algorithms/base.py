@@ -39,6 +39,7 @@ class Algorithm:
     symbols       what the state's variables are, for the reader of generated code
     multipliers   those that weigh constraints against the loss; other queues add up values of constraints
     draws         the random arrays of a round, for a problem and its settings
+    adapts        its steps follow the gradients that come: bounds of losses and constraints change no decision
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -54,6 +55,7 @@ class Algorithm:
     symbols: Mapping[str, str] = field(default_factory=dict)
     multipliers: tuple[str, ...] = ()
     reads: Feedback | None = None
+    adapts: bool = False
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
     frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False
 

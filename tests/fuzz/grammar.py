@@ -72,7 +72,7 @@ BOUNDS = (
     "in 0..",
 )
 _ALGORITHMS = """
-    coldq mirror-descent projection-free ogd oeg ofw dpp pfs yu-neely recoo nothing
+    coldq mirror-descent projection-free ogd oeg ofw dpp pfs yu-neely recoo nested nothing
 """
 ALGORITHMS = _ALGORITHMS.split()
 KEYS = (

@@ -54,6 +54,7 @@ ALGORITHMS = (
     "ofw-tvc",
     "recoo",
     "pfs",
+    "nested",
 )
 MISTAKES = (
     "let a{k} = nothing{k}",

@@ -86,7 +86,8 @@ class EntryBounds:
         """sum_i Q_i [g_i]_+ at y + move."""
         t = self.value.blocks[0].tracer
         paid = self.value.map(lambda g, a, m, q: q * t.maximum(g + a * m, 0.0), self.slope, move, self.weight)
-        return reduce(lambda a, b: a + b, [t.sum(b) for b in paid.blocks])
+        sums: list[Value] = [t.sum(b) for b in paid.blocks]
+        return reduce(lambda a, b: a + b, sums)
 
 
 def over_entries(values: Value, rows: BoundingRows, shapes: tuple[tuple[int, ...], ...]) -> Point:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,7 +40,7 @@ def tune(
     loaded = oco.load(model, param_values(param))
     source = rounds_of(loaded, data, on_missing, seed=seed)
     with working(f"tuning {model}", silent=as_json):
-        options = {"tradeoff": tradeoff, "seed": seed, "effort": effort_of(context), "seconds": budget}
+        options: dict[str, Any] = {"tradeoff": tradeoff, "seed": seed, "effort": effort_of(context), "seconds": budget}
         result = oco.tune(loaded, source, algorithm, **options)
     if write:
         write_text(model, with_using(read_text(model), result.line))

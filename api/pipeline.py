@@ -137,21 +137,23 @@ def tune(
     tradeoff: float = 1.0,
     seed: int = 0,
     effort: float = 1.0,
+    seconds: float | None = None,
 ) -> Tuned:
     """Choose the constants that the theorem leaves free on pilot data, judged on rounds that the search did not use.
 
     data    pilot rounds, a file or arrays with the round first; None draws them from the model. The plan is for the
             model's horizon
     effort  as for `compile`
+    seconds that the search may take, ten minutes by default; the result counts the trials that were left out
 
     The result has the plan, the search, and the `using` line for the model file.
     """
     from oco.evaluation.data import check_source
-    from oco.tuning import tuned
+    from oco.tuning import TUNING_SECONDS, tuned
 
     check_source(data)
     plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, effort=effort)
-    return tuned(plan, data, seed)
+    return tuned(plan, data, seed, TUNING_SECONDS if seconds is None else seconds)
 
 
 def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | None = None) -> Learner:

@@ -23,6 +23,8 @@ PILOT_SEEDS = 2
 PILOT_CANDIDATES = 4
 TUNING_ROUNDS = 2000
 """Rounds that are drawn to tune on where there is no data."""
+TUNING_SECONDS = 600.0
+"""Time that a search may take."""
 FAR = 4
 """Constants that were searched on a part of the rounds this many times shorter may not be those of the whole run."""
 MOST_NUMBERS = 20_000
@@ -99,8 +101,8 @@ class Tuned:
         return tuning_text(self)
 
 
-def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
-    """Plan with its free constants chosen on pilot data: rounds given, or drawn from the model.
+def tuned(plan: Plan, data: Any = None, seed: int = 0, seconds: float = TUNING_SECONDS) -> Tuned:
+    """Plan with its free constants chosen on pilot data: rounds given, or drawn from the model; within so many seconds.
 
     Raises OcoError where the algorithm leaves no constant free, and where there are no rounds to tune on.
     """
@@ -116,7 +118,7 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0) -> Tuned:
     starts: dict[str, Mapping[str, float]] = {"paper": factors}
     if winner.best is not None and winner.best.constants:
         starts["optimal"] = winner.best.numbers
-    result = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed, plan.allows)
+    result = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed, plan.allows, seconds)
     given = plan.given_constants(result.best.numbers)
     why = chosen_why(result, plan.horizon)
     return Tuned(_with(plan, given, result.best.numbers, why), result, using_line(plan.algorithm, given))

@@ -4,12 +4,13 @@ Q [g]_+ is the largest of lambda g over 0 <= lambda <= Q, so the step is the max
 
     D(lambda) = min_x  <c, x - y> + alpha |x - y|^2 + <lambda, g(x)>,    grad D(lambda) = g(x(lambda)).
 
-x(lambda) is a projection where g is affine, one monotone equation an entry where g is separable and X a box, and the fixed point of
-a projected gradient step where g is smooth; where it is the largest of such pieces see `kinked_step`. D is maximized by
-Newton's method on the free multipliers with the generalized Hessian of D (semismooth, so it ends in finitely many steps where D is
-piecewise quadratic), cut where the first one meets a bound, and a line search along it. Since the objective is
-2 alpha-strongly convex, alpha |x(lambda) - x*|^2 is at most the duality gap; the search ends when the promised gain is below
-alpha (TOLERANCE diameter)^2.
+x(lambda) is a projection where g is affine (rows of single entries over a box keep no multiplier: `entry_bounds`), one monotone
+equation an entry where g is separable and X a box, and the fixed point of a projected gradient step where g is smooth; where it is
+the largest of such pieces see `kinked_step`. D is maximized by Newton's method on the free multipliers with the generalized Hessian
+of D (semismooth, so it ends in finitely many steps where D is piecewise quadratic) and a line search along it. Each multiplier is
+cut at its own bound where D rises enough that way, else all where the first one meets a bound (Bertsekas, SIAM J. Control Optim. 20,
+1982). Since the objective is 2 alpha-strongly convex, alpha |x(lambda) - x*|^2 is at most the duality gap; the search ends when the
+promised gain is below alpha (TOLERANCE diameter)^2.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Protocol
 
 import numpy as np
 
+from oco.compiler.affine_response import AffineResponse
+from oco.compiler.entry_bounds import EntryBounds, bounding_rows
 from oco.compiler.epigraph import Epigraph, Floats, lifted
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
@@ -43,14 +46,14 @@ NOISE = 1e-14
 NOISE_OF_D = 1e-13
 """Rounding error of D, as a share of the size of its terms."""
 TINY = 1e-290
+RISES = 0.5
+"""Share of the slope along the common cut of a step that cutting each multiplier alone has to keep."""
 
 STEP_DOC = (
     "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, by Newton's method on its dual."
 )
 KINKED_DOC = "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+: proximal points of the epigraph of kinks in g."
-ASCENT_DOC = (
-    "Newton's step of the multipliers, cut where the first one meets a bound of [0, Q], and the gain that it promises."
-)
+ASCENT_DOC = "Newton's step of the multipliers, cut at the bounds [0, Q], and the gain that the whole of it promises."
 ALONG_DOC = "Along the step, at this share of it: the dual's value, the size of its terms, its slope, the constraints, the decision."
 SEARCH_DOC = "Along the step: all of it where the dual still rises at its end, else a point where it has risen and its slope is small."
 
@@ -58,10 +61,12 @@ SEARCH_DOC = "Along the step: all of it where the dual still rises at its end, e
 class Response(Protocol):
     """x(lambda) and what the dual needs of it. A track is the points that travel from one lambda to the next; its last one is x.
 
-    `parts` are the values that a response is made of, `over` makes one of the same values in another function.
+    `parts` are the values that a response is made of, `over` makes one of the same values in another function; `bounds` are rows that
+    it obeys at their price by itself, so that they have no multiplier.
     """
 
     parts: tuple[Structured, ...]
+    bounds: EntryBounds | None
     y: Point
     c: Point
     alpha: Value
@@ -89,6 +94,10 @@ def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Va
     if (result := lifted(p.task.canonical)) is not None:
         return _kinked_step(p, result, y, c, alpha, Q, fixed=False)
     response = _response(p, y, c, alpha, lambda: g)
+    if p.structure is Structure.AFFINE and p.domain.is_entrywise and (rows := bounding_rows(p.task.canonical)):
+        response, Q = AffineResponse.bounded(p, y, c, alpha, g, Q, rows)
+        if not Q.shape[0]:
+            return response.start()[-1]
 
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
         return _Ascent(p, response.over(*parts), Q).run()[1].blocks
@@ -130,46 +139,13 @@ def _kinked_step(
 def _response(p: Problem, y: Point, c: Point, alpha: Value, g: Callable[[], Value]) -> Response:
     """x(lambda) under constraints without kinks; g() is their values at y."""
     if p.structure is Structure.AFFINE:
-        return _Affine(p, y, c, alpha, g(), p.constraint_gradients(y).named(p.tracer, "A"))
+        return AffineResponse(p, y, c, alpha, g(), p.constraint_gradients(y).named(p.tracer, "A"))
     return _bent(p)(p, y, c, alpha, *data_of_constraints(p))
 
 
 def _bent(p: Problem) -> type[SeparableResponse] | type[SmoothResponse]:
     """Entry by entry for separable constraints over a box, else by Newton's method on all entries."""
     return SeparableResponse if separable_over_box(p.structure, p.domain.domains) else SmoothResponse
-
-
-class _Affine:
-    """g(x) = g(y) + A (x - y): x(lambda) = P_X(y - (c + A' lambda) / (2 alpha)). The track: the point before projection, and x."""
-
-    def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, g: Value, A: Rows) -> None:
-        self.p, self.y, self.c, self.alpha, self.g, self.A = p, y, c, alpha, g, A
-        self.parts: tuple[Structured, ...] = (y, c, alpha, g, A)
-
-    def over(self, *parts: Structured) -> _Affine:
-        return _Affine(self.p, *parts)  # type: ignore[arg-type]
-
-    def start(self) -> list[Point]:
-        return self.track(self.c)
-
-    def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
-        return self.track(self.c + self.A.combine(multipliers))
-
-    def track(self, slope: Point) -> list[Point]:
-        t = self.p.tracer
-        u = (self.y - slope / (2.0 * self.alpha)).named(t, "u")
-        return [u, self.p.domain.project(u).named(t, "x")]
-
-    def constraints(self, x: Point) -> Value:
-        return self.g + self.A.apply(x - self.y)
-
-    def slopes(self, x: Point) -> Rows:
-        return self.A
-
-    def curvature(self, multipliers: Value, track: list[Point]) -> Value:
-        """A J A' / (2 alpha), J a Jacobian of the projection."""
-        u, x = track
-        return self.A.gram(self.p.domain.project_jacobian(u, x, self.A)) / (2.0 * self.alpha)
 
 
 class _Ascent:
@@ -191,6 +167,8 @@ class _Ascent:
         g = t.name("g_x", response.constraints(track[-1]))
         move = track[-1] - response.y
         value = response.c.dot(move) + response.alpha * move.squared_norm()
+        if response.bounds is not None:
+            value = value + response.bounds.penalty(move)
         value = t.name("value", value if first is None else value + t.sum(first * g))
         begin = (lam, value, g, *self.ascent(lam, g, track), t.lift(0), *_flat(track))
 
@@ -221,17 +199,23 @@ class _Ascent:
         return call_over(self.t, "ascent_step", run, lam, g, self.Q, *track, *self.response.parts, doc=ASCENT_DOC)
 
     def direction(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, Value]:
-        """The Newton step as far as the first multiplier that meets a bound, and what the whole of it promises."""
+        """Newton step, each multiplier as far as its bound or all as far as the first bound, and what the whole of it promises."""
         t = self.t
         t.note("what is no more than rounding of g(x) counts as zero")
         g = t.name("g_x", t.where(abs(g) <= NOISE * self.rounded(lam, track[-1]), 0.0, g))
         bend = t.name("bend", self.response.curvature(lam, track))
         newton = t.name("newton", self.newton(lam, g, bend, self.ridge(bend, track[-1])))
+        promise = t.name("promise", t.sum(g * newton))
         bound = t.name("bound", t.where(newton < 0.0, 0.0, self.Q))
         shares = t.name("shares", abs(bound - lam) / t.maximum(abs(newton), TINY))
         share = t.minimum(t.min(t.where(t.eq(newton, 0.0), 1.0, shares)), 1.0)
         step = t.where(t.eq(newton, 0.0), 0.0, t.where(shares <= share, bound - lam, share * newton))
-        return t.name("step", step), t.name("promise", t.sum(g * newton))
+        if self.Q.shape[0] > 1:
+            t.note("each multiplier as far as its own bound, where the dual rises enough that way")
+            each = t.name("each", t.where(shares <= 1.0, bound - lam, newton))
+            each = t.where(t.eq(newton, 0.0), 0.0, each)
+            step = t.where(t.sum(g * each) >= RISES * t.maximum(t.sum(g * step), share * promise), each, step)
+        return t.name("step", step), promise
 
     def rounded(self, lam: Value, x: Point) -> Value:
         """Sum of the sizes of the terms that g(x) is rounded in, shape (N,): entry by entry where projections are, else by norms."""
@@ -239,7 +223,9 @@ class _Ascent:
         if self.p.domain.is_entrywise:
             sizes = rows.map(abs)
             largest = self.p.domain.of_bounds(lambda lo, hi: np.maximum(abs(lo), abs(hi)), full=True)
-            return sizes.apply(largest + (c.map(abs) + sizes.combine(lam)) / double)
+            slope = c.map(abs) + sizes.combine(lam)
+            slope = slope if self.response.bounds is None else slope + self.response.bounds.reach
+            return sizes.apply(largest + slope / double)
         norms = t.name("sizes", t.sqrt(rows.squared_norms()))
         return (self.diameter + (t.sqrt(c.squared_norm()) + t.sum(lam * norms)) / double) * norms
 
@@ -361,7 +347,11 @@ def dual(t: Tracer, response: Response, lam: Value, x: Point, g: Value) -> tuple
     """D(lambda), and the size of its terms."""
     move = x - response.y
     parts = (response.c.dot(move), response.alpha * move.squared_norm(), t.sum(lam * g))
-    return parts[0] + parts[1] + parts[2], abs(parts[0]) + parts[1] + abs(parts[2])
+    value, size = parts[0] + parts[1] + parts[2], abs(parts[0]) + parts[1] + abs(parts[2])
+    if response.bounds is None:
+        return value, size
+    penalty = response.bounds.penalty(move)
+    return value + penalty, size + penalty
 
 
 def _flat(track: list[Point]) -> tuple[Value, ...]:

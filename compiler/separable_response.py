@@ -12,6 +12,7 @@ from functools import reduce
 
 import numpy as np
 
+from oco.compiler.entry_bounds import EntryBounds
 from oco.compiler.entry_functions import Bends, bends_of
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, Structured, call_over
@@ -27,6 +28,8 @@ NEWTON_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box, 
 
 class SeparableResponse:
     """g_n(x) = sum_i phi_{n,i}(x_i) over a box: c_i + 2 alpha (x_i - y_i) + sum_n lambda_n phi_{n,i}'(x_i) = 0, cut to the bounds."""
+
+    bounds: EntryBounds | None = None
 
     def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> None:
         self.p = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 
+from oco.compiler.entry_bounds import EntryBounds
 from oco.compiler.ir.value import Value
 from oco.compiler.points import Point, Rows, Structured, call_over
 from oco.compiler.problem import Problem
@@ -40,6 +41,8 @@ def stream_names(p: Problem) -> list[str]:
 
 class SmoothResponse:
     """The track is x alone."""
+
+    bounds: EntryBounds | None = None
 
     def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> None:
         self.p = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)

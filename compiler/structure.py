@@ -64,6 +64,18 @@ def has_single_entries(expr: Expr, decisions: tuple[str, ...]) -> bool:
         return False
 
 
+def entries_alone(expr: Expr, sizes: Mapping[str, int]) -> Marks | None:
+    """Entry of the decisions that each entry of an expression depends on, shape (K,); None where one depends on none or on several.
+
+    sizes  numbers of entries of the decisions, in the order in which the entries are numbered
+    """
+    try:
+        marks = _marks(expr, tuple(sizes), sizes)
+    except _Unmarked:
+        return None
+    return marks.reshape(-1) if marks.size and bool((marks > NONE).all()) else None
+
+
 def separable_over_box(structure: Structure, domains: Sequence[Domain]) -> bool:
     """Whether a step falls apart into its entries."""
     return structure is Structure.SEPARABLE and all(d.is_box for d in domains)
@@ -73,23 +85,27 @@ class _Unmarked(Exception):
     """An operation without a rule for marks."""
 
 
-def _marks(expr: Expr, decisions: tuple[str, ...]) -> Marks:
+def _marks(expr: Expr, decisions: tuple[str, ...], sizes: Mapping[str, int] | None = None) -> Marks:
     nodes = list(walk(expr))
     depends = dependence(nodes, decisions)
-    offsets = _offsets(nodes, decisions)
+    offsets = _offsets(_sizes(nodes, decisions) if sizes is None else sizes, decisions)
     results: dict[int, Any] = {}
     for node in nodes:
         results[id(node)] = _mark(node, results, offsets) if id(node) in depends else _free(node)
     return _array(results[id(expr)])
 
 
-def _offsets(nodes: list[Expr], decisions: tuple[str, ...]) -> Mapping[str, int]:
-    """Where the entries of each decision begin in the numbering of all entries."""
-    sizes = {
+def _sizes(nodes: list[Expr], decisions: tuple[str, ...]) -> Mapping[str, int]:
+    """Numbers of entries of the decisions that occur."""
+    return {
         n.name: int(np.prod(known(n.shape), dtype=np.int64))
         for n in nodes
         if isinstance(n, Name) and n.name in decisions
     }
+
+
+def _offsets(sizes: Mapping[str, int], decisions: tuple[str, ...]) -> Mapping[str, int]:
+    """Where the entries of each decision begin in the numbering of all entries."""
     starts = np.cumsum([0, *(sizes.get(d, 0) for d in decisions)])
     return dict(zip(decisions, (int(s) for s in starts)))
 

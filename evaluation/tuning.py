@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
+from time import perf_counter
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +31,8 @@ SPREAD = math.log(1000.0)
 FAR = math.log(1e6)
 """Largest distance of two constants that compensate for each other, in log."""
 LEAST_ROUNDS = 20
+SEARCH_TIME = 0.7
+"""Share of the time after which the search begins no trial; the rest is for the rounds held out."""
 TRIES = 4
 """Number of draws for each sample wanted, since theorems refuse some."""
 
@@ -62,6 +66,7 @@ class Tuning:
     """Trials in the order of the search. `split` is the first round (from 0) of the part held out.
 
     winner  the best of the search
+    cut     number of trials that the time did not suffice for
     best    the constants chosen: the winner, or the `reference` (the optimal constants) where that cost no more on the
             rounds held out
     """
@@ -71,6 +76,7 @@ class Tuning:
     split: int
     rounds: int
     seed: int
+    cut: int = 0
 
     @property
     def winner(self) -> Tried:
@@ -85,12 +91,13 @@ class Tuning:
 
     def __str__(self) -> str:
         """Explanation of the choice."""
+        left = f" ({self.cut} trials were left out: the time was over)" if self.cut else ""
         if self.winner.name == self.reference:
-            return f"the search found nothing better than the {self.reference} constants"
+            return f"the search found nothing better than the {self.reference} constants{left}"
         kept = next(t for t in self.tried if t.name == self.reference)
         costs = f"{_held_out(self.winner):.6g} a round, with the {self.reference} ones {_held_out(kept):.6g}"
         end = "so they are taken" if self.best is self.winner else "so those are kept"
-        return f"on the rounds held out the constants that the search found cost {costs}: {end}"
+        return f"on the rounds held out the constants that the search found cost {costs}: {end}{left}"
 
 
 def _held_out(t: Tried) -> float:
@@ -106,27 +113,34 @@ def tune(
     weight: float = 1.0,
     seed: int = 0,
     allowed: Callable[[Numbers], bool] = lambda numbers: True,
+    seconds: float = math.inf,
 ) -> Tuning:
-    """Search the constants around `starts` (by name: the paper's, the optimal ones), reproducibly from the seed.
+    """Search the constants around `starts` (by name: the paper's, the optimal ones), reproducibly from the seed where the time suffices.
 
     The rounds held out then decide between the winner of the search and the last of the starts, and nothing else.
 
     allowed  True where the theorem holds with these constants; others are not tried
+    seconds  time that it may take: the starts are tried in any case, and what was left out is counted
 
     Raises OcoError where the data is too short to be split.
     """
     split = searched(data)
     if split < LEAST_ROUNDS:
         raise fail("OCO710", f"{data.rounds} rounds are too few to tune on and to judge", hint="give 40 or more")
-    rng = np.random.default_rng(seed)
+    rng, until = np.random.default_rng(seed), perf_counter() + SEARCH_TIME * seconds
     alive = {**starts, **_samples(free, starts, rng, allowed)}
     past = data.first(split)
     rungs = max(1, round(math.log(len(alive), KEPT)))
     scored: dict[str, Tried] = {}
+    cut = 0
     for rung in range(rungs):
         rounds = max(LEAST_ROUNDS, split // KEPT ** (rungs - 1 - rung))
-        costs = _costs(plan, alive, past.first(rounds), s, weight, seed)
-        results = [Tried(n, x, costs[n], rounds) for n, x in alive.items()]
+        if scored and perf_counter() > until:
+            cut += len(alive)
+            break
+        costs = _costs(plan, alive, past.first(rounds), s, weight, seed, until, 1 if scored else len(starts))
+        results = [Tried(n, x, costs[n], rounds) for n, x in alive.items() if n in costs]
+        cut += len(alive) - len(results)
         scored |= {t.name: t for t in results}
         ranked = sorted(results, key=lambda t: (t.searched, t.name))
         kept = ranked[: max(KEPT, len(ranked) // KEPT)]
@@ -134,12 +148,12 @@ def tune(
         if rung + 1 < rungs:
             alive |= _children(free, kept[:KEPT], SPREAD / 4 ** (rung + 1), rng, allowed)
     order = sorted(scored.values(), key=lambda t: (-t.rounds, t.searched, t.name))
-    judged = [t for t in order if t.rounds == split or t.name in starts]
+    judged = [t for t in order if t.rounds == split or t is order[0] or t.name in starts]
     future = data.after(split)
     costs = _costs(plan, {t.name: t.numbers for t in judged}, future, s, weight, seed)
     held = [replace(t, held_out=costs[t.name]) for t in judged]
     tried = (*held, *(t for t in order if t not in judged))
-    return Tuning(tried, list(starts)[-1], split, data.rounds, seed)
+    return Tuning(tried, list(starts)[-1], split, data.rounds, seed, cut)
 
 
 def _samples(
@@ -200,10 +214,17 @@ def _near(f: Free, centre: float, rng: np.random.Generator, spread: float = SPRE
 
 
 def _costs(
-    plan: Tunable, candidates: Mapping[str, Numbers], data: Data, s: Situation, weight: float, seed: int
+    plan: Tunable,
+    candidates: Mapping[str, Numbers],
+    data: Data,
+    s: Situation,
+    weight: float,
+    seed: int,
+    until: float = math.inf,
+    least: int = 0,
 ) -> dict[str, float]:
     """Cost per round of each trial's constants, by name; infinite where a setting has no value or a decision is not
-    finite.
+    finite. The first `least` are tried in any case, the others while it is earlier than `until`.
     """
     run = plan.trial(data.rounds, len(candidates))
 
@@ -215,7 +236,8 @@ def _costs(
         result = score(trace, s, weight)[2]
         return result if math.isfinite(result) else math.inf
 
-    return {name: cost(numbers) for name, numbers in candidates.items()}
+    tried = takewhile(lambda k: k[0] < least or perf_counter() <= until, enumerate(candidates.items()))
+    return {name: cost(numbers) for _, (name, numbers) in tried}
 
 
 def searched(data: Data) -> int:

@@ -80,6 +80,14 @@ Cost = Annotated[
         "--budget", metavar="TIME,MEMORY", help="What a comparator may cost: 30s, 2GiB (what it is), or both."
     ),
 ]
+Comparators = Annotated[
+    str,
+    typer.Option(
+        "--comparators",
+        metavar="KIND",
+        help="fast: as long as the run took, 5 to 30 s each; exact: up to 10 min each; none. --budget sets another time.",
+    ),
+]
 MaybeModel = Annotated[
     Path | None, typer.Argument(metavar="MODEL.oco", help="The model file; - reads standard input.", show_default=False)
 ]
@@ -148,6 +156,19 @@ def budget_of(text: str | None) -> Budget:
                 f"{part.strip()!r} is neither a time (120s, 2min) nor memory (4GiB)", param_hint="--budget"
             )
     return budget
+
+
+def comparators_of(kind: str, text: str | None) -> tuple[Budget, bool]:
+    """Budget of a comparator for `--comparators` and `--budget`; True with it where it is to follow the time of the run."""
+    from oco.evaluation.comparators.base import EXACT, FAST
+
+    times = {"fast": FAST, "exact": EXACT, "none": FAST}
+    if kind not in times:
+        raise typer.BadParameter(f"there is no {kind!r}: it is {', '.join(times)}", param_hint="--comparators")
+    given = budget_of(text)
+    timed = text is not None and any((m := _COST.fullmatch(p)) and m[2].lower() in _SECONDS for p in text.split(","))
+    budget = given if timed else replace(given, seconds=times[kind])
+    return replace(budget, wanted=kind != "none"), kind == "fast" and not timed
 
 
 def rounds_of(

@@ -12,7 +12,7 @@ import typer
 import oco
 from oco.cli import options as o
 from oco.cli.models import Backend, Settings
-from oco.cli.options import Json, Mapping, ModelPath, Params, budget_of, effort_of, model_at, pairs, param_values
+from oco.cli.options import Json, Mapping, ModelPath, Params, effort_of, model_at, pairs, param_values
 from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched, working
 from oco.cli.replaying import replay_trace
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from oco.dsl.model import Model
     from oco.evaluation.comparators import Budget
     from oco.evaluation.data import Data
+    from oco.evaluation.summary import RunSummary
     from oco.evaluation.trace import Trace
     from oco.plan import Plan
 
@@ -48,6 +49,7 @@ def run(
     journal: o.Journal = None,
     replay: o.Replay = None,
     budget: o.Cost = None,
+    comparators: o.Comparators = "fast",
     backend: Backend = None,
     param: Params = None,
     force: o.Force = False,
@@ -68,7 +70,8 @@ def run(
         raise typer.BadParameter("name a model file, or a trace with --replay", param_hint="MODEL.oco")
     loaded = model_at(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
-    cost, settings, problem = budget_of(budget), pairs(setting, "--set"), canonical(loaded)
+    (cost, following), settings = o.comparators_of(comparators, budget), pairs(setting, "--set")
+    problem = canonical(loaded)
     options = {"tradeoff": tradeoff, "effort": effort_of(context)}
     source = load_data(problem, data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing)
     several = len(names) * seeds > 1 or bool(grid)
@@ -86,7 +89,7 @@ def run(
         else:
             kinds, pilots = o.given(settings, kind).get("settings"), None if data is None else source
             plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, seed=seed, **options)
-    _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, problem.horizon)
+    _run_one(plan.for_rounds(source.rounds), source, journal, cost, following, out, as_json, problem.horizon)
 
 
 def _run_table(
@@ -121,11 +124,15 @@ def _run_one(
     source: Data,
     journal: Path | None,
     cost: Budget,
+    following: bool,
     out: Path | None,
     as_json: bool,
     horizon: int | None,
 ) -> None:
-    """One run, in full: what is known before it, its measures, its trace and report. `horizon` is the model's."""
+    """One run, in full: what is known before it, its measures, its trace and report. `horizon` is the model's.
+
+    following  comparators may take as long as the run
+    """
     if out is not None:
         make_folder(out)
     if not as_json:
@@ -133,6 +140,8 @@ def _run_one(
         _announce(plan, (*source.notes, *changed, *plan.backend_for(source.rounds).notes))
     with watched(f"{plan.algorithm}, seed {source.seed}", source.rounds, silent=as_json) as progress:
         trace = plan.run(source, seed=source.seed, progress=progress, journal=journal, budget=cost)
+    if following:
+        trace.budget = trace.budget.like(trace.seconds)
     _conclude(trace, plan, out, as_json)
 
 
@@ -152,14 +161,28 @@ def _conclude(trace: Trace, plan: Plan, out: Path | None, as_json: bool) -> None
     from oco.cli.results import measured, write_results
     from oco.evaluation.summary import summarize
 
-    summary = summarize(trace)
+    with working("comparing with the best in hindsight", silent=as_json):
+        summary = summarize(trace)
     if as_json:
         show_json({"version": 1, "model": trace.problem.name, "runs": [summary.to_json()]})
     else:
         measured(summary)
+        _left_out(trace, summary)
     if out is not None:
         write_results(trace, summary, plan, out)
         note(f"written to {out}/")
+
+
+def _left_out(trace: Trace, summary: RunSummary) -> None:
+    """Say which comparators ended without a certificate, and what goes on."""
+    from oco.evaluation.comparators.base import EXACT, Status
+
+    if not trace.budget.wanted:
+        return
+    cut = [line.kind for line in summary.regret if line.status in (Status.INTERVAL.value, Status.NOT_COMPUTED.value)]
+    if cut:
+        words = " and ".join(cut)
+        note(f"the {words} comparator had {trace.budget.seconds:.3g} s: --comparators exact gives it {EXACT:g} s")
 
 
 def data(

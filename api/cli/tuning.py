@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,6 +33,9 @@ def tune(
     seed: Annotated[int, typer.Option("--seed", min=0, metavar="SEED", help="Of the constants that are tried.")] = 0,
     tradeoff: Tradeoff = 1.0,
     on_missing: OnMissing = "error",
+    budget: Annotated[
+        float, typer.Option("--budget", min=0.0, metavar="SECONDS", help="Time that the search may take.")
+    ] = 600.0,
     write: Annotated[
         bool, typer.Option("--write", metavar="", help="Put the `using` line into the model file; the rest stays.")
     ] = False,
@@ -48,7 +51,8 @@ def tune(
     loaded = model_at(model, param_values(param))
     source = rounds_of(loaded, data, on_missing, seed=seed)
     with working(f"tuning {model}", silent=as_json):
-        result = oco.tune(loaded, source, algorithm, tradeoff=tradeoff, seed=seed, effort=effort_of(context))
+        options: dict[str, Any] = {"tradeoff": tradeoff, "seed": seed, "effort": effort_of(context), "seconds": budget}
+        result = oco.tune(loaded, source, algorithm, **options)
     if write:
         write_text(model, with_using(read_text(model), result.line))
     if not as_json:

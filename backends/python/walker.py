@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
 
 from oco.backends.python.expressions import Level, Text, call, literal
 from oco.backends.python.templates import STATEMENTS, TEMPLATES
@@ -30,6 +33,11 @@ class Waiting:
     text: Text
     notes: tuple[str, ...] = ()
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Names in the expression."""
+        return words_of(self.text.code)
+
 
 class Walker:
     """Writer of statements without control flow. `nonzero` names the constants that are not zero, `least` has lower
@@ -43,6 +51,7 @@ class Walker:
         self.names: dict[str, str] = {}
         self.uses = Uses.of(body)
         self.taken = set(bound_names(body))
+        self.numbered = 0
         self.nonzero = nonzero
         self.least = least
         self.strong: set[str] = set()
@@ -73,7 +82,9 @@ class Walker:
         if var.name not in self.names:
             name = var.name
             if is_temporary(name):
-                name = next(n for k in range(1, len(self.taken) + 2) if (n := f"v{k}") not in self.taken)
+                free = (k for k in count(self.numbered + 1) if f"v{k}" not in self.taken)
+                self.numbered = next(free)
+                name = f"v{self.numbered}"
                 self.taken.add(name)
             self.names[var.name] = name
         return self.names[var.name]
@@ -110,6 +121,14 @@ class Walker:
         self.bind(longest.var, longest.text, longest.notes)
         return True
 
+    def write_long(self, operands: Sequence[Operand]) -> None:
+        """Give every waiting operand that is not short a line of its own, the longest first."""
+        results = [self.waiting[o.name] for o in operands if isinstance(o, Var) and o.name in self.waiting]
+        for w in sorted(results, key=lambda w: -len(w.text.code)):
+            if w.var.name in self.waiting and len(w.text.code) > _SHORT:
+                del self.waiting[w.var.name]
+                self.bind(w.var, w.text, w.notes)
+
     def write_noted(self) -> None:
         """Give every waiting expression that carries a comment a line of its own."""
         for w in [w for w in self.waiting.values() if w.notes]:
@@ -126,7 +145,7 @@ class Walker:
     def release(self, targets: Sequence[str]) -> None:
         """Write down the waiting expressions that read a variable which is about to get another value."""
         for w in list(self.waiting.values()):
-            if mentions(w.text.code, targets):
+            if not w.words.isdisjoint(targets):
                 del self.waiting[w.var.name]
                 self.bind(w.var, w.text, w.notes)
 
@@ -143,6 +162,8 @@ class Walker:
             for line in rest:
                 self.write(line)
             return
+        if 3 * len(e.args) > self.room:  # it fits no line whatever waits
+            self.write_long(e.args)
         text = self._expression(e)
         while len(self._target(e)) + len(text.code) + 3 > self.room and self.write_longest(e.args):
             text = self._expression(e)
@@ -238,5 +259,9 @@ class Walker:
 
 def mentions(code: str, names: Sequence[str]) -> bool:
     """True where one of the names occurs in the code as a word."""
-    words = "".join(c if c.isalnum() or c == "_" else " " for c in code).split()
-    return any(n in words for n in names)
+    return not words_of(code).isdisjoint(names)
+
+
+def words_of(code: str) -> frozenset[str]:
+    """Names and numbers in the code."""
+    return frozenset(re.findall(r"\w+", code))

@@ -16,6 +16,7 @@ whatever the constraints do.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -47,7 +48,8 @@ def penalty_quantities(s: Situation, weight: Scheduled) -> tuple[Quantity, ...]:
 def move_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[Quantity, ...]:
     """Those in which it stands."""
     slope, diameter = needed(s, "loss.lipschitz.l2"), needed(s, "domain.diameter.l2")
-    sizes, slopes = needed_bounds(s, "bound"), s.inequality_bounds("lipschitz.l2")
+    slopes = s.inequality_bounds("lipschitz.l2")
+    steepness = None if slopes is None else float(slopes.sum())
 
     def path(horizon: int) -> float:
         """Of a sequence that satisfies each round's constraints: one common point has none."""
@@ -63,14 +65,14 @@ def move_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[
         return np.asarray(grown + 2 * diameter * np.minimum(diameter * (b.sums() - b.last), path(horizon) * b.peaks()))
 
     def drift(rounds: Rounds, horizon: int) -> Floats:
-        changed = np.sqrt(s.constraints) * constraint_variation(s, sizes, rounds, horizon)
-        if slopes is None:
+        changed = np.sqrt(s.constraints) * constraint_variation(s, rounds, horizon)
+        if steepness is None:
             return np.asarray(changed)
         squares = slope * diameter * alpha(rounds, horizon).inverse.sums() + diameter * (diameter + 2 * path(horizon))
         t = rounds.last
         with np.errstate(invalid="ignore"):  # a given alpha below zero has no bound, which the plan warns of
             moves = np.minimum(np.sqrt(t * squares), diameter * t)
-        return np.asarray(np.minimum(changed, float(slopes.sum()) * moves))
+        return np.asarray(np.minimum(changed, steepness * moves))
 
     return (
         Quantity(
@@ -88,12 +90,18 @@ def move_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[
     )
 
 
-def constraint_variation(s: Situation, sizes: Floats, rounds: Rounds, horizon: int) -> Floats:
+@lru_cache(maxsize=4)
+def _norm_of_bounds(s: Situation) -> float:
+    """l2 norm of the bounds of all constraints: a search over settings asks thousands of times, of thousands of constraints."""
+    return float(np.linalg.norm(needed_bounds(s, "bound")))
+
+
+def constraint_variation(s: Situation, rounds: Rounds, horizon: int) -> Floats:
     """sum_t max_x |g_t - g_{t-1}| after each stretch: none where no stream enters, else the fact, at most the worst case."""
     steps = rounds.last - 1
     if not s.constraints_vary:
         return 0 * steps
-    worst = 2 * float(np.linalg.norm(sizes)) * steps
+    worst = 2 * _norm_of_bounds(s) * steps
     known = s.number("variation.constraint")
     if known is None or horizon != s.horizon:
         return worst

@@ -173,7 +173,7 @@ def _weight(s: Situation, settings: Mapping[str, Setting], horizon: int) -> floa
     """c: the largest slope of beta f and beta_g g times D^2 / D_s + D_s, D_s the setting and D the diameter."""
     guess, diameter = number(settings, "D", horizon), needed(s, "domain.diameter.l2")
     losses = number(settings, "beta", horizon) * needed(s, "loss.lipschitz.l2")
-    constraints = number(settings, "beta_g", horizon) * max(needed_bounds(s, "lipschitz.l2"))
+    constraints = number(settings, "beta_g", horizon) * float(np.max(needed_bounds(s, "lipschitz.l2")))
     return float(max(losses, constraints) * (diameter**2 / guess + guess))
 
 

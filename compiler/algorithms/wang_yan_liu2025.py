@@ -184,12 +184,12 @@ def quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity,
 
 def common_quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity, ...]:
     """Those in which alpha does not stand."""
-    sizes = needed_bounds(s, "bound")
+    greatest = float(needed_bounds(s, "bound").max())
     eta, gamma = (scheduled(settings, n) for n in ("eta", "gamma"))
 
     def size(rounds: Rounds, horizon: int) -> Floats:
         """G with gamma < G / eta (erratum 19)."""
-        return np.asarray(np.maximum(float(sizes.max()), 2 * eta(rounds, horizon).last * gamma(rounds, horizon).last))
+        return np.asarray(np.maximum(greatest, 2 * eta(rounds, horizon).last * gamma(rounds, horizon).last))
 
     return (
         Quantity("R", "R", "diameter of the domain", needed(s, "domain.diameter.l2")),
@@ -203,7 +203,7 @@ def common_quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Qu
             "changed",
             r"\sum_{t>1} \max_x \|g_t(x) - g_{t-1}(x)\|",
             "variation of the constraints",
-            lambda n, T: constraint_variation(s, sizes, n, T),
+            lambda n, T: constraint_variation(s, n, T),
         ),
         *penalty_quantities(s, gamma),
     )
@@ -253,7 +253,7 @@ VIOLATION = f"min({QUEUE_VIOLATION}, {STEP_VIOLATION})"
 
 def _violation_bound(s: Situation, quantities: tuple[Quantity, ...]) -> Bound:
     """Theorem 2 and the optimality of the step."""
-    fixed = not constraint_variation(s, np.ones(1), Rounds.every(2), s.horizon or 2).any()
+    fixed = not constraint_variation(s, Rounds.every(2), s.horizon or 2).any()
     varying = "T**min(V_g, 3/4)" if common_comparator(s) else "T**V_g"
     return Bound(
         "hard violation",

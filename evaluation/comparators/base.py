@@ -24,12 +24,21 @@ class Status(StrEnum):
     NOT_COMPUTED = "not computed"
 
 
+FAST, USUAL, EXACT = 5.0, 30.0, 600.0
+"""Seconds of one comparator: at least, where it may take as long as the run did; usually, and then at most; and on request."""
+
+
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a comparator's computation: seconds of time, bytes of working memory."""
+    """Limits of a comparator's computation: seconds of time, bytes of working memory; `wanted` False leaves it out."""
 
-    seconds: float = 30.0
+    seconds: float = USUAL
     memory: int = 2 << 30
+    wanted: bool = True
+
+    def like(self, run: float) -> Budget:
+        """Budget of about as many seconds as a run took, so that a short run is not followed by long comparators."""
+        return replace(self, seconds=min(max(FAST, run), USUAL))
 
 
 @dataclass(frozen=True, eq=False)

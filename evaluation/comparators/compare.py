@@ -131,6 +131,8 @@ def _too_large(data: Data, budget: Budget) -> str:
 
 def _beyond_all(problem: Canonical, data: Data, budget: Budget) -> str:
     """Reason why no solver can begin; "" where one can."""
+    if not budget.wanted:
+        return "it was not asked for"
     if data.absent:
         return f"the values of {', '.join(f'`{n}`' for n in data.absent)} were not kept with the run"
     return _too_wide(problem, budget)

@@ -1,0 +1,84 @@
+"""Work for models of many rows, by counts: what grows with the number of rows grows no faster than it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oco
+from oco.backends.python.walker import Walker
+from oco.compiler.algorithms import penalized
+from oco.compiler.entry_bounds import bounding_rows
+from oco.compiler.facts import slater
+
+
+def family(n: int) -> oco.Model:
+    """Named constraints in a loop, each on an entry of its own."""
+    m = oco.Model("family", horizon=1000)
+    x = m.decision("x", n, domain=oco.box(0, 10))
+    need = m.stream("need", n, bounds=(0, 1))
+    m.minimize(oco.sum(x))
+    for i in range(n):
+        m.subject_to(need[i] - x[i] <= 0, name=f"need{i}", each_round=True)
+    return m
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[int]:
+    """Calls of a function from now on, as the length of a list."""
+    calls: list[int] = []
+    real = getattr(owner, name)
+
+    def count(*args: Any, **options: Any) -> Any:
+        calls.append(1)
+        return real(*args, **options)
+
+    monkeypatch.setattr(owner, name, count)
+    return calls
+
+
+def test_learners_of_named_constraints_are_written_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [oco.compile(family(n), algorithm="coldq") for n in (12, 48)]
+    work = []
+    for plan in plans:
+        with monkeypatch.context() as patch:
+            calls = counted(patch, Walker, "text")
+            assert plan.source("numpy")
+            work.append(len(calls))
+    assert work[1] <= 4.5 * work[0], "four times as many rows"
+
+
+def test_named_constraints_of_entries_have_no_multipliers() -> None:
+    """A loop over entries is as good as one vector constraint: each row is a bound."""
+    plan = oco.compile(family(40), algorithm="coldq")
+    found = bounding_rows(plan.canonical)
+    assert found is not None and len(found.labels) == 40
+    assert found.entries.tolist() == list(range(40)) == found.rows.tolist()
+    assert "solve" not in str(plan.program)
+
+
+def test_sums_over_rows_are_formed_once_in_a_search_over_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search asks for the guarantee hundreds of times; the norm over all rows is worked out once a problem."""
+    norms = counted(monkeypatch, np.linalg, "norm")
+    asked = counted(monkeypatch, penalized, "constraint_variation")
+    m = family(30)
+    facts = oco.check(m)
+    assert facts["feasible.common"].value
+    norms.clear()
+    plan = oco.compile(m, algorithm="coldq", settings="optimal")
+    assert plan.guarantee is not None
+    assert len(asked) > 50 > len(norms)
+
+
+def test_rows_with_much_to_spare_are_proved_however_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A corner of the box satisfies 5,000 rows: proved without a solver where its steps are not left."""
+    monkeypatch.setattr(slater, "affords_program", lambda blocks, search: False)
+    m = oco.Model("rows", horizon=100)
+    a = m.param("a", value=np.random.default_rng(0).uniform(0.1, 1, (5000, 5)))
+    x = m.decision("x", 5, domain=oco.box(0, 1))
+    limit = m.stream("limit", 5000, bounds=(0, 10))
+    m.minimize(oco.sum(x))
+    m.subject_to(a @ x <= limit, name="rows", each_round=True)
+    fact = oco.check(m)["feasible.common"]
+    assert fact.value and fact.status == "proved"

@@ -5,9 +5,10 @@ where a constraint is broken. Their numbers are chosen on the first rounds, all 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,18 +39,31 @@ class Choices:
 
     def only(self, k: int) -> Choices:
         """One of the choices alone, where it stands."""
-        rows = slice(k, k + 1)
-        parts = (self.steps, self.rates, self.x, self.squares, self.y, self.largest)
-        return Choices(*(p[rows].copy() for p in parts))
+        kept = slice(k, k + 1)
+        return Choices(
+            self.steps[kept],
+            self.rates[kept],
+            self.x[kept].copy(),
+            self.squares[kept].copy(),
+            self.y[kept].copy(),
+            self.largest[kept].copy(),
+        )
 
 
+@dataclass(frozen=True)
 class Gradients(ABC):
     """Rule x <- P(x - c D / sqrt(2 sum |s|^2) s), for a slope s of the loss and the constraints at the last decision.
 
-    The steps are those of AdaGrad with one number (Streeter & McMahan 2010): they need no bound of the slopes.
+    The steps are those of AdaGrad with one number (Streeter & McMahan 2010): they need no bound of the slopes. With c = 1
+    the regret of a convex loss is at most sqrt(2) D sqrt(sum |s|^2) (their Theorem 2).
+
+    steps  values of c to choose from
+    rates  numbers that the weights of constraints are multiplied with, to choose from
     """
 
-    name: str
+    name: ClassVar[str]
+    steps: Sequence[float] = STEPS
+    rates: Sequence[float] = RATES
 
     @abstractmethod
     def weights(self, choices: Choices, g: Array, h: Array, prices: Array) -> Array:
@@ -57,8 +71,8 @@ class Gradients(ABC):
 
     def decide(self, game: Game) -> Array:
         """Decisions of all rounds (T, n)."""
-        steps, rates = STEPS, (RATES if game.problem.constraints else (1.0,))
-        grid = np.array(list(product(steps, rates)))
+        rates = self.rates if game.problem.constraints else (1.0,)
+        grid = np.array(list(product(self.steps, rates)))
         place = region(game.problem)
         if any("project" in b.domain.refusals for b in game.problem.blocks):
             raise GivenUp("the domain has no projection")
@@ -67,7 +81,7 @@ class Gradients(ABC):
         diameter = float(np.sqrt(sum(b.domain.diameter() ** 2 for b in game.problem.blocks)))
         middle = len(grid) // 2
         zero = np.zeros((count, m))
-        all_of_them = Choices(*grid.T, np.tile(start, (count, 1)), np.zeros(count), zero, zero.copy())
+        all_of_them = Choices(grid[:, 0], grid[:, 1], np.tile(start, (count, 1)), np.zeros(count), zero, zero.copy())
         decided: list[Array] = []
         choices, first = all_of_them, game.first
         for t, (functions, row) in enumerate(_rounds(game)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -158,17 +157,18 @@ def nearest_in_norm(A: Array, y: Array) -> Array:
 
 def nearest(game: Game, x: Array) -> Array:
     """Decisions nearest to x (T, n) that satisfy each round's constraints with stated means and last values."""
-    problem, terms, streams, column = game.problem, [], [], 0
+    problem, streams, column = game.problem, [], 0
+    objective: Expr = algebra.number(0)
     data = predicted(game, Last())
     for b in problem.blocks:
         name = f"_target_{b.name}"
         own = Name(b.name, Kind.DECISION, shape=b.shape)
-        terms.append(algebra.call("sum_squares", algebra.sub(own, Name(name, Kind.STREAM, shape=b.shape))))
+        apart = algebra.sub(own, Name(name, Kind.STREAM, shape=b.shape))
+        objective = algebra.add(objective, algebra.call("sum_squares", apart))
         ends = np.asarray(-np.inf), np.asarray(np.inf)
         streams.append(StreamRange(name, b.shape, *ends, False, Stream(name, (), b.shape, None)))
         data[name] = x[:, column : column + b.domain.size].reshape(len(x), *b.shape)
         column += b.domain.size
-    objective = reduce(algebra.add, terms)
     of = Resolving(
         replace(game, problem=replace(problem, objective=objective, streams=(*problem.streams, *streams))), data
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from oco.compiler.canonical import Canonical
@@ -19,7 +18,8 @@ from oco.evaluation.baselines.portfolios import (
 from oco.evaluation.baselines.predictions import Last, Mean, Predictor, Stated, unstated
 from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve, Tuned, WorstSeen
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, Range, stated_in_constraints
-from oco.evaluation.cost import Measured, Trade
+from oco.evaluation.baselines.table import Beside
+from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
 
 PREDICTORS: Sequence[Predictor] = (Last(), Mean(3), Mean(24), Mean(168), Last(24), Mean())
@@ -74,31 +74,15 @@ def portfolio_rules(problem: Canonical) -> tuple[Rule, ...]:
     return (Uniform(within), BuyAndHold(within), ExponentiatedGradient(within), NewtonSteps(within))
 
 
-@dataclass(frozen=True, eq=False)
-class Beside:
-    """Rules that were played beside a learner, the cheapest first, and those left out; the trade that orders them."""
-
-    played: tuple[Played, ...]
-    left_out: tuple[LeftOut, ...]
-    trade: Trade
-
-    @property
-    def best(self) -> Played | None:
-        """Cheapest rule; None where none was played."""
-        return self.played[0] if self.played else None
-
-    def cost(self, run: Measured) -> float:
-        """Loss + weight x violation a round, in the units of the trade."""
-        return self.trade.score(run)[2]
-
-
 def beside(
     which: Which, problem: Canonical, data: Data, trade: Trade, seconds: float | None = None, start: int = 0
 ) -> Beside:
     """Play rules over the data; `seconds` are for each of them. They are ordered by what they cost from the round
     `start` (from 0) on.
     """
-    chosen = {Which.SOME: cheap_rules, Which.ALL: rules, Which.NONE: lambda _: []}[which](problem)
+    chosen: list[Rule] = []
+    if which is not Which.NONE:
+        chosen = cheap_rules(problem) if which is Which.SOME else rules(problem)
     allowed = seconds or (CHEAP_SECONDS if which is Which.SOME else SECONDS)
     results = [play(rule, problem, data, trade, allowed) for rule in chosen]
     played = [r.after(start) for r in results if isinstance(r, Played)]

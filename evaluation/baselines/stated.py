@@ -80,7 +80,7 @@ class OfModel:
                 yield tuple(_with_entry(of, stream, place, e) for e in ends)  # type: ignore[misc]
 
 
-def _with_entry(of: Resolving, stream: StreamRange, place: tuple[int, ...], end: Array) -> dict[str, Array]:
+def _with_entry(of: Resolving, stream: StreamRange, place: tuple[Any, ...], end: Array) -> dict[str, Array]:
     values = of.data[stream.name].copy()
     values[(slice(None), *place)] = end[place]
     return {**of.data, stream.name: values}

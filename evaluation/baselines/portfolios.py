@@ -35,7 +35,11 @@ def wealth(problem: Canonical) -> Expr | None:
     if not (isinstance(node, Call) and form_of(node) is forms.NEGATIVE):
         return None
     inner = node.args[0]
-    if not (isinstance(inner, Call) and inner.atom == "log" and degree(inner.args[0], (problem.blocks[0].name,)) == 1):
+    if not (
+        isinstance(inner, Call)
+        and form_of(inner) is forms.LOGARITHM
+        and degree(inner.args[0], (problem.blocks[0].name,)) == 1
+    ):
         return None
     return inner.args[0]
 

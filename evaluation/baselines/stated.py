@@ -82,7 +82,7 @@ class OfModel:
 
 def _with_entry(of: Resolving, stream: StreamRange, place: tuple[Any, ...], end: Array) -> dict[str, Array]:
     values = of.data[stream.name].copy()
-    values[(slice(None), *place)] = end[place]
+    values[:, *place] = end[place]
     return {**of.data, stream.name: values}
 
 

@@ -1,0 +1,90 @@
+"""Default learner and every rule on one problem, scored on the rounds after the first fifth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+import oco
+from benchmarks.practice.problems import Problem
+from oco.compiler.canonical import Canonical
+from oco.evaluation.baselines.base import FIRST, LeftOut, Played, Rule, play
+from oco.evaluation.baselines.gradients import Gradients
+from oco.evaluation.baselines.resolve import Resolve, Tuned
+from oco.evaluation.baselines.rules import rules
+from oco.evaluation.baselines.table import RuleLine, rule_line
+from oco.evaluation.cost import Trade
+from oco.plan import Plan
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Results at one price of a unit of violation: the default learner, and the rules, the cheapest first."""
+
+    price: float
+    algorithm: str
+    default: RuleLine
+    rules: tuple[RuleLine, ...]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results of a problem at all prices, with the rules that were left out and the rounds that were scored."""
+
+    problem: Problem
+    rounds: int
+    priced: tuple[Priced, ...]
+    left_out: tuple[LeftOut, ...]
+    seconds: float
+
+
+def compare(problem: Problem, seconds: float) -> Results:
+    """Play the default learner and all rules at every price; each rule has so many seconds."""
+    began, first = perf_counter(), max(1, int(FIRST * problem.data.rounds))
+    results, left_out = [], {}
+    fixed: dict[str, Played | LeftOut] = {}
+    for price in problem.prices:
+        plan = default(problem, price)
+        trade = Trade.at_price(plan.canonical, price)
+        trace = plan.run(problem.data)
+        own = Played("", {}, trace.loss, trace.constraints, trace.equalities).after(first)
+        lines = []
+        for rule in rules(plan.canonical):
+            played = _played(rule, plan.canonical, problem, trade, seconds, fixed)
+            if isinstance(played, LeftOut):
+                left_out[rule.name] = played
+            else:
+                lines.append(rule_line(rule.name, played.after(first), trade))
+        lines.sort(key=lambda line: line.cost)
+        results.append(Priced(price, plan.algorithm, rule_line("default", own, trade), tuple(lines)))
+    return Results(
+        problem, problem.data.rounds - first, tuple(results), tuple(left_out.values()), perf_counter() - began
+    )
+
+
+def default(problem: Problem, price: float) -> Plan:
+    """Plan as `oco run --data` makes it, with the `--tradeoff` that has this price in the model's units."""
+    plan = oco.compile(problem.model, data=problem.data)
+    unit = Trade.of(plan.choice.situation, 1.0)
+    units = unit.units[unit.units > 0]
+    weight = price * float(np.mean(units)) / unit.loss_unit if len(units) else 1.0
+    return oco.compile(problem.model, data=problem.data, tradeoff=weight)
+
+
+def _played(
+    rule: Rule,
+    canonical: Canonical,
+    problem: Problem,
+    trade: Trade,
+    seconds: float,
+    fixed: dict[str, Played | LeftOut],
+) -> Played | LeftOut:
+    """Result of a rule, kept for other prices in `fixed` where the price does not enter."""
+    tuned = isinstance(rule, Gradients) or (isinstance(rule, Resolve) and isinstance(rule.margin, Tuned))
+    if tuned:
+        return play(rule, canonical, problem.data, trade, seconds)
+    if rule.name not in fixed:
+        fixed[rule.name] = play(rule, canonical, problem.data, trade, seconds)
+    return fixed[rule.name]

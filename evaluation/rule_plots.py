@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from oco.evaluation.baselines.table import RuleTable
 from oco.evaluation.plots import COLOURS, finish
@@ -19,7 +19,7 @@ def loss_against_violation(rules: RuleTable, ax: Axes) -> None:
     for mark, line in rules.marked:
         own = line is rules.learner
         label = "the learner" if own else "rules, by their cost" if mark == "1" else None
-        style = {"marker": "*", "ms": 11, "zorder": 3} if own else {"marker": "o", "ms": 5}
+        style: dict[str, Any] = {"marker": "*", "ms": 11, "zorder": 3} if own else {"marker": "o", "ms": 5}
         ax.plot(line.violation, line.loss, ls="", color=COLOURS[1 if own else 0], label=label, **style)
         if not own:
             ax.annotate(mark, (line.violation, line.loss), textcoords="offset points", xytext=(4, 3), fontsize=7)

@@ -79,7 +79,7 @@ def _row(r: Results, p: Priced) -> tuple[str, ...]:
     best = p.rules[0]
     cells = [(number(x.loss), number(x.violation), number(total(x, p.price))) for x in (p.default, best)]
     by = f"{len(dominating(p))} of {len(p.rules)}"
-    return r.problem.name, number(p.price), f"`{p.algorithm}`", *cells[0], best.name, *cells[1], by
+    return r.name, number(p.price), f"`{p.algorithm}`", *cells[0], best.name, *cells[1], by
 
 
 def _verdict(results: Sequence[Results]) -> str:
@@ -108,7 +108,7 @@ def _problem(r: Results) -> str:
     ]
     out = "".join(f"\n\nLeft out: {x.name} ({x.why})." for x in r.left_out)
     rest = f" The {SHOWN} cheapest of {len(p.rules)} rules." if len(p.rules) > SHOWN else ""
-    words = f"{r.problem.words[0].upper()}{r.problem.words[1:]}. {counted(r.rounds, 'round')} scored, price {number(p.price)}.{rest}"
-    if r.problem.words.startswith("`"):
-        words = words.replace(words[: len(r.problem.words)], r.problem.words)
-    return f"## {r.problem.name}\n\n{words}\n\n{table(('', 'loss', 'violation', 'rounds broken', 'total'), rows)}{out}"
+    words = f"{r.words[0].upper()}{r.words[1:]}. {counted(r.rounds, 'round')} scored, price {number(p.price)}.{rest}"
+    if r.words.startswith("`"):
+        words = words.replace(words[: len(r.words)], r.words)
+    return f"## {r.name}\n\n{words}\n\n{table(('', 'loss', 'violation', 'rounds broken', 'total'), rows)}{out}"

@@ -18,10 +18,11 @@ from oco.evaluation.data import Data, load_data
 Array = np.ndarray[Any, Any]
 ROOT = Path(__file__).resolve().parent.parent.parent
 MARKETS = ("djia", "sp500", "tse", "msci")
+PROBLEMS = ("nyiso", "tracking", "newsvendor", "pacing", *MARKETS)
 
 NEWSVENDOR = """\
 model newsvendor
-horizon T = 1500
+horizon T = 700
 decision q[5] in box(0, 100)                                  # stock of each product
 stream demand[5] in [0, 200]
 stream room      in [100, 400]                                # free space of the warehouse
@@ -92,11 +93,11 @@ def _tracking(seed: int) -> Problem:
 
 def _newsvendor(seed: int) -> Problem:
     """Weekly seasons of demand, a slow drift, and free space with a season of its own."""
-    rng, t = np.random.default_rng(seed), np.arange(1500)
+    rng, t = np.random.default_rng(seed), np.arange(700)
     season = 1 + 0.4 * np.sin(2 * np.pi * t[:, None] / 7 + np.arange(5))
     level = np.array([20.0, 30.0, 40.0, 50.0, 60.0]) * (1 + 0.2 * np.sin(2 * np.pi * t / 365))[:, None]
-    demand = np.clip(level * season * rng.lognormal(0.0, 0.25, (1500, 5)), 0, 200)
-    room = np.clip(200 + 30 * np.sin(2 * np.pi * t / 7) + rng.normal(0, 20, 1500), 100, 400)
+    demand = np.clip(level * season * rng.lognormal(0.0, 0.25, (700, 5)), 0, 200)
+    room = np.clip(200 + 30 * np.sin(2 * np.pi * t / 7) + rng.normal(0, 20, 700), 100, 400)
     return _given(
         "newsvendor",
         NEWSVENDOR,

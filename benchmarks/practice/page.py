@@ -23,7 +23,7 @@ Written by `python -m benchmarks.practice --portfolios DIR --write`. The default
 `--tradeoff` that stands for the price, beside every rule of `evaluation/baselines` that fits the model. Both decide from the rounds
 before; all totals are of the last 80% of the rounds. Rules with a margin, a penalty or a step to tune choose it on the first 20%; the
 best rule of a row is known only afterwards, so it flatters the rules. Violation is in the constraint's own units: the sum of what the
-rounds were broken by where it binds each round, the excess of the sum over all rounds where it binds on average. The total is loss +
+rounds were broken by where it binds each round, the excess of their sum where it binds on average. The total is loss +
 price x violation. A rule dominates where it has no more loss and no more violation, and less of one.
 """
 

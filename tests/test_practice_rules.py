@@ -11,6 +11,8 @@ import pytest
 import scipy.stats
 
 import oco
+from benchmarks.practice.page import dominating, page
+from benchmarks.practice.runs import Priced, Results
 from oco.cli import main
 from oco.compiler.canonical import canonical
 from oco.evaluation.baselines.base import Game, LeftOut, Played, play
@@ -20,6 +22,7 @@ from oco.evaluation.baselines.predictions import Last, Mean, Stated, predicted
 from oco.evaluation.baselines.resolve import NoMargin, Resolve, Resolving
 from oco.evaluation.baselines.rules import Which, beside, cheap_rules, rules
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, Range
+from oco.evaluation.baselines.table import RuleLine
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data, load_data
 from oco.evaluation.report import report
@@ -274,3 +277,17 @@ def test_a_report_has_a_point_and_a_row_for_each_rule():
     assert "Rules to compare with" in page and "loss against violation" in page
     for number, line in summarize(trace, beside=found).rules.marked:
         assert f">{number}</td>" in page and line.name in page
+
+
+def test_the_page_of_practice_counts_rules_that_dominate_and_rows_that_are_won():
+    def line(name, loss, violation):
+        return RuleLine(name, loss, violation, 0, 0.0)
+
+    better, other = line("less of both", 9.0, 1.0), line("more late", 5.0, 8.0)
+    lost = Priced(1.0, "coldq", line("default", 10.0, 2.0), (better, other))
+    won = Priced(10.0, "coldq", line("default", 8.0, 0.5), (better, other))
+    assert dominating(lost) == [better] and dominating(won) == []
+    text = page([Results("p", "words of it", 80, (lost, won), (LeftOut("slow", "it takes long"),), 1.0)])
+    assert "no more than the best rule in 1 of 2 rows, and is dominated by no rule in 1." in text
+    assert "| p | 1 | `coldq` | 10 | 2 | 12 | less of both | 9 | 1 | 10 | 1 of 2 |" in text
+    assert "Left out: slow (it takes long)." in text

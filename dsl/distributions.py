@@ -170,6 +170,10 @@ class TruncatedDistribution:
             spread = self._moment(2) / self._moment(0) - centre**2
         return np.broadcast_to(np.maximum(spread, 0.0), self.shape)
 
+    def quantile(self, share: float) -> Array:
+        """Least value of each entry that is reached with probability `share` (0 to 1), shape `shape`."""
+        return self._invert(np.full(self.shape, share))
+
     def sample(self, rng: np.random.Generator, rounds: int) -> Array:
         """Independent draws for `rounds` rounds: (rounds, *shape), int64 for a discrete distribution."""
         size = (rounds, *self.shape)

@@ -10,9 +10,8 @@ import numpy as np
 
 from oco.compiler.pilots import PilotResult, Pilots
 from oco.compiler.theorems import Situation
-from oco.dsl.statements import Timing
+from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
-from oco.evaluation.measures import equality_violation, violation
 from oco.evaluation.trace import Trace
 
 Array = np.ndarray[Any, Any]
@@ -35,20 +34,7 @@ def score(trace: Trace, s: Situation, weight: float) -> tuple[float, float, floa
 
     A constraint that binds each round counts its hard violation; one on average, the excess of its sum over all rounds.
     """
-    loss = float(trace.loss.mean()) / (s.loss_range or 1.0)
-    total = 0.0
-    if s.constraints or s.equalities:
-        hard = np.array([c.timing is Timing.EACH_ROUND for c in s.canonical.inequalities for _ in range(c.size)], bool)
-        last = np.zeros(0)
-        if s.constraints:
-            of = {kind: violation(trace.constraints, kind)[-1] for kind in ("hard", "soft")}
-            last = np.where(hard, of["hard"], of["soft"])
-        if s.equalities:
-            last = np.concatenate([last, equality_violation(trace.equalities)[-1]])
-        scales = s.constraint_scales if s.constraint_scales is not None else np.ones(len(last))
-        kept = scales > 0
-        total = float((last[kept] / scales[kept]).sum()) / len(trace.loss)
-    return loss, total, loss + weight * total
+    return Trade.of(s, weight).score(trace)
 
 
 def pilot(

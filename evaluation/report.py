@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from oco.dsl.text.latex import escaped
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
 from oco.evaluation import html
+from oco.evaluation.baselines.table import Beside, RuleTable
 from oco.evaluation.measured_run import MeasuredRun, Promise
 from oco.evaluation.numbers import counted, number
-from oco.evaluation.plots import drawings
+from oco.evaluation.plots import drawings, vector
+from oco.evaluation.rule_plots import loss_against_violation
 from oco.evaluation.storage import manifest
 from oco.evaluation.summary import RunSummary, ViolationLine, summarize
 
@@ -35,14 +38,22 @@ CAPTIONS = {
 }
 
 
-def write_report(trace: MeasuredRun, path: str | Path, facts: Facts | None = None, explanation: str = "") -> None:
-    """Write the page. `facts` and `explanation` (the table of algorithms, as text) come from the plan, where there is one."""
-    write_text(Path(path), report(trace, facts, explanation))
+def write_report(
+    trace: MeasuredRun,
+    path: str | Path,
+    facts: Facts | None = None,
+    explanation: str = "",
+    beside: Beside | None = None,
+) -> None:
+    """Write the page. `facts` and `explanation` (the table of algorithms, as text) come from the plan, where there is
+    one; `beside` has the rules that were played over the same rounds.
+    """
+    write_text(Path(path), report(trace, facts, explanation, beside))
 
 
-def report(trace: MeasuredRun, facts: Facts | None = None, explanation: str = "") -> str:
+def report(trace: MeasuredRun, facts: Facts | None = None, explanation: str = "", beside: Beside | None = None) -> str:
     """Text of the page."""
-    result = summarize(trace)
+    result = summarize(trace, beside=beside)
     title = f"{result.model} with {result.algorithm}"
     parts = [
         f"<header><h1>{escape(title)}</h1>{html.paragraph(_subtitle(result), 'soft')}</header>",
@@ -50,6 +61,7 @@ def report(trace: MeasuredRun, facts: Facts | None = None, explanation: str = ""
         *(html.paragraph(warning, "warn") for warning in result.warnings),
         html.section("Regret", _regret(result)),
         html.section("Constraints", _constraints(result)),
+        *([html.section("Rules to compare with", *_rules(result.rules))] if result.rules is not None else []),
         html.section("Pictures", html.gallery(html.drawing(svg, CAPTIONS[n]) for n, svg in drawings(trace).items())),
         html.section("Guarantee and settings", *_promise(trace)),
     ]
@@ -141,6 +153,27 @@ def _constraints(result: RunSummary) -> str:
 def _violated(v: ViolationLine, rounds: int) -> tuple[str, ...]:
     broken = f"{v.rounds:,} of {rounds:,}"
     return v.label, v.timing, number(v.hard), number(v.soft), broken, number(v.worst), number(v.scale, unknown="–")
+
+
+def _rules(rules: RuleTable) -> list[str]:
+    """Picture and table of the learner and of the rules that were played over the same rounds."""
+    rows = [
+        (mark, line.name, number(line.loss), number(line.violation), f"{line.broken:,}", number(line.cost))
+        for mark, line in rules.marked
+    ]
+    headings = (
+        "",
+        "rule",
+        "loss",
+        "violation, summed",
+        "rounds broken",
+        f"loss + {rules.weight:g} x violation a round",
+    )
+    picture = html.drawing(
+        vector(partial(loss_against_violation, rules)), "Loss against violation, a point for each rule."
+    )
+    left_out = [html.paragraph(f"Left out: {name}, since {why}.", "soft") for name, why in rules.left_out]
+    return [html.gallery([picture]), html.table(headings, rows, numbers=(2, 3, 4, 5)), *left_out]
 
 
 def _promise(trace: MeasuredRun) -> list[str]:

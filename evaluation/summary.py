@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.evaluation.baselines.table import Beside, RuleTable, rule_table
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import ConditionLine, condition_lines
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
@@ -89,6 +90,7 @@ class RunSummary:
     conditions: tuple[ConditionLine, ...]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+    rules: RuleTable | None = None
 
     def foremost(self, most: int = 12) -> tuple[tuple[ViolationLine, ...], tuple[ViolationLine, ...]]:
         """Constraints to show, in their order, and the others: where there are more than `most`, the worst broken ones
@@ -106,8 +108,10 @@ class RunSummary:
         return {"version": 1} | result
 
 
-def summarize(trace: MeasuredRun, kinds: tuple[RegretKind, ...] = ("static", "dynamic")) -> RunSummary:
-    """Summary of a trace, with the comparators that it needs."""
+def summarize(
+    trace: MeasuredRun, kinds: tuple[RegretKind, ...] = ("static", "dynamic"), beside: Beside | None = None
+) -> RunSummary:
+    """Summary of a trace, with the comparators that it needs, and the rules that were played beside it."""
     return RunSummary(
         model=trace.problem.name,
         algorithm=trace.promise.algorithm,
@@ -124,6 +128,7 @@ def summarize(trace: MeasuredRun, kinds: tuple[RegretKind, ...] = ("static", "dy
         conditions=condition_lines(trace, kinds),
         notes=trace.notes,
         warnings=trace.warnings,
+        rules=rule_table(trace, beside) if beside is not None else None,
     )
 
 

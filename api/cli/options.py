@@ -19,6 +19,7 @@ from oco.dsl.expressions import File
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model
+    from oco.evaluation.baselines.rules import Which
     from oco.evaluation.comparators import Budget
     from oco.evaluation.data import Data
 
@@ -105,6 +106,25 @@ Kind = Annotated[
 Tradeoff = Annotated[
     float, typer.Option("--tradeoff", metavar="W", help="What violations count against regret in a sum of both.")
 ]
+
+
+Baselines = Annotated[
+    str,
+    typer.Option(
+        "--baselines",
+        metavar="WHICH",
+        help="Rules to play over the same rounds: some (two cheap ones; the best is printed), all or none.",
+    ),
+]
+
+
+def baselines_of(text: str) -> Which:
+    """Rules to play, from the word of `--baselines`."""
+    from oco.evaluation.baselines.rules import Which
+
+    if text not in list(Which):
+        raise typer.BadParameter(f"{text!r} is none of {', '.join(Which)}", param_hint="--baselines")
+    return Which(text)
 
 
 def effort_of(context: typer.Context) -> float:

@@ -13,9 +13,13 @@ from oco.dsl.writing import replacing, write_text
 from oco.evaluation.numbers import counted, number
 
 if TYPE_CHECKING:
+    from oco.evaluation.baselines.table import Beside, RuleTable
     from oco.evaluation.summary import RunSummary
     from oco.evaluation.trace import Trace
     from oco.plan import Plan
+
+FEW = 2
+"""Number of rules up to which the best alone is printed."""
 
 
 def report(plan: Plan) -> None:
@@ -73,6 +77,11 @@ def measured(run: RunSummary) -> None:
         )
     for equal in run.equality:
         table.add_row(f"violation of {equal.label}", number(equal.violation), "", f"mean {number(equal.mean)} a round")
+    if run.rules is not None and run.rules.best is not None:
+        best, less = run.rules.best, run.rules.better
+        said = f"{best.name}; violation {number(best.violation)}, broken in {counted(best.broken, 'round')}"
+        verdict = f"loss + {run.rules.weight:g} x violation is {'less' if less else 'no less'} than the learner's"
+        table.add_row("best rule", number(best.loss), "", f"{said}; {verdict}")
     table.add_row(
         "rounds a second",
         f"{run.rounds_per_second:,.0f}",
@@ -80,10 +89,28 @@ def measured(run: RunSummary) -> None:
         f"{counted(run.rounds, 'round')} in {run.seconds:.2g} s",
     )
     console().print(table)
+    if run.rules is not None:
+        _rules(run.rules)
     for condition in run.conditions:
         say(f"The guarantee is for sequences for which {condition.words}; on these data: {condition.text}.")
     for warning in run.warnings:
         say(f"warning: {warning}", "yellow")
+
+
+def _rules(rules: RuleTable) -> None:
+    """Table of the learner and all rules, where these are more than a line can say; and those that were left out."""
+    from rich.table import Table
+
+    if len(rules.lines) > FEW:
+        names = ("", "rule", "loss", "violation", "rounds broken", "cost a round")
+        numbers = [Column(n, justify="right") for n in names[2:]]
+        table = Table(*names[:1], Column(names[1], overflow="fold"), *numbers, box=None, pad_edge=False)
+        for mark, line in rules.marked:
+            cells = (number(line.loss), number(line.violation), f"{line.broken:,}", number(line.cost, 4))
+            table.add_row(mark, line.name, *cells)
+        console().print(table)
+    for name, why in rules.left_out:
+        say(f"rule left out: {name}: {why}")
 
 
 def promised(bound: float | None, vacuous: bool) -> str:
@@ -98,13 +125,13 @@ def result_files() -> list[str]:
     return ["trace.nc", "report.html", "summary.json", *(f"{name}.png" for name in FILES)]
 
 
-def write_results(trace: Trace, summary: RunSummary, plan: Plan, folder: Path) -> None:
+def write_results(trace: Trace, summary: RunSummary, plan: Plan, folder: Path, beside: Beside | None) -> None:
     """Write the trace, a report, plots, and `summary.json`, each completely or not at all."""
     from oco.evaluation.plots import figures
     from oco.evaluation.report import write_report
 
     trace.save(folder / "trace.nc")
-    write_report(trace, folder / "report.html", plan.facts, plan.explain())
+    write_report(trace, folder / "report.html", plan.facts, plan.explain(), beside)
     for name, figure in figures(trace).items():
         with replacing(folder / f"{name}.png") as neighbour:
             figure.savefig(neighbour, dpi=150)

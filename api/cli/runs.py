@@ -23,6 +23,8 @@ from oco.pipeline import planned
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model
+    from oco.evaluation.baselines.rules import Which
+    from oco.evaluation.baselines.table import Beside
     from oco.evaluation.comparators import Budget
     from oco.evaluation.data import Data
     from oco.evaluation.summary import RunSummary
@@ -50,6 +52,7 @@ def run(
     replay: o.Replay = None,
     budget: o.Cost = None,
     comparators: o.Comparators = "fast",
+    baselines: o.Baselines = "some",
     backend: Backend = None,
     param: Params = None,
     force: o.Force = False,
@@ -68,6 +71,7 @@ def run(
         replay_trace(replay, as_json)
     if model is None:
         raise typer.BadParameter("name a model file, or a trace with --replay", param_hint="MODEL.oco")
+    which = o.baselines_of(baselines)
     loaded = model_at(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     (cost, following), settings = o.comparators_of(comparators, budget), pairs(setting, "--set")
@@ -89,7 +93,7 @@ def run(
         else:
             kinds, pilots = o.given(settings, kind).get("settings"), None if data is None else source
             plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, seed=seed, **options)
-    _run_one(plan.for_rounds(source.rounds), source, journal, cost, following, out, as_json, problem.horizon)
+    _run_one(plan.for_rounds(source.rounds), source, journal, cost, following, out, as_json, problem.horizon, which)
 
 
 def _run_table(
@@ -128,6 +132,7 @@ def _run_one(
     out: Path | None,
     as_json: bool,
     horizon: int | None,
+    baselines: Which,
 ) -> None:
     """One run, in full: what is known before it, its measures, its trace and report. `horizon` is the model's.
 
@@ -142,7 +147,19 @@ def _run_one(
         trace = plan.run(source, seed=source.seed, progress=progress, journal=journal, budget=cost)
     if following:
         trace.budget = trace.budget.like(trace.seconds)
-    _conclude(trace, plan, out, as_json)
+    with working("playing rules to compare with", silent=as_json or baselines == "none"):
+        rules = _beside(trace, plan, baselines)
+    _conclude(trace, plan, out, as_json, rules)
+
+
+def _beside(trace: Trace, plan: Plan, which: Which) -> Beside | None:
+    """Rules played over the rounds of a trace, ordered by the plan's trade; None where none are asked for."""
+    from oco.evaluation.baselines.rules import Which, beside
+    from oco.evaluation.cost import Trade
+
+    if which is Which.NONE:
+        return None
+    return beside(which, trace.problem, trace.data, Trade.of(plan.choice.situation, plan.tradeoff))
 
 
 def _announce(plan: Plan, notes: tuple[str, ...]) -> None:
@@ -156,20 +173,20 @@ def _announce(plan: Plan, notes: tuple[str, ...]) -> None:
     report(plan)
 
 
-def _conclude(trace: Trace, plan: Plan, out: Path | None, as_json: bool) -> None:
+def _conclude(trace: Trace, plan: Plan, out: Path | None, as_json: bool, rules: Beside | None) -> None:
     """Print the measures and write the files."""
     from oco.cli.results import measured, write_results
     from oco.evaluation.summary import summarize
 
     with working("comparing with the best in hindsight", silent=as_json):
-        summary = summarize(trace)
+        summary = summarize(trace, beside=rules)
     if as_json:
         show_json({"version": 1, "model": trace.problem.name, "runs": [summary.to_json()]})
     else:
         measured(summary)
         _left_out(trace, summary)
     if out is not None:
-        write_results(trace, summary, plan, out)
+        write_results(trace, summary, plan, out, rules)
         note(f"written to {out}/")
 
 

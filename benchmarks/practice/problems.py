@@ -1,0 +1,137 @@
+"""Problems on which the default learner is compared with the rules of practice: real data where there are any, else seeded seasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+import oco
+from oco.compiler.canonical import canonical
+from oco.dsl.model import Model
+from oco.evaluation.data import Data, load_data
+
+Array = np.ndarray[Any, Any]
+ROOT = Path(__file__).resolve().parent.parent.parent
+MARKETS = ("djia", "sp500", "tse", "msci")
+PROBLEMS = ("nyiso", "tracking", "newsvendor", "pacing", *MARKETS)
+
+NEWSVENDOR = """\
+model newsvendor
+horizon T = 700
+decision q[5] in box(0, 100)                                  # stock of each product
+stream demand[5] in [0, 200]
+stream room      in [100, 400]                                # free space of the warehouse
+minimize 2 * sum(q) - 5 * sum(minimum(q, demand))
+subject to
+    space: sum(q) <= room                                     each round
+"""
+PACING = """\
+model pacing
+horizon T = 1344
+decision x[4] in box(0, 1)                                    # intensity in each channel
+stream traffic[4] in [0, 20]
+stream price[4]   in [0, 4]
+minimize -sum(traffic * log(1 + 4 * x))
+subject to
+    budget: price @ x <= 0.8                                  on average
+"""
+MARKET = """\
+model market
+param n = {n}
+horizon T = {rounds}
+decision w[n] in simplex
+stream relative[n] in [0.2, 5]
+minimize -log(relative @ w)
+"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Model with its rounds, and prices of a unit of violation in units of the loss."""
+
+    name: str
+    model: Model
+    data: Data
+    prices: Sequence[float]
+    words: str
+
+
+def problems(portfolios: Path | None, seed: int) -> dict[str, Callable[[], Problem]]:
+    """Problems by name, made when they are called. Without a folder of price relatives there are no portfolios."""
+    found: dict[str, Callable[[], Problem]] = {
+        "nyiso": lambda: _nyiso(seed),
+        "tracking": lambda: _tracking(seed),
+        "newsvendor": lambda: _newsvendor(seed),
+        "pacing": lambda: _pacing(seed),
+    }
+    for market in MARKETS if portfolios is not None else ():
+        found[market] = lambda path=portfolios / f"{market}_relatives.csv", market=market: _market(market, path)  # type: ignore[misc]
+    return found
+
+
+def _nyiso(seed: int) -> Problem:
+    path = ROOT / "examples" / "data" / "nyiso_2017-05.csv"
+    model = oco.load(ROOT / "examples" / "job_scheduling.oco").with_horizon(744)
+    words = (
+        "`examples/job_scheduling.oco` on NYISO's hourly prices of May 2017, jobs drawn; a price is $ for a late job"
+    )
+    return Problem("nyiso", model, load_data(canonical(model), path, seed=seed), (3e4, 1e5, 3e5), words)
+
+
+def _tracking(seed: int) -> Problem:
+    model = oco.load(ROOT / "examples" / "tracking.oco").with_horizon(1000)
+    words = "`examples/tracking.oco`, drawn"
+    return Problem(
+        "tracking", model, load_data(canonical(model), None, seed=seed, rounds=1000), (1.0, 10.0, 100.0), words
+    )
+
+
+def _newsvendor(seed: int) -> Problem:
+    """Weekly seasons of demand, a slow drift, and free space with a season of its own."""
+    rng, t = np.random.default_rng(seed), np.arange(700)
+    season = 1 + 0.4 * np.sin(2 * np.pi * t[:, None] / 7 + np.arange(5))
+    level = np.array([20.0, 30.0, 40.0, 50.0, 60.0]) * (1 + 0.2 * np.sin(2 * np.pi * t / 365))[:, None]
+    demand = np.clip(level * season * rng.lognormal(0.0, 0.25, (700, 5)), 0, 200)
+    room = np.clip(200 + 30 * np.sin(2 * np.pi * t / 7) + rng.normal(0, 20, 700), 100, 400)
+    return _given(
+        "newsvendor",
+        NEWSVENDOR,
+        {"demand": demand, "room": room},
+        (1.0, 10.0, 100.0),
+        "stock in a shared warehouse, weekly seasons, drawn",
+    )
+
+
+def _pacing(seed: int) -> Problem:
+    """Daily seasons of traffic and of prices, hour by hour for eight weeks."""
+    rng, t = np.random.default_rng(seed), np.arange(1344)
+    day = 1 + 0.8 * np.sin(2 * np.pi * t[:, None] / 24 + 0.5 * np.arange(4))
+    traffic = np.clip(np.array([1.0, 2.0, 3.0, 4.0]) * day * rng.lognormal(0.0, 0.3, (1344, 4)), 0, 20)
+    rush = 1 + 0.3 * np.sin(2 * np.pi * (t[:, None] - 4) / 24)
+    price = np.clip(np.array([0.6, 0.8, 1.0, 1.2]) * rush * rng.lognormal(0.0, 0.2, (1344, 4)), 0, 4)
+    return _given(
+        "pacing",
+        PACING,
+        {"traffic": traffic, "price": price},
+        (1.0, 5.0, 25.0),
+        "advertising within a budget on average, daily seasons, drawn",
+    )
+
+
+def _market(name: str, path: Path) -> Problem:
+    values = np.loadtxt(path, delimiter=",")
+    text = MARKET.format(n=values.shape[1], rounds=len(values))
+    return _given(
+        name, text, {"relative": values}, (1.0,), f"portfolio on the daily price relatives of {name}, no limit"
+    )
+
+
+def _given(name: str, text: str, streams: dict[str, Array], prices: Sequence[float], words: str) -> Problem:
+    model = oco.parse(text)
+    rounds = len(next(iter(streams.values())))
+    return Problem(name, model, Data(canonical(model), rounds, MappingProxyType(streams)), prices, words)

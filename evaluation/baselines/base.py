@@ -1,0 +1,144 @@
+"""Interface of a rule, the table of rounds that it plays on, and the result of playing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical
+from oco.dsl.expressions import Expr
+from oco.evaluation.batch import values_of
+from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.cost import Trade
+from oco.evaluation.data import Data
+
+Array = np.ndarray[Any, Any]
+
+FIRST = 0.2  # share of the rounds on which a rule may choose its numbers
+MEMORY = 1 << 29  # bytes of data beyond which rules are left out
+SECONDS = 20.0  # for one rule
+
+
+class GivenUp(Exception):
+    """Raised by a rule that cannot be played; the message is the reason in words."""
+
+
+class Rule(Protocol):
+    """Rule of decision with a name in words."""
+
+    @property
+    def name(self) -> str:
+        """Rule in words."""
+
+    def decide(self, game: Game) -> Array:
+        """Decisions of all rounds, flattened (T, n). Row t depends on the rounds before t alone.
+
+        Raises GivenUp where the rule does not apply, or takes too long.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """Rounds of a problem as a table, with the trade by which a rule may choose its numbers on the first rounds.
+
+    streams  arrays with the round first, by name
+    until    time of `perf_counter` at which a rule gives up
+    """
+
+    problem: Canonical
+    streams: Mapping[str, Array]
+    rounds: int
+    trade: Trade
+    until: float
+
+    @classmethod
+    def of(cls, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS) -> Game:
+        """Table of all rounds of the data. Raises GivenUp where it would be too large."""
+        if data.absent:
+            raise GivenUp(f"the values of {', '.join(f'`{n}`' for n in data.absent)} were not kept")
+        if data.nbytes > MEMORY:
+            raise GivenUp(f"the data takes {data.nbytes / 2**30:.3g} GiB")
+        return cls(problem, data.read(0, data.rounds), data.rounds, trade, perf_counter() + seconds)
+
+    @property
+    def first(self) -> int:
+        """Number of rounds on which numbers are chosen; the choice counts from the next round on."""
+        return max(1, int(FIRST * self.rounds))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that are left."""
+        return max(self.until - perf_counter(), 0.0)
+
+    def check_time(self) -> None:
+        """Raise GivenUp where time is over."""
+        if perf_counter() > self.until:
+            raise GivenUp("it takes longer than the time for one rule")
+
+    @cached_property
+    def table(self) -> Rounds:
+        """Rounds with their true data."""
+        return Rounds.of(self.problem, self.streams, np.arange(self.rounds) + 1)
+
+    def play(self, name: str, x: Array, seconds: float = 0.0) -> Played:
+        """Losses and constraints of decisions x (T, n)."""
+        return measured(self.table, name, x, seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """Rule played over T rounds: decisions by name (T, *shape), loss (T,), constraints g (T, N), equalities h (T, M)."""
+
+    name: str
+    decisions: Mapping[str, Array]
+    loss: Array
+    constraints: Array
+    equalities: Array
+    seconds: float = 0.0
+
+    def after(self, start: int) -> Played:
+        """Rounds from `start` (from 0) on."""
+        decisions = {name: x[start:] for name, x in self.decisions.items()}
+        return Played(
+            self.name, decisions, self.loss[start:], self.constraints[start:], self.equalities[start:], self.seconds
+        )
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rule that was not played, with the reason in words."""
+
+    name: str
+    why: str
+
+
+def measured(table: Rounds, name: str, x: Array, seconds: float = 0.0) -> Played:
+    """Decisions x (T, n) with their losses and constraints in the rounds of a table."""
+    problem = table.problem
+    loss = stacked(table, [problem.objective], x)[:, 0]
+    g = stacked(table, [c.expr for c in problem.inequalities], x)
+    h = stacked(table, [c.expr for c in problem.equalities], x)
+    decisions = {name: x[:, table.places[name]].reshape(len(x), *shape) for name, shape in table.layout}
+    return Played(name, decisions, loss, g, h, seconds)
+
+
+def stacked(table: Rounds, exprs: Sequence[Expr], x: Array) -> Array:
+    """Entries of expressions at the points x (T, n), one for each round: (T, entries)."""
+    rows = table.everything
+    values = [values_of(table.evaluate(e, x, rows), len(rows)).reshape(len(rows), -1) for e in exprs]
+    return np.concatenate([np.zeros((len(rows), 0)), *values], axis=1)
+
+
+def play(rule: Rule, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS) -> Played | LeftOut:
+    """Play a rule over all rounds of the data, within so many seconds."""
+    began = perf_counter()
+    try:
+        game = Game.of(problem, data, trade, seconds)
+        return game.play(rule.name, rule.decide(game), perf_counter() - began)
+    except GivenUp as reason:
+        return LeftOut(rule.name, str(reason))

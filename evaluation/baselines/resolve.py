@@ -1,0 +1,209 @@
+"""Re-solving: the problem of each round with predictions in place of its data, and a margin on its constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical, Inequality, StreamRange
+from oco.dsl import algebra
+from oco.dsl.expressions import Kind, Name, names
+from oco.dsl.statements import Stream
+from oco.evaluation.baselines.base import Game, GivenUp, Played, measured, stacked
+from oco.evaluation.baselines.predictions import Predictor, as_real, indices, predicted
+from oco.evaluation.comparators.base import Budget
+from oco.evaluation.comparators.compare import compare
+from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.data import Data
+
+Array = np.ndarray[Any, Any]
+
+PREFIX = "_margin_"
+TIMES = 3  # times that a margin which depends on the decision is found anew
+
+
+class Margin(Protocol):
+    """Margin on each inequality, in its own units."""
+
+    @property
+    def words(self) -> str:
+        """Margin in words; "" for none."""
+
+    def solve(self, of: Resolving) -> Array:
+        """Decisions of all rounds (T, n) with this margin."""
+
+
+@dataclass(frozen=True)
+class Resolve:
+    """Rule that decides what would be best if the data were as predicted, with a margin on the constraints."""
+
+    predictor: Predictor
+    margin: Margin
+    fixed: bool = False
+    """True where the decision is the same in all rounds."""
+
+    @property
+    def name(self) -> str:
+        """Rule in words."""
+        head = "constant" if self.fixed else f"re-solve with {self.predictor.words}"
+        return f"{head}, {self.margin.words}" if self.margin.words else head
+
+    def decide(self, game: Game) -> Array:
+        """Decisions of all rounds (T, n)."""
+        return self.margin.solve(Resolving(game, predicted(game, self.predictor)))
+
+
+@dataclass(frozen=True, eq=False)
+class Resolving:
+    """Problems of all rounds with predicted data (T, *shape), to be solved with margins."""
+
+    game: Game
+    data: dict[str, Array]
+
+    @cached_property
+    def problem(self) -> Canonical:
+        """Problem over predictions, with a stream for the margin of each inequality."""
+        problem, kept = self.game.problem, indices(self.game.problem)
+        margins = tuple(_margin(c, k) for k, c in enumerate(problem.inequalities))
+        with_margin = tuple(
+            replace(c, expr=algebra.add(as_real(c.expr, kept), Name(m.name, Kind.STREAM, shape=c.shape)))
+            for c, m in zip(problem.inequalities, margins)
+        )
+        equalities = tuple(replace(c, expr=as_real(c.expr, kept)) for c in problem.equalities)
+        objective = as_real(problem.objective, kept)
+        streams = (*problem.streams, *margins)
+        return replace(problem, objective=objective, inequalities=with_margin, equalities=equalities, streams=streams)
+
+    @cached_property
+    def constraints(self) -> int:
+        """Number N of the entries of all inequalities."""
+        return sum(c.size for c in self.problem.inequalities)
+
+    @property
+    def dated(self) -> bool:
+        """True where the round's number enters."""
+        exprs = (self.problem.objective, *(c.expr for c in self.problem.constraints))
+        return any(names(e, Kind.ROUND) for e in exprs)
+
+    def zeros(self, rounds: int | None = None) -> Array:
+        """No margin, for the first rounds or for all of them (rounds, N)."""
+        return np.zeros((self.game.rounds if rounds is None else rounds, self.constraints))
+
+    def solved(self, margins: Array) -> Array:
+        """Best decisions (R, n) of the first R rounds as predicted, with margins (R, N). Equal rounds are solved once.
+
+        Raises GivenUp where the solver ends without a decision.
+        """
+        rounds = len(margins)
+        given = {name: values[:rounds] for name, values in self.data.items()}
+        chosen, back = np.arange(rounds), np.arange(rounds)
+        if not self.dated:
+            flat = [v.reshape(rounds, -1).astype(np.float64) for v in given.values()]
+            whole = np.concatenate([np.zeros((rounds, 1)), *flat, margins], axis=1)
+            _, chosen, back = np.unique(whole, axis=0, return_index=True, return_inverse=True)
+        given = {name: values[chosen] for name, values in given.items()}
+        column = 0
+        for k, c in enumerate(self.problem.inequalities):
+            part = margins[chosen, column : column + c.size]
+            given[f"{PREFIX}{k}"] = part.reshape(len(chosen), *c.shape)
+            column += c.size
+        data = Data(self.problem, len(chosen), MappingProxyType(given))
+        self.game.check_time()
+        best = compare(self.problem, data, "dynamic", Budget(self.game.seconds))
+        if best.losses is None:
+            raise GivenUp(best.why)
+        parts = [best.decision[b.name].reshape(len(chosen), -1) for b in self.problem.blocks]
+        return np.concatenate(parts, axis=1)[np.ravel(back)]
+
+    def expected(self, x: Array, data: dict[str, Array] | None = None) -> Array:
+        """Constraints at x (R, n) with the predicted data, or with other data of these rounds (R, N)."""
+        given = data or {name: values[: len(x)] for name, values in self.data.items()}
+        problem, kept = self.game.problem, indices(self.game.problem)
+        table = Rounds.of(problem, given, np.arange(len(x)) + 1)
+        return stacked(table, [as_real(c.expr, kept) for c in problem.inequalities], x)
+
+    def true(self, x: Array) -> Played:
+        """Losses and constraints of x (R, n) in the first R rounds, as they came."""
+        return measured(self.game.table.first(len(x)), "", x)
+
+    def excess(self, x: Array) -> Array:
+        """Excess of the constraints at x (R, n) over what was predicted (R, N)."""
+        return self.true(x).constraints - self.expected(x)
+
+
+def _margin(constraint: Inequality, index: int) -> StreamRange:
+    name, (low, high) = f"{PREFIX}{index}", (np.asarray(-np.inf), np.asarray(np.inf))
+    stream = Stream(name, (), constraint.shape, None)
+    return StreamRange(name, constraint.shape, low, high, False, stream)
+
+
+@dataclass(frozen=True)
+class NoMargin:
+    """No margin."""
+
+    words: str = ""
+
+    def solve(self, of: Resolving) -> Array:
+        """Decisions of all rounds (T, n)."""
+        return of.solved(of.zeros())
+
+
+@dataclass(frozen=True)
+class WorstSeen:
+    """Largest excess over the prediction in the rounds before."""
+
+    words: str = "constraints at the worst seen so far"
+
+    def solve(self, of: Resolving) -> Array:
+        """Decisions of all rounds (T, n)."""
+        return of.solved(self.margins(of, of.solved(of.zeros())))
+
+    def margins(self, of: Resolving, x: Array) -> Array:
+        """Margins (R, N), from the excess at decisions x (R, n) that have none."""
+        worst = np.maximum.accumulate(np.maximum(of.excess(x), 0.0), axis=0)
+        return np.concatenate([of.zeros(1), worst[:-1]])
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Quantile of the excess over the prediction in the last `window` rounds."""
+
+    share: float
+    window: int = 200
+
+    @property
+    def words(self) -> str:
+        """Margin in words."""
+        return f"margin: {self.share:.4g} quantile of the last {self.window} errors"
+
+    def solve(self, of: Resolving) -> Array:
+        """Decisions of all rounds (T, n)."""
+        excess, margins = of.excess(of.solved(of.zeros())), of.zeros()
+        for t in range(1, len(margins)):
+            margins[t] = np.quantile(excess[max(0, t - self.window) : t], self.share, axis=0)
+        return of.solved(margins)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Quantile of the excess in the first rounds that costs least in them; until then the worst excess seen so far."""
+
+    shares: tuple[float, ...] = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
+    words: str = "margin tuned on the first fifth"
+
+    def solve(self, of: Resolving) -> Array:
+        """Decisions of all rounds (T, n)."""
+        first = of.game.first
+        plain = of.solved(of.zeros(first))
+        excess = of.excess(plain)
+        choices = [np.zeros(of.constraints), *np.unique([np.quantile(excess, q, axis=0) for q in self.shares], axis=0)]
+        costs = [of.game.trade.score(of.true(plain))[2]]
+        for choice in choices[1:]:
+            costs.append(of.game.trade.score(of.true(of.solved(np.tile(choice, (first, 1)))))[2])
+        margins = np.tile(choices[int(np.argmin(costs))], (of.game.rounds, 1))
+        margins[:first] = WorstSeen().margins(of, plain)
+        return of.solved(margins)

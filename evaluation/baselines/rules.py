@@ -1,0 +1,90 @@
+"""List of the rules for a problem, and games of several rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from oco.compiler.canonical import Canonical
+from oco.evaluation.baselines.base import SECONDS, LeftOut, Played, Rule, play
+from oco.evaluation.baselines.gradients import DualAscent, FixedPenalty
+from oco.evaluation.baselines.portfolios import (
+    BuyAndHold,
+    ExponentiatedGradient,
+    NewtonSteps,
+    Uniform,
+    wealth,
+)
+from oco.evaluation.baselines.predictions import Last, Mean, Predictor, Stated, unstated
+from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve, Tuned, WorstSeen
+from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, Range, stated_in_constraints
+from oco.evaluation.baselines.table import Beside
+from oco.evaluation.cost import Trade
+from oco.evaluation.data import Data
+
+PREDICTORS: Sequence[Predictor] = (Last(), Mean(3), Mean(24), Mean(168), Last(24), Mean())
+CHEAP_SECONDS = 5.0  # for one rule beside a run
+
+
+class Which(StrEnum):
+    """Rules that are played beside a run."""
+
+    SOME = "some"
+    ALL = "all"
+    NONE = "none"
+
+
+def rules(problem: Canonical) -> list[Rule]:
+    """All rules that are made for such a problem."""
+    stated = stated_in_constraints(problem)
+    constrained = bool(problem.inequalities)
+    predictors = PREDICTORS if unstated(problem) else (Stated(),)
+    margins: list[Margin] = [NoMargin()]
+    of_law: list[Margin] = [OfModel(Deviations(2)), OfModel(Deviations(4)), OfModel(Quantile(0.999))] if stated else []
+    found: list[Rule] = list(portfolio_rules(problem))
+    if constrained:
+        worst = OfModel(Range())
+        constants = [*of_law, worst] if stated else [worst]
+        found += [Resolve(Stated(), m, fixed=True) for m in constants]
+        margins += [*of_law, Learned(0.95), Learned(0.99), WorstSeen()]
+        found += [Resolve(p, Tuned()) for p in predictors]
+        found += [Resolve(predictors[0], worst)]
+        found += [Resolve(Mean(), WorstSeen())]
+    found += [Resolve(p, m) for m in margins for p in predictors[: 2 if constrained else None]]
+    return [*found, FixedPenalty(), DualAscent()]
+
+
+def cheap_rules(problem: Canonical) -> list[Rule]:
+    """Two rules that take seconds: a constant, or nearly one, and one that re-solves every round."""
+    if wealth(problem) is not None:
+        return list(portfolio_rules(problem))[::3]
+    if not problem.constraints:
+        return [Resolve(Mean(), NoMargin()), Resolve(Mean(3), NoMargin())]
+    if stated_in_constraints(problem):
+        predictor = Mean(3) if unstated(problem) else Stated()
+        return [Resolve(Stated(), OfModel(Deviations(4)), fixed=True), Resolve(predictor, OfModel(Quantile(0.999)))]
+    return [Resolve(Mean(), WorstSeen()), Resolve(Mean(3), Tuned())]
+
+
+def portfolio_rules(problem: Canonical) -> tuple[Rule, ...]:
+    """Rules for a portfolio; none for another problem."""
+    if wealth(problem) is None:
+        return ()
+    within = bool(problem.constraints)
+    return (Uniform(within), BuyAndHold(within), ExponentiatedGradient(within), NewtonSteps(within))
+
+
+def beside(
+    which: Which, problem: Canonical, data: Data, trade: Trade, seconds: float | None = None, start: int = 0
+) -> Beside:
+    """Play rules over the data; `seconds` are for each of them. They are ordered by what they cost from the round
+    `start` (from 0) on.
+    """
+    chosen: list[Rule] = []
+    if which is not Which.NONE:
+        chosen = cheap_rules(problem) if which is Which.SOME else rules(problem)
+    allowed = seconds or (CHEAP_SECONDS if which is Which.SOME else SECONDS)
+    results = [play(rule, problem, data, trade, allowed) for rule in chosen]
+    played = [r.after(start) for r in results if isinstance(r, Played)]
+    order = sorted(played, key=lambda r: trade.score(r)[2])
+    return Beside(tuple(order), tuple(r for r in results if isinstance(r, LeftOut)), trade)

@@ -1,0 +1,171 @@
+"""Margins from what the model states: standard deviations and quantiles of its distributions, ends of its ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical, StreamRange
+from oco.dsl.expressions import Kind, names
+from oco.evaluation.baselines.base import GivenUp
+from oco.evaluation.baselines.predictions import indices
+from oco.evaluation.baselines.resolve import TIMES, Resolving
+
+Array = np.ndarray[Any, Any]
+
+MOST_ENTRIES = 500  # entries of streams that are moved one by one
+
+
+class Reach(Protocol):
+    """How far each stream may be from its prediction, and what that adds up to for a constraint."""
+
+    @property
+    def words(self) -> str:
+        """Margin in words."""
+
+    def ends(self, stream: StreamRange) -> tuple[Array, Array] | None:
+        """Low and high value of each entry (*shape); None where the stream stays as predicted."""
+
+    def total(self, low: Array, high: Array) -> Array:
+        """Margins (R, N) from the changes (E, R, N) of the constraints as each of E entries is at its low or high end."""
+
+
+@dataclass(frozen=True)
+class OfModel:
+    """Margin that follows from the model and the decision alone."""
+
+    reach: Reach
+
+    @property
+    def words(self) -> str:
+        """Margin in words."""
+        return self.reach.words
+
+    def solve(self, of: Resolving) -> Array:
+        """Decisions of all rounds (T, n)."""
+        margins = of.zeros()
+        x = of.solved(margins)
+        for _ in range(TIMES):
+            before, margins = margins, self.margins(of, x)
+            if np.allclose(margins, before, rtol=1e-6, atol=1e-12):
+                break
+            x = of.solved(margins)
+        return x
+
+    def margins(self, of: Resolving, x: Array) -> Array:
+        """Margins (T, N) at decisions x (T, n)."""
+        middle = of.expected(x)
+        low, high = [], []
+        for data in self._moved(of):
+            of.game.check_time()
+            changes = [of.expected(x, d) - middle for d in data]
+            low.append(changes[0])
+            high.append(changes[1])
+        return self.reach.total(np.array(low), np.array(high)) if low else of.zeros()
+
+    def _moved(self, of: Resolving) -> Iterator[tuple[dict[str, Array], dict[str, Array]]]:
+        """Data with one entry of a stream at its low end, and at its high end."""
+        for stream in in_constraints(of.game.problem):
+            ends = self.reach.ends(stream)
+            if ends is None:
+                continue
+            if not all(np.isfinite(e).all() for e in ends):
+                raise GivenUp(f"`{stream.name}` has no finite range")
+            if int(np.prod(stream.shape, dtype=np.int64)) > MOST_ENTRIES:
+                raise GivenUp(f"`{stream.name}` has more than {MOST_ENTRIES} entries")
+            for place in np.ndindex(*stream.shape):
+                yield tuple(_with_entry(of, stream, place, e) for e in ends)  # type: ignore[misc]
+
+
+def _with_entry(of: Resolving, stream: StreamRange, place: tuple[Any, ...], end: Array) -> dict[str, Array]:
+    values = of.data[stream.name].copy()
+    values[:, *place] = end[place]
+    return {**of.data, stream.name: values}
+
+
+def in_constraints(problem: Canonical) -> list[StreamRange]:
+    """Streams that enter the inequalities as numbers."""
+    used = {n for c in problem.inequalities for n in names(c.expr, Kind.STREAM)} - indices(problem)
+    return [s for s in problem.streams if s.name in used]
+
+
+def stated_in_constraints(problem: Canonical) -> bool:
+    """True where a stream of known distribution enters an inequality."""
+    return any(s.distribution is not None for s in in_constraints(problem))
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """So many standard deviations of the constraint, for independent entries of stated distributions.
+
+    Exact where the constraint is affine in the data; else the change from one deviation below the mean to one above.
+    """
+
+    count: float
+
+    @property
+    def words(self) -> str:
+        """Margin in words."""
+        return f"stated mean + {self.count:g} sd"
+
+    def ends(self, stream: StreamRange) -> tuple[Array, Array] | None:
+        """Mean less and plus one standard deviation; a tail without variance counts by its quartiles."""
+        if stream.distribution is None:
+            return None
+        mean, variance = stream.distribution.mean(), stream.distribution.variance()
+        if not np.isfinite(variance).all():
+            raise GivenUp(f"`{stream.name}` has no variance")
+        return mean - np.sqrt(variance), mean + np.sqrt(variance)
+
+    def total(self, low: Array, high: Array) -> Array:
+        """Deviations of sums of independent parts."""
+        return np.asarray(self.count * np.sqrt((((high - low) / 2) ** 2).sum(axis=0)))
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """Each entry of stated distribution at a quantile, on its worse side."""
+
+    share: float
+
+    @property
+    def words(self) -> str:
+        """Margin in words."""
+        return f"{100 * self.share:g}% quantile of the stated distribution"
+
+    def ends(self, stream: StreamRange) -> tuple[Array, Array] | None:
+        """Quantiles on both sides."""
+        if stream.distribution is None:
+            return None
+        low, high = (stream.distribution.quantile(q) for q in (1 - self.share, self.share))
+        return low.astype(np.float64), high.astype(np.float64)
+
+    def total(self, low: Array, high: Array) -> Array:
+        """Sum of the worse changes."""
+        return worse(low, high)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Each entry at the worse end of its range."""
+
+    words: str = "constraints at the worst of the ranges"
+
+    def ends(self, stream: StreamRange) -> tuple[Array, Array] | None:
+        """Ends of the range."""
+        low, high = (
+            np.broadcast_to(np.asarray(e, dtype=np.float64), stream.shape) for e in (stream.lower, stream.upper)
+        )
+        return low, high
+
+    def total(self, low: Array, high: Array) -> Array:
+        """Sum of the worse changes."""
+        return worse(low, high)
+
+
+def worse(low: Array, high: Array) -> Array:
+    """Sum over the entries of the larger of two changes: (R, N) from (E, R, N)."""
+    return np.asarray(np.maximum(np.maximum(low, high), 0.0).sum(axis=0))

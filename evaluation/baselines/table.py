@@ -1,0 +1,80 @@
+"""Rules beside a learner: who costs what over the same rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oco.evaluation.baselines.base import LeftOut, Played
+from oco.evaluation.cost import Measured, Trade
+from oco.evaluation.measured_run import MeasuredRun
+
+ROUNDING = 1e-9  # of the unit of a constraint: an excess below it is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """Rules that were played beside a learner, the cheapest first, and those left out; the trade that orders them."""
+
+    played: tuple[Played, ...]
+    left_out: tuple[LeftOut, ...]
+    trade: Trade
+
+
+@dataclass(frozen=True)
+class RuleLine:
+    """Totals over all rounds.
+
+    violation  sum over the constraints of what each was broken by, in its own units (`Trade.broken`)
+    broken     rounds in which a constraint that binds each round was broken
+    cost       loss + weight x violation a round, in the units of the trade
+    """
+
+    name: str
+    loss: float
+    violation: float
+    broken: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class RuleTable:
+    """Learner and rules in one measure, the cheapest rule first; pairs of name and reason for those left out."""
+
+    learner: RuleLine
+    lines: tuple[RuleLine, ...]
+    left_out: tuple[tuple[str, str], ...]
+    weight: float
+
+    @property
+    def best(self) -> RuleLine | None:
+        """Cheapest rule; None where none was played."""
+        return self.lines[0] if self.lines else None
+
+    @property
+    def better(self) -> bool:
+        """True where a rule costs less than the learner."""
+        return self.best is not None and self.best.cost < self.learner.cost
+
+    @property
+    def marked(self) -> tuple[tuple[str, RuleLine], ...]:
+        """Lines with their marks in tables and pictures: the learner's, then the rules' numbers from 1."""
+        return (("*", self.learner), *((str(k + 1), line) for k, line in enumerate(self.lines)))
+
+
+def rule_table(trace: MeasuredRun, beside: Beside) -> RuleTable:
+    """Table of a run and the rules that were played over its rounds."""
+    own = rule_line(f"the learner ({trace.promise.algorithm})", trace, beside.trade)
+    lines = tuple(rule_line(r.name, r, beside.trade) for r in beside.played)
+    return RuleTable(own, lines, tuple((r.name, r.why) for r in beside.left_out), beside.trade.weight)
+
+
+def rule_line(name: str, run: Measured, trade: Trade) -> RuleLine:
+    """Totals of one run."""
+    hard = run.constraints[:, trade.hard]
+    slack = (
+        ROUNDING * np.where(np.isfinite(trade.units), np.maximum(trade.units, 0.0), 0.0)[: len(trade.hard)][trade.hard]
+    )
+    broken = int((hard > slack).any(axis=1).sum())
+    return RuleLine(name, float(run.loss.sum()), float(trade.broken(run).sum()), broken, trade.score(run)[2])

@@ -1,0 +1,88 @@
+"""Trade between loss and violation: one number for a run, so that runs can be ordered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from oco.compiler.canonical import Canonical
+from oco.compiler.theorems import Situation
+from oco.dsl.statements import Timing
+from oco.evaluation.measures import equality_violation, violation
+
+Array = np.ndarray[Any, Any]
+
+
+class Measured(Protocol):
+    """Numbers of a run, round first: loss (T,), constraints g (T, N), equalities h (T, M)."""
+
+    @property
+    def loss(self) -> Array:
+        """Losses (T,)."""
+
+    @property
+    def constraints(self) -> Array:
+        """Values of g (T, N)."""
+
+    @property
+    def equalities(self) -> Array:
+        """Values of h (T, M)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trade:
+    """Units of the loss and of each constraint (N + M,), and the weight of a unit of violation against one of loss.
+
+    `hard` says of each inequality whether it binds each round; a constraint with unit 0 does not count.
+    """
+
+    hard: Array
+    loss_unit: float
+    units: Array
+    weight: float
+
+    @classmethod
+    def of(cls, s: Situation, weight: float) -> Trade:
+        """Trade in units of the loss's range and of the constraints' scales, as pilots and `--tradeoff` have it."""
+        hard = hard_ones(s.canonical)
+        scales = s.constraint_scales
+        units = np.ones(len(hard) + s.equalities) if scales is None else np.asarray(scales, dtype=np.float64)
+        return cls(hard, s.loss_range or 1.0, units, weight)
+
+    @classmethod
+    def at_price(cls, problem: Canonical, price: float) -> Trade:
+        """Trade in the model's own units: a unit of violation costs `price` units of the loss."""
+        hard = hard_ones(problem)
+        return cls(hard, 1.0, np.ones(len(hard) + sum(c.size for c in problem.equalities)), price)
+
+    def broken(self, run: Measured) -> Array:
+        """Violation of each constraint over all rounds (N + M,), in its own units: hard where it binds each round, else
+        the excess of its sum.
+        """
+        last = np.zeros(0)
+        if run.constraints.shape[1]:
+            hard, soft = (violation(run.constraints, "hard")[-1], violation(run.constraints, "soft")[-1])
+            last = np.where(self.hard, hard, soft)
+        if run.equalities.shape[1]:
+            last = np.concatenate([last, equality_violation(run.equalities)[-1]])
+        return last
+
+    def score(self, run: Measured) -> tuple[float, float, float]:
+        """Loss and violation of a run per round, each in its units, and loss + weight x violation."""
+        loss = float(run.loss.mean()) / self.loss_unit
+        kept = self.units > 0
+        total = float((self.broken(run)[kept] / self.units[kept]).sum()) / len(run.loss)
+        return loss, total, loss + self.weight * total
+
+    @property
+    def prices(self) -> Array:
+        """Loss that a unit of violation of each constraint is worth (N + M,)."""
+        kept = self.units > 0
+        return np.where(kept, self.weight * self.loss_unit / np.where(kept, self.units, 1.0), 0.0)
+
+
+def hard_ones(problem: Canonical) -> Array:
+    """Flag of each entry of the inequalities: True where it binds each round (N,)."""
+    return np.array([c.timing is Timing.EACH_ROUND for c in problem.inequalities for _ in range(c.size)], dtype=bool)

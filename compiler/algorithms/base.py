@@ -39,6 +39,7 @@ class Algorithm:
     symbols       what the state's variables are, for the reader of generated code
     multipliers   those that weigh constraints against the loss; other queues add up values of constraints
     draws         the random arrays of a round, for a problem and its settings
+    departures    in what the rule or its settings are not the paper's
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -55,6 +56,7 @@ class Algorithm:
     multipliers: tuple[str, ...] = ()
     reads: Feedback | None = None
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
+    departures: tuple[str, ...] = ()
     frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False
 
 

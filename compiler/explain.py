@@ -216,5 +216,6 @@ def algorithm_data(a: Algorithm) -> dict[str, Any]:
         "cite": a.cite,
         "cost": a.cost,
         "requirements": requirements,
+        "departures": list(a.departures),
         "theorems": theorems,
     }

@@ -374,4 +374,8 @@ def _place(item: Expr, value: Value, size: int) -> Value:
     """Item of an index as `lower_index` takes it: a pair for a slice, a whole number, or a value."""
     if isinstance(item, Slice):
         return value[0] or 0, size if value[1] is None else value[1]
-    return int(value) if isinstance(item, Constant) and item.shape == () else value
+    if isinstance(item, Constant) and item.shape == ():
+        return int(value)
+    whole = value.array if isinstance(value, Batched) else np.asarray(value)
+    places = whole.astype(np.int64, copy=False)  # the round and what is made of it are doubles
+    return Batched(places) if isinstance(value, Batched) else places

@@ -11,6 +11,8 @@ from driving import Run
 from projection_free_cases import CASES, Case, Parts, Round, T, combine, model_of, rounds_of, total
 from test_lee2023 import AVERAGE, check_equal, in_domain, slope_of
 
+from oco.compiler.algorithms.lee2023_meta import META_FRANK_WOLFE
+from oco.compiler.explain import algorithm_data
 from oco.compiler.plan import compile_plan, explain_choice
 from oco.compiler.verdicts import Applicability
 from oco.dsl.load import parse
@@ -101,3 +103,12 @@ def test_what_it_asks_for() -> None:
     assert "gradients away from the decision" in objections(text + "feedback gradient\n")
     assert "how fast the gradient of the loss changes" in objections(text.replace("c @ x", "norm1(x - c)"))
     assert "soft violation only" in objections(text.replace("on average", "each round"))
+
+
+def test_theta_has_the_number_of_constraints_as_the_page_says() -> None:
+    one = AVERAGE.format(T=100)
+    two = one + "    other: x[0] <= 0.5 on average\n"
+    theta = [compile_plan(parse(text), "meta-frank-wolfe").settings["theta"].value for text in (one, two)]
+    assert theta[1] == pytest.approx(2 * theta[0])
+    departures = " ".join(algorithm_data(META_FRANK_WOLFE)["departures"])
+    assert "factor N" in departures and "anew in every round" in departures

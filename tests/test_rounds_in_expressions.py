@@ -11,6 +11,8 @@ from oco.compiler.facts.check import check
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import evaluate
 from oco.dsl.model import Model
+from oco.evaluation.comparators.compare import compare
+from oco.evaluation.data import load_data
 
 HEAD = "model m\nhorizon T {T}\nparam profile[4] = [1.0, 3.0, 2.0, 0.5]\ndecision x[2] in box(0, 3)\nstream c[2] in [-1, 1]\n"
 
@@ -116,3 +118,17 @@ def test_builder_writes_what_the_text_says() -> None:
     text = m.build().to_oco()
     assert "profile[(t - 1) % 4] * x[0] + x[1] * t / T" in text
     assert oco.parse(text).objective == m.build().objective
+
+
+@pytest.mark.parametrize(
+    ("loss", "T"), [("profile[(t - 1) % 4] * x[0] - x[1]", "= 12"), ("profile[t - 1] * (c @ x)", "= 4")]
+)
+def test_comparators_take_entries_by_the_round(loss: str, T: str) -> None:
+    """Beside the sum of the rounds' losses over the corners of the box, where linear losses are least."""
+    problem, rounds = canonical(model(loss, T=T)), int(T[2:])
+    c = np.random.default_rng(3).uniform(-1, 1, (rounds, 2))
+    corners = [np.array([a, b]) for a in (0.0, 3.0) for b in (0.0, 3.0)]
+    by_round = [[evaluate(problem.objective, {"x": x, "c": c[t]}, t + 1) for x in corners] for t in range(rounds)]
+    data = load_data(problem, {"c": c})
+    assert compare(problem, data, "static").value == pytest.approx(np.min(np.sum(by_round, axis=0)), abs=1e-6)
+    assert compare(problem, data, "dynamic").value == pytest.approx(np.sum(np.min(by_round, axis=1)), abs=1e-6)

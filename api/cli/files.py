@@ -133,6 +133,8 @@ def algorithms(as_json: Json = False) -> None:
         say(f"{row['name']}: {row['title']} ({row['cite']}); {row['cost']} a round", "bold")
         for words in row["requirements"]:
             say(f"    needs: {words}")
+        for words in row["departures"]:
+            say(f"    not as in the paper: {words}")
         for theorem in row["theorems"]:
             mean = ", in expectation" if theorem["expected"] else ""
             say(f"    {theorem['name']}: " + ", ".join(f"{m} O({r})" for m, r in theorem["rates"].items()) + mean)

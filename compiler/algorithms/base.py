@@ -40,6 +40,7 @@ class Algorithm:
     multipliers   those that weigh constraints against the loss; other queues add up values of constraints
     draws         the random arrays of a round, for a problem and its settings
     adapts        its steps follow the gradients that come: bounds of losses and constraints change no decision
+    departures    in what the rule or its settings are not the paper's
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -57,6 +58,7 @@ class Algorithm:
     reads: Feedback | None = None
     adapts: bool = False
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
+    departures: tuple[str, ...] = ()
     frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False
 
 

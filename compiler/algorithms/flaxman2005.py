@@ -225,5 +225,6 @@ BGD = Algorithm(
         _theorem("Theorem 3.1", "5/6", _HYPOTHESES, _settings_of_bounded, _bias_of_bounded),
     ),
     cost="one projection",
+    departures=("From each loss `baseline` is taken off before it is made an estimate; the paper takes off nothing.",),
     symbols={"y": "the decision before its perturbation"},
 )

@@ -297,4 +297,8 @@ META_FRANK_WOLFE = Algorithm(
         "S": "for each inner step, the sum of its slopes over the rounds",
     },
     draws=draws,
+    departures=(
+        "The perturbations are drawn anew in every round, where Algorithm 3 draws them once.",
+        "theta has the factor N, the number of constraints: each has a multiplier of its own, and the paper has one constraint.",
+    ),
 )

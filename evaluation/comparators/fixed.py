@@ -315,7 +315,9 @@ def programs_of(setting: Setting, chosen: list[list[Array]]) -> Assembled:
 
 
 def least_violating(setting: Setting, broken: Broken, member: int, began: float) -> Comparator:
-    """Comparator that breaks the constraints least, where they are proved infeasible."""
-    result = comparator_of(setting, broken.best(np.array([member])), began)
+    """Comparator of one prefix that breaks the constraints least, where they are proved infeasible."""
+    end = setting.ends[[member]]
+    alone = replace(setting, original=setting.original.first(int(end[0])), ends=end)
+    result = comparator_of(alone, broken.best(np.array([member])), began)
     which = broken.conflicting(member)
     return replace(result, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))

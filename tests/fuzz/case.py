@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fuzz.generate import stream_value
+from fuzz.generate import drawn
 from fuzz.meaning import EXTENDED, Evaluator
 from fuzz.typed import Apply, Array, Constraint, Minimize, Node, Tree
 
@@ -167,7 +167,7 @@ class Case:
 
     def streams(self, rng: np.random.Generator) -> dict[str, Array]:
         """What a round may reveal: ends, or anything between them."""
-        return {s.name: stream_value(rng, s.lower, s.upper, s.shape, s.integer) for s in self.problem.streams}
+        return {s.name: drawn(rng, s) for s in self.problem.streams}
 
     def decisions(self, rng: np.random.Generator) -> dict[str, Array]:
         """A point of the domain: inside, at an extreme point, or between the two."""

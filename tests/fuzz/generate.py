@@ -45,7 +45,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Kind
-from oco.dsl.fact_keys import catalogue
+from oco.dsl.fact_keys import CLAIMS, catalogue
 from oco.dsl.intervals import interval
 from oco.dsl.load import parse
 from oco.dsl.settings import SETTINGS, WORD_SETTINGS
@@ -272,7 +272,7 @@ def _cuts(w: Writer, plain: Decision, problem: Canonical) -> Iterator[Comparison
 
 def stream(w: Writer) -> None:
     """Two to four streams, the first of the distribution whose turn it is."""
-    kinds = ["adversary", "adversary", "whole", "iid", "mean", "known", "known", "free"]
+    kinds = ["adversary", "adversary", "whole", "set", "iid", "mean", "known", "known", "free"]
     for k in range(int(w.rng.integers(1, 5))):
         for _ in range(ATTEMPTS):
             known = list(DISTRIBUTIONS)[w.seed % len(DISTRIBUTIONS)] if k == 0 and w.chance(0.7) else ""
@@ -297,6 +297,10 @@ def _stream(w: Writer, kind: str, law: str) -> Stream | None:
         case "whole":
             whole = Number(int(w.pick((0, 0, -1)))), Number(int(w.pick((1, w.n - 1, w.m - 1))))
             return Stream(name, dims, shape, whole, integer=True)
+        case "set":
+            values = w.pick(((-1, 1), (0, 0.5, 2), (0, 1, 3), (-0.25, 0.75), (1, 2, w.n + 0.5)))
+            whole_set = all(isinstance(v, int) for v in values)
+            return Stream(name, dims, shape, None, integer=whole_set, iid=w.chance(0.3), values=values)
         case "iid":
             return Stream(name, dims, shape, ends, iid=True)
         case "mean":
@@ -314,15 +318,22 @@ def _stream(w: Writer, kind: str, law: str) -> Stream | None:
             wide = Number(float(w.pick((-1, 0, 0.5)))), Number(float(w.pick((1, 2, 3, 20))))
             return Stream(name, dims, shape, wide if w.chance(0.6) else None, distribution=distribution)
         case "free":
-            return Stream(name, dims, shape, None if w.chance(0.2) else ends)
+            return Stream(name, dims, shape, None if w.chance(0.3) else ends)
     return Stream(name, dims, shape, ends)
 
 
 def let(w: Writer) -> None:
     """The pool that loss and constraints are made of, with names for some of it."""
-    t = Term(Ref("t", Kind.ROUND, (), True), interval(1.0, float(w.tree.horizon or 1000), ()), CONSTANT)
-    leaves = [*w.leaves, *([t] if w.chance(0.2) else [])]
-    w.growth = Growth(w.rng, leaves, w.growth.focus, bent=0.3 if w.chance(0.1) else 0.0)
+    rounds = float(w.tree.horizon or 1000)
+    t = Term(Ref("t", Kind.ROUND, (), True), interval(1.0, rounds, ()), CONSTANT)
+    T = Term(Ref("T", Kind.HORIZON, (), True), interval(rounds, rounds, ()), CONSTANT)
+    w.growth = Growth(w.rng, w.leaves, w.growth.focus, bent=0.3 if w.chance(0.1) else 0.0)
+    if w.chance(0.2):
+        w.growth.pool.append(t)
+    if w.chance(0.2) and (found := w.growth.of_the_round(t)) is not None:
+        w.growth.pool.append(found)
+    if w.tree.horizon and w.chance(0.3):
+        w.growth.pool += [T, _both("div", fixed(Number(w.pick((1, 5, 0.5)))), T)]
     w.growth.grow(10)
     for _ in range(int(w.pick((0, 0, 1, 2)))):
         found = w.growth.choose(lambda t: not isinstance(t.node, Ref))
@@ -425,9 +436,17 @@ def _values_at(w: Writer, node: Node, at: Mapping[str, Array]) -> Array:
     value, found = Evaluator(w.tree), []
     for t in (1.0, float(w.tree.horizon or 1000)):
         for _ in range(6):
-            streams = {s.name: stream_value(w.rng, s.lower, s.upper, s.shape, s.integer) for s in w.streams}
+            streams = {s.name: drawn(w.rng, s) for s in w.streams}
             found.append(np.asarray(value(node, {**at, **streams}, t), dtype=float))
     return np.stack(found)
+
+
+def drawn(rng: Rng, s: StreamRange) -> Array:
+    """A value that a stream may have."""
+    if s.stream.values:
+        values = np.array(s.stream.values)[rng.integers(len(s.stream.values), size=s.shape)]
+        return np.asarray(values, dtype=np.int64 if s.integer else float)
+    return stream_value(rng, s.lower, s.upper, s.shape, s.integer)
 
 
 def stream_value(rng: Rng, lower: Any, upper: Any, shape: Shape, integer: bool) -> Array:
@@ -447,7 +466,7 @@ def measure(w: Writer) -> None:
 
 
 def feedback(w: Writer) -> None:
-    if w.chance(0.3):
+    if w.chance(0.3 if w.tree.of(Constraint) else 0.6):
         w.add(Feedback(w.pick(("full", "gradient", "bandit"))))
 
 
@@ -462,6 +481,8 @@ def assume(w: Writer) -> None:
         value = 0.5 if key.key in ("V_x", "V_g") else value
         if all(a.key != key.key for a in w.tree.of(Assume)):
             w.add(Assume(key.key, key.relation, Number(value)))
+    if w.chance(0.5):
+        w.add(Assume(w.pick(CLAIMS[1:])))
 
 
 def using(w: Writer) -> None:

@@ -113,6 +113,20 @@ def _shifts(args: Sequence[Term]) -> Iterator[list[Term]]:
         yield from ([*args[:-1], raised[-1]], [raised[0], *args[1:]], raised)
 
 
+def names_of(term: Term) -> set[Kind]:
+    """The kinds of names in an expression."""
+    return {n.kind for n in walk(term.node) if isinstance(n, Ref)}
+
+
+def _by_round(t: Term, length: int) -> Term:
+    """The place of round t among so many entries, which begin again where the rounds are more."""
+    place = joined(ATOMS["sub"], [t, fixed(Number(1))], ())
+    assert place is not None
+    again = place if t.range.greatest <= length else joined(ATOMS["mod"], [place, fixed(Number(length))], ())
+    assert again is not None
+    return again
+
+
 def _raised(term: Term) -> Term:
     least = term.range.least
     if least > 0 or not np.isfinite(least):
@@ -205,6 +219,16 @@ class Growth:
             return None
         base = self.pick(bases)
         items = [self._item(length) for length in base.shape[: int(self.rng.integers(1, len(base.shape) + 1))]]
+        return self.entries(base, items)
+
+    def of_the_round(self, t: Term) -> Term | None:
+        """What fixed data hold for round t."""
+        bases = [b for b in self.pool if b.shape and not names_of(b) - {Kind.PARAM}]
+        base = self.pick(bases or [fixed(Literal(round_array(self.rng, (int(self.rng.integers(1, 8)),))))])
+        return self.entries(base, [_by_round(t, base.shape[0])])
+
+    def entries(self, base: Term, items: Sequence[Term | Part]) -> Term | None:
+        """base[items]; None where they do not fit."""
         node = At(base.node, tuple(i.node if isinstance(i, Term) else i for i in items))
         try:
             expr = node.expr

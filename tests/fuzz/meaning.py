@@ -46,6 +46,7 @@ MEANING: dict[str, Callable[..., Value]] = {
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
     "div": lambda a, b: a / b,
+    "mod": np.mod,
     "matmul": lambda a, b: a @ b,
     "minus": lambda a: -a,
     "pow": lambda a, b: np.power(a, b),
@@ -99,6 +100,7 @@ class Evaluator:
     def __init__(self, tree: Tree, dtype: Any = EXTENDED) -> None:
         self.dtype = dtype
         self.lets: Mapping[str, Node] = {s.name: s.value for s in tree.of(Let)}
+        self.horizon = tree.horizon
         self.params: dict[str, Array] = {}
         for p in tree.of(Param):
             self.params[p.name] = np.broadcast_to(p.given if p.value is None else self(p.value, {}), p.shape)
@@ -124,6 +126,8 @@ class Evaluator:
                 return np.asarray(value) if np.asarray(value).dtype.kind == "i" else np.asarray(value, dtype=self.dtype)
             case Ref(kind=Kind.ROUND):
                 return np.asarray(t, dtype=self.dtype)
+            case Ref(kind=Kind.HORIZON):
+                return np.asarray(self.horizon)
             case Ref(name=name, kind=Kind.LET):
                 return self._value(self.lets[name], env, t)
             case Ref(name=name, kind=Kind.PARAM):

@@ -12,6 +12,7 @@ from oco.dsl import expressions as ast
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.evaluate import evaluate
+from oco.dsl.fact_keys import is_claim
 from oco.dsl.model import Model
 
 
@@ -82,7 +83,9 @@ class Reader:
         mean = None if s.mean is None else self.node(s.mean)
         dims = tuple(map(self.node, s.dims))
         shape, bounds = self.shape(s.dims), self.pair(s.bounds)
-        return self.declared(typed.Stream(s.name, dims, shape, bounds, s.integer, s.iid, mean, law))
+        if s.values:
+            bounds = None
+        return self.declared(typed.Stream(s.name, dims, shape, bounds, s.integer, s.iid, mean, law, s.values))
 
 
 def tree_of(model: Model) -> Tree:
@@ -100,7 +103,8 @@ def tree_of(model: Model) -> Tree:
         sides = Comparison(r.node(c.left), str(c.relation), r.node(c.right))
         found.append(typed.Constraint(c.label, sides, str(c.timing)))
     found += [typed.Measure(str(model.measure)), typed.Feedback(str(model.feedback))]
-    found += [typed.Assume(a.key, str(a.relation), r.node(a.value)) for a in model.assumptions]
+    for a in model.assumptions:
+        found.append(typed.Assume(*((a.key,) if is_claim(a.key) else (a.key, str(a.relation), r.node(a.value)))))
     if model.using is not None:
         found.append(typed.Using(model.using.algorithm or "", dict(model.using.settings)))
     return Tree(tuple(found), model.name)

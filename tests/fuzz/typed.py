@@ -92,7 +92,7 @@ class Literal(Node):
 
 @dataclass(frozen=True, eq=False)
 class Ref(Node):
-    """A name: a param, decision, stream or let, or the round t."""
+    """A name: a param, decision, stream or let, the round t or the horizon T."""
 
     name: str
     kind: Kind
@@ -346,7 +346,7 @@ class Decision(Declaration):
 
 @dataclass(frozen=True, eq=False)
 class Stream(Declaration):
-    """`integer`: bounds are written lo..hi."""
+    """`integer`: bounds are written lo..hi. `values`: all that an entry may be, in place of bounds."""
 
     name: str
     dims: tuple[Node, ...]
@@ -356,12 +356,14 @@ class Stream(Declaration):
     iid: bool = False
     mean: Node | None = None
     distribution: Distribution | None = None
+    values: tuple[float | int, ...] = ()
 
     @property
     def text(self) -> str:
         joined = "{}..{}" if self.integer else "[{}, {}]"
         clauses = [] if self.distribution is None else [f"~ {self.distribution.text}"]
         clauses += [] if self.bounds is None else ["in " + joined.format(*(b.text for b in self.bounds))]
+        clauses += [f"in {{{', '.join(map(number_text, self.values))}}}"] if self.values else []
         clauses += ["iid" + (f" mean = {self.mean.text}" if self.mean is not None else "")] if self.iid else []
         return " ".join([f"stream {self.declared}", *clauses])
 
@@ -421,13 +423,15 @@ class Feedback(Statement):
 
 @dataclass(frozen=True, eq=False)
 class Assume(Statement):
+    """A bound, or with no value a fact that holds."""
+
     key: str
-    relation: str
-    value: Node
+    relation: str = ""
+    value: Node | None = None
 
     @property
     def text(self) -> str:
-        return f"assume {self.key} {self.relation} {self.value.text}"
+        return f"assume {self.key}" + ("" if self.value is None else f" {self.relation} {self.value.text}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -195,5 +195,5 @@ class Attack:
 
 
 def is_expensive(b: Block) -> bool:
-    """Whether a point of the set costs a decomposition of a large matrix."""
+    """True if a point of the set costs a decomposition of a large matrix."""
     return len(b.shape) == 2 and b.domain.size > LARGEST_SPECTRAL

@@ -74,7 +74,7 @@ def _table(facts: Iterable[Fact]) -> str:
 
 
 def _group(key: str) -> str:
-    """What a fact is about: the domain, the loss, one constraint, or all constraints together."""
+    """Group of a fact: the domain, the loss, one constraint, or all constraints together."""
     first, *rest = key.split(".")
     return f"{first}.{rest[0]}" if first == "constraints" else first if first in ("domain", "loss") else ""
 

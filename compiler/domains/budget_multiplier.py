@@ -158,7 +158,7 @@ class Path(ABC):
 
     @abstractmethod
     def ends_from(self, theta: Value, low: Value, high: Value) -> tuple[Value, Value]:
-        """Those after a move by theta."""
+        """Ends of the bracket, as of `ends`, after a move by theta."""
 
 
 class Shifts(Path):

@@ -157,7 +157,7 @@ class Spectrahedron(Domain):
 
     @property
     def _coarse(self) -> bool:
-        """Whether all entries have the same bounds, as facts look at each entry that has its own."""
+        """True if all entries have the same bounds, as facts look at each entry that has its own."""
         return self.size > LARGEST_HULL
 
     def _with_diagonal(self, on: float, off: float) -> Floats:

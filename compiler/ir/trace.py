@@ -49,7 +49,7 @@ class Tracer(PrimitiveMethods):
         scope.note = f"{scope.note}; {text}" if scope.note else text
 
     def name(self, hint: str, value: Liftable) -> Value:
-        """Name a value `hint` in generated code, where that name is free."""
+        """Return the value, called `hint` in generated code where the name is free."""
         named = self.lift(value)
         if isinstance(named.operand, Var) and named.operand.name.startswith("%"):
             self._hints[named.operand.name] = hint

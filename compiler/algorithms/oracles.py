@@ -23,7 +23,7 @@ from oco.compiler.theorems import Free, Situation
 
 
 class Step(Protocol):
-    """What an oracle keeps in a block, and its step at the end of the block's k-th round.
+    """Step of an oracle at the end of a block's k-th round, and the state that it keeps in the block.
 
     `gradient` is that of h_k, at any point; `weight` is 1 + sum_n lambda^n.
     """

@@ -1,4 +1,4 @@
-"""What pilot runs found, as a value that a choice can rest on. The runs themselves are made in `evaluation.pilot`."""
+"""Results of pilot runs, as a value that a choice can rest on. The runs themselves are made in `evaluation.pilot`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Pilots:
 
     @property
     def plain(self) -> bool:
-        """Whether the best run had the paper's constants."""
+        """True if the best run had the paper's constants."""
         return bool(self.results) and self.results[0].plain
 
     def why(self, algorithm: str) -> str:

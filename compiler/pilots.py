@@ -36,7 +36,7 @@ class PilotResult:
 class Pilots:
     """Results, the best first. `source` says where the rounds came from; `skipped` why there are no results.
 
-    literal  the algorithm that is chosen, with the paper's settings in the model's units: to be told, and never taken by itself
+    literal  the algorithm that is chosen, with the paper's settings in the model's units: to be reported, and never taken by itself
     """
 
     results: tuple[PilotResult, ...] = ()

@@ -228,7 +228,7 @@ def compile_plan(
     tradeoff: float = 1.0,
     effort: float = 1.0,
 ) -> Plan:
-    """Check the model, choose an algorithm (or take the one named here or in the model), and settle its settings.
+    """Check the model, choose an algorithm (or take the one named here or in the model), and fix its settings.
 
     settings  "paper", "optimal" ("tuned" begins there), "unit-free", or formulas by name, which go before those of the model's `using`
     keep      take that algorithm where its theorem still holds

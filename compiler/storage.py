@@ -150,7 +150,7 @@ def sparse_gradient(t: Tracer, lower: Lowering, slope: Expr, shape: tuple[int, .
 
 
 class StateLayout:
-    """The parts of a kept point as fields, and back. What a symbol is kept as is settled when `init` is traced."""
+    """The parts of a kept point as fields, and back. The layout of a symbol is fixed when `init` is traced."""
 
     def __init__(self, t: Tracer) -> None:
         self.t = t

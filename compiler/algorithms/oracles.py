@@ -4,7 +4,7 @@ An oracle plays a block of K rounds on convex functions h_1, ..., h_K that are D
 
     E[sum_k h_k(x_k) - h_k(x)] <= (C_1 D + C_2 L) K^alpha        for every x in X.
 
-Erratum 10: it begins anew at each block, from the decision reached, and is told the block's own constants, (1 + sum_n lambda^n) D and L.
+Erratum 10: it begins anew at each block, from the decision reached, and is given the block's own constants, (1 + sum_n lambda^n) D and L.
 """
 
 from __future__ import annotations

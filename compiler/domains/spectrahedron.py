@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_HULL = 1 << 16
-"""Entries up to which the bounds of those on the diagonal are told from those of the others."""
+"""Entries up to which the bounds of those on the diagonal are kept apart from those of the others."""
 
 
 def symmetric_part(x: Value) -> Value:

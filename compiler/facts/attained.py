@@ -52,7 +52,7 @@ class Slopes(Search):
     """Gradients without jumps: their l2 norms and largest entries."""
 
     def largest(self, l2: float, l1: float) -> tuple[float, float]:
-        """The largest norms that are attained, sought until both are within 5% of what is given."""
+        """The largest norms that are attained, sought until both are within 5% of `l2` and `l1`."""
         best, places, idle = (0.0, 0.0), None, 0
         while idle < IDLE and self.allowed():
             places = places or self.first()

@@ -35,7 +35,7 @@ def listed(facts: Mapping[str, Fact]) -> list[str]:
 
 
 def _grouped(keys: Iterable[str]) -> list[str]:
-    """The loss, one constraint after the other, the domain, and what is said of all constraints together."""
+    """The loss, one constraint after the other, the domain, and the facts on all constraints together."""
     results: dict[str, list[str]] = {"loss": []}
     for key in keys:
         results.setdefault(_group(key), []).append(key)

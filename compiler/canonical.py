@@ -268,7 +268,7 @@ def _block(decision: Decision, folding: Folding, steps: int) -> Block:
 
 
 def _range(stream: Stream, folding: Folding) -> StreamRange:
-    """The values that a stream may take: its bounds, cut to the support of its distribution, whole numbers where it says so."""
+    """The values that a stream may take: its bounds, cut to the support of its distribution, integers where it says so."""
     shape = folding.shape(stream.shape, stream.span)
     lower, upper = np.asarray(-np.inf), np.asarray(np.inf)
     if stream.bounds is not None:

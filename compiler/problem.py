@@ -122,7 +122,7 @@ class Problem:
         return str(self.task.settings[name].formula)
 
     def count(self, name: str) -> Value | int:
-        """A whole number of at least one that a setting gives: known before the first round, or at the beginning of an epoch."""
+        """An integer of at least one that a setting gives: known before the first round, or at the beginning of an epoch."""
         if self.epoch is None:
             return self.whole(name)
         return self.tracer.to_int(self.tracer.maximum(self.tracer.floor(self.setting(name) + 0.5), 1.0))

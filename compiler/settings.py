@@ -361,5 +361,5 @@ def number(settings: Mapping[str, Setting], name: str, horizon: int) -> float:
 
 
 def count(settings: Mapping[str, Setting], name: str, horizon: int) -> int:
-    """A setting that says how many there are of something: a whole number of at least one."""
+    """A setting that says how many there are of something: an integer of at least one."""
     return max(1, round(number(settings, name, horizon)))

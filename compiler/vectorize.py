@@ -159,7 +159,7 @@ def _is_data(base: Expr) -> bool:
 
 
 def _places(entry: Index) -> tuple[int, ...]:
-    """The whole numbers in an index."""
+    """The integers in an index."""
     return tuple(int(i.value.array) for i in entry.items if isinstance(i, Constant))
 
 
